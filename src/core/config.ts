@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parse as parseDotenv } from 'dotenv';
+import { z } from 'zod';
+import { usageError } from './errors.ts';
+
+/** Turns `A, B` or `@file` (one name a line, `#` starts a comment) into a list. */
+export function readList(text: string): string[] {
+  const content = text.startsWith('@')
+    ? readFileSync(resolve(text.slice(1)), 'utf8').replace(/^#.*$/gm, '')
+    : text;
+  const names = content.split(/[,\n]/).map((name) => name.trim());
+  return [...new Set(names.filter((name) => name !== ''))];
+}
+
+const whole = (low: number, high: number) =>
+  z.coerce
+    .number({ error: 'is not a number' })
+    .int('must be a whole number')
+    .min(low, `must be at least ${low}`)
+    .max(high, `must be at most ${high}`);
+
+const url = (...schemes: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)), {
+    error: `must be an address that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+  });
+
+const zone = z.string().refine(
+  (name) => {
+    try {
+      return Boolean(new Intl.DateTimeFormat('en', { timeZone: name }));
+    } catch {
+      return false;
+    }
+  },
+  { error: 'is not a time zone, e.g. Asia/Kolkata' },
+);
+
+const list = z.string().transform((text, context) => {
+  try {
+    return readList(text);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: `cannot be read: ${(error as Error).message}` });
+    return z.NEVER;
+  }
+});
+
+const exchanges = z
+  .string()
+  .transform((text) => readList(text.toUpperCase()))
+  .pipe(z.array(z.enum(['BSE', 'NSE'], { error: 'knows BSE and NSE only' })).min(1, 'names no exchange'));
+
+const windowDays = z.string().transform((text, context) => {
+  const days: Record<string, number> = {};
+  for (const pair of readList(text)) {
+    const match = /^(\w+)=(\d{1,4})$/.exec(pair);
+    if (match === null || Number(match[2]) < 1) {
+      context.addIssue({ code: 'custom', message: `"${pair}" is not Operation=days` });
+      return z.NEVER;
+    }
+    days[match[1] as string] = Number(match[2]);
+  }
+  return days;
+});
+
+const flag = z
+  .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
+  .transform((text) => text === 'true' || text === '1');
+
+/**
+ * Every setting, its default and its check; `.env.example` and `docs/configuration.md` follow it,
+ * and a test keeps them in step.
+ */
+export const settings = {
+  EOD_BASE_URL: url('http', 'https')
+    .transform((text) => text.replace(/\/+$/, ''))
+    .optional(),
+  EOD_ACCESS_KEY: z.string().optional(),
+  DATABASE_URL: url('postgres', 'postgresql').optional(),
+  REDIS_URL: url('redis', 'rediss').optional(),
+  EOD_DATA_DIR: z.string().default('.eod'),
+  EOD_EXCHANGES: exchanges.default(['BSE', 'NSE']),
+  EOD_INSTRUMENTS: list.optional(),
+  EOD_INSTRUMENT_LIMIT: whole(1, 100_000).default(200),
+  EOD_DATE_DIALECT: z.enum(['epoch', 'iso-date'], { error: 'must be epoch or iso-date' }).default('epoch'),
+  EOD_DATE_FORMAT: z.enum(['String', 'Epoch'], { error: 'must be String or Epoch' }).default('String'),
+  EOD_FORMAT: z
+    .enum(['Json', 'Csv', 'CsvContent'], { error: 'must be Json, Csv or CsvContent' })
+    .default('Json'),
+  EOD_TIMEZONE: zone.default('Asia/Kolkata'),
+  EOD_PUBLISHED_AT: z
+    .string()
+    .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time of day such as 21:15')
+    .default('21:15'),
+  EOD_CONCURRENCY: whole(1, 64).default(4),
+  EOD_CALLS_PER_HOUR: whole(1, 1_000_000).default(900),
+  EOD_TIMEOUT_MS: whole(100, 3_600_000).default(60_000),
+  EOD_MAX_RESPONSE_MB: whole(1, 1024).default(64),
+  EOD_ATTEMPTS: whole(1, 50).default(5),
+  EOD_BACKOFF_MS: whole(1, 600_000).default(2_000),
+  EOD_NOT_READY_WAIT_MS: whole(10, 600_000).default(3_000),
+  EOD_NOT_READY_BUDGET_MS: whole(10, 86_400_000).default(900_000),
+  EOD_STALL_MS: whole(1_000, 600_000).default(20_000),
+  EOD_LOOKBACK_SESSIONS: whole(0, 60).default(3),
+  EOD_HISTORY_DAYS: whole(1, 10_000).default(30),
+  EOD_WINDOW_DAYS: windowDays.default({}),
+  EOD_QUEUE_PREFIX: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,30}$/, 'must be lower-case letters, digits and _')
+    .default('eod'),
+  EOD_CALENDAR_FILE: z.string().optional(),
+  EOD_LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
+      error: 'must be fatal, error, warn, info, debug, trace or silent',
+    })
+    .default('warn'),
+  EOD_HTTP_HOST: z.string().default('127.0.0.1'),
+  EOD_HTTP_PORT: whole(0, 65_535).default(8080),
+  EOD_TLS_VERIFY: flag.default(true),
+};
+
+const schema = z.object(settings);
+
+export type Config = Readonly<z.output<typeof schema>>;
+
+/** Settings whose values never leave the process. */
+export const SECRET_SETTINGS = ['EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL'] as const;
+
+/** The environment with `.env` beneath it: what the shell says wins. An empty value means unset. */
+export function readEnvironment(
+  env: NodeJS.ProcessEnv = process.env,
+  dotenvPath = '.env',
+): Record<string, string> {
+  let file: Record<string, string> = {};
+  try {
+    file = parseDotenv(readFileSync(dotenvPath));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw usageError(`${dotenvPath} cannot be read: ${(error as Error).message}`);
+    }
+  }
+  const merged: Record<string, string> = {};
+  for (const [name, value] of Object.entries({ ...file, ...env })) {
+    if (value !== undefined && value.trim() !== '') merged[name] = value.trim();
+  }
+  return merged;
+}
+
+/**
+ * Reads and checks every setting.
+ *
+ * @throws PipelineError `usage` that lists all problems at once, never a secret's value.
+ */
+export function loadConfig(env: Record<string, string> = readEnvironment()): Config {
+  const result = schema.safeParse(env);
+  if (result.success) return Object.freeze(result.data);
+  const lines = result.error.issues.map((issue) => {
+    const name = String(issue.path[0]);
+    const secret = (SECRET_SETTINGS as readonly string[]).includes(name);
+    const value = secret ? '' : ` (it is "${env[name]}")`;
+    return `  ${name} ${issue.message}${value}`;
+  });
+  throw usageError(
+    `the settings have ${lines.length === 1 ? 'a problem' : `${lines.length} problems`}:\n${lines.join('\n')}`,
+  );
+}

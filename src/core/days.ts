@@ -1,0 +1,139 @@
+/**
+ * Calendar days as `YYYY-MM-DD` strings (they sort and compare as text) and the arithmetic
+ * between them, epoch seconds and wall-clock times of a named zone.
+ */
+export type Day = string;
+
+const DAY_MS = 86_400_000;
+const DAY_PATTERN = /^(\d{4})-(\d{2})-(\d{2})$/;
+
+function utcMs(day: Day): number {
+  return Date.parse(`${day}T00:00:00Z`);
+}
+
+function fromUtcMs(ms: number): Day {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+/** Is this text a day that exists (`2025-02-30` does not)? */
+export function isDay(text: string): boolean {
+  const parts = DAY_PATTERN.exec(text);
+  return parts !== null && isRealDate(Number(parts[1]), Number(parts[2]), Number(parts[3]));
+}
+
+/** Does this date exist in the Gregorian calendar? Month and day count from 1. */
+export function isRealDate(year: number, month: number, day: number): boolean {
+  if (month < 1 || month > 12 || day < 1) return false;
+  return day <= daysInMonth(year, month);
+}
+
+function daysInMonth(year: number, month: number): number {
+  if (month === 2) return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+export function addDays(day: Day, days: number): Day {
+  return fromUtcMs(utcMs(day) + days * DAY_MS);
+}
+
+/** Whole days from `from` to `to`; 0 when they are the same day. */
+export function daysBetween(from: Day, to: Day): number {
+  return Math.round((utcMs(to) - utcMs(from)) / DAY_MS);
+}
+
+/** Every day from `from` to `to`, both included; empty when reversed. */
+export function eachDay(from: Day, to: Day): Day[] {
+  const days: Day[] = [];
+  for (let ms = utcMs(from), end = utcMs(to); ms <= end; ms += DAY_MS) days.push(fromUtcMs(ms));
+  return days;
+}
+
+/** 0 is Sunday, 6 is Saturday. */
+export function weekday(day: Day): number {
+  return new Date(utcMs(day)).getUTCDay();
+}
+
+export function isWeekend(day: Day): boolean {
+  const n = weekday(day);
+  return n === 0 || n === 6;
+}
+
+const formatters = new Map<string, Intl.DateTimeFormat>();
+const offsets = new Map<string, number>();
+
+function formatter(zone: string): Intl.DateTimeFormat {
+  let known = formatters.get(zone);
+  if (known === undefined) {
+    known = new Intl.DateTimeFormat('en-US', {
+      timeZone: zone,
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+    });
+    formatters.set(zone, known);
+  }
+  return known;
+}
+
+/** Seconds that clocks of `zone` are ahead of UTC at this instant (epoch seconds). */
+export function zoneOffsetSeconds(zone: string, epochSeconds: number): number {
+  // No zone changes its offset within a quarter of an hour, so one Intl call serves them all.
+  const slot = Math.floor(epochSeconds / 900);
+  const memo = `${zone}:${slot}`;
+  const known = offsets.get(memo);
+  if (known !== undefined) return known;
+  const parts: Record<string, number> = {};
+  for (const part of formatter(zone).formatToParts(new Date(slot * 900_000))) {
+    if (part.type !== 'literal') parts[part.type] = Number(part.value);
+  }
+  const wall = Date.UTC(
+    parts.year as number,
+    (parts.month as number) - 1,
+    parts.day,
+    parts.hour,
+    parts.minute,
+    parts.second,
+  );
+  const offset = wall / 1000 - slot * 900;
+  if (offsets.size > 10_000) offsets.clear();
+  offsets.set(memo, offset);
+  return offset;
+}
+
+/** Epoch seconds of a wall-clock time (`seconds` after midnight) on `day` in `zone`. */
+export function epochOf(day: Day, seconds: number, zone: string): number {
+  const wall = utcMs(day) / 1000 + seconds;
+  const guess = wall - zoneOffsetSeconds(zone, wall);
+  return wall - zoneOffsetSeconds(zone, guess);
+}
+
+/** Epoch seconds of 00:00:00 of `day` in `zone`. */
+export function dayStart(day: Day, zone: string): number {
+  return epochOf(day, 0, zone);
+}
+
+/** Epoch seconds of 23:59:59 of `day` in `zone`: the source's days include both ends (field notes). */
+export function dayEnd(day: Day, zone: string): number {
+  return dayStart(addDays(day, 1), zone) - 1;
+}
+
+/** The day it is in `zone` at this instant (epoch seconds). */
+export function dayAt(epochSeconds: number, zone: string): Day {
+  return fromUtcMs((epochSeconds + zoneOffsetSeconds(zone, epochSeconds)) * 1000);
+}
+
+/** `HH:mm:ss` of this instant (epoch seconds) on the clocks of `zone`. */
+export function timeAt(epochSeconds: number, zone: string): string {
+  return new Date((epochSeconds + zoneOffsetSeconds(zone, epochSeconds)) * 1000).toISOString().slice(11, 19);
+}
+
+/** `+05:30` for an offset in seconds. */
+export function formatOffset(seconds: number): string {
+  const minutes = Math.round(Math.abs(seconds) / 60);
+  const two = (n: number) => String(n).padStart(2, '0');
+  return `${seconds < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+}

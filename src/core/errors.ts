@@ -1,0 +1,80 @@
+/** What went wrong, as a fact other code can act on; the message is for people only. */
+export type ErrorKind =
+  /** The access key was refused: no further call may be made with it. */
+  | 'credential'
+  /** The monthly allowance is used up: what is left of the run is blocked. */
+  | 'monthly_quota'
+  /** The hourly allowance is used up: wait for the next clock hour. */
+  | 'hourly_quota'
+  /** The source is still preparing the answer: ask the same again soon. */
+  | 'not_ready'
+  /** The key has no right to this operation. */
+  | 'operation_blocked'
+  /** The key has no right to this exchange. */
+  | 'exchange_blocked'
+  /** The key has no right to this instrument (trial keys). */
+  | 'instrument_blocked'
+  /** The asked range is wider, or further back, than the source allows; see `limitDays`. */
+  | 'range_refused'
+  /** We sent something the source refuses: a defect or a wrong option, never retried. */
+  | 'bad_request'
+  /** Text that is neither data nor a known diagnostic line. */
+  | 'unknown_diagnostic'
+  /** No answer in time. */
+  | 'timeout'
+  /** Connection refused, reset, TLS trouble. */
+  | 'network'
+  /** An HTTP status other than 200. */
+  | 'http_status'
+  /** The answer is larger than the cap. */
+  | 'too_large'
+  /** The answer claims to be data and cannot be read as such (half a JSON, broken gzip). */
+  | 'unreadable'
+  /** Postgres refused or was not there. */
+  | 'database'
+  /** Setting or command line is wrong: exit code 2. */
+  | 'usage'
+  /** The work was called off (Ctrl-C, cancel). */
+  | 'aborted';
+
+export interface ErrorFacts {
+  readonly kind: ErrorKind;
+  /** May the same request succeed later without anybody changing anything? */
+  readonly retryable: boolean;
+  /** Wait at least this long before trying again. */
+  readonly retryAfterMs?: number;
+  /** The source's own line, at most 500 characters. */
+  readonly diagnostic?: string;
+  /** For `range_refused`: the longest range in days the source named, if it named one. */
+  readonly limitDays?: number;
+  readonly cause?: unknown;
+}
+
+/** The one error class of the pipeline: a sentence for people, facts for code. */
+export class PipelineError extends Error implements ErrorFacts {
+  readonly kind: ErrorKind;
+  readonly retryable: boolean;
+  readonly retryAfterMs?: number;
+  readonly diagnostic?: string;
+  readonly limitDays?: number;
+
+  constructor(message: string, facts: ErrorFacts) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.name = 'PipelineError';
+    this.kind = facts.kind;
+    this.retryable = facts.retryable;
+    if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
+    if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;
+    if (facts.limitDays !== undefined) this.limitDays = facts.limitDays;
+  }
+}
+
+/** An error for whoever typed the command or wrote the settings: exit code 2. */
+export function usageError(message: string): PipelineError {
+  return new PipelineError(message, { kind: 'usage', retryable: false });
+}
+
+/** Message of anything thrown, without a stack. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,35 @@
+import { type Logger, pino } from 'pino';
+import type { Config } from './config.ts';
+
+export type { Logger } from 'pino';
+
+/** Replaces every occurrence of the known secrets in a text. */
+export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
+  const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
+  const forms = [...new Set(known.flatMap((secret) => [secret, encodeURIComponent(secret)]))];
+  return (text) => forms.reduce((clean, secret) => clean.replaceAll(secret, '[redacted]'), text);
+}
+
+/**
+ * The log: JSON lines on stderr, so that stdout stays for results. The finished line is searched
+ * for secrets, so that no path through errors or nested objects can carry one out.
+ */
+export function createLog(
+  config: Pick<Config, 'EOD_LOG_LEVEL' | 'EOD_ACCESS_KEY' | 'DATABASE_URL' | 'REDIS_URL'>,
+): Logger {
+  const redact = redactor([
+    config.EOD_ACCESS_KEY,
+    passwordOf(config.DATABASE_URL),
+    passwordOf(config.REDIS_URL),
+  ]);
+  return pino(
+    { level: config.EOD_LOG_LEVEL, base: { pid: process.pid } },
+    { write: (line: string) => void process.stderr.write(redact(line)) },
+  );
+}
+
+function passwordOf(address: string | undefined): string | undefined {
+  if (address === undefined) return undefined;
+  const { password } = new URL(address);
+  return password === '' ? undefined : decodeURIComponent(password);
+}

@@ -1,0 +1,73 @@
+import type { AskedFor } from '../operations/fields.ts';
+import type { Operation } from '../operations/operation.ts';
+import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
+
+export type { Row, Scalar };
+
+/** Settings the extractor goes by; a subset of the configuration, so that tests can state it. */
+export interface SourceSettings {
+  readonly baseUrl: string;
+  readonly accessKey: string;
+  readonly dateDialect: 'epoch' | 'iso-date';
+  readonly dateFormat: 'String' | 'Epoch';
+  readonly format: 'Json' | 'Csv' | 'CsvContent';
+  readonly timeZone: string;
+  readonly timeoutMs: number;
+  readonly maxResponseBytes: number;
+  /** Connections kept open to the source. */
+  readonly connections: number;
+  readonly tlsVerify: boolean;
+}
+
+/** One problem of one record. */
+export interface Problem {
+  /** Source field path, e.g. `ClosePrice`; empty when the record as a whole is at fault. */
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface Reject {
+  /** Place in the answer, from 0. */
+  readonly position: number;
+  /** The record as sent, made safe for jsonb (no NUL, no lone surrogates, bounded size and depth). */
+  readonly record: unknown;
+  readonly problems: readonly Problem[];
+}
+
+/** Validated records for one table, in the order of the answer. */
+export interface Batch {
+  readonly table: TableDefinition;
+  readonly rows: readonly Row[];
+}
+
+/** A body as it came, before reading. */
+export interface RawAnswer {
+  readonly body: Buffer;
+  readonly contentType: string | null;
+  /** Bytes that travelled (compressed, where the source compresses). */
+  readonly bytes: number;
+}
+
+/** An answer, read and validated. `fetched` = rows of all batches + rejects. */
+export interface Extracted {
+  readonly batches: readonly Batch[];
+  readonly rejects: readonly Reject[];
+  readonly fetched: number;
+  /** Oddities that are recorded but not fatal, e.g. a wrong count. */
+  readonly warnings: readonly string[];
+  /** Source keys nobody declared. */
+  readonly unknownFields: readonly string[];
+}
+
+/** The source as the rest of the pipeline sees it. */
+export interface Source {
+  /**
+   * One GET. Throws PipelineError for anything but a data answer, diagnostics included.
+   *
+   * @param signal aborts the call (kind `aborted`).
+   */
+  fetch(operation: Operation, asked: AskedFor, signal?: AbortSignal): Promise<RawAnswer>;
+  /** Reads and validates an answer; pure. */
+  read(operation: Operation, asked: AskedFor, answer: RawAnswer): Extracted;
+  close(): Promise<void>;
+}

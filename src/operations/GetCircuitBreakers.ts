@@ -1,0 +1,71 @@
+import { date, derived, text } from './fields.ts';
+import { defineOperation } from './operation.ts';
+import { defineTable } from './table.ts';
+
+/** `ABHAPOWER.ST` → `ABHAPOWER`: the security id less the series it may carry after a dot. */
+function withoutSeries(scripId: unknown, series: unknown): string | null {
+  if (typeof scripId !== 'string') return null;
+  const id = scripId.trim();
+  const dot = id.lastIndexOf('.');
+  if (dot <= 0) return id;
+  const suffix = id.slice(dot + 1).toUpperCase();
+  const known = typeof series === 'string' ? series.trim().toUpperCase() : '';
+  return suffix === known || /^[A-Z0-9]{1,2}$/.test(suffix) ? id.slice(0, dot) : id;
+}
+
+const table = defineTable({
+  name: 'circuit_breakers',
+  comment: 'Securities that hit a price band on a day; one may hit both bands.',
+  key: ['exchange', 'trade_date', 'scrip_id', 'series', 'band'],
+  fields: [
+    date('date', 'trade_date', 'Trading day.', { required: true }),
+    text('scripId', 'scrip_id', 'Security id as sent; may carry a series suffix after a dot.', {
+      required: true,
+    }),
+    text('series', 'series', 'Series the security trades in; empty when left out.', { absent: '' }),
+    text('band', 'band', 'Band that was hit: H upper, L lower; empty when left out.', { absent: '' }),
+    derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (sent) =>
+      withoutSeries(sent('scripId'), sent('series')),
+    ),
+    text('scripName', 'scrip_name', 'Name of the security.'),
+  ],
+});
+
+export const circuitBreakers = table.drizzle;
+
+export default defineOperation({
+  name: 'GetCircuitBreakers',
+  summary: 'Securities at a price band',
+  exchanges: ['NSE'],
+  request: {
+    dates: 'day',
+    instruments: 'none',
+    dTFormat: true,
+    options: [{ param: 'band', meaning: 'only this band letter, e.g. H or L', narrows: true }],
+  },
+  shapes: [{ table, has: ['scripId', 'band'], dated: true }],
+  windows: { per: 'session' },
+  schedule: { at: '21:30', on: 'daily', lookback: true },
+  emptyIsNormal: true,
+  sample: {
+    asked: { exchange: 'NSE', from: '2025-07-03', to: '2025-07-03', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          Date: '07-03-2025',
+          ScripId: '21STCENMGM',
+          ScripName: '21ST CENTURY MGMT SERVICE',
+          Series: 'EQ',
+          Band: 'H',
+        },
+        {
+          Date: '07-03-2025',
+          ScripId: 'ABHAPOWER.ST',
+          ScripName: 'ABHA POWER N STEEL LTD',
+          Series: 'ST',
+          Band: 'H',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,146 @@
+import { date, int4, int8, numeric, text } from './fields.ts';
+import { defineOperation } from './operation.ts';
+import { defineTable } from './table.ts';
+import { corporateActionShape } from './tables/corporate-actions.ts';
+
+const LAST_QUARTER = 'Promoter shares encumbered at the end of the last quarter';
+
+const table = defineTable({
+  name: 'consolidated_pledge',
+  comment: 'Promoter holdings and what of them is pledged, per company and day.',
+  key: ['exchange', 'scrip_code', 'trade_date'],
+  fields: [
+    int4('ScripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
+    date('TradeDate', 'trade_date', 'Day the figures belong to.', { required: true }),
+    text('ScripId', 'scrip_id', 'Security id (ticker).'),
+    text('CompanyName', 'company_name', 'Name of the company.'),
+    int8('TotalIssuedShares', 'total_issued_shares', 'Shares issued.', { unit: 'shares' }),
+    int8('TotalPromoterHoldingShares', 'total_promoter_holding_shares', 'Shares held by the promoters.', {
+      unit: 'shares',
+    }),
+    numeric(
+      'TotalPromoterHoldingPer',
+      'total_promoter_holding_per',
+      'Promoter holding as a share of those issued.',
+      { unit: 'percent' },
+    ),
+    int8('TotalPublicHolding', 'total_public_holding', 'Shares held by the public.', { unit: 'shares' }),
+    int8(
+      'PromoterSharesEncumberedasoflastquarter_NoofShares',
+      'encumbered_last_quarter_shares',
+      `${LAST_QUARTER}.`,
+      { unit: 'shares' },
+    ),
+    numeric(
+      'PromoterSharesEncumberedasoflastquarter_Perofpromotershares',
+      'encumbered_last_quarter_pct_of_promoter_shares',
+      `${LAST_QUARTER}, as a share of promoter shares.`,
+      { unit: 'percent' },
+    ),
+    numeric(
+      'PromoterSharesEncumberedasoflastquarter_Peroftotalshares',
+      'encumbered_last_quarter_pct_of_total_shares',
+      `${LAST_QUARTER}, as a share of all shares.`,
+      { unit: 'percent' },
+    ),
+    numeric(
+      'PromoterSharesEncumberedasoflastquarter_Values',
+      'encumbered_last_quarter_value',
+      `${LAST_QUARTER}: their value.`,
+      { unit: 'as sent' },
+    ),
+    text(
+      'DisclosuresmadebypromotersontheirencumberedsharesunderRegulation31ofSASTsincethelastquarter',
+      'sast_reg31_disclosures',
+      'Disclosures under regulation 31 of SAST since the last quarter; may be empty.',
+    ),
+    int8(
+      'Noofsharespledgedinthedepositorysystem_DNoofsharespledged',
+      'depository_pledged_shares',
+      'Shares pledged in the depository system (D).',
+      { unit: 'shares' },
+    ),
+    int8(
+      'Noofsharespledgedinthedepositorysystem_ETotalnoofdematshares',
+      'depository_demat_shares',
+      'All dematerialised shares (E).',
+      { unit: 'shares' },
+    ),
+    numeric(
+      'Noofsharespledgedinthedepositorysystem_FPerDE',
+      'depository_pledged_pct',
+      'D as a share of E (F).',
+      { unit: 'percent' },
+    ),
+    numeric(
+      'Noofsharespledgedinthedepositorysystem_ValuesPromoter',
+      'depository_pledged_promoter_value',
+      'Value of promoter shares pledged in the depository system.',
+      { unit: 'as sent' },
+    ),
+    int8(
+      'NoofsharesheldwithNBFCascollateralagainstlending_Promotershares',
+      'nbfc_collateral_promoter_shares',
+      'Promoter shares held by NBFCs as collateral against lending.',
+      { unit: 'shares' },
+    ),
+    int8(
+      'NoofsharesheldwithNBFCascollateralagainstlending_NonPromotershares',
+      'nbfc_collateral_non_promoter_shares',
+      'Other shares held by NBFCs as collateral against lending.',
+      { unit: 'shares' },
+    ),
+  ],
+});
+
+export const consolidatedPledge = table.drizzle;
+
+export default defineOperation({
+  name: 'GetConsolidatedPledge',
+  summary: 'Consolidated promoter pledge data',
+  exchanges: ['BSE'],
+  request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
+  shapes: [
+    corporateActionShape,
+    { table, has: ['ScripCode'], hasOneOf: ['TotalIssuedShares', 'TradeDate'], dated: true },
+  ],
+  windows: { per: 'range', days: 30, everyDay: true },
+  schedule: { at: '21:51', on: 'saturday', lookback: false },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-02-27',
+      to: '2025-02-27',
+      instruments: [],
+      params: {},
+    },
+    answer: {
+      Value: [
+        {
+          ScripId: '20MICRONS',
+          CompanyName: '20 Microns Limited',
+          ScripCode: 533022,
+          TotalIssuedShares: 35286502,
+          TotalPromoterHoldingShares: 15880430,
+          TotalPromoterHoldingPer: 45,
+          TotalPublicHolding: 19406072,
+          PromoterSharesEncumberedasoflastquarter_NoofShares: 1250000,
+          PromoterSharesEncumberedasoflastquarter_Perofpromotershares: 7.87,
+          PromoterSharesEncumberedasoflastquarter_Peroftotalshares: 3.54,
+          PromoterSharesEncumberedasoflastquarter_Values: 25.63,
+          DisclosuresmadebypromotersontheirencumberedsharesunderRegulation31ofSASTsincethelastquarter: '',
+          Noofsharespledgedinthedepositorysystem_DNoofsharespledged: 2104518,
+          Noofsharespledgedinthedepositorysystem_ETotalnoofdematshares: 35012887,
+          Noofsharespledgedinthedepositorysystem_FPerDE: 6.01,
+          Noofsharespledgedinthedepositorysystem_ValuesPromoter: 43.15,
+          NoofsharesheldwithNBFCascollateralagainstlending_Promotershares: 0,
+          NoofsharesheldwithNBFCascollateralagainstlending_NonPromotershares: 1200,
+          TradeDate: '02-27-2025',
+          ReceivedAt: '02-27-2025 21:02:40',
+          SavedAt: '02-27-2025 21:02:44',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,36 @@
+import { text } from './fields.ts';
+import { defineOperation } from './operation.ts';
+import { defineTable } from './table.ts';
+import { corporateActionShape } from './tables/corporate-actions.ts';
+
+const table = defineTable({
+  name: 'corporate_action_categories',
+  comment: 'Kinds of corporate action and their purpose codes.',
+  key: ['exchange', 'purpose_code'],
+  fields: [
+    text('purposeCode', 'purpose_code', 'Short code of the purpose.', { absent: '' }),
+    text('corporateActiontype', 'corporate_action_type', 'Label of the category.'),
+  ],
+});
+
+export const corporateActionCategories = table.drizzle;
+
+export default defineOperation({
+  name: 'GetCorporateActionsCategories',
+  summary: 'Categories of corporate actions',
+  exchanges: ['BSE'],
+  request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
+  shapes: [corporateActionShape, { table, has: ['corporateActiontype'], dated: false }],
+  windows: { per: 'once' },
+  schedule: { at: '21:57', on: 'sunday', lookback: false },
+  emptyIsNormal: false,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: {
+      Value: [
+        { CorporateActiontype: 'A.G.M.', PurposeCode: 'AGM' },
+        { CorporateActiontype: 'Amalgamation', PurposeCode: 'AM ' },
+      ],
+    },
+  },
+});

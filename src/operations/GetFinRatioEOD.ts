@@ -1,0 +1,33 @@
+import { defineOperation } from './operation.ts';
+import {
+  askBothNatures,
+  natureOption,
+  RATIO_SAMPLE,
+  ratioFactShape,
+  ratioShape,
+} from './tables/financial-ratios.ts';
+
+export default defineOperation({
+  name: 'GetFinRatioEOD',
+  summary: 'Financial ratios on a given day',
+  exchanges: ['BSE'],
+  request: { dates: 'day', instruments: 'one', dTFormat: false, options: [natureOption] },
+  shapes: [ratioFactShape, ratioShape],
+  windows: {
+    per: 'instrument',
+    asks: ({ sessions }) =>
+      sessions.flatMap((day) => askBothNatures({ part: '', from: day, to: day, params: { variant: 'eod' } })),
+  },
+  schedule: { at: '22:10', on: 'daily', lookback: false },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-02-27',
+      to: '2025-02-27',
+      instruments: ['TCS'],
+      params: { variant: 'eod', natureOfReport: 'Standalone' },
+    },
+    answer: RATIO_SAMPLE,
+  },
+});

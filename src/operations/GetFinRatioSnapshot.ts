@@ -1,0 +1,36 @@
+import { defineOperation } from './operation.ts';
+import {
+  askBothNatures,
+  natureOption,
+  RATIO_SAMPLE,
+  ratioFactShape,
+  ratioShape,
+} from './tables/financial-ratios.ts';
+
+const { EODClosePrice: CurrentPrice, ...rest } = RATIO_SAMPLE;
+
+export default defineOperation({
+  name: 'GetFinRatioSnapshot',
+  summary: 'Latest financial ratios with the current market price',
+  exchanges: ['BSE'],
+  request: { dates: 'none', instruments: 'one', dTFormat: false, options: [natureOption] },
+  shapes: [ratioFactShape, ratioShape],
+  windows: {
+    per: 'instrument',
+    // It knows no dates: what it says is of the day of the call, asked once a run.
+    asks: ({ today }) =>
+      askBothNatures({ part: '', from: today, to: today, params: { variant: 'snapshot' } }),
+  },
+  schedule: { at: '23:00', on: 'saturday', lookback: false },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-02-27',
+      to: '2025-02-27',
+      instruments: ['TCS'],
+      params: { variant: 'snapshot', natureOfReport: 'Consolidated' },
+    },
+    answer: { Value: [{ CurrentPrice, ...rest }] },
+  },
+});

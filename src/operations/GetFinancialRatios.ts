@@ -1,0 +1,100 @@
+import { type Ask, type AskInput, defineOperation } from './operation.ts';
+import {
+  askBothNatures,
+  natureOption,
+  RATIO_SAMPLE,
+  ratioFactShape,
+  ratioShape,
+} from './tables/financial-ratios.ts';
+
+/** A quarter of the Indian financial year, which starts in April and is named by that year. */
+interface Quarter {
+  readonly year: string;
+  readonly period: 'QJ' | 'QS' | 'QD' | 'QM';
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The quarter a day lies in. `2024` + `QM` ended in March 2025 (field notes). */
+function quarterOf(day: string): Quarter {
+  const year = Number(day.slice(0, 4));
+  const month = Number(day.slice(5, 7));
+  if (month <= 3) return { year: `${year - 1}`, period: 'QM', from: `${year}-01-01`, to: `${year}-03-31` };
+  if (month <= 6) return { year: `${year}`, period: 'QJ', from: `${year}-04-01`, to: `${year}-06-30` };
+  if (month <= 9) return { year: `${year}`, period: 'QS', from: `${year}-07-01`, to: `${year}-09-30` };
+  return { year: `${year}`, period: 'QD', from: `${year}-10-01`, to: `${year}-12-31` };
+}
+
+/** The quarters that touch a range of days, oldest first. */
+export function quartersTouching(from: string, to: string): Quarter[] {
+  const quarters: Quarter[] = [];
+  for (let day = from; day <= to; ) {
+    const quarter = quarterOf(day);
+    quarters.push(quarter);
+    day = quarterOf(nextDay(quarter.to)).from;
+  }
+  return quarters;
+}
+
+function nextDay(day: string): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+}
+
+function asks({ sessions, from, to, today, live }: AskInput): readonly Ask[] {
+  const ask = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
+    askBothNatures({ part: '', from, to, params });
+  return [
+    ...sessions.flatMap((day) => ask(day, day, { variant: 'eod', type: 'EOD' })),
+    ...quartersTouching(from, to).flatMap((quarter) =>
+      ask(quarter.from, quarter.to, {
+        variant: 'quarter',
+        type: 'Quarter',
+        period: quarter.period,
+        year: quarter.year,
+      }),
+    ),
+    ...(live
+      ? ask(today, today, { variant: 'realtime', type: 'Realtime' }).map((one) => ({
+          ...one,
+          always: true,
+        }))
+      : []),
+  ];
+}
+
+export default defineOperation({
+  name: 'GetFinancialRatios',
+  summary: 'Financial ratios: end of day, quarterly, and real time in nightly runs',
+  exchanges: ['BSE'],
+  request: {
+    dates: 'day',
+    datedWhen: (params) => params.type === 'EOD',
+    instruments: 'one',
+    dTFormat: false,
+    options: [
+      {
+        param: 'type',
+        meaning: 'only this kind of ratios; all that apply when not given',
+        values: ['EOD', 'Quarter', 'Realtime'],
+        narrows: false,
+      },
+      natureOption,
+      { param: 'period', meaning: 'only this quarter', values: ['QJ', 'QS', 'QD', 'QM'], narrows: false },
+      { param: 'year', meaning: 'only this financial year, named by its first year', narrows: false },
+    ],
+  },
+  shapes: [ratioFactShape, ratioShape],
+  windows: { per: 'instrument', asks },
+  schedule: { at: '22:30', on: 'daily', lookback: false },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-02-27',
+      to: '2025-02-27',
+      instruments: ['TCS'],
+      params: { variant: 'eod', type: 'EOD', natureOfReport: 'Standalone' },
+    },
+    answer: RATIO_SAMPLE,
+  },
+});

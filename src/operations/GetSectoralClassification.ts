@@ -1,0 +1,92 @@
+import { date, int4, text } from './fields.ts';
+import { defineOperation } from './operation.ts';
+import { defineTable } from './table.ts';
+
+const table = defineTable({
+  name: 'sectoral_classification',
+  comment:
+    'Sector, industry and basic industry of each company. Codes are hierarchical: each extends the one above.',
+  key: ['exchange', 'isin', 'scrip_code', 'allotted_from'],
+  fields: [
+    text('isin', 'isin', 'International Securities Identification Number; empty when left out.', {
+      absent: '',
+    }),
+    int4('scripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),
+    date('allotedFrom', 'allotted_from', 'Day from which the classification holds.', { required: true }),
+    text('symbol', 'symbol', 'Ticker symbol.'),
+    text('companyName', 'company_name', 'Name of the company.'),
+    text('meiCode', 'macro_sector_code', 'Code of the macro-economic sector.'),
+    text('macroEconomicIndicator', 'macro_sector', 'Macro-economic sector.'),
+    text('sectCode', 'sector_code', 'Code of the sector; extends the macro-economic sector code.'),
+    text('sector', 'sector', 'Sector.'),
+    text('industryCode', 'industry_code', 'Code of the industry; extends the sector code.'),
+    text('industry', 'industry', 'Industry.'),
+    text(
+      'basicIndustryCode',
+      'basic_industry_code',
+      'Code of the basic industry; extends the industry code.',
+    ),
+    text('basicIndustry', 'basic_industry', 'Basic industry.'),
+  ],
+});
+
+export const sectoralClassification = table.drizzle;
+
+export default defineOperation({
+  name: 'GetSectoralClassification',
+  summary: 'Sectoral classification of companies',
+  exchanges: ['BSE'],
+  request: {
+    // Rule 4.3.1: a request must carry a filter. Ours always carries from and to.
+    dates: 'range',
+    instruments: 'many',
+    dTFormat: true,
+    options: [
+      { param: 'sector', meaning: 'only companies of this sector', narrows: true },
+      { param: 'industry', meaning: 'only companies of this industry', narrows: true },
+      { param: 'basicIndustry', meaning: 'only companies of this basic industry', narrows: true },
+    ],
+  },
+  shapes: [
+    {
+      table,
+      has: ['allotedFrom'],
+      hasOneOf: ['isin', 'scripCode'],
+      namedBy: ['isin', 'scripCode'],
+      dated: false,
+    },
+  ],
+  windows: { per: 'range', days: 30, everyDay: true },
+  schedule: { at: '21:45', on: 'saturday', lookback: false },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-05-07',
+      to: '2025-05-07',
+      instruments: ['TCS'],
+      params: {},
+    },
+    answer: {
+      Value: [
+        {
+          Symbol: 'TCS',
+          ScripCode: 532540,
+          CompanyName: 'Tata Consultancy Services Ltd.',
+          AllotedFrom: '03-31-2022',
+          MeiCode: 'IN08',
+          MacroEconomicIndicator: 'Information Technology',
+          SectCode: 'IN0801',
+          Sector: 'Information Technology',
+          IndustryCode: 'IN080101',
+          Industry: 'IT - Software',
+          BasicIndustryCode: 'IN080101001',
+          BasicIndustry: 'Computers - Software & Consulting',
+          ISIN: 'INE467B01029',
+          ReceivedAt: '05-07-2025 16:56:40',
+          SavedAt: '05-07-2025 16:56:52',
+        },
+      ],
+    },
+  },
+});

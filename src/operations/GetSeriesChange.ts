@@ -1,0 +1,43 @@
+import { date, text } from './fields.ts';
+import { defineOperation } from './operation.ts';
+import { defineTable } from './table.ts';
+
+const table = defineTable({
+  name: 'series_changes',
+  comment: 'Moves of a security from one trading series to another.',
+  key: ['exchange', 'change_date', 'scrip_id', 'prev_series', 'to_series'],
+  fields: [
+    date('changeDate', 'change_date', 'Day from which the new series holds.', { required: true }),
+    text('scripId', 'scrip_id', 'Security id (ticker).', { required: true }),
+    text('prevSeries', 'prev_series', 'Series before; empty when left out.', { absent: '' }),
+    text('toSeries', 'to_series', 'Series after; empty when left out.', { absent: '' }),
+    text('scripName', 'scrip_name', 'Name of the security.'),
+  ],
+});
+
+export const seriesChanges = table.drizzle;
+
+export default defineOperation({
+  name: 'GetSeriesChange',
+  summary: 'Moves of securities between trading series',
+  exchanges: ['NSE'],
+  request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
+  shapes: [{ table, has: ['changeDate', 'scripId'], dated: true }],
+  windows: { per: 'range', days: 30, everyDay: true },
+  schedule: { at: '21:42', on: 'daily', lookback: true },
+  emptyIsNormal: true,
+  sample: {
+    asked: { exchange: 'NSE', from: '2021-08-20', to: '2021-08-20', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          ChangeDate: '08-20-2021',
+          ScripId: 'MRO-TEK',
+          ScripName: 'MRO-TEK REALTY LIMITED',
+          PrevSeries: 'EQ',
+          ToSeries: 'BE',
+        },
+      ],
+    },
+  },
+});

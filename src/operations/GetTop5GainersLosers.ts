@@ -1,0 +1,99 @@
+import { boolean, date, derived, int4, int8, numeric, text } from './fields.ts';
+import { defineOperation } from './operation.ts';
+import { defineTable } from './table.ts';
+
+const table = defineTable({
+  name: 'top_gainers_losers',
+  comment: 'Top gainers and losers of a trading day, five of each as a rule.',
+  key: ['exchange', 'trade_date', 'scrip_code', 'is_loser'],
+  fields: [
+    date('date', 'trade_date', 'Trading day.', { required: true }),
+    int4('scripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
+    boolean('isLoser', 'is_loser', 'True for a loser, false for a gainer.', { required: true }),
+    // The place counts refused records too, so that a bad neighbour does not move the others up.
+    derived('rank', 'int2', 'Place within its side, 1 first, in the order of the answer.', (sent, memory) => {
+      const side = `${String(sent('date')).trim()}|${String(sent('isLoser')).trim().toLowerCase()}`;
+      const place = (memory.get(side) ?? 0) + 1;
+      memory.set(side, place);
+      return place;
+    }),
+    text('scripName', 'scrip_name', 'Short name of the security.'),
+    text('scripGroup', 'scrip_group', 'Group of the security on the exchange.'),
+    numeric('currentClosing', 'close_price', 'Closing price of the day.', { unit: 'rupees' }),
+    numeric('previousClosing', 'previous_close_price', 'Closing price of the session before.', {
+      unit: 'rupees',
+    }),
+    numeric('percentageFluctation', 'percent_change', 'Change of the closing price; negative for losers.', {
+      unit: 'percent',
+    }),
+    int8('quantity', 'quantity', 'Traded quantity.', { unit: 'shares' }),
+    numeric('turnover', 'turnover', 'Traded value; BSE states lakhs.', { unit: 'lakhs of rupees' }),
+  ],
+});
+
+export const topGainersLosers = table.drizzle;
+
+export default defineOperation({
+  name: 'GetTop5GainersLosers',
+  summary: 'Top gainers and losers of each trading day',
+  exchanges: ['BSE'],
+  request: {
+    dates: 'range',
+    instruments: 'none',
+    dTFormat: true,
+    options: [
+      {
+        param: 'type',
+        meaning: 'which sides to ask for',
+        fallback: 'GainersLosers',
+        values: ['GainersLosers', 'Gainers', 'Losers'],
+        narrows: true,
+      },
+    ],
+  },
+  shapes: [{ table, has: ['scripCode', 'isLoser'], dated: true }],
+  windows: { per: 'range', days: 5, everyDay: false },
+  schedule: { at: '21:24', on: 'daily', lookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-02-25',
+      to: '2025-02-25',
+      instruments: [],
+      params: { type: 'GainersLosers' },
+    },
+    answer: {
+      Value: [
+        {
+          ScripCode: 750958,
+          ScripName: 'THANG-RE    ',
+          ScripGroup: 'B ',
+          CurrentClosing: 203.9,
+          PreviousClosing: 145.65,
+          PercentageFluctation: 39.99,
+          Quantity: 932,
+          Turnover: 1.79,
+          IsLoser: false,
+          Date: '02-25-2025',
+          ReceivedAt: '02-25-2025 21:02:33',
+          SavedAt: '02-25-2025 21:02:33',
+        },
+        {
+          ScripCode: 511696,
+          ScripName: 'CHARTERED CA',
+          ScripGroup: 'X ',
+          CurrentClosing: 212.6,
+          PreviousClosing: 258.35,
+          PercentageFluctation: -17.71,
+          Quantity: 6406,
+          Turnover: 13.77,
+          IsLoser: true,
+          Date: '02-25-2025',
+          ReceivedAt: '02-25-2025 21:02:33',
+          SavedAt: '02-25-2025 21:02:33',
+        },
+      ],
+    },
+  },
+});

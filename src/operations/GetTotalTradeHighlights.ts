@@ -1,0 +1,49 @@
+import { date, int8, numeric, text } from './fields.ts';
+import { defineOperation } from './operation.ts';
+import { defineTable } from './table.ts';
+
+const table = defineTable({
+  name: 'total_trade_highlights',
+  comment: 'Summary of a day of trading: securities, trades, volume and turnover.',
+  key: ['exchange', 'trade_date', 'trade_highlight'],
+  fields: [
+    date('date', 'trade_date', 'Trading day.', { required: true }),
+    text('tradeHighlights', 'trade_highlight', 'Label of the row, e.g. Total; empty when left out.', {
+      absent: '',
+    }),
+    int8('scripsNo', 'scrip_count', 'Number of securities traded.', { unit: 'securities' }),
+    int8('tradesNo', 'trade_count', 'Number of trades.', { unit: 'trades' }),
+    numeric('sharesVol', 'shares_volume', 'Traded quantity.', { unit: 'crores of shares' }),
+    numeric('turnoverRsCr', 'turnover_rs_crore', 'Traded value.', { unit: 'crores of rupees' }),
+  ],
+});
+
+export const totalTradeHighlights = table.drizzle;
+
+export default defineOperation({
+  name: 'GetTotalTradeHighlights',
+  summary: 'Summary of total trade activity of each day',
+  exchanges: ['BSE'],
+  request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
+  shapes: [{ table, has: ['tradeHighlights'], dated: true }],
+  windows: { per: 'range', days: 30, everyDay: false },
+  schedule: { at: '21:36', on: 'daily', lookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          TradeHighlights: 'Total',
+          ScripsNo: 4471,
+          TradesNo: 2802025,
+          SharesVol: 43.87,
+          TurnoverRsCr: 4179,
+          Date: '02-27-2025',
+          ReceivedAt: '02-27-2025 21:02:02',
+          SavedAt: '02-27-2025 21:02:02',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,113 @@
+import type { AskedFor } from './fields.ts';
+import type { TableDefinition } from './table.ts';
+
+export const EXCHANGES = ['BSE', 'NSE'] as const;
+export type Exchange = (typeof EXCHANGES)[number];
+
+/** A request option that a person may set, beside dates and instruments (spec part 4). */
+export interface RequestOption {
+  /** The source's parameter name. */
+  readonly param: string;
+  readonly meaning: string;
+  /** Sent when nobody says otherwise; left out of the request when undefined. */
+  readonly fallback?: string;
+  /** Allowed values, where they are known. */
+  readonly values?: readonly string[];
+  /**
+   * Set by hand it narrows the answer: what came is then no longer the full set of its day, and
+   * does not count as coverage.
+   */
+  readonly narrows: boolean;
+}
+
+/** Which parameters a request carries, besides `accessKey`, `exchange` and `format`. */
+export interface RequestShape {
+  /** `range`: from and to; `day`: date; `none`: the operation knows no dates. */
+  readonly dates: 'range' | 'day' | 'none';
+  /** Where only some questions of the operation carry the date: which ones. */
+  readonly datedWhen?: (params: Readonly<Record<string, string>>) => boolean;
+  /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
+  readonly instruments: 'many' | 'one' | 'none';
+  /** Does it take `dTFormat`? */
+  readonly dTFormat: boolean;
+  readonly options: readonly RequestOption[];
+}
+
+/** One of the record shapes an operation may answer with, and the table it belongs to. */
+export interface Shape {
+  readonly table: TableDefinition;
+  /** A record is of this shape if it carries every one of these source names … */
+  readonly has: readonly string[];
+  /** … and, where given, at least one of these. */
+  readonly hasOneOf?: readonly string[];
+  /** The record names its instrument by at least one of these source fields, else it is refused. */
+  readonly namedBy?: readonly string[];
+  /** Do records carry the session day they were asked for, so that coverage can go day by day? */
+  readonly dated: boolean;
+}
+
+/** One question for one instrument, for operations that ask per instrument. */
+export interface Ask {
+  /** Names the question inside a day's coverage, e.g. `eod/Standalone`; '' where there is one. */
+  readonly part: string;
+  readonly from: string;
+  readonly to: string;
+  readonly params: Readonly<Record<string, string>>;
+  /** Never covered by an earlier answer: always asked anew. */
+  readonly always?: boolean;
+}
+
+export interface AskInput {
+  /** Sessions of the exchange inside the asked range, ascending. */
+  readonly sessions: readonly string[];
+  readonly from: string;
+  readonly to: string;
+  /** Today in the source's zone. */
+  readonly today: string;
+  /** A nightly run of today: only then are real-time figures worth asking for. */
+  readonly live: boolean;
+}
+
+/** How a date range becomes request windows. */
+export type WindowPolicy =
+  /** Several calendar days a window. `everyDay`: records may carry days that are no session. */
+  | { readonly per: 'range'; readonly days: number; readonly everyDay: boolean }
+  /** One session a window. */
+  | { readonly per: 'session' }
+  /** No dates: once a run. */
+  | { readonly per: 'once' }
+  /** Per instrument, the questions the operation itself lists. */
+  | { readonly per: 'instrument'; readonly asks: (input: AskInput) => readonly Ask[] };
+
+export interface Schedule {
+  /** `HH:mm` in the source's zone, for the first exchange; further exchanges follow minutes later. */
+  readonly at: string;
+  /** Every day, or the weekday of a weekly operation. */
+  readonly on: 'daily' | 'friday' | 'saturday' | 'sunday';
+  /** Are the last EOD_LOOKBACK_SESSIONS sessions asked again, for late corrections? */
+  readonly lookback: boolean;
+}
+
+export interface Operation {
+  readonly name: string;
+  readonly summary: string;
+  /** Exchanges asked when the user names none. */
+  readonly exchanges: readonly Exchange[];
+  readonly request: RequestShape;
+  /** Tried in order; the first that fits takes the record. */
+  readonly shapes: readonly [Shape, ...Shape[]];
+  readonly windows: WindowPolicy;
+  readonly schedule: Schedule;
+  /** Is a session without a single record normal, or a sign that the data is not there yet? */
+  readonly emptyIsNormal: boolean;
+  /** An answer as the service gives it, and the request it answers. */
+  readonly sample: { readonly asked: Omit<AskedFor, 'calledOn'>; readonly answer: unknown };
+}
+
+/** At most this many symbols in one instrumentIdentifiers value (field notes). */
+export const MAX_INSTRUMENTS_PER_CALL = 25;
+
+/** Identity that gives an operation file its type; the registry checks the rest. */
+export function defineOperation(operation: Operation): Operation {
+  return operation;
+}

@@ -1,0 +1,43 @@
+import { readdirSync } from 'node:fs';
+import { usageError } from '../core/errors.ts';
+import { nearest } from '../core/nearest.ts';
+import type { Operation } from './operation.ts';
+import type { TableDefinition } from './table.ts';
+
+/**
+ * Every operation, in alphabetical order. A file named like an operation (`Get….ts`) in this folder
+ * is one: adding a twelfth needs no other line anywhere.
+ */
+export const operations: readonly Operation[] = await Promise.all(
+  readdirSync(import.meta.dirname)
+    .filter((name) => /^Get\w+\.(ts|js)$/.test(name))
+    .sort()
+    .map(async (name) => {
+      const module = (await import(new URL(name, import.meta.url).href)) as { default: Operation };
+      return module.default;
+    }),
+);
+
+const byName = new Map(operations.map((operation) => [operation.name.toLowerCase(), operation]));
+
+/** Every table of the schema `market`, each once. */
+export const tables: readonly TableDefinition[] = [
+  ...new Set(operations.flatMap((operation) => operation.shapes.map((shape) => shape.table))),
+];
+
+/**
+ * The operation of this name, without regard to case.
+ *
+ * @throws PipelineError `usage` with the nearest known name.
+ */
+export function operationNamed(name: string): Operation {
+  const found = byName.get(name.toLowerCase());
+  if (found !== undefined) return found;
+  const guess = nearest(
+    name,
+    operations.map((operation) => operation.name),
+  );
+  throw usageError(
+    `unknown operation "${name}"${guess === null ? '' : `; did you mean ${guess}?`} ("eod operations" lists all ${operations.length})`,
+  );
+}

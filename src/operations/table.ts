@@ -1,0 +1,158 @@
+import {
+  bigint,
+  boolean,
+  date,
+  integer,
+  numeric,
+  type PgTable,
+  pgSchema,
+  primaryKey,
+  smallint,
+  text,
+  timestamp,
+} from 'drizzle-orm/pg-core';
+import { datetime, type Field, fromRequest, type Kind } from './fields.ts';
+
+/** A stored value: text, whole and decimal numbers, yes/no; days and date-times travel as text. */
+export type Scalar = string | number | boolean | null;
+
+/** One validated record, keyed by column name. Load audit columns are not in it. */
+export type Row = Record<string, Scalar>;
+
+export interface TableDefinition {
+  /** Name inside the schema `market`. */
+  readonly name: string;
+  readonly comment: string;
+  /** Primary key columns in index order; `exchange` is always among them. */
+  readonly key: readonly string[];
+  /** Every data column: key columns first, then values, then source audit. */
+  readonly fields: readonly Field[];
+  /** The key's date column, where there is one: coverage, partitions and locks go by it. */
+  readonly dateColumn: string | null;
+  /** Partitioned by year of `dateColumn`. */
+  readonly partitioned: boolean;
+  readonly drizzle: PgTable;
+}
+
+interface TableOptions {
+  readonly name: string;
+  readonly comment: string;
+  readonly key: readonly string[];
+  readonly fields: readonly Field[];
+  readonly partitionBy?: string;
+}
+
+/** Columns that say when and by which run a row was written; the same on every table. */
+export const LOAD_AUDIT: Readonly<Record<string, string>> = {
+  first_loaded_at: 'When this row was first loaded.',
+  last_changed_at: 'When this revision was written.',
+  revision: 'Revision of the row: 1 when first loaded, one more at each real change.',
+  run_id: 'The run (etl.runs.id) that wrote this revision.',
+  withdrawn_at: 'When the source was first seen to list this row no longer; null while it still does.',
+};
+
+export const SOURCE_AUDIT = ['source_received_at', 'source_saved_at'] as const;
+
+const EXCHANGE = fromRequest(
+  'exchange',
+  'text',
+  'Exchange the record was asked of: BSE or NSE.',
+  (asked) => asked.exchange,
+);
+
+const AUDIT_FIELDS = [
+  datetime(
+    'receivedAt',
+    'source_received_at',
+    'When the source received the record from the exchange; null where it sends none.',
+  ),
+  datetime(
+    'savedAt',
+    'source_saved_at',
+    'When the source saved the record; decides which of two answers is newer. Null where it sends none.',
+  ),
+];
+
+export const market = pgSchema('market');
+
+function columnFor(kind: Kind, name: string) {
+  switch (kind) {
+    case 'text':
+      return text(name);
+    case 'int2':
+      return smallint(name);
+    case 'int4':
+      return integer(name);
+    case 'int8':
+      return bigint(name, { mode: 'bigint' });
+    case 'numeric':
+      return numeric(name);
+    case 'boolean':
+      return boolean(name);
+    case 'date':
+      return date(name);
+    case 'datetime':
+      return timestamp(name, { withTimezone: true });
+  }
+}
+
+function loadAuditColumns() {
+  return {
+    first_loaded_at: timestamp('first_loaded_at', { withTimezone: true }).notNull(),
+    last_changed_at: timestamp('last_changed_at', { withTimezone: true }).notNull(),
+    revision: integer('revision').notNull(),
+    run_id: bigint('run_id', { mode: 'bigint' }).notNull(),
+    withdrawn_at: timestamp('withdrawn_at', { withTimezone: true }),
+  };
+}
+
+/**
+ * Declares a table of the schema `market` from its fields. Adds `exchange`, the source's audit
+ * columns and the load audit columns; column order is keys, values, source audit, load audit.
+ *
+ * @throws Error when a key column has no field, or a field is declared twice.
+ */
+export function defineTable(options: TableOptions): TableDefinition {
+  const all: Field[] = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
+  const byColumn = new Map(all.map((field) => [field.column, field]));
+  if (byColumn.size !== all.length) throw new Error(`${options.name} declares a column twice`);
+  const keyFields = options.key.map((column) => {
+    const field = byColumn.get(column);
+    if (field === undefined) throw new Error(`${options.name} has no field for key ${column}`);
+    return field;
+  });
+  const fields = [...keyFields, ...all.filter((field) => !options.key.includes(field.column))];
+  const dateColumn = keyFields.find((field) => field.kind === 'date')?.column ?? null;
+  const columns = Object.fromEntries(
+    fields.map((field) => {
+      const column = columnFor(field.kind, field.column);
+      return [field.column, options.key.includes(field.column) ? column.notNull() : column];
+    }),
+  );
+  const drizzle = market.table(options.name, { ...columns, ...loadAuditColumns() }, (table) => [
+    primaryKey({
+      name: `${options.name}_pkey`,
+      columns: options.key.map((column) => table[column as keyof typeof table]) as never,
+    }),
+  ]);
+  return {
+    name: options.name,
+    comment: options.comment,
+    key: options.key,
+    fields,
+    dateColumn,
+    partitioned: options.partitionBy !== undefined,
+    drizzle,
+  };
+}
+
+/** The comment of a data column: meaning, unit and the source field it comes from. */
+export function columnComment(field: Field): string {
+  const unit = field.unit === undefined ? '' : ` Unit: ${field.unit}.`;
+  return `${field.meaning}${unit} ${originOf(field)}`;
+}
+
+function originOf(field: Field): string {
+  if (field.from === 'answer') return `Source field: ${field.source}.`;
+  return field.from === 'request' ? 'From the request.' : 'Worked out from the record.';
+}

@@ -1,0 +1,149 @@
+import { type AskedFor, derived, fromRequest, int4, numeric, text } from '../fields.ts';
+import type { Ask, Shape } from '../operation.ts';
+import { defineTable } from '../table.ts';
+
+/**
+ * The ratio operations answer with neither instrument nor date (field notes): all of the key comes
+ * from the request. `variantOf` says which of the four variants the request asked for.
+ */
+const KEY = ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'];
+
+/** Variant the request asked for: the planner writes it into the window's params. */
+function variantOf(asked: AskedFor): string {
+  return asked.params.variant ?? 'snapshot';
+}
+
+const keyFields = [
+  fromRequest('symbol', 'text', 'Instrument asked for.', (asked) => asked.instruments[0] ?? ''),
+  fromRequest(
+    'nature_of_report',
+    'text',
+    'Standalone or Consolidated figures.',
+    (asked) => asked.params.natureOfReport ?? 'Standalone',
+  ),
+  fromRequest('variant', 'text', 'eod, realtime, quarter or snapshot.', variantOf),
+  fromRequest(
+    'as_of_date',
+    'date',
+    'Day asked for; the day of the call for realtime and snapshot; the last day of the quarter.',
+    (asked) => (['realtime', 'snapshot'].includes(variantOf(asked)) ? asked.calledOn : asked.to),
+  ),
+  fromRequest(
+    'period',
+    'text',
+    'Financial year (by its first calendar year) and quarter code, e.g. 2024QM; empty where none applies.',
+    (asked) => `${asked.params.year ?? ''}${asked.params.period ?? ''}`,
+  ),
+];
+
+const ratios = defineTable({
+  name: 'financial_ratios',
+  comment:
+    'Financial ratios of a company: end of day, real time, snapshot and quarterly. Values are stored as sent, however absurd.',
+  key: KEY,
+  fields: [
+    ...keyFields,
+    int4('year', 'year', 'Financial year of the latest figures.'),
+    text('lastQ', 'last_q', 'Code of the latest quarter, e.g. QM (to March).'),
+    numeric('marketCap', 'market_cap', 'Market capitalisation.', { unit: 'crores of rupees' }),
+    numeric('eodClosePrice', 'eod_close_price', 'Closing price of the day.', { unit: 'rupees' }),
+    numeric('currentPrice', 'current_price', 'Current market price.', { unit: 'rupees' }),
+    numeric('stockPrice', 'stock_price', 'Stock price, where the answer names one.', { unit: 'rupees' }),
+    numeric('week52High', 'week52_high', 'Highest price of 52 weeks.', { unit: 'rupees' }),
+    numeric('week52Low', 'week52_low', 'Lowest price of 52 weeks.', { unit: 'rupees' }),
+    numeric('eps', 'eps', 'Earnings per share.', { unit: 'rupees' }),
+    numeric('peRatio', 'pe_ratio', 'Price to earnings.', { unit: 'ratio' }),
+    numeric('bookValuePerShare', 'book_value_per_share', 'Book value per share.', { unit: 'rupees' }),
+    numeric('dividendYield', 'dividend_yield', 'Dividend yield, as sent.', { unit: 'as sent' }),
+    numeric('ebit', 'ebit', 'Earnings before interest and tax.', { unit: 'rupees' }),
+    numeric('interestCoverageRatio', 'interest_coverage_ratio', 'EBIT to interest.', { unit: 'ratio' }),
+    numeric('faceValue', 'face_value', 'Face value of the share.', { unit: 'rupees' }),
+    numeric('priceSalesRatio', 'price_sales_ratio', 'Price to sales.', { unit: 'ratio' }),
+    numeric('profitAfterTax', 'profit_after_tax', 'Profit after tax.', { unit: 'rupees' }),
+    numeric('enterpriseValue', 'enterprise_value', 'Enterprise value.', { unit: 'rupees' }),
+    numeric('debt', 'debt', 'Debt.', { unit: 'rupees' }),
+  ],
+});
+
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
+
+const facts = defineTable({
+  name: 'financial_ratio_facts',
+  comment:
+    'Financial ratios as generic facts: the declared response shape of the three ratio operations (spec 2.7).',
+  key: [...KEY, 'fact_key'],
+  fields: [
+    ...keyFields,
+    text('key', 'fact_key', 'Key of the fact; its label where the source sends no key.', {
+      required: true,
+      orElse: ['label'],
+    }),
+    text('label', 'label', 'Label of the fact.'),
+    text('unitId', 'unit_id', 'Unit of the value.'),
+    int4('decimals', 'decimals', 'Decimals the value is stated with.'),
+    text('value', 'value', 'Value as sent.'),
+    derived('value_number', 'numeric', 'The value where it reads as a number, else null.', (sent) => {
+      const value = sent('value');
+      if (typeof value === 'number') return value;
+      return typeof value === 'string' && NUMBER.test(value.trim()) ? value.trim() : null;
+    }),
+    text('description', 'description', 'Description of the fact.'),
+  ],
+});
+
+export const financialRatios = ratios.drizzle;
+export const financialRatioFacts = facts.drizzle;
+
+export const ratioShape: Shape = {
+  table: ratios,
+  has: [],
+  hasOneOf: ['marketCap', 'peRatio', 'eps', 'eodClosePrice', 'currentPrice', 'enterpriseValue'],
+  dated: false,
+};
+
+export const ratioFactShape: Shape = {
+  table: facts,
+  has: ['value'],
+  hasOneOf: ['label', 'key'],
+  dated: false,
+};
+
+export const NATURES = ['Standalone', 'Consolidated'] as const;
+
+/** One question per nature of report: both are asked (issue: natureOfReport, both). */
+export function askBothNatures(ask: Ask & { readonly params: { readonly variant: string } }): Ask[] {
+  return NATURES.map((natureOfReport) => ({
+    ...ask,
+    part: `${ask.params.variant}/${natureOfReport}`,
+    params: { ...ask.params, natureOfReport },
+  }));
+}
+
+/** The request option shared by the three ratio operations. */
+export const natureOption = {
+  param: 'natureOfReport',
+  meaning: 'only Standalone or only Consolidated figures; both when not given',
+  values: NATURES,
+  narrows: false,
+} as const;
+
+/** The sample ratios of the specification, as a bare object (2.7). */
+export const RATIO_SAMPLE = {
+  EODClosePrice: 3604.45,
+  Year: 2024,
+  LastQ: 'QM',
+  MarketCap: 1304121.56,
+  Week52High: 4585.9,
+  Week52Low: 3060.25,
+  EPS: 134.19,
+  PeRatio: 26.8587928464978,
+  BookValuePerShare: 261.756906077348,
+  DividendYield: 119296.980121794,
+  EBIT: 661270000000,
+  InterestCoverageRatio: 83.0741206030151,
+  FaceValue: 1,
+  PriceSalesRatio: 5.11041226050038,
+  ProfitAfterTax: 487970000000,
+  EnterpriseValue: 12957795600000,
+  Debt: 0,
+} as const;
