@@ -1,0 +1,46 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { startEmbeddedPostgres } from '../../src/load/embedded/index.ts';
+import { makeDisposable, prepareTemplate } from './database.ts';
+import { startRedis } from './redis-server.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Administrator's address of the server test databases are made on. */
+    databaseAdminUrl: string;
+    /** Empty where the machine has no redis-server. */
+    redisUrl: string;
+  }
+}
+
+/**
+ * Starts one Postgres and one Redis for the whole run; every test file gets its own database and
+ * queue prefix on them. `TEST_DATABASE_ADMIN_URL` names another Postgres server to run on (a user who
+ * may create databases).
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  await prepareTemplate(postgres.url);
+  project.provide('databaseAdminUrl', postgres.url);
+  project.provide('redisUrl', redis?.url ?? '');
+  return async () => {
+    await Promise.all([postgres.stop(), redis?.stop()]);
+  };
+}
+
+async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
+  const given = process.env.TEST_DATABASE_ADMIN_URL ?? '';
+  if (given !== '') return { url: given, stop: async () => undefined };
+  const dataDir = mkdtempSync(join(tmpdir(), 'eod-test-postgres-'));
+  const server = await startEmbeddedPostgres({ dataDir });
+  await makeDisposable(server.url);
+  return {
+    url: server.url,
+    async stop() {
+      await server.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}

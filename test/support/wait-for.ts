@@ -1,0 +1,37 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface WaitOptions {
+  /** Give up after this long; default 20 s. */
+  readonly timeoutMs?: number;
+  /** Ask again after this long; default 25 ms. */
+  readonly everyMs?: number;
+  /** What is waited for, for the error; default: the condition's source. */
+  readonly what?: string;
+}
+
+/**
+ * Asks until the answer is neither false, null nor undefined, and gives it back.
+ *
+ * @throws Error that names what was waited for, the last answer and the last error, when time is up.
+ */
+export async function waitFor<Answer>(
+  condition: () => Answer | Promise<Answer>,
+  options: WaitOptions = {},
+): Promise<Exclude<Answer, false | null | undefined>> {
+  const { timeoutMs = 20_000, everyMs = 25, what = condition.toString() } = options;
+  const deadline = Date.now() + timeoutMs;
+  let last = '';
+  do {
+    try {
+      const answer = await condition();
+      if (answer !== false && answer !== null && answer !== undefined) {
+        return answer as Exclude<Answer, false | null | undefined>;
+      }
+      last = `the last answer was ${answer}`;
+    } catch (error) {
+      last = `the last try failed: ${error instanceof Error ? error.message : String(error)}`;
+    }
+    await pause(everyMs);
+  } while (Date.now() < deadline);
+  throw new Error(`waited ${timeoutMs} ms in vain for ${what}; ${last}`);
+}
