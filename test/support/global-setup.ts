@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../../src/load/embedded/index.ts';
-import { makeDisposable, prepareTemplate } from './database.ts';
 import { startRedis } from './redis-server.ts';
+import { execute, makeDisposable, prepareTemplate, templateName } from './template.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -32,7 +32,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
   const given = process.env.TEST_DATABASE_ADMIN_URL ?? '';
-  if (given !== '') return { url: given, stop: async () => undefined };
+  if (given !== '')
+    return { url: given, stop: () => execute(given, `drop database if exists ${templateName()}`) };
   const dataDir = mkdtempSync(join(tmpdir(), 'eod-test-postgres-'));
   const server = await startEmbeddedPostgres({ dataDir });
   await makeDisposable(server.url);

@@ -1,0 +1,121 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+import { waitFor } from './wait-for.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
+
+export interface EodOptions {
+  /** Settings on top of a bare environment: those of whoever runs the tests do not count. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Also where `.env` and `.eod/` are looked for; give a temporary folder unless the test is about this one. */
+  readonly cwd?: string;
+  /** Kill it and fail after this long; default 55 s, below the test timeout. For `runEod` only. */
+  readonly timeoutMs?: number;
+}
+
+export interface EodResult {
+  /** Exit code, or null when a signal ended it. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunningEod {
+  readonly pid: number;
+  /** Everything printed so far. */
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Waits until stdout and stderr together match, and gives the match. */
+  output(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
+  /** Signals the eod process alone, as `kill` and Docker do. */
+  kill(signal?: NodeJS.Signals): void;
+  /** Resolves when it has ended and all its output is read. */
+  readonly ended: Promise<EodResult>;
+}
+
+const running = new Set<ChildProcess>();
+
+/** Runs `node bin/eod.mjs …` to its end. A non-zero exit code is a result, not an error. */
+export async function runEod(args: readonly string[], options: EodOptions = {}): Promise<EodResult> {
+  const { timeoutMs = 55_000 } = options;
+  const eod = spawnEod(args, options);
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    eod.kill('SIGKILL');
+  }, timeoutMs);
+  const result = await eod.ended;
+  clearTimeout(timer);
+  if (late) {
+    const printed = `${result.stdout}${result.stderr}`;
+    throw new Error(`eod ${args.join(' ')} did not end within ${timeoutMs} ms; it printed:\n${printed}`);
+  }
+  return result;
+}
+
+/** Starts `node bin/eod.mjs …` and leaves it running; whatever is left is killed after the test file. */
+export function spawnEod(args: readonly string[], options: EodOptions = {}): RunningEod {
+  const child = spawn(process.execPath, [LAUNCHER, ...args], {
+    // A process group of its own: at the end its children can be killed with it.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...bareEnvironment(), ...options.env },
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  });
+  running.add(child);
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    stderr += text;
+  });
+  let over = false;
+  const ended = new Promise<EodResult>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => {
+      over = true;
+      running.delete(child);
+      resolve({ code, signal, stdout, stderr });
+    });
+  });
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    async output(pattern, timeoutMs = 20_000) {
+      const search = () => pattern.exec(`${stdout}${stderr}`) ?? (over ? 'over' : null);
+      const found = await waitFor(search, { timeoutMs }).catch(() => 'late');
+      if (typeof found !== 'string') return found;
+      const how = found === 'over' ? 'ended without printing' : `did not within ${timeoutMs} ms print`;
+      throw new Error(`eod ${args.join(' ')} ${how} ${pattern}; it printed:\n${stdout}${stderr}`);
+    },
+    kill: (signal = 'SIGTERM') => child.kill(signal),
+    ended,
+  };
+}
+
+/** What any program needs, and none of our settings. */
+function bareEnvironment(): Record<string, string> {
+  const names = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ'];
+  return Object.fromEntries(
+    names.map((name) => [name, process.env[name] ?? '']).filter(([, value]) => value),
+  );
+}
+
+function killGroups(): void {
+  for (const child of running) {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+  running.clear();
+}
+
+process.once('exit', killGroups);
+afterAll(killGroups);

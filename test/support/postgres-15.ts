@@ -1,0 +1,67 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { serverAccount } from '../../src/load/embedded/account.ts';
+import { freePort } from './free-port.ts';
+import { makeDisposable, prepareTemplate } from './template.ts';
+import { waitFor } from './wait-for.ts';
+
+const PROGRAMS = '/usr/lib/postgresql/15/bin';
+
+/** Does this machine have Debian's Postgres 15, the oldest version we promise to work on? */
+export const hasSystemPostgres15 = existsSync(join(PROGRAMS, 'postgres'));
+
+/**
+ * Starts a throw-away cluster of the system's Postgres 15, ready for `testDatabase(url)`.
+ *
+ * @throws Error where there is no Postgres 15; ask `hasSystemPostgres15` before, and say so when not.
+ */
+export async function startSystemPostgres15(): Promise<{ url: string; stop(): Promise<void> }> {
+  if (!hasSystemPostgres15) throw new Error(`there is no Postgres 15 in ${PROGRAMS}`);
+  const home = mkdtempSync(join(tmpdir(), 'eod-test-postgres-15-'));
+  const data = join(home, 'data');
+  // initdb and postgres refuse to run as root.
+  const account = serverAccount();
+  if (account !== undefined) chownSync(home, account.uid, account.gid);
+  const asAccount = { ...account, cwd: home };
+  execFileSync(
+    join(PROGRAMS, 'initdb'),
+    ['-D', data, '-U', 'eod', '--auth=trust', '--encoding=UTF8', '--locale=C.UTF-8', '--no-sync'],
+    { ...asAccount, stdio: 'pipe' },
+  );
+  const port = await freePort();
+  const server = spawn(
+    join(PROGRAMS, 'postgres'),
+    ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-c', 'unix_socket_directories='],
+    { ...asAccount, stdio: 'ignore' },
+  );
+  const kill = () => server.kill('SIGQUIT');
+  process.once('exit', kill);
+  const url = `postgres://eod@127.0.0.1:${port}/postgres`;
+  await waitFor(() => accepts(url), { what: 'the system Postgres 15' });
+  await makeDisposable(url);
+  await prepareTemplate(url);
+  return {
+    url,
+    async stop() {
+      process.off('exit', kill);
+      const gone = once(server, 'exit');
+      if (server.exitCode === null && server.kill('SIGQUIT')) await gone;
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function accepts(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return true;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

@@ -1,0 +1,74 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import pg from 'pg';
+
+const MIGRATIONS = new URL('../../migrations/', import.meta.url);
+
+/** Creates the migrated database the others are cloned from. Its name changes with the migrations. */
+export async function prepareTemplate(adminUrl: string): Promise<void> {
+  const template = templateName();
+  if (await exists(adminUrl, template)) return;
+  // Migrated under another name: a run that breaks off must not leave half a template behind.
+  const draft = `${template}_${randomBytes(4).toString('hex')}`;
+  await execute(adminUrl, `create database ${draft}`);
+  const client = new pg.Client({ connectionString: withDatabase(adminUrl, draft) });
+  await client.connect();
+  try {
+    await migrate(drizzle(client), {
+      migrationsFolder: fileURLToPath(MIGRATIONS),
+      migrationsSchema: 'etl',
+      migrationsTable: 'migrations',
+    });
+  } finally {
+    await client.end();
+  }
+  await execute(adminUrl, `alter database ${draft} rename to ${template}`);
+}
+
+/** Speed for a server that is thrown away after the run: nothing has to survive a power cut. */
+export async function makeDisposable(adminUrl: string): Promise<void> {
+  await execute(adminUrl, 'alter system set fsync = off');
+  await execute(adminUrl, 'alter system set synchronous_commit = off');
+  await execute(adminUrl, 'select pg_reload_conf()');
+}
+
+/** Name of the template of these very migrations. */
+export function templateName(): string {
+  const hash = createHash('sha256');
+  for (const file of readdirSync(MIGRATIONS, { recursive: true, encoding: 'utf8' }).sort()) {
+    if (file.endsWith('.sql')) hash.update(file).update(readFileSync(new URL(file, MIGRATIONS)));
+  }
+  return `eod_template_${hash.digest('hex').slice(0, 12)}`;
+}
+
+/** The same server, another database. */
+export function withDatabase(adminUrl: string, name: string): string {
+  const url = new URL(adminUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function exists(adminUrl: string, name: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: adminUrl });
+  await client.connect();
+  try {
+    const found = await client.query('select from pg_database where datname = $1', [name]);
+    return found.rowCount === 1;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Runs one statement on a connection of its own. */
+export async function execute(adminUrl: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
