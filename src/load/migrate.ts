@@ -1,0 +1,97 @@
+import { dirname, join } from 'node:path';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import type { PoolClient } from 'pg';
+import { usageError } from '../core/errors.ts';
+import { tables } from '../operations/registry.ts';
+import { columnComment, LOAD_AUDIT } from '../operations/table.ts';
+import type { Database } from './database.ts';
+
+const FOLDER = {
+  migrationsFolder: join(dirname(dirname(import.meta.dirname)), 'migrations'),
+  migrationsSchema: 'etl',
+  migrationsTable: 'migrations',
+};
+
+const OLDEST_SERVER = 15;
+
+export type SchemaState = 'missing' | 'behind' | 'current';
+
+/** Has this database our tables, and are they those of this version? */
+export async function schemaState(database: Database): Promise<SchemaState> {
+  const found = await database.pool.query<{ there: boolean }>(
+    "select to_regclass('etl.migrations') is not null as there",
+  );
+  if (!found.rows[0]?.there) return 'missing';
+  const applied = await database.pool.query<{ newest: string | null }>(
+    'select max(created_at) as newest from etl.migrations',
+  );
+  const newest = readMigrationFiles(FOLDER).at(-1)?.folderMillis ?? 0;
+  return Number(applied.rows[0]?.newest ?? 0) >= newest ? 'current' : 'behind';
+}
+
+/**
+ * Brings the schema up to this version and the comments of `market` in line with the operation
+ * files. Safe to run from several processes at once: they queue up.
+ *
+ * @throws PipelineError `usage` when the server is older than Postgres 15.
+ */
+export async function migrateDatabase(database: Database): Promise<void> {
+  const client = await database.pool.connect();
+  try {
+    await checkServer(client);
+    await client.query("select pg_advisory_lock(hashtextextended('eod migrate', 0))");
+    try {
+      // "schema already exists, skipping" on every run would only worry people.
+      await client.query("set client_min_messages = 'warning'");
+      await migrate(drizzle(client), FOLDER);
+      await writeComments(client);
+    } finally {
+      await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
+      await client.query('reset client_min_messages');
+    }
+  } finally {
+    client.release();
+  }
+}
+
+async function checkServer(client: PoolClient): Promise<void> {
+  const result = await client.query<{ server_version_num: string; server_version: string }>(
+    "select current_setting('server_version_num') as server_version_num, current_setting('server_version') as server_version",
+  );
+  const version = result.rows[0];
+  if (version !== undefined && Number(version.server_version_num) < OLDEST_SERVER * 10_000) {
+    throw usageError(`Postgres ${version.server_version} is too old: eod needs ${OLDEST_SERVER} or newer`);
+  }
+}
+
+/** Writes those comments of `market` that differ from the declarations; usually none. */
+async function writeComments(client: PoolClient): Promise<void> {
+  const wanted = new Map<string, string>();
+  for (const table of tables) {
+    wanted.set(`table market.${client.escapeIdentifier(table.name)}`, table.comment);
+    const columns = [
+      ...table.fields.map((field) => [field.column, columnComment(field)] as const),
+      ...Object.entries(LOAD_AUDIT),
+    ];
+    for (const [column, comment] of columns) {
+      wanted.set(
+        `column market.${client.escapeIdentifier(table.name)}.${client.escapeIdentifier(column)}`,
+        comment,
+      );
+    }
+  }
+  const present = await client.query<{ object: string; comment: string | null }>(`
+    select 'table market.' || quote_ident(c.relname) as object, obj_description(c.oid, 'pg_class') as comment
+      from pg_class c where c.relnamespace = 'market'::regnamespace and c.relkind in ('r', 'p')
+    union all
+    select 'column market.' || quote_ident(c.relname) || '.' || quote_ident(a.attname), col_description(c.oid, a.attnum)
+      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where c.relnamespace = 'market'::regnamespace and c.relkind in ('r', 'p')`);
+  const current = new Map(present.rows.map((row) => [row.object.replaceAll('"', ''), row.comment]));
+  for (const [object, comment] of wanted) {
+    if (current.get(object.replaceAll('"', '')) === comment) continue;
+    await client.query(`comment on ${object} is ${client.escapeLiteral(comment)}`);
+  }
+}

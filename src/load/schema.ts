@@ -1,0 +1,162 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  bigserial,
+  boolean,
+  check,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgSchema,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+} from 'drizzle-orm/pg-core';
+
+/** What the pipeline knows about its own work. The queue is disposable; this is the truth. */
+export const etl = pgSchema('etl');
+
+const id = () => bigserial('id', { mode: 'number' }).primaryKey();
+const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
+const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
+const reference = (name: string) => bigint(name, { mode: 'number' });
+
+/** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
+const recordCounts = () => ({
+  fetched: count('fetched'),
+  inserted: count('inserted'),
+  updated: count('updated'),
+  unchanged: count('unchanged'),
+  stale: count('stale'),
+  duplicate: count('duplicate'),
+  rejected: count('rejected'),
+  withdrawn: count('withdrawn'),
+});
+
+export const runs = etl.table(
+  'runs',
+  {
+    id: id(),
+    kind: text('kind').notNull(),
+    state: text('state').notNull().default('running'),
+    requested_by: text('requested_by').notNull(),
+    /** What was asked, as `RunRequest` (jobs/runs.ts). */
+    request: jsonb('request').notNull(),
+    from_date: date('from_date', { mode: 'string' }).notNull(),
+    to_date: date('to_date', { mode: 'string' }).notNull(),
+    /** Makes a scheduled run unique: two schedulers asking for the same tick get one run. */
+    tick: text('tick'),
+    /** Operations whose windows are planned once the bhav copies of the run are in. */
+    deferred: jsonb('deferred').notNull().default([]),
+    error: text('error'),
+    /** Totals of its windows, written when the run ends. */
+    requests: count('requests'),
+    bytes: count('bytes'),
+    ...recordCounts(),
+    started_at: moment('started_at').notNull().defaultNow(),
+    finished_at: moment('finished_at'),
+  },
+  (table) => [
+    unique('runs_tick_key').on(table.tick),
+    index('runs_open_idx').on(table.id).where(sql`${table.state} in ('running', 'paused')`),
+    check('runs_kind', sql`${table.kind} in ('backfill', 'nightly', 'import', 'replay', 'gap_fill')`),
+    check('runs_state', sql`${table.state} in ('running', 'paused', 'completed', 'failed', 'cancelled')`),
+  ],
+);
+
+export const windows = etl.table(
+  'windows',
+  {
+    id: id(),
+    run_id: reference('run_id')
+      .notNull()
+      .references(() => runs.id),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    from_date: date('from_date', { mode: 'string' }).notNull(),
+    to_date: date('to_date', { mode: 'string' }).notNull(),
+    instruments: text('instruments').array().notNull().default([]),
+    /** Request options and the variant asked for; never the access key. */
+    params: jsonb('params').notNull().default({}),
+    /** Which question of a day this is, where an operation asks several; see coverage. */
+    part: text('part').notNull().default(''),
+    /** Set by hand to a part of the day's data: does not count as coverage. */
+    narrowed: boolean('narrowed').notNull().default(false),
+    state: text('state').notNull().default('pending'),
+    attempts: integer('attempts').notNull().default(0),
+    requests: integer('requests').notNull().default(0),
+    bytes: count('bytes'),
+    ...recordCounts(),
+    /** The source's own line, where it answered with one. */
+    diagnostic: text('diagnostic'),
+    /** Why it failed, was blocked or skipped. */
+    error: text('error'),
+    warnings: text('warnings').array().notNull().default([]),
+    started_at: moment('started_at'),
+    finished_at: moment('finished_at'),
+  },
+  (table) => [
+    index('windows_run_idx').on(table.run_id, table.state),
+    index('windows_open_idx').on(table.run_id).where(sql`${table.state} in ('pending', 'running')`),
+    check(
+      'windows_state',
+      sql`${table.state} in ('pending', 'running', 'loaded', 'empty', 'skipped', 'blocked', 'failed', 'cancelled')`,
+    ),
+    check(
+      'windows_counts',
+      sql`${table.fetched} = ${table.inserted} + ${table.updated} + ${table.unchanged} + ${table.stale} + ${table.duplicate} + ${table.rejected}`,
+    ),
+  ],
+);
+
+export const coverage = etl.table(
+  'coverage',
+  {
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    /** Empty where the whole exchange was asked. */
+    instrument: text('instrument').notNull().default(''),
+    part: text('part').notNull().default(''),
+    state: text('state').notNull(),
+    /** Records of that day in the answer, where they carry their day. */
+    records: count('records'),
+    diagnostic: text('diagnostic'),
+    run_id: reference('run_id'),
+    window_id: reference('window_id'),
+    checked_at: moment('checked_at').notNull().defaultNow(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'coverage_pkey',
+      columns: [table.operation, table.exchange, table.day, table.instrument, table.part],
+    }),
+    check(
+      'coverage_state',
+      sql`${table.state} in ('loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed')`,
+    ),
+  ],
+);
+
+export const rejects = etl.table(
+  'rejects',
+  {
+    id: id(),
+    run_id: reference('run_id').notNull(),
+    window_id: reference('window_id').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    /** Place in the answer, from 0. */
+    position: integer('position').notNull(),
+    record: jsonb('record'),
+    problems: jsonb('problems').notNull(),
+    rejected_at: moment('rejected_at').notNull().defaultNow(),
+    resolved_at: moment('resolved_at'),
+  },
+  (table) => [
+    index('rejects_window_idx').on(table.window_id),
+    index('rejects_open_idx').on(table.operation, table.exchange).where(sql`${table.resolved_at} is null`),
+  ],
+);
