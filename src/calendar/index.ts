@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, usageError } from '../core/errors.ts';
+import { buildCalendar } from './build.ts';
+import { type Entry, readEntries } from './entries.ts';
+import type { Calendar } from './types.ts';
+
+export type { Calendar, DayKind } from './types.ts';
+
+const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
+
+/**
+ * The trading sessions of NSE and BSE (cash market): reviewed data for 2015 to 2026 (`data/`, each
+ * file says where its days come from), Monday to Friday for other years. Unknown exchanges follow NSE.
+ *
+ * @param options.file calendar file of the user, which wins over the reviewed data; docs/calendar.md.
+ * @throws PipelineError `usage` when that file cannot be read or has wrong lines.
+ */
+export function loadCalendar(options: { readonly file?: string | undefined } = {}): Calendar {
+  const reviewed = REVIEWED.flatMap((name) => {
+    const path = join(import.meta.dirname, 'data', name);
+    return readEntries(readFileSync(path, 'utf8'), path);
+  });
+  return buildCalendar([reviewed, options.file === undefined ? [] : readUserFile(options.file)]);
+}
+
+function readUserFile(path: string): Entry[] {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw usageError(`calendar file ${path} cannot be read: ${messageOf(error)}`);
+  }
+  return readEntries(text, path);
+}
