@@ -1,0 +1,186 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { buildCalendar } from '../../src/calendar/build.ts';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { addDays, daysBetween, eachDay, isWeekend } from '../../src/core/days.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'eod-calendar-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const calendar = loadCalendar();
+
+/** A calendar with these lines of the user on top. */
+function withLines(...lines: string[]) {
+  const file = join(directory, 'mine.csv');
+  writeFileSync(file, ['exchange,date,kind,note', ...lines, ''].join('\n'));
+  return loadCalendar({ file });
+}
+
+describe('the reviewed calendar', () => {
+  it.each([
+    ['2026-11-20', 'session'],
+    ['2026-11-21', 'weekend'],
+    ['2026-11-24', 'holiday'],
+    ['2015-02-28', 'special'],
+    ['2016-10-30', 'special'],
+    ['2021-11-04', 'special'],
+    ['2022-10-24', 'special'],
+    ['2024-11-01', 'special'],
+    ['2025-10-21', 'special'],
+    ['2024-01-20', 'special'],
+    ['2024-01-22', 'holiday'],
+    ['2024-03-02', 'special'],
+    ['2024-05-18', 'special'],
+    ['2024-05-20', 'holiday'],
+    ['2024-11-20', 'holiday'],
+    ['2026-02-01', 'special'],
+    ['2026-11-08', 'special'],
+  ])('says of %s: %s, on both exchanges', (day, kind) => {
+    expect(calendar.kindOf('NSE', day)).toBe(kind);
+    expect(calendar.kindOf('BSE', day)).toBe(kind);
+    expect(calendar.isSession('NSE', day)).toBe(kind === 'session' || kind === 'special');
+  });
+
+  it('has 240 to 252 sessions and 12 to 17 weekday holidays in every year', () => {
+    for (let year = 2015; year <= 2026; year++) {
+      const days = eachDay(`${year}-01-01`, `${year}-12-31`);
+      const holidays = days.filter((day) => calendar.kindOf('NSE', day) === 'holiday');
+      const sessions = calendar.sessions('NSE', `${year}-01-01`, `${year}-12-31`);
+      expect([year, holidays.length >= 12 && holidays.length <= 17]).toEqual([year, true]);
+      expect([year, sessions.length >= 240 && sessions.length <= 252]).toEqual([year, true]);
+    }
+  });
+
+  it('is closed on the fixed national holidays of every year', () => {
+    for (let year = 2015; year <= 2026; year++) {
+      for (const day of ['01-26', '05-01', '08-15', '10-02', '12-25']) {
+        expect([year, day, calendar.isSession('BSE', `${year}-${day}`)]).toEqual([year, day, false]);
+      }
+    }
+  });
+
+  it('knows 2015 to 2026 and takes other years as Monday to Friday', () => {
+    expect([2014, 2015, 2026, 2027].map((year) => calendar.knows('NSE', year))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    expect(calendar.kindOf('NSE', '2027-01-26')).toBe('session');
+    expect(calendar.kindOf('NSE', '2027-01-24')).toBe('weekend');
+  });
+
+  it('treats an unknown exchange like NSE', () => {
+    const own = withLines('NSE,2027-01-26,holiday,', 'BSE,2027-01-27,holiday,');
+    expect(own.kindOf('MSEI', '2027-01-26')).toBe('holiday');
+    expect(own.kindOf('MSEI', '2027-01-27')).toBe('session');
+    expect(own.knows('MSEI', 2027)).toBe(true);
+  });
+});
+
+describe('sessions and lastSessions', () => {
+  it('lists the sessions of a week with a muhurat Sunday and a holiday', () => {
+    expect(calendar.sessions('NSE', '2026-11-07', '2026-11-11')).toEqual([
+      '2026-11-08',
+      '2026-11-09',
+      '2026-11-11',
+    ]);
+    expect(calendar.sessions('NSE', '2026-11-11', '2026-11-07')).toEqual([]);
+  });
+
+  it('goes back over the end of a year, and over several', () => {
+    expect(calendar.lastSessions('NSE', '2026-01-02', 4)).toEqual([
+      '2025-12-30',
+      '2025-12-31',
+      '2026-01-01',
+      '2026-01-02',
+    ]);
+    expect(calendar.lastSessions('BSE', '2018-01-01', 700)[0]).toBe(
+      calendar.sessions('BSE', '2015-01-01', '2018-01-01').at(-700),
+    );
+  });
+
+  it('ends before a day that is no session, and asks for none when the count is 0', () => {
+    expect(calendar.lastSessions('NSE', '2024-01-22', 2)).toEqual(['2024-01-19', '2024-01-20']);
+    expect(calendar.lastSessions('NSE', '2024-01-22', 0)).toEqual([]);
+  });
+
+  it('hands out lists that the caller may change', () => {
+    calendar.lastSessions('NSE', '2026-11-20', 5).length = 0;
+    calendar.sessions('NSE', '2026-01-01', '2026-12-31').length = 0;
+    expect(calendar.lastSessions('NSE', '2026-11-20', 1)).toEqual(['2026-11-20']);
+  });
+
+  it('agrees with isSession and kindOf on every day of any range', () => {
+    const anyDay = fc.integer({ min: 0, max: 7_000 }).map((days) => addDays('2012-01-01', days));
+    const exchange = fc.constantFrom('NSE', 'BSE', 'OTHER');
+    fc.assert(
+      fc.property(exchange, anyDay, fc.integer({ min: 0, max: 900 }), (name, from, length) => {
+        const to = addDays(from, length);
+        const sessions = calendar.sessions(name, from, to);
+        expect(sessions).toEqual(eachDay(from, to).filter((day) => calendar.isSession(name, day)));
+        expect(calendar.lastSessions(name, to, sessions.length)).toEqual(sessions);
+        for (const day of eachDay(from, to)) {
+          const kind = calendar.kindOf(name, day);
+          expect(calendar.isSession(name, day)).toBe(kind === 'session' || kind === 'special');
+          if (kind === 'weekend') expect(isWeekend(day)).toBe(true);
+          if (kind === 'session' || kind === 'holiday') expect(isWeekend(day)).toBe(false);
+        }
+      }),
+    );
+  });
+
+  it('always finds as many sessions as asked for, none after the day and none missing between', () => {
+    const anyDay = fc.integer({ min: 0, max: 7_000 }).map((days) => addDays('2012-01-01', days));
+    fc.assert(
+      fc.property(anyDay, fc.integer({ min: 1, max: 800 }), (day, count) => {
+        const last = calendar.lastSessions('NSE', day, count);
+        expect(last).toHaveLength(count);
+        expect(last).toEqual(calendar.sessions('NSE', last[0] as string, day));
+        expect(daysBetween(last.at(-1) as string, day)).toBeLessThan(6);
+      }),
+    );
+  });
+});
+
+describe('the calendar file of the user', () => {
+  it('adds a year, opens and closes days, for one exchange or all', () => {
+    const own = withLines(
+      '*,2027-01-26,holiday,Republic Day',
+      'BSE,2027-01-26,session,BSE alone is open',
+      '*,2026-11-24,session,holiday moved',
+      '*,2026-11-25,holiday,to this day',
+      '*,2026-11-08,holiday,muhurat called off',
+    );
+    expect(own.kindOf('NSE', '2027-01-26')).toBe('holiday');
+    expect(own.kindOf('BSE', '2027-01-26')).toBe('special');
+    expect(own.kindOf('NSE', '2026-11-24')).toBe('special');
+    expect(own.kindOf('NSE', '2026-11-25')).toBe('holiday');
+    expect(own.kindOf('NSE', '2026-11-08')).toBe('weekend');
+    expect(own.knows('NSE', 2027)).toBe(true);
+    expect(own.kindOf('NSE', '2024-01-20')).toBe('special');
+  });
+
+  it('wins over the reviewed data, even with a * line where the data names the exchange', () => {
+    const own = withLines('*,2024-11-01,holiday,', 'NSE,2024-11-20,session,');
+    expect(own.isSession('BSE', '2024-11-01')).toBe(false);
+    expect(own.isSession('NSE', '2024-11-20')).toBe(true);
+    expect(own.isSession('BSE', '2024-11-20')).toBe(false);
+    const built = buildCalendar([
+      [{ exchange: 'BSE', day: '2027-03-15', kind: 'holiday' }],
+      [{ exchange: '*', day: '2027-03-15', kind: 'session' }],
+    ]);
+    expect(built.kindOf('BSE', '2027-03-15')).toBe('special');
+  });
+
+  it('is named, with the line, when it is wrong or missing', () => {
+    const missing = join(directory, 'none.csv');
+    expect(() => withLines('NSE,2027-13-01,holiday,')).toThrow(
+      `calendar file ${join(directory, 'mine.csv')}, line 2: "2027-13-01" is not a date`,
+    );
+    expect(() => loadCalendar({ file: missing })).toThrow(`calendar file ${missing} cannot be read: ENOENT`);
+  });
+});
