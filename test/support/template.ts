@@ -1,9 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
+import { openDatabase } from '../../src/load/database.ts';
+import { migrateDatabase } from '../../src/load/migrate.ts';
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);
 
@@ -14,16 +13,11 @@ export async function prepareTemplate(adminUrl: string): Promise<void> {
   // Migrated under another name: a run that breaks off must not leave half a template behind.
   const draft = `${template}_${randomBytes(4).toString('hex')}`;
   await execute(adminUrl, `create database ${draft}`);
-  const client = new pg.Client({ connectionString: withDatabase(adminUrl, draft) });
-  await client.connect();
+  const database = openDatabase({ url: withDatabase(adminUrl, draft), connections: 1 });
   try {
-    await migrate(drizzle(client), {
-      migrationsFolder: fileURLToPath(MIGRATIONS),
-      migrationsSchema: 'etl',
-      migrationsTable: 'migrations',
-    });
+    await migrateDatabase(database);
   } finally {
-    await client.end();
+    await database.close();
   }
   await execute(adminUrl, `alter database ${draft} rename to ${template}`);
 }
