@@ -1,0 +1,125 @@
+import { Agent, request } from 'undici';
+import { messageOf, PipelineError } from '../core/errors.ts';
+import { redactor } from '../core/log.ts';
+import { readBody } from './body.ts';
+import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
+import type { RawAnswer, SourceSettings } from './types.ts';
+
+export interface Client {
+  /** One GET, without redirects. Throws PipelineError for whatever is not a 200 with a whole body. */
+  get(url: string, signal?: AbortSignal): Promise<RawAnswer & { readonly status: number }>;
+  close(): Promise<void>;
+}
+
+type ClientSettings = Pick<
+  SourceSettings,
+  'accessKey' | 'timeoutMs' | 'maxResponseBytes' | 'connections' | 'tlsVerify'
+>;
+
+/** Of an answer that is an error only a diagnostic line is of interest. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+/** The HTTP client: a pool of kept connections, one deadline for the whole of each call. */
+export function createClient(settings: ClientSettings): Client {
+  const { timeoutMs, maxResponseBytes } = settings;
+  const redact = redactor([settings.accessKey]);
+  const agent = new Agent({
+    connections: settings.connections,
+    pipelining: 1,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    connect: { timeout: timeoutMs, rejectUnauthorized: settings.tlsVerify },
+  });
+
+  async function call(url: string, signal: AbortSignal) {
+    const response = await request(url, {
+      dispatcher: agent,
+      signal,
+      headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
+    });
+    const { statusCode: status, headers, body } = response;
+    if (status === 200) {
+      const read = await readBody(body, headers, maxResponseBytes);
+      return { ...read, status, contentType: single(headers['content-type']) };
+    }
+    const read = await readBody(body, headers, Math.min(MAX_ERROR_BYTES, maxResponseBytes)).catch(() => null);
+    // A line of the table means the same whatever the status it came with.
+    throw diagnose(read?.body.toString('utf8') ?? '') ?? statusError(status, single(headers['retry-after']));
+  }
+
+  return {
+    async get(url, signal) {
+      const stop = new AbortController();
+      let late = false;
+      const deadline = setTimeout(() => {
+        late = true;
+        stop.abort();
+      }, timeoutMs);
+      const abort = () => stop.abort();
+      signal?.addEventListener('abort', abort, { once: true });
+      if (signal?.aborted) abort();
+      try {
+        return await call(url, stop.signal);
+      } catch (error) {
+        if (signal?.aborted)
+          throw new PipelineError('the call was aborted', { kind: 'aborted', retryable: false });
+        if (error instanceof PipelineError) throw error;
+        throw late ? timeoutError(timeoutMs) : transportError(error, timeoutMs, redact);
+      } finally {
+        clearTimeout(deadline);
+        signal?.removeEventListener('abort', abort);
+      }
+    },
+    close: () => agent.close(),
+  };
+}
+
+function single(header: string | string[] | undefined): string | null {
+  return (Array.isArray(header) ? header[0] : header) ?? null;
+}
+
+/** Statuses worth another try: the request may have been right, the moment was not. */
+const RETRYABLE = new Set([408, 425, 429]);
+
+function statusError(status: number, retryAfter: string | null): PipelineError {
+  const retryAfterMs = retryAfter === null ? null : retryDelay(retryAfter);
+  return new PipelineError(`the source answered with HTTP status ${status}`, {
+    kind: 'http_status',
+    retryable: RETRYABLE.has(status) || status >= 500,
+    ...(retryAfterMs === null ? {} : { retryAfterMs }),
+  });
+}
+
+/** Milliseconds a Retry-After header asks for: seconds, or an HTTP date; null when it is neither. */
+export function retryDelay(header: string, now = Date.now()): number | null {
+  const text = header.trim();
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const at = Date.parse(text);
+  return Number.isNaN(at) || !/[a-z]/i.test(text) ? null : Math.max(0, at - now);
+}
+
+function timeoutError(timeoutMs: number): PipelineError {
+  return new PipelineError(`no whole answer within ${timeoutMs} ms`, { kind: 'timeout', retryable: true });
+}
+
+const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+
+/**
+ * Types what undici, zlib or the socket threw. Their errors can hold the request with its key, so
+ * none is passed on: code and message are copied, with the key taken out.
+ */
+function transportError(error: unknown, timeoutMs: number, redact: (text: string) => string): PipelineError {
+  const code = codeOf(error);
+  if (code !== null && TIMEOUT_CODES.has(code)) return timeoutError(timeoutMs);
+  if (code?.startsWith('Z_') || code?.startsWith('ERR_BROTLI') || code?.startsWith('ERR__ERROR')) {
+    return unreadable(`its compression is broken (${code})`);
+  }
+  if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('it does not fit memory');
+  const message = redact(messageOf(error)) || 'connection failed';
+  const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
+  return new PipelineError(`the source cannot be reached: ${detail}`, { kind: 'network', retryable: true });
+}
+
+function codeOf(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}

@@ -1,0 +1,27 @@
+import { isUtf8 } from 'node:buffer';
+import { tooLarge, unreadable } from './diagnostics.ts';
+
+/**
+ * The text of a body: UTF-8, or UTF-16 where a byte order mark says so; the mark is taken off.
+ *
+ * @throws PipelineError `unreadable` when the bytes are no text, `too_large` beyond what one string holds.
+ */
+export function decodeText(body: Buffer): string {
+  if (body[0] === 0xff && body[1] === 0xfe) return decodeUtf16(body, 'utf-16le');
+  if (body[0] === 0xfe && body[1] === 0xff) return decodeUtf16(body, 'utf-16be');
+  if (!isUtf8(body)) throw unreadable('it is not UTF-8');
+  const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
+  try {
+    return body.toString('utf8', marked ? 3 : 0);
+  } catch {
+    throw tooLarge(`${body.length} bytes do not fit one text`);
+  }
+}
+
+function decodeUtf16(body: Buffer, encoding: 'utf-16le' | 'utf-16be'): string {
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(body);
+  } catch {
+    throw unreadable(`it claims to be ${encoding.toUpperCase()} and is not`);
+  }
+}

@@ -1,0 +1,122 @@
+import { type ErrorKind, PipelineError } from '../core/errors.ts';
+
+interface DiagnosticLine {
+  /** Matches the whole line, after trimming, without regard to case, with or without the final dot. */
+  readonly line: RegExp;
+  readonly kind: ErrorKind;
+  readonly retryable: boolean;
+  readonly meaning: string;
+}
+
+const retry = true;
+const giveUp = false;
+
+const line = (pattern: string, kind: ErrorKind, retryable: boolean, meaning: string): DiagnosticLine => ({
+  line: new RegExp(`^(?:${pattern})\\.?$`, 'i'),
+  kind,
+  retryable,
+  meaning,
+});
+
+/** The lines of the field notes' table "Diagnostics", in its order. A range's length is captured. */
+const LINES: readonly DiagnosticLine[] = [
+  line(
+    'Authentication request received\\. Try request data in next moment',
+    'not_ready',
+    retry,
+    'the source is not ready yet',
+  ),
+  line(
+    '(?:Calls|Bandwidth) per hour (?:are|is) limited',
+    'hourly_quota',
+    retry,
+    'the hourly quota is used up',
+  ),
+  line('(?:Calls|Bandwidth) limitation is reached', 'monthly_quota', giveUp, 'the monthly quota is used up'),
+  // A key line nobody has seen yet must stop the run as well: a dead key is never retried.
+  line('Access Denied\\. Key .{1,100}|Key Expired', 'credential', giveUp, 'the access key was refused'),
+  line('Function not enabled', 'operation_blocked', giveUp, 'the key has no right to this operation'),
+  line(
+    'Data for requested exchange is disabled',
+    'exchange_blocked',
+    giveUp,
+    'the key has no right to this exchange',
+  ),
+  line(
+    'Instrument is not allowed for Demo key',
+    'instrument_blocked',
+    giveUp,
+    'the key has no right to this instrument',
+  ),
+  line(
+    '(?:Date|From - To) is out of allowed range(?: of (?<length>\\d{1,5}) (?<unit>day|year)s?)?',
+    'range_refused',
+    giveUp,
+    'the source refused the range',
+  ),
+  line("Filters can'?t be empty", 'bad_request', giveUp, 'the request carried no filter'),
+];
+
+/** No known line comes near this length; longer text is not searched. */
+const LONGEST_LINE = 200;
+
+/**
+ * The error a diagnostic line stands for, or null when the text is none (field notes,
+ * "Diagnostics": plain text, usually with status 200). `limitDays` is set where a range is named.
+ */
+export function diagnose(text: string): PipelineError | null {
+  if (text.length > 4 * LONGEST_LINE) return null;
+  const said = text
+    .trim()
+    .replace(/^"(.*)"$/s, '$1')
+    .replace(/\s+/g, ' ')
+    .trim();
+  if (said === '' || said.length > LONGEST_LINE) return null;
+  for (const known of LINES) {
+    const match = known.line.exec(said);
+    if (match === null) continue;
+    const limitDays = daysOf(match.groups?.length, match.groups?.unit);
+    return new PipelineError(`${known.meaning}: ${said}`, {
+      kind: known.kind,
+      retryable: known.retryable,
+      diagnostic: said,
+      ...(limitDays === undefined ? {} : { limitDays }),
+    });
+  }
+  return null;
+}
+
+function daysOf(length: string | undefined, unit: string | undefined): number | undefined {
+  if (length === undefined) return undefined;
+  // Rounded down to 365: a window of that many days is inside the range whatever the leap years.
+  return Number(length) * (unit?.toLowerCase() === 'year' ? 365 : 1);
+}
+
+/** At most this much of an unknown answer is kept (field notes). */
+const KEPT = 500;
+
+/**
+ * Text that is neither data nor a known line: kept, retried a few times by whoever asked.
+ *
+ * @param redact takes the access key out, should the source have echoed it.
+ */
+export function unknownDiagnostic(text: string, redact: (text: string) => string): PipelineError {
+  const diagnostic = redact(text.slice(0, 4 * KEPT).trim())
+    .slice(0, KEPT)
+    .replaceAll('\u0000', '\\u0000');
+  return new PipelineError(`the source answered with text that is no data: ${diagnostic}`, {
+    kind: 'unknown_diagnostic',
+    retryable: true,
+    diagnostic,
+  });
+}
+
+/** An answer that cannot be read as data: the same request may bring a whole one. */
+export function unreadable(problem: string): PipelineError {
+  return new PipelineError(`the answer cannot be read: ${problem}`, { kind: 'unreadable', retryable: true });
+}
+
+/** An answer beyond what this process is willing to hold. */
+export function tooLarge(problem: string): PipelineError {
+  return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large', retryable: false });
+}

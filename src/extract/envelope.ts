@@ -1,0 +1,115 @@
+import type { Operation } from '../operations/operation.ts';
+import { looksLikeCsv, readCsv } from './csv.ts';
+import { markLossyNumbers } from './decimals.ts';
+import { diagnose, unknownDiagnostic, unreadable } from './diagnostics.ts';
+import { fitsAnyShape } from './layout.ts';
+
+/** The records of an answer, as sent, and what was odd about their wrapping. */
+export interface Records {
+  readonly records: readonly unknown[];
+  readonly warnings: readonly string[];
+}
+
+interface Context {
+  readonly operation: Operation;
+  /** Takes the access key out of a text. */
+  readonly redact: (text: string) => string;
+}
+
+const NOTHING: Records = { records: [], warnings: [] };
+
+/** Wrappings opened in search of records: an envelope in a string in an envelope is already odd. */
+const WRAPPINGS = 3;
+
+/**
+ * Finds the records in the text of an answer, going by what it holds and not by its content type:
+ * JSON (an envelope, a bare list, a bare object), CSV, or either inside a JSON string.
+ *
+ * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable`
+ *   for nothing at all, HTML, or JSON and CSV that are broken.
+ */
+export function openAnswer(text: string, context: Context): Records {
+  return openText(text, context, WRAPPINGS);
+}
+
+function openText(text: string, context: Context, wrappings: number): Records {
+  const start = text.slice(0, 1_000).trimStart();
+  if (start === '' && text.trim() === '') throw unreadable('it is empty');
+  const diagnostic = diagnose(text);
+  if (diagnostic !== null) throw diagnostic;
+  if (start.startsWith('<')) throw unreadable('it is an HTML or XML page, not data');
+  const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
+  if (!json && looksLikeCsv(context.operation, text)) return { records: readCsv(text), warnings: [] };
+  // A text in quotes is JSON as well, unless it was the header of CSV.
+  if (json || start.startsWith('"')) return openJson(parseJson(text), context, wrappings);
+  throw unknownDiagnostic(text, context.redact);
+}
+
+function parseJson(text: string): unknown {
+  const marked = markLossyNumbers(text);
+  try {
+    return JSON.parse(marked);
+  } catch {
+    // The parser's own message quotes the text around the fault, so it is not repeated here.
+    throw unreadable(`broken JSON, ${text.length} characters`);
+  }
+}
+
+function openJson(json: unknown, context: Context, wrappings: number): Records {
+  if (json === null || json === '') return NOTHING;
+  if (Array.isArray(json)) return { records: json, warnings: [] };
+  if (typeof json === 'string') {
+    if (wrappings === 0) throw unknownDiagnostic(json, context.redact);
+    return openText(json, context, wrappings - 1);
+  }
+  if (typeof json !== 'object') throw unknownDiagnostic(String(json), context.redact);
+  return openObject(json, context, wrappings);
+}
+
+function openObject(object: object, context: Context, wrappings: number): Records {
+  const entries = Object.entries(object);
+  const member = (name: string): unknown => entries.find(([key]) => key.toLowerCase() === name)?.[1];
+  const value = member('value');
+  // Facts have a field called `value`: only a list in its place makes such an object an envelope.
+  if (!Array.isArray(value) && fitsAnyShape(context.operation, Object.keys(object))) {
+    return { records: [object], warnings: [] };
+  }
+  const enveloped = wrappings > 0 && entries.some(([key]) => key.toLowerCase() === 'value');
+  if (!enveloped || !hasRecords(value)) refuseError(entries, enveloped, context);
+  if (enveloped) return withCount(openJson(value, context, wrappings - 1), member('count'));
+  const bare = entries.every(([key]) => key.toLowerCase() === 'count' || key.startsWith('@'));
+  return bare ? withCount(NOTHING, member('count')) : { records: [object], warnings: [] };
+}
+
+function hasRecords(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== null && value !== '';
+}
+
+/** Keys under which services put their errors, when they put them in JSON. */
+const MESSAGE_KEYS = ['message', 'error', 'errormessage', 'exceptionmessage', 'detail', 'title', 'status'];
+
+/**
+ * A diagnostic inside an object must not pass for an empty day. Of an envelope only known lines are
+ * taken, because it may well say `"status": "ok"` beside an empty list.
+ */
+function refuseError(entries: readonly [string, unknown][], enveloped: boolean, { redact }: Context): void {
+  const messages = entries
+    .filter(([key, value]) => MESSAGE_KEYS.includes(key.toLowerCase()) && typeof value === 'string')
+    .map(([, value]) => String(value));
+  for (const message of messages) {
+    const diagnostic = diagnose(message);
+    if (diagnostic !== null) throw diagnostic;
+  }
+  if (!enveloped && messages.length > 0) throw unknownDiagnostic(messages.join(' · '), redact);
+}
+
+/** A count that does not match is recorded, not fatal (spec 2.1: whether it does is not shown). */
+function withCount({ records, warnings }: Records, count: unknown): Records {
+  if (count === undefined || count === null || Number(count) === records.length) return { records, warnings };
+  const stated =
+    typeof count === 'number' || typeof count === 'string' ? String(count).slice(0, 40) : typeof count;
+  return {
+    records,
+    warnings: [...warnings, `count says ${stated}, the answer holds ${records.length} records`],
+  };
+}

@@ -1,0 +1,44 @@
+import type { Logger } from '../core/log.ts';
+import { redactor } from '../core/log.ts';
+import { createClient } from './client.ts';
+import { decodeText } from './decode.ts';
+import { openAnswer } from './envelope.ts';
+import { readAnswer } from './read.ts';
+import { buildUrl } from './request.ts';
+import type { Source, SourceSettings } from './types.ts';
+
+export { diagnose } from './diagnostics.ts';
+export { readAnswer } from './read.ts';
+export { buildUrl } from './request.ts';
+export type * from './types.ts';
+
+/** Up to this size an answer is opened while it is fetched: every diagnostic is far smaller. */
+const SMALL = 64 * 1024;
+
+/** The source service behind `settings.baseUrl`. Close it to let its connections go. */
+export function createSource(settings: SourceSettings, log?: Logger): Source {
+  const client = createClient(settings);
+  const redact = redactor([settings.accessKey]);
+  return {
+    async fetch(operation, asked, signal) {
+      const url = buildUrl(settings, operation, asked);
+      const about = { operation: operation.name, exchange: asked.exchange, from: asked.from, to: asked.to };
+      const start = performance.now();
+      const ms = () => Math.round(performance.now() - start);
+      try {
+        const { status, ...answer } = await client.get(url, signal);
+        log?.debug({ ...about, status, bytes: answer.bytes, ms: ms() }, 'answer');
+        if (answer.body.length <= SMALL) openAnswer(decodeText(answer.body), { operation, redact });
+        return answer;
+      } catch (error) {
+        log?.debug(
+          { ...about, ms: ms(), error: error instanceof Error ? error.message : 'unknown' },
+          'no answer',
+        );
+        throw error;
+      }
+    },
+    read: (operation, asked, answer) => readAnswer(operation, asked, answer, settings),
+    close: () => client.close(),
+  };
+}

@@ -1,0 +1,142 @@
+import type { AskedFor, DerivedField } from '../operations/fields.ts';
+import type { Operation, Shape } from '../operations/operation.ts';
+import type { Row, TableDefinition } from '../operations/table.ts';
+import { lossyToken } from './decimals.ts';
+import { createLayouts, type Layout } from './layout.ts';
+import { printable } from './sanitize.ts';
+import { type RowSchema, schemaOf } from './schema.ts';
+import type { Problem } from './types.ts';
+
+/** One record, read: a row of a table, or what is wrong with it. */
+export type RecordResult =
+  | { readonly table: TableDefinition; readonly row: Row }
+  | { readonly table: null; readonly problems: readonly Problem[] };
+
+export interface RecordReader {
+  /** Reads the next record of the answer; the order matters to derived fields. */
+  read(record: unknown): RecordResult;
+  /** Keys of the records so far that no declared field matches. */
+  unknownFields(): ReadonlySet<string>;
+  warnings(): readonly string[];
+}
+
+/** What reading records of one shape needs, set up once an answer. */
+interface Desk {
+  readonly shape: Shape;
+  readonly schema: RowSchema;
+  /** Raw values by column, overwritten for each record: nothing is allocated per record for them. */
+  readonly raw: Record<string, unknown>;
+  readonly derived: readonly DerivedField[];
+  readonly memory: Map<string, number>;
+}
+
+/** Reads the records of one answer to one request. */
+export function createRecordReader(operation: Operation, asked: AskedFor, timeZone: string): RecordReader {
+  const layoutFor = createLayouts(operation);
+  const desks = new Map<Shape, Desk>();
+  const seen = new Set<Layout>();
+  const unknown = new Set<string>();
+  const repeated = new Set<string>();
+  // tables.md: a record without its instrument is a reject, and here only the request names it.
+  const nameless = operation.windows.per === 'instrument' && asked.instruments.length === 0;
+
+  // One `sent` for the whole answer; these two say which record it reads from.
+  let current: Readonly<Record<string, unknown>> = {};
+  let layout: Layout | null = null;
+  const sent = (source: string): unknown => {
+    const key = layout?.keyOf.get(source.toLowerCase());
+    const value = key === undefined ? undefined : current[key];
+    // Operations turn these into text; a nested value could throw or recurse there.
+    return typeof value === 'object' ? null : (lossyToken(value) ?? value);
+  };
+
+  const look = (found: Layout) => {
+    if (seen.has(found)) return;
+    seen.add(found);
+    for (const key of found.unknown) if (unknown.size < 1_000) unknown.add(key);
+    for (const key of found.repeated) if (repeated.size < 20) repeated.add(key);
+  };
+
+  return {
+    read(record) {
+      if (typeof record !== 'object' || record === null || Array.isArray(record)) {
+        return refused([{ path: '', message: 'is not a record' }]);
+      }
+      const found = layoutFor(record);
+      look(found);
+      if (found.shape === null) {
+        return refused([{ path: '', message: `fits no known shape of ${operation.name}` }]);
+      }
+      let desk = desks.get(found.shape);
+      if (desk === undefined) {
+        desk = createDesk(found.shape, asked, timeZone);
+        desks.set(found.shape, desk);
+      }
+      layout = found;
+      current = record as Readonly<Record<string, unknown>>;
+      fill(desk, found, current);
+      for (const field of desk.derived) desk.raw[field.column] = field.value(sent, desk.memory);
+      const unnamed = nameless || !isNamed(desk.shape, sent);
+      const parsed = desk.schema.safeParse(desk.raw);
+      if (parsed.success && !unnamed) return { table: desk.shape.table, row: parsed.data };
+      return refused([
+        ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
+        ...(parsed.error?.issues ?? []).map((issue) => ({
+          path: pathOf(found, String(issue.path[0])),
+          message: issue.message,
+        })),
+      ]);
+    },
+    unknownFields: () => unknown,
+    warnings: () =>
+      [...repeated].map(
+        (key) => `${printable(key.slice(0, 200))} repeats a field of the record; the first counts`,
+      ),
+  };
+}
+
+function refused(problems: readonly Problem[]): RecordResult {
+  return { table: null, problems };
+}
+
+function createDesk(shape: Shape, asked: AskedFor, timeZone: string): Desk {
+  const { fields } = shape.table;
+  const raw: Record<string, unknown> = {};
+  for (const field of fields) raw[field.column] = field.from === 'request' ? field.value(asked) : null;
+  return {
+    shape,
+    schema: schemaOf(shape.table, timeZone),
+    raw,
+    derived: fields.filter((field) => field.from === 'derived'),
+    memory: new Map(),
+  };
+}
+
+function fill({ raw }: Desk, { sources }: Layout, record: Readonly<Record<string, unknown>>): void {
+  for (let at = 0; at < sources.length; at++) {
+    const { field, keys } = sources[at] as Layout['sources'][number];
+    let value = keys.length === 0 ? null : record[keys[0] as string];
+    for (let next = 1; next < keys.length && isBlank(value); next++) value = record[keys[next] as string];
+    raw[field.column] = value;
+  }
+}
+
+function isBlank(value: unknown): boolean {
+  return value === null || value === undefined || (typeof value === 'string' && value.trim() === '');
+}
+
+/** Is at least one of the fields that name the instrument filled? A code of 0 names nothing. */
+function isNamed({ namedBy }: Shape, sent: (source: string) => unknown): boolean {
+  if (namedBy === undefined) return true;
+  return namedBy.some((source) => {
+    const value = sent(source);
+    return !isBlank(value) && Number(value) !== 0;
+  });
+}
+
+/** The record's own name for a column's field, as problems are told; the specification's if it has none. */
+function pathOf({ sources }: Layout, column: string): string {
+  const source = sources.find(({ field }) => field.column === column);
+  if (source === undefined) return column;
+  return source.keys[0] === undefined ? source.field.source : printable(source.keys[0]);
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import type { Field } from '../operations/fields.ts';
+import type { Row, TableDefinition } from '../operations/table.ts';
+import { type Reader, Refusal } from './refusal.ts';
+import { readerOf } from './values.ts';
+
+/** The zod schema of a table's records, keyed by column: raw values in, a Row out. */
+export type RowSchema = z.ZodType<Row>;
+
+const schemas = new Map<string, RowSchema>();
+
+/** The schema generated from a table's fields; dates without a zone are read as of `timeZone`. */
+export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
+  const name = `${table.name} ${timeZone}`;
+  let schema = schemas.get(name);
+  if (schema === undefined) {
+    schema = z.object(
+      Object.fromEntries(table.fields.map((field) => [field.column, fieldSchema(field, timeZone)])),
+    ) as RowSchema;
+    schemas.set(name, schema);
+  }
+  return schema;
+}
+
+/**
+ * One field: read by its kind; what is absent becomes what the key holds then, or null, or a
+ * problem. A core transform and not `z.transform`, which allocates a closure for every value.
+ */
+function fieldSchema(field: Field, timeZone: string) {
+  // What only the request knows was checked with the request, and may be empty on purpose.
+  const read: Reader = readerOf(field.kind, timeZone);
+  const blank = field.from === 'request' && field.kind === 'text' ? '' : (field.absent ?? null);
+  const required = field.required === true && blank === null;
+  return new z.core.$ZodTransform({
+    type: 'transform',
+    transform: (input, payload) => {
+      const value = read(input);
+      if (value instanceof Refusal) {
+        payload.issues.push({ code: 'custom', message: value.problem, input, path: [] });
+        return null;
+      }
+      if (value !== null) return value;
+      if (required) payload.issues.push({ code: 'custom', message: 'is missing', input, path: [] });
+      return blank;
+    },
+  });
+}

@@ -1,0 +1,153 @@
+import { dayAt, epochOf, formatOffset, isRealDate, timeAt, zoneOffsetSeconds } from '../core/days.ts';
+import type { Scalar } from '../operations/table.ts';
+import { type Reader, Refusal, refuse } from './refusal.ts';
+
+/** A date-time as text says it: the wall clock, and the offset where one is named. */
+interface Moment {
+  readonly day: string;
+  /** Seconds after midnight. */
+  readonly seconds: number;
+  /** `.123`, or empty. */
+  readonly fraction: string;
+  /** Minutes ahead of UTC; null where the text names no zone. */
+  readonly offset: number | null;
+}
+
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const TIME = String.raw`(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?(?: *([AP]M))?(?: *(Z|[+-]\d{2}:?\d{2}))?)?`;
+/** `MM-DD-YYYY` and `M-D-YYYY`, in that order (spec 2.1). */
+const AMERICAN = new RegExp(`^(\\d{1,2})-(\\d{1,2})-(\\d{4})${TIME}$`, 'i');
+const ISO = new RegExp(`^(\\d{4})-(\\d{2})-(\\d{2})${TIME}$`, 'i');
+/** `20-AUG-2021`, as the exchanges' own files write it. */
+const NAMED = new RegExp(`^(\\d{1,2})-([A-Z]{3})-(\\d{4})${TIME}$`, 'i');
+const EPOCH = /^-?\d{1,12}$/;
+
+/** The source's "no date" is some moment of the year 1 (field notes). */
+const NO_DATE_YEAR = 1;
+const FIRST_YEAR = 1800;
+const LAST_YEAR = 2199;
+/** Epoch seconds around the year 1, a day of slack on either side for zones. */
+const YEAR_ONE = { from: -62_135_596_800 - 86_400, to: -62_104_060_800 + 86_400 };
+const EPOCH_RANGE = { from: Date.UTC(FIRST_YEAR) / 1000, to: Date.UTC(LAST_YEAR + 1) / 1000 - 1 };
+
+/** Null for "no date", a moment, or what is wrong with the text. */
+function parseMoment(text: string): Moment | null | string {
+  const american = AMERICAN.exec(text);
+  if (american !== null)
+    return moment(american, Number(american[3]), Number(american[1]), Number(american[2]));
+  const iso = ISO.exec(text);
+  if (iso !== null) return moment(iso, Number(iso[1]), Number(iso[2]), Number(iso[3]));
+  const named = NAMED.exec(text);
+  if (named !== null) {
+    const month = MONTHS.indexOf((named[2] as string).toLowerCase()) + 1;
+    return moment(named, Number(named[3]), month, Number(named[1]));
+  }
+  return 'a date';
+}
+
+function moment(match: RegExpExecArray, year: number, month: number, date: number): Moment | null | string {
+  if (year === NO_DATE_YEAR) return null;
+  if (!isRealDate(year, month, date)) return 'a date that exists';
+  if (year < FIRST_YEAR || year > LAST_YEAR) return `a date between ${FIRST_YEAR} and ${LAST_YEAR}`;
+  const seconds = secondsOf(match[4], match[5], match[6], match[8]);
+  if (seconds === null) return 'a time that exists';
+  const offset = match[9] === undefined ? null : offsetOf(match[9]);
+  if (offset !== null && Math.abs(offset) > 14 * 60) return 'a time with a zone that exists';
+  const two = (n: number) => String(n).padStart(2, '0');
+  return { day: `${year}-${two(month)}-${two(date)}`, seconds, fraction: match[7] ?? '', offset };
+}
+
+function secondsOf(hour = '0', minute = '0', second = '0', half?: string): number | null {
+  let hours = Number(hour);
+  if (half !== undefined) {
+    if (hours < 1 || hours > 12) return null;
+    hours = (hours % 12) + (half.toUpperCase() === 'PM' ? 12 : 0);
+  }
+  if (hours > 23 || Number(minute) > 59 || Number(second) > 59) return null;
+  return hours * 3600 + Number(minute) * 60 + Number(second);
+}
+
+function offsetOf(zone: string): number {
+  if (zone.toUpperCase() === 'Z') return 0;
+  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(-2));
+  return zone.startsWith('-') ? -minutes : minutes;
+}
+
+/** Epoch seconds a number states; null for "no date"; else what is wrong with it. */
+function parseEpoch(seconds: number): number | null | string {
+  if (!Number.isInteger(seconds)) return 'a date in whole Unix seconds';
+  if (seconds >= YEAR_ONE.from && seconds <= YEAR_ONE.to) return null;
+  if (seconds < EPOCH_RANGE.from || seconds > EPOCH_RANGE.to) {
+    return `a date between ${FIRST_YEAR} and ${LAST_YEAR} in Unix seconds`;
+  }
+  return looksCompact(seconds) ? 'a date whose form is certain (Unix seconds or YYYYMMDD?)' : seconds;
+}
+
+/** `20250227` would pass for a moment of 1970: refused rather than guessed at. */
+function looksCompact(value: number): boolean {
+  const year = Math.floor(value / 10_000);
+  const month = Math.floor(value / 100) % 100;
+  return year >= FIRST_YEAR && year <= LAST_YEAR && isRealDate(year, month, value % 100);
+}
+
+type FromMoment = (moment: Moment) => string;
+type FromEpoch = (seconds: number) => string;
+
+/** Texts remembered by one reader: an answer repeats the same few days and times. */
+const REMEMBERED = 10_000;
+
+function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): Reader {
+  const known = new Map<string, Scalar>();
+  const byEpoch = (sent: unknown, seconds: number): Scalar | Refusal => {
+    const parsed = parseEpoch(seconds);
+    if (typeof parsed === 'string') return refuse(sent, parsed);
+    return parsed === null ? null : fromEpoch(parsed);
+  };
+  const byText = (sent: string): Scalar | Refusal => {
+    const text = sent.trim();
+    if (text === '') return null;
+    if (EPOCH.test(text)) return byEpoch(sent, Number(text));
+    const parsed = parseMoment(text);
+    if (typeof parsed === 'string') return refuse(sent, parsed);
+    return parsed === null ? null : fromMoment(parsed);
+  };
+  return (value) => {
+    if (typeof value === 'string') {
+      const remembered = known.get(value);
+      if (remembered !== undefined) return remembered;
+      const read = byText(value);
+      if (read instanceof Refusal) return read;
+      if (known.size >= REMEMBERED) known.clear();
+      // Very long texts are not worth remembering, and would hold on to memory.
+      if (value.length <= 64) known.set(value, read);
+      return read;
+    }
+    if (value === null || value === undefined) return null;
+    return typeof value === 'number' ? byEpoch(value, value) : refuse(value, 'a date');
+  };
+}
+
+/** Days as `YYYY-MM-DD`: Unix seconds and texts with an offset give the day it then was in `zone`. */
+export function createDateReader(zone: string): Reader {
+  return createReader(
+    ({ day, seconds, offset }) =>
+      offset === null ? day : dayAt(Date.parse(`${day}T00:00:00Z`) / 1000 + seconds - offset * 60, zone),
+    (seconds) => dayAt(seconds, zone),
+  );
+}
+
+/** Date-times as `YYYY-MM-DD HH:mm:ss+05:30`; without an offset of their own they are of `zone`. */
+export function createDatetimeReader(zone: string): Reader {
+  return createReader(
+    ({ day, seconds, fraction, offset }) => {
+      const time = new Date(seconds * 1000).toISOString().slice(11, 19);
+      const ahead = offset === null ? offsetAt(epochOf(day, seconds, zone), zone) : formatOffset(offset * 60);
+      return `${day} ${time}${fraction}${ahead}`;
+    },
+    (seconds) => `${dayAt(seconds, zone)} ${timeAt(seconds, zone)}${offsetAt(seconds, zone)}`,
+  );
+}
+
+function offsetAt(epochSeconds: number, zone: string): string {
+  return formatOffset(zoneOffsetSeconds(zone, epochSeconds));
+}

@@ -1,0 +1,249 @@
+import { createServer, type RequestListener } from 'node:http';
+import { inspect } from 'node:util';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { PipelineError } from '../../src/core/errors.ts';
+import { retryDelay } from '../../src/extract/client.ts';
+import { createSource, type SourceSettings } from '../../src/extract/index.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { askedOf, KEY, SETTINGS, serve } from './support.ts';
+
+const operation = operationNamed('GetTotalTradeHighlights');
+const asked = askedOf(operation);
+const GOOD = JSON.stringify(operation.sample.answer);
+
+function source(changes: Partial<SourceSettings>) {
+  const made = createSource({ ...SETTINGS, ...changes });
+  onTestFinished(() => made.close());
+  return made;
+}
+
+/** The error a call ends in; also proves that the key is nowhere in it. */
+async function failure(changes: Partial<SourceSettings>, signal?: AbortSignal): Promise<PipelineError> {
+  const error = await source(changes)
+    .fetch(operation, asked, signal)
+    .then(
+      () => expect.fail('the call succeeded'),
+      (thrown: PipelineError) => thrown,
+    );
+  const everything = inspect(error, { depth: 20, showHidden: true, getters: true });
+  expect(everything).not.toContain(KEY);
+  expect(everything).not.toContain(encodeURIComponent(KEY));
+  return error;
+}
+
+describe('a good answer', () => {
+  test('arrives as it was sent, with what travelled', async () => {
+    const { baseUrl, requests } = await serve((_, response) => {
+      response.setHeader('content-type', 'text/plain').end(GOOD);
+    });
+    const made = source({ baseUrl });
+    const answer = await made.fetch(operation, asked);
+    expect(answer).toEqual({ body: Buffer.from(GOOD), contentType: 'text/plain', bytes: GOOD.length });
+    expect(made.read(operation, asked, answer).fetched).toBe(1);
+    expect(requests[0]?.method).toBe('GET');
+    expect(requests[0]?.headers['accept-encoding']).toBe('gzip');
+  });
+
+  test('parameters arrive decoded as they were meant', async () => {
+    const { baseUrl, requests } = await serve((_, response) => response.end('{}'));
+    const bhavcopy = operationNamed('GetBhavCopyCM');
+    await source({ baseUrl }).fetch(bhavcopy, askedOf(bhavcopy, { instruments: ['M&M', 'A+B'] }));
+    const url = new URL(requests[0]?.url ?? '', baseUrl);
+    expect(url.pathname).toBe('/GetBhavCopyCM');
+    expect(url.search).toContain('instrumentIdentifiers=M%26M+A%2BB&');
+    expect(url.searchParams.get('accessKey')).toBe(KEY);
+  });
+
+  test.each([
+    ['gzip', gzipSync(GOOD)],
+    ['deflate', deflateSync(GOOD)],
+    ['br', brotliCompressSync(GOOD)],
+  ])('compressed by %s', async (encoding, body) => {
+    const { baseUrl } = await serve((_, response) => {
+      response.setHeader('content-encoding', encoding).end(body);
+    });
+    const answer = await source({ baseUrl }).fetch(operation, asked);
+    expect(answer.body.toString()).toBe(GOOD);
+    expect(answer.bytes).toBe(body.length);
+  });
+});
+
+describe('size', () => {
+  const cap = 1_000_000;
+
+  test('a stated length over the cap is refused unread', async () => {
+    const { baseUrl } = await serve((_, response) => {
+      response.setHeader('content-length', cap + 1).flushHeaders();
+    });
+    expect(await failure({ baseUrl, maxResponseBytes: cap })).toMatchObject({ kind: 'too_large' });
+  });
+
+  test('an unstated one is given up at the cap', async () => {
+    const { baseUrl } = await serve((_, response) => {
+      const more = () => {
+        while (response.writable && response.write(Buffer.alloc(65_536, 32)));
+        response.once('drain', more);
+      };
+      more();
+    });
+    expect(await failure({ baseUrl, maxResponseBytes: cap })).toMatchObject({ kind: 'too_large' });
+  });
+
+  test('a gzip bomb is not unpacked beyond the cap', async () => {
+    const bomb = gzipSync(Buffer.alloc(100_000_000, 32));
+    const { baseUrl } = await serve((_, response) => {
+      response.setHeader('content-encoding', 'gzip').end(bomb);
+    });
+    const before = process.memoryUsage().rss;
+    expect(await failure({ baseUrl, maxResponseBytes: cap })).toMatchObject({ kind: 'too_large' });
+    expect(process.memoryUsage().rss - before).toBeLessThan(50_000_000);
+  });
+});
+
+describe('what is no answer becomes a typed error', () => {
+  test.each([
+    [500, true],
+    [502, true],
+    [503, true],
+    [429, true],
+    [408, true],
+    [425, true],
+    [400, false],
+    [403, false],
+    [404, false],
+    [301, false],
+    [204, false],
+  ])('HTTP status %i, retryable: %s', async (status, retryable) => {
+    const { baseUrl, requests } = await serve((request, response) => {
+      response.writeHead(status, { location: 'http://127.0.0.1:9/elsewhere' });
+      response.end(status === 204 ? undefined : `no: ${request.url}`);
+    });
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'http_status', retryable });
+    expect(requests).toHaveLength(1);
+  });
+
+  test('Retry-After in seconds and as a date', async () => {
+    const { baseUrl } = await serve((_, response) => {
+      response.writeHead(503, { 'retry-after': '7' }).end();
+    });
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'http_status', retryAfterMs: 7_000 });
+    const now = Date.UTC(2025, 1, 27, 12, 0, 0);
+    expect(retryDelay('Thu, 27 Feb 2025 12:00:30 GMT', now)).toBe(30_000);
+    expect(retryDelay('Thu, 27 Feb 2025 11:00:00 GMT', now)).toBe(0);
+    expect(retryDelay('soon', now)).toBeNull();
+    expect(retryDelay('-5', now)).toBeNull();
+  });
+
+  test('a diagnostic line wins over the status', async () => {
+    const { baseUrl } = await serve((_, response) => {
+      response.writeHead(403).end('Access Denied. Key not found.');
+    });
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'credential', retryable: false });
+  });
+
+  test('a diagnostic line with status 200', async () => {
+    const { baseUrl } = await serve((_, response) => response.end('Calls per hour are limited.'));
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'hourly_quota', retryable: true });
+  });
+
+  test.each([
+    ['200 with nothing', '', 'unreadable'],
+    ['an HTML page', '<!DOCTYPE html><html><body>Bad gateway</body></html>', 'unreadable'],
+    ['half a JSON', GOOD.slice(0, GOOD.length / 2), 'unreadable'],
+    [
+      'unknown text that repeats the key',
+      `Oops ${KEY} ${encodeURIComponent(KEY)} ${KEY}`,
+      'unknown_diagnostic',
+    ],
+    ['a JSON error that repeats the key', JSON.stringify({ message: `Oops ${KEY}` }), 'unknown_diagnostic'],
+  ])('%s', async (_, body, kind) => {
+    const { baseUrl } = await serve((_, response) => response.end(body));
+    expect(await failure({ baseUrl })).toMatchObject({ kind, retryable: true });
+  });
+
+  test('broken and cut gzip', async () => {
+    const bodies = [Buffer.from('not gzip at all'), gzipSync(GOOD).subarray(0, 60)];
+    const { baseUrl, requests } = await serve((_, response) => {
+      response.setHeader('content-encoding', 'gzip').end(bodies[requests.length - 1]);
+    });
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'unreadable', retryable: true });
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'unreadable', retryable: true });
+  });
+
+  test('a compression nobody asked for', async () => {
+    const { baseUrl } = await serve((_, response) => {
+      response.setHeader('content-encoding', 'zstd').end('x');
+    });
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'unreadable' });
+  });
+
+  test('no server', async () => {
+    const { baseUrl, server } = await serve(() => undefined);
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+    const error = await failure({ baseUrl });
+    expect(error).toMatchObject({ kind: 'network', retryable: true });
+    expect(error.message).toContain('ECONNREFUSED');
+  });
+
+  test('a connection reset before the answer, and in the middle of it', async () => {
+    const early = await serve((request) => request.socket.destroy());
+    expect(await failure({ baseUrl: early.baseUrl })).toMatchObject({ kind: 'network', retryable: true });
+    const middle = await serve((request, response) => {
+      response.setHeader('content-length', 1000);
+      response.write(GOOD.slice(0, 20), () => request.socket.destroy());
+    });
+    expect(await failure({ baseUrl: middle.baseUrl })).toMatchObject({ kind: 'network', retryable: true });
+  });
+
+  test('what is no HTTP at all', async () => {
+    const { createServer } = await import('node:net');
+    const server = createServer((socket) => socket.end(`garbage\r\n\r\n${KEY}`));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as { port: number };
+    expect(await failure({ baseUrl: `http://127.0.0.1:${port}` })).toMatchObject({ kind: 'network' });
+    expect(await failure({ baseUrl: `https://127.0.0.1:${port}` })).toMatchObject({ kind: 'network' });
+  });
+
+  test('no answer in time: neither headers nor a body that trickles', async () => {
+    const silent = await serve(() => undefined);
+    expect(await failure({ baseUrl: silent.baseUrl, timeoutMs: 150 })).toMatchObject({
+      kind: 'timeout',
+      retryable: true,
+    });
+    const listener: RequestListener = (_, response) => {
+      const timer = setInterval(() => response.write(' '), 20);
+      response.on('close', () => clearInterval(timer));
+    };
+    const trickle = await serve(listener);
+    expect(await failure({ baseUrl: trickle.baseUrl, timeoutMs: 150 })).toMatchObject({ kind: 'timeout' });
+  });
+
+  test('an abort before and during the call', async () => {
+    const { baseUrl, requests } = await serve(() => stop.abort());
+    const stop = new AbortController();
+    expect(await failure({ baseUrl }, AbortSignal.abort())).toMatchObject({
+      kind: 'aborted',
+      retryable: false,
+    });
+    expect(requests).toHaveLength(0);
+    expect(await failure({ baseUrl }, stop.signal)).toMatchObject({ kind: 'aborted', retryable: false });
+  });
+});
+
+test('no more connections than allowed', async () => {
+  let open = 0;
+  let most = 0;
+  const server = createServer((_, response) => void setImmediate(() => response.end('{}')));
+  server.on('connection', (socket) => {
+    most = Math.max(most, ++open);
+    socket.on('close', () => open--);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  const made = source({ baseUrl: `http://127.0.0.1:${port}`, connections: 3 });
+  await Promise.all(Array.from({ length: 12 }, () => made.fetch(operation, asked)));
+  expect(most).toBe(3);
+});

@@ -1,0 +1,58 @@
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { type RawAnswer, readAnswer, type SourceSettings } from '../../src/extract/index.ts';
+import type { AskedFor } from '../../src/operations/fields.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+
+export const KEY = 'k3y/se+cret&0123456789';
+
+export const SETTINGS: SourceSettings = {
+  baseUrl: 'https://source.invalid:4532',
+  accessKey: KEY,
+  dateDialect: 'epoch',
+  dateFormat: 'String',
+  format: 'Json',
+  timeZone: 'Asia/Kolkata',
+  timeoutMs: 5_000,
+  maxResponseBytes: 8 * 1024 * 1024,
+  connections: 2,
+  tlsVerify: true,
+};
+
+/** What an operation's own sample asked for, with changes. */
+export function askedOf(operation: Operation, changes: Partial<AskedFor> = {}): AskedFor {
+  return { ...operation.sample.asked, calledOn: '2025-02-28', ...changes };
+}
+
+export function raw(body: Buffer | string | object): RawAnswer {
+  const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  const buffer = Buffer.from(text as string);
+  return { body: buffer, contentType: 'text/plain', bytes: buffer.length };
+}
+
+/** Reads a body as an answer to the operation's sample request. */
+export function readAs(name: string, body: Buffer | string | object, changes: Partial<AskedFor> = {}) {
+  const operation = operationNamed(name);
+  return readAnswer(operation, askedOf(operation, changes), raw(body), SETTINGS);
+}
+
+/** A server on loopback for the running test; every request is told to `handler` and counted. */
+export async function serve(handler: (request: IncomingMessage, response: ServerResponse) => void) {
+  const requests: IncomingMessage[] = [];
+  const listener: RequestListener = (request, response) => {
+    requests.push(request);
+    handler(request, response);
+  };
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  );
+  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, server };
+}
