@@ -1,0 +1,74 @@
+import type { Operation, Shape } from '../../operations/operation.ts';
+import type { Behaviour } from '../behaviour.ts';
+import type { Answering, DataSet } from '../datasets/dataset.ts';
+import { sessionsOf } from '../datasets/dataset.ts';
+import type { Reply } from '../http/reply.ts';
+import type { Market } from '../market/market.ts';
+import type { Query } from '../query.ts';
+import { csvBody } from './csv.ts';
+import { jsonBody, jsonObjects } from './json.ts';
+import { answerFields, complete, inventRecords } from './record.ts';
+
+/** Rule 4.3.8: these two declare application/json, the others text/plain. */
+const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
+const JSON_TYPE = 'application/json; charset=utf-8';
+const TEXT_TYPE = 'text/plain; charset=utf-8';
+
+function invented(operation: Operation): Answering {
+  const [{ table }] = operation.shapes;
+  return {
+    sample: {
+      table: table.name,
+      records(market, query) {
+        const days =
+          query.day === null
+            ? sessionsOf(market, query)
+            : market.sessions(query.exchange, query.day, query.day);
+        const asked =
+          query.range === null && query.day === null ? [market.latestSession(query.exchange)] : days;
+        return asked.flatMap((day) =>
+          day === null ? [] : inventRecords(table, `${operation.name} ${query.exchange} ${day}`, day),
+        );
+      },
+    },
+  };
+}
+
+function shapeOf(operation: Operation, dataSet: DataSet): Shape {
+  const shape = operation.shapes.find((one) => one.table.name === dataSet.table);
+  if (shape === undefined) throw new Error(`${operation.name} has no shape for ${dataSet.table}`);
+  return shape;
+}
+
+function contentType(operation: Operation, behaviour: Behaviour): string {
+  if (behaviour.contentType === 'spec') return DECLARED_JSON.includes(operation.name) ? JSON_TYPE : TEXT_TYPE;
+  return behaviour.contentType === 'json' ? JSON_TYPE : TEXT_TYPE;
+}
+
+/** The body and its headers for a request that passed every check. */
+export async function answer(
+  market: Market,
+  query: Query,
+  behaviour: Behaviour,
+  known: ReadonlyMap<string, Answering>,
+): Promise<Reply> {
+  const { operation } = query;
+  const { sample, declared } = known.get(operation.name) ?? invented(operation);
+  const dataSet = behaviour.shapes === 'declared' && declared !== undefined ? declared : sample;
+  const fields = answerFields(shapeOf(operation, dataSet).table);
+  const made = await dataSet.records(market, query);
+  const records = made.map((record, at) => complete(record, fields, `${operation.name} ${at}`));
+  const mark = behaviour.bom ? '\ufeff' : '';
+  if (query.format !== 'Json') {
+    const body = mark + csvBody(records, fields, query.dates, operation.name === 'GetTotalTradeHighlights');
+    if (query.format === 'Csv') return { contentType: TEXT_TYPE, body };
+    const headers = { 'content-disposition': `attachment; filename="${operation.name}.csv"` };
+    return { contentType: 'text/csv; charset=utf-8', body, headers };
+  }
+  const objects = jsonObjects(records, fields, behaviour.casing, query.dates);
+  const envelope = behaviour.envelope ?? (dataSet.bare === true ? 'bare-object' : 'value');
+  return {
+    contentType: contentType(operation, behaviour),
+    body: mark + jsonBody(objects, envelope, behaviour.casing),
+  };
+}

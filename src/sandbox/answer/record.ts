@@ -1,0 +1,69 @@
+import { addDays, type Day, dayStart, daysBetween } from '../../core/days.ts';
+import type { AnswerField } from '../../operations/fields.ts';
+import type { TableDefinition } from '../../operations/table.ts';
+import { hashText } from '../market/hash.ts';
+import { ZONE } from '../market/market.ts';
+
+/**
+ * A value before it is written: days as `YYYY-MM-DD`, date-times as epoch seconds, numbers as
+ * numbers or, where every digit must survive, as the digits themselves. `null` is written as an
+ * empty value; `undefined` is left out, for fields that live answers do not carry.
+ */
+export type Value = string | number | boolean | null | undefined;
+
+/** One record, keyed by the specification's field names. */
+export type SourceRecord = Readonly<Record<string, Value>>;
+
+/** The fields of a table that an answer carries, in declared order. */
+export function answerFields(table: TableDefinition): AnswerField[] {
+  return table.fields.filter((field): field is AnswerField => field.from === 'answer');
+}
+
+/**
+ * Fills in fields that the simulation says nothing about, so that a field added to an operation
+ * file is answered at once.
+ *
+ * @param identity what the record is about: the same identity always gets the same values.
+ */
+export function complete(
+  record: SourceRecord,
+  fields: readonly AnswerField[],
+  identity: string,
+): SourceRecord {
+  const missing = fields.filter((field) => !(field.source in record));
+  if (missing.length === 0) return record;
+  return {
+    ...record,
+    ...Object.fromEntries(missing.map((field) => [field.source, invent(field, identity)])),
+  };
+}
+
+/** A plausible value of a field, from its kind alone. */
+export function invent(field: AnswerField, identity: string, day: Day = '2025-01-01'): Value {
+  const seed = hashText(`${identity} ${field.source}`);
+  switch (field.kind) {
+    case 'text':
+      return `${field.source.slice(0, 4).toUpperCase()}${seed % 1000}`;
+    case 'int2':
+    case 'int4':
+    case 'int8':
+      return seed % 10_000;
+    case 'numeric':
+      return (seed % 1_000_000) / 100;
+    case 'boolean':
+      return seed % 2 === 0;
+    case 'date':
+      return day;
+    case 'datetime':
+      return dayStart(day, ZONE) + 75_600 + (seed % 60);
+  }
+}
+
+/** A few records of an operation the simulation knows nothing of, for one day. */
+export function inventRecords(table: TableDefinition, identity: string, day: Day): SourceRecord[] {
+  const fields = answerFields(table);
+  const count = 3 + (daysBetween('2015-01-01', addDays(day, 1)) % 5);
+  return Array.from({ length: count }, (_, place) =>
+    Object.fromEntries(fields.map((field) => [field.source, invent(field, `${identity} ${place}`, day)])),
+  );
+}

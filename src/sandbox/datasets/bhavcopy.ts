@@ -1,0 +1,59 @@
+import type { Exchange } from '../../operations/operation.ts';
+import type { SourceRecord } from '../answer/record.ts';
+import type { Market } from '../market/market.ts';
+import type { TradeLine } from '../market/session.ts';
+import { type DataSet, rupees, sessionsOf } from './dataset.ts';
+
+/** Always blank in the cash market. */
+const DERIVATIVES: SourceRecord = {
+  expiry: null,
+  finInstrmActlXpryDt: null,
+  strikePrice: null,
+  optionType: null,
+  underlyingPrice: null,
+  oi: null,
+  oiChng: null,
+};
+
+function record(line: TradeLine, market: Market, exchange: Exchange, day: string): SourceRecord {
+  return {
+    ...DERIVATIVES,
+    instrumentName: null,
+    sgmt: 'CM',
+    src: exchange,
+    finInstrmTp: 'STK',
+    finInstrmId: line.id,
+    isin: line.instrument.isin,
+    symbol: line.instrument.symbol,
+    sctySrs: line.series,
+    finInstrmNm: line.instrument.name,
+    ssnId: 'F1',
+    tradDt: day,
+    bizDt: day,
+    openPrice: rupees(line.open),
+    highPrice: rupees(line.high),
+    lowPrice: rupees(line.low),
+    closePrice: rupees(line.close),
+    lastPrice: rupees(line.last),
+    prevClosePrice: rupees(line.previous),
+    sttlmPric: line.settlement === null ? null : rupees(line.settlement),
+    ttq: line.quantity,
+    ttlTrfVal: rupees(line.turnover),
+    totalTradesNo: line.trades,
+    newBrdLotQty: line.series === 'SM' || line.series === 'M' ? 1_000 : 1,
+    ...market.audit('bhavcopy', exchange, day, line.revision),
+  };
+}
+
+export const bhavcopy: DataSet = {
+  table: 'bhavcopy_cm',
+  records(market, query) {
+    const wanted = new Set(query.instruments);
+    return sessionsOf(market, query).flatMap((day) =>
+      market
+        .lines(query.exchange, day)
+        .filter((line) => wanted.size === 0 || wanted.has(line.instrument.symbol))
+        .map((line) => record(line, market, query.exchange, day)),
+    );
+  },
+};

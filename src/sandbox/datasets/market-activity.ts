@@ -1,0 +1,129 @@
+import type { SourceRecord } from '../answer/record.ts';
+import type { TradeLine } from '../market/session.ts';
+import { type DataSet, round2, rupees, sessionsOf } from './dataset.ts';
+
+const TOP = 5;
+const PAISE_PER_LAKH = 1e7;
+const PAISE_PER_CRORE = 1e9;
+const CRORE = 1e7;
+
+const change = (line: TradeLine) => ((line.close - line.previous) / line.previous) * 100;
+
+/** The five largest rises, then the five largest falls (spec 2.2), from the day's trade file. */
+export const gainersLosers: DataSet = {
+  table: 'top_gainers_losers',
+  records(market, query) {
+    const sides = query.options.type ?? 'GainersLosers';
+    return sessionsOf(market, query).flatMap((day) => {
+      const lines = market
+        .lines(query.exchange, day)
+        .filter((line) => line.previous > 0 && line.settlement !== null);
+      const rising = lines.filter((line) => line.close > line.previous);
+      const falling = lines.filter((line) => line.close < line.previous);
+      const gainers = rising.sort((a, b) => change(b) - change(a) || a.id - b.id).slice(0, TOP);
+      const losers = falling.sort((a, b) => change(a) - change(b) || a.id - b.id).slice(0, TOP);
+      const record = (line: TradeLine, isLoser: boolean): SourceRecord => ({
+        scripCode: line.id,
+        scripName: line.instrument.symbol.slice(0, 12).padEnd(12),
+        scripGroup: line.series.padEnd(2),
+        currentClosing: rupees(line.close),
+        previousClosing: rupees(line.previous),
+        percentageFluctation: round2(change(line)),
+        quantity: line.quantity,
+        turnover: round2(line.turnover / PAISE_PER_LAKH),
+        isLoser,
+        date: day,
+        ...market.audit('gainers', query.exchange, day, line.revision),
+      });
+      return [
+        ...(sides === 'Losers' ? [] : gainers.map((line) => record(line, false))),
+        ...(sides === 'Gainers' ? [] : losers.map((line) => record(line, true))),
+      ];
+    });
+  },
+};
+
+/** Sums of the day's trade file: one row `Total`, then one for each series or group. */
+export const highlights: DataSet = {
+  table: 'total_trade_highlights',
+  records(market, query) {
+    return sessionsOf(market, query).flatMap((day) => {
+      const lines = market.lines(query.exchange, day);
+      const groups = [...new Set(lines.map((line) => line.series))].sort();
+      const row = (label: string, part: readonly TradeLine[]): SourceRecord => {
+        const sum = (of: (line: TradeLine) => number) => part.reduce((total, line) => total + of(line), 0);
+        return {
+          tradeHighlights: label,
+          scripsNo: part.length,
+          tradesNo: sum((line) => line.trades),
+          sharesVol: round2(sum((line) => line.quantity) / CRORE),
+          turnoverRsCr: round2(sum((line) => line.turnover) / PAISE_PER_CRORE),
+          date: day,
+          ...market.audit('highlights', query.exchange, day, Math.max(...part.map((line) => line.revision))),
+        };
+      };
+      if (lines.length === 0) return [];
+      return [
+        row('Total', lines),
+        ...groups.map((group) =>
+          row(
+            `Group ${group}`,
+            lines.filter((line) => line.series === group),
+          ),
+        ),
+      ];
+    });
+  },
+};
+
+/** Live answers of these two carry no audit times (spec 2.8, 2.10). */
+const NO_AUDIT = { receivedAt: undefined, savedAt: undefined };
+
+/** Lines whose day's range reached a price band; one may have reached both. */
+export const circuitBreakers: DataSet = {
+  table: 'circuit_breakers',
+  records(market, query) {
+    const day = query.day ?? '';
+    const { band } = query.options;
+    return market.lines(query.exchange, day).flatMap((line) => {
+      const { symbol, name } = line.instrument;
+      const suffix = query.exchange === 'NSE' && line.series !== 'EQ' ? `.${line.series}` : '';
+      const hits = [...(line.hitHigh ? ['H'] : []), ...(line.hitLow ? ['L'] : [])];
+      return hits
+        .filter((hit) => band === undefined || band === hit)
+        .map((hit) => ({
+          date: day,
+          scripId: `${symbol}${suffix}`,
+          scripName: name,
+          series: line.series,
+          band: hit,
+          ...NO_AUDIT,
+        }));
+    });
+  },
+};
+
+/** Moves between series; the trade file of the same day already shows the new one. */
+export const seriesChanges: DataSet = {
+  table: 'series_changes',
+  records(market, query) {
+    const path = market.path(query.exchange);
+    const [wanted] = query.instruments;
+    return sessionsOf(market, query).flatMap((day) =>
+      path.moves(path.sessionAt(day)).flatMap((move) => {
+        const one = path.instruments[move.instrument];
+        if (one === undefined || (wanted !== undefined && wanted !== one.symbol)) return [];
+        return [
+          {
+            changeDate: day,
+            scripId: one.symbol,
+            scripName: one.name,
+            prevSeries: move.from,
+            toSeries: move.to,
+            ...NO_AUDIT,
+          },
+        ];
+      }),
+    );
+  },
+};

@@ -1,0 +1,108 @@
+import { usageError } from '../core/errors.ts';
+import { operationNamed } from '../operations/registry.ts';
+import { chance } from './market/hash.ts';
+
+/** Ways in which an answer can go wrong. */
+export const FAULT_KINDS = [
+  /** An HTTP status (`value`, default 503) with a short text. */
+  'status',
+  /** The connection is reset before any answer. */
+  'reset',
+  /** No answer at all until the client gives up. */
+  'hang',
+  /** The body trickles over `value` milliseconds (default 2000). */
+  'slow',
+  /** The connection breaks off in the middle of the body. */
+  'truncate',
+  /** An HTML error page with status 200. */
+  'html',
+  /** Status 200 and nothing. */
+  'empty-body',
+  /** Status 200 and the first half of the JSON. */
+  'half-json',
+  /** A diagnostic line (`value`) with status 200. */
+  'diagnostic',
+  /** Status 429 with `Retry-After: value` seconds (default 1). */
+  'retry-after',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** One rule of failure. Without `every`, `first` or `rate` it strikes each matching request. */
+export interface Fault {
+  readonly kind: FaultKind;
+  readonly value?: string;
+  /** Only requests of this operation. */
+  readonly operation?: string;
+  /** Each n-th matching request. */
+  readonly every?: number;
+  /** The first n matching requests. */
+  readonly first?: number;
+  /** This share of matching requests, drawn by the seed. */
+  readonly rate?: number;
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1)
+    throw usageError(`--fault: ${name} must be a whole number from 1`);
+  return value;
+}
+
+/**
+ * Reads the command line's notation, e.g. `status=503,every=7` or
+ * `diagnostic=Key Expired.,first=1,operation=GetSeriesChange`.
+ *
+ * @throws PipelineError `usage`.
+ */
+export function parseFault(text: string): Fault {
+  const [head = '', ...rest] = text.split(',');
+  const [name = '', ...value] = head.split('=');
+  const kind = FAULT_KINDS.find((one) => one === name);
+  if (kind === undefined) throw usageError(`--fault: "${name}" is none of ${FAULT_KINDS.join(', ')}`);
+  let fault: Fault = value.length === 0 ? { kind } : { kind, value: value.join('=') };
+  for (const part of rest) {
+    const [key, setting = ''] = part.split('=');
+    if (key === 'every') fault = { ...fault, every: positive('every', setting) };
+    else if (key === 'first') fault = { ...fault, first: positive('first', setting) };
+    else if (key === 'operation') fault = { ...fault, operation: operationNamed(setting).name };
+    else if (key === 'rate') {
+      const rate = Number(setting);
+      if (!(rate > 0 && rate <= 1)) throw usageError('--fault: rate must be above 0 and at most 1');
+      fault = { ...fault, rate };
+    } else throw usageError(`--fault: "${key}" is none of every, first, rate, operation`);
+  }
+  const numeric = kind === 'status' || kind === 'slow' || kind === 'retry-after';
+  if (numeric && fault.value !== undefined) positive(kind, fault.value);
+  if (kind === 'diagnostic' && fault.value === undefined)
+    throw usageError('--fault: diagnostic needs a text');
+  return fault;
+}
+
+/** Decides which requests fail: by seed and count only, so that a run can be repeated. */
+export class FaultPlan {
+  readonly #faults: readonly Fault[];
+  readonly #seed: number;
+  readonly #matched: number[];
+
+  constructor(faults: readonly Fault[], seed: number) {
+    this.#faults = faults;
+    this.#seed = seed;
+    this.#matched = faults.map(() => 0);
+  }
+
+  /** The fault that strikes the next request of this operation: the first rule that applies. */
+  next(operation: string): Fault | null {
+    let struck: Fault | null = null;
+    for (const [at, fault] of this.#faults.entries()) {
+      if (fault.operation !== undefined && fault.operation !== operation) continue;
+      const count = (this.#matched[at] as number) + 1;
+      this.#matched[at] = count;
+      const hits =
+        (fault.every === undefined || count % fault.every === 0) &&
+        (fault.first === undefined || count <= fault.first) &&
+        (fault.rate === undefined || chance(this.#seed, count, at) < fault.rate);
+      if (hits) struck ??= fault;
+    }
+    return struck;
+  }
+}

@@ -1,0 +1,242 @@
+import type { Clock } from '../core/clock.ts';
+import { usageError } from '../core/errors.ts';
+import { nearest } from '../core/nearest.ts';
+import { EXCHANGES } from '../operations/operation.ts';
+import { operationNamed } from '../operations/registry.ts';
+import { CASINGS } from './answer/casing.ts';
+import { ENVELOPES } from './answer/json.ts';
+import { type Behaviour, CONTENT_TYPES, SHAPES } from './behaviour.ts';
+import { parseFault } from './faults.ts';
+import { DIALECTS } from './http/parameters.ts';
+import type { SandboxOptions } from './index.ts';
+
+/** A flag of `eod sandbox`. */
+export interface SandboxFlag {
+  /** As the command line states it, e.g. `--casing <how>`; `--no-gzip` switches something off. */
+  readonly flag: string;
+  readonly description: string;
+  readonly default?: string;
+  /** May be given several times. */
+  readonly repeatable?: boolean;
+  /** @throws PipelineError `usage` for a value that makes no sense. */
+  parse(value: string): Partial<SandboxOptions>;
+}
+
+const behave = (behaviour: Partial<Behaviour>): Partial<SandboxOptions> => ({ behaviour });
+
+function choice<T extends string>(flag: string, values: readonly T[], value: string): T {
+  const found = values.find((one) => one === value);
+  if (found !== undefined) return found;
+  const guess = nearest(value, values);
+  throw usageError(
+    `${flag}: "${value}" is none of ${values.join(', ')}${guess === null ? '' : `; did you mean ${guess}?`}`,
+  );
+}
+
+function whole(flag: string, value: string, low: number, high = Number.MAX_SAFE_INTEGER): number {
+  const number = Number(value);
+  if (!/^\d+$/.test(value) || number < low || number > high) {
+    throw usageError(
+      `${flag}: "${value}" is not a whole number from ${low}${high < 1e9 ? ` to ${high}` : ''}`,
+    );
+  }
+  return number;
+}
+
+const names = (value: string) =>
+  value
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+
+/** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
+function rangeDays(value: string): Behaviour['maxRangeDays'] {
+  if (!value.includes('=')) return whole('--max-range-days', value, 1);
+  return Object.fromEntries(
+    names(value).map((pair) => {
+      const [name = '', days = ''] = pair.split('=');
+      return [operationNamed(name).name, whole('--max-range-days', days, 1)];
+    }),
+  );
+}
+
+/** A clock that shows `value` now and goes on from there. */
+function clockFrom(value: string): Clock {
+  const start = Date.parse(value);
+  if (Number.isNaN(start)) throw usageError(`--now: "${value}" is no time such as 2025-09-05T22:00:00+05:30`);
+  const offset = start - Date.now();
+  return { now: () => Date.now() + offset };
+}
+
+/** Every flag of `eod sandbox`, in the order of its help. */
+export const sandboxFlags: readonly SandboxFlag[] = [
+  {
+    flag: '--port <number>',
+    description: 'port to listen on; 0 takes a free one',
+    default: '0',
+    parse: (value) => ({ port: whole('--port', value, 0, 65_535) }),
+  },
+  {
+    flag: '--host <address>',
+    description: 'address to listen on',
+    default: '127.0.0.1',
+    parse: (host) => ({ host }),
+  },
+  {
+    flag: '--data <dir>',
+    description:
+      'answer GetBhavCopyCM from the UDiFF bhav copies (csv) in this directory, and from nothing else',
+    parse: (dataDir) => ({ dataDir }),
+  },
+  {
+    flag: '--access-key <key>',
+    description: 'accept only this key; any by default',
+    parse: (accessKey) => ({ accessKey }),
+  },
+  {
+    flag: '--instruments <count>',
+    description: 'instruments per exchange',
+    default: '500',
+    parse: (value) => ({ instrumentsPerExchange: whole('--instruments', value, 1, 20_000) }),
+  },
+  {
+    flag: '--revision <n>',
+    description: 'corrections applied to the trade files; each changes a few rows of every day',
+    default: '0',
+    parse: (value) => ({ revision: whole('--revision', value, 0, 1_000) }),
+  },
+  {
+    flag: '--now <time>',
+    description: 'start its clock at this time, e.g. 2025-09-05T22:00:00+05:30',
+    parse: (value) => ({ clock: clockFrom(value) }),
+  },
+  {
+    flag: '--casing <how>',
+    description: `case of the keys: ${CASINGS.join(', ')}`,
+    default: 'pascal',
+    parse: (value) => behave({ casing: choice('--casing', CASINGS, value) }),
+  },
+  {
+    flag: '--envelope <kind>',
+    description: `wrapping of the list: ${ENVELOPES.join(', ')}; by default value, and ratios bare`,
+    parse: (value) => behave({ envelope: choice('--envelope', ENVELOPES, value) }),
+  },
+  {
+    flag: '--shapes <which>',
+    description: `record shapes where the specification has two: ${SHAPES.join(', ')}`,
+    default: 'sample',
+    parse: (value) => behave({ shapes: choice('--shapes', SHAPES, value) }),
+  },
+  {
+    flag: '--dialect <which>',
+    description: `date parameters understood: ${DIALECTS.join(', ')}`,
+    default: 'both',
+    parse: (value) => behave({ dialect: choice('--dialect', DIALECTS, value) }),
+  },
+  {
+    flag: '--content-type <which>',
+    description: `content type of good answers: ${CONTENT_TYPES.join(', ')}`,
+    default: 'spec',
+    parse: (value) => behave({ contentType: choice('--content-type', CONTENT_TYPES, value) }),
+  },
+  {
+    flag: '--bom',
+    description: 'a byte order mark before each body',
+    parse: (value) => behave({ bom: value === 'true' }),
+  },
+  { flag: '--no-gzip', description: 'never compress', parse: (value) => behave({ gzip: value === 'true' }) },
+  {
+    flag: '--delay <ms>',
+    description: 'wait before each answer',
+    default: '0',
+    parse: (value) => behave({ delayMs: whole('--delay', value, 0, 3_600_000) }),
+  },
+  {
+    flag: '--not-ready <n>',
+    description: 'the first n asks of each request are told to try again',
+    default: '0',
+    parse: (value) => behave({ notReady: whole('--not-ready', value, 0) }),
+  },
+  {
+    flag: '--calls-per-hour <n>',
+    description: 'calls answered in a clock hour (IST); 0 for no limit',
+    default: '0',
+    parse: (value) => behave({ callsPerHour: whole('--calls-per-hour', value, 0) }),
+  },
+  {
+    flag: '--max-range-days <n>',
+    description: 'longest range answered, or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
+    parse: (value) => behave({ maxRangeDays: rangeDays(value) }),
+  },
+  {
+    flag: '--history-days <n>',
+    description: 'how many days back it answers',
+    parse: (value) => behave({ historyDays: whole('--history-days', value, 0) }),
+  },
+  {
+    flag: '--disable-operations <list>',
+    description: 'operations the key has no right to',
+    parse: (value) => behave({ disabledOperations: names(value).map((name) => operationNamed(name).name) }),
+  },
+  {
+    flag: '--disable-exchanges <list>',
+    description: 'exchanges the key has no right to',
+    parse: (value) =>
+      behave({
+        disabledExchanges: names(value).map((name) => choice('--disable-exchanges', EXCHANGES, name)),
+      }),
+  },
+  {
+    flag: '--demo-instruments <list>',
+    description: 'a trial key: only these may be asked for by name',
+    parse: (value) => behave({ demoInstruments: names(value) }),
+  },
+  {
+    flag: '--key-dies-after <n>',
+    description: 'after n calls the key has expired',
+    parse: (value) => behave({ keyDiesAfter: whole('--key-dies-after', value, 0) }),
+  },
+  {
+    flag: '--fault <rule>',
+    description:
+      "a failure, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
+    repeatable: true,
+    parse: (value) => behave({ faults: [parseFault(value)] }),
+  },
+  {
+    flag: '--seed <n>',
+    description: 'seed of faults with a rate',
+    default: '1',
+    parse: (value) => behave({ seed: whole('--seed', value, 0) }),
+  },
+];
+
+/** Name of a flag's value in the options of a command line: `--no-gzip` → `gzip`. */
+function optionName(flag: string): string {
+  const long = flag.split(' ')[0]?.replace(/^--(no-)?/, '') ?? '';
+  return long.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function merge(options: SandboxOptions, more: Partial<SandboxOptions>): SandboxOptions {
+  const faults = [...(options.behaviour?.faults ?? []), ...(more.behaviour?.faults ?? [])];
+  const behaviour = { ...options.behaviour, ...more.behaviour, ...(faults.length > 0 ? { faults } : {}) };
+  return { ...options, ...more, behaviour };
+}
+
+/**
+ * Options from parsed flags, keyed as command line libraries do (`--calls-per-hour` → `callsPerHour`).
+ *
+ * @throws PipelineError `usage` for a value that makes no sense.
+ */
+export function sandboxOptionsFromFlags(
+  values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>,
+): SandboxOptions {
+  let options: SandboxOptions = {};
+  for (const flag of sandboxFlags) {
+    const value = values[optionName(flag.flag)];
+    if (value === undefined) continue;
+    const given = typeof value === 'object' ? value : [String(value)];
+    for (const one of given) options = merge(options, flag.parse(one));
+  }
+  return options;
+}

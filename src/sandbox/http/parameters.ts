@@ -1,0 +1,192 @@
+import { type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
+import { EXCHANGES, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../../operations/operation.ts';
+import { type Market, ZONE } from '../market/market.ts';
+import { type Query, Refusal } from '../query.ts';
+
+export const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
+const TEN_YEARS = 3_653;
+/** Values the service knows beyond those the operations send (field notes). */
+const FURTHER_PERIODS = ['Latest', 'M6', 'M9', 'M12'];
+
+const missing = (name: string) => new Refusal(`Parameter ${name} is missing.`);
+const invalid = (name: string) => new Refusal(`Parameter ${name} is invalid.`);
+
+function epoch(name: string, text: string): number {
+  if (!/^\d{10}$/.test(text)) throw invalid(name);
+  return Number(text);
+}
+
+function isoDay(name: string, text: string): Day {
+  if (!isDay(text)) throw invalid(name);
+  return text;
+}
+
+function known(operation: Operation, dialect: Dialect): Set<string> {
+  const { request } = operation;
+  const names = ['accessKey', 'exchange', 'format', ...request.options.map((option) => option.param)];
+  if (request.dTFormat) names.push('dTFormat');
+  if (request.instruments === 'one') names.push('instrumentIdentifier');
+  if (request.instruments === 'many') names.push('instrumentIdentifiers');
+  if (request.dates === 'day') names.push('date');
+  if (request.dates === 'range') {
+    if (dialect !== 'iso-date') names.push('from', 'to');
+    if (dialect !== 'epoch') names.push('fromDate', 'toDate');
+  }
+  return new Set(names);
+}
+
+/** One value for each parameter; unknown and repeated ones are refused. */
+function collect(operation: Operation, search: URLSearchParams, dialect: Dialect): Map<string, string> {
+  const names = known(operation, dialect);
+  const given = new Map<string, string>();
+  for (const [name, value] of search) {
+    if (!names.has(name)) throw new Refusal(`Parameter ${name} is unknown.`);
+    if (given.has(name)) throw invalid(name);
+    if (value !== '') given.set(name, value);
+  }
+  return given;
+}
+
+function oneOf<T extends string>(
+  given: Map<string, string>,
+  name: string,
+  values: readonly T[],
+  fallback: T,
+): T {
+  const value = given.get(name);
+  if (value === undefined) return fallback;
+  const found = values.find((one) => one === value);
+  if (found === undefined) throw invalid(name);
+  return found;
+}
+
+/** Days whose midnight (IST) lies in [from, to]; both ends belong to it (field notes). */
+function readRange(given: Map<string, string>, market: Market): Query['range'] {
+  const iso = given.has('fromDate') || given.has('toDate');
+  const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
+  const fromText = given.get(fromName);
+  const toText = given.get(toName);
+  if (fromText === undefined && toText === undefined) return null;
+  if (fromText === undefined) throw missing(fromName);
+  if (toText === undefined) throw missing(toName);
+  const from = iso ? dayStart(isoDay(fromName, fromText), ZONE) : epoch(fromName, fromText);
+  const to = iso ? dayEnd(isoDay(toName, toText), ZONE) : epoch(toName, toText);
+  if (from > to) throw invalid(fromName);
+  return market.daysWithin(from, to);
+}
+
+function readDay(given: Map<string, string>, dialect: Dialect): Day | null {
+  const text = given.get('date');
+  if (text === undefined) return null;
+  if (dialect !== 'epoch' && text.includes('-')) return isoDay('date', text);
+  if (dialect === 'iso-date') throw invalid('date');
+  return dayAt(epoch('date', text), ZONE);
+}
+
+function readInstruments(operation: Operation, given: Map<string, string>): string[] {
+  if (operation.request.instruments === 'one') {
+    const one = given.get('instrumentIdentifier')?.trim();
+    if (one !== undefined) return [one];
+    if (operation.windows.per === 'instrument') throw missing('instrumentIdentifier');
+    return [];
+  }
+  // A plus sign and %20 both arrive as a space; a plus inside a symbol arrives as %2B.
+  const list = (given.get('instrumentIdentifiers') ?? '').split(' ').filter((name) => name !== '');
+  if (list.length > MAX_INSTRUMENTS_PER_CALL) {
+    throw new Refusal(
+      `Parameter instrumentIdentifiers is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`,
+    );
+  }
+  return list;
+}
+
+function readOptions(operation: Operation, given: Map<string, string>): Record<string, string> {
+  const options: Record<string, string> = {};
+  for (const { param, values, fallback } of operation.request.options) {
+    const value = given.get(param) ?? fallback;
+    if (value === undefined) continue;
+    const allowed = values === undefined || values.includes(value);
+    if (!allowed && !(param === 'period' && FURTHER_PERIODS.includes(value))) throw invalid(param);
+    if (param === 'year' && !/^(19|20)\d\d$/.test(value)) throw invalid(param);
+    options[param] = value;
+  }
+  return options;
+}
+
+/** Rule 4.3.4 of the specification: the date, the period with its year, or the type selects the data. */
+function checkSelection(query: Query): void {
+  const { operation, options, day, range, instruments } = query;
+  if (operation.request.dates === 'range' && range === null) {
+    if (operation.name !== 'GetSectoralClassification') throw missing('from');
+    const filters = ['sector', 'industry', 'basicIndustry'].some((name) => options[name] !== undefined);
+    // Rule 4.3.1.
+    if (!filters && instruments.length === 0) throw new Refusal('Filters cant be empty.');
+  }
+  if (operation.request.dates !== 'day') return;
+  if (operation.request.datedWhen === undefined) {
+    if (day === null) throw missing('date');
+    return;
+  }
+  if (options.type === undefined && day === null && options.period === undefined) throw missing('type');
+  if (operation.request.datedWhen(options) && day === null) throw missing('date');
+  const quarterly = options.type === 'Quarter' || (options.type === undefined && day === null);
+  if (!quarterly) return;
+  if (options.period === undefined) throw missing('period');
+  if (options.year === undefined && options.period !== 'Latest') throw missing('year');
+}
+
+export interface Reach {
+  /** Longest range in days the service answers, if it is limited. */
+  readonly maxRangeDays: number | undefined;
+  /** How many days back the service goes, if it is limited. */
+  readonly historyDays: number | undefined;
+}
+
+function checkReach(query: Query, reach: Reach, today: Day): void {
+  const from = query.range?.from ?? query.day;
+  const to = query.range?.to ?? query.day;
+  if (from === null || to === null) return;
+  const days = daysBetween(from, to) + 1;
+  if (days > TEN_YEARS) throw new Refusal('From - To is out of allowed range of 10 years.');
+  if (reach.maxRangeDays !== undefined && days > reach.maxRangeDays) {
+    const limit = reach.maxRangeDays === 1 ? '1 day' : `${reach.maxRangeDays} days`;
+    throw new Refusal(`Date is out of allowed range of ${limit}.`);
+  }
+  if (reach.historyDays !== undefined && daysBetween(from, today) > reach.historyDays) {
+    throw new Refusal('Date is out of allowed range.');
+  }
+}
+
+/**
+ * Reads the parameters of a request as strictly as the specification allows (part 4).
+ *
+ * @throws Refusal with the line to answer.
+ */
+export function readQuery(
+  operation: Operation,
+  search: URLSearchParams,
+  dialect: Dialect,
+  reach: Reach,
+  market: Market,
+): Query {
+  const given = collect(operation, search, dialect);
+  const code = given.get('exchange');
+  if (code === undefined) throw missing('exchange');
+  const exchange = EXCHANGES.find((one) => one === code);
+  if (exchange === undefined) throw new Refusal('Data for requested exchange is disabled.');
+  const query: Query = {
+    operation,
+    exchange,
+    range: readRange(given, market),
+    day: readDay(given, dialect),
+    instruments: readInstruments(operation, given),
+    options: readOptions(operation, given),
+    format: oneOf(given, 'format', ['Json', 'Csv', 'CsvContent'], 'Json'),
+    dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], 'String'),
+  };
+  checkSelection(query);
+  checkReach(query, reach, market.today());
+  return query;
+}

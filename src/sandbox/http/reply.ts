@@ -1,0 +1,112 @@
+import type { ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { constants, gzip } from 'node:zlib';
+import type { Fault } from '../faults.ts';
+
+const compress = promisify(gzip);
+const SMALLEST_COMPRESSED = 1_024;
+
+/** An answer before it is sent. */
+export interface Reply {
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export const TEXT = 'text/plain; charset=utf-8';
+
+/** Sends a body with status 200, compressed where it pays and the client takes it. */
+export async function send(response: ServerResponse, reply: Reply, gzipped: boolean): Promise<void> {
+  const { buffer, headers } = await encode(reply, gzipped);
+  response.writeHead(200, { ...headers, 'content-length': buffer.length });
+  response.end(buffer);
+}
+
+async function encode(reply: Reply, gzipped: boolean) {
+  const plain = Buffer.from(reply.body, 'utf8');
+  const headers: Record<string, string> = { 'content-type': reply.contentType, ...reply.headers };
+  if (!gzipped || plain.length < SMALLEST_COMPRESSED) return { buffer: plain, headers };
+  headers['content-encoding'] = 'gzip';
+  return { buffer: await compress(plain, { level: constants.Z_BEST_SPEED }), headers };
+}
+
+const HTML =
+  '<!DOCTYPE html><html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>';
+const TRICKLES = 20;
+
+/** Faults that need no answer to spoil: true when the request is dealt with. */
+export function strikeAtOnce(response: ServerResponse, fault: Fault): boolean {
+  switch (fault.kind) {
+    case 'status':
+      plain(response, Number(fault.value ?? 503), 'The service is out of order.');
+      return true;
+    case 'retry-after':
+      response.setHeader('retry-after', fault.value ?? '1');
+      plain(response, 429, 'Too many requests.');
+      return true;
+    case 'reset':
+      response.socket?.resetAndDestroy();
+      return true;
+    case 'hang':
+      return true;
+    case 'html':
+      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
+      response.end(HTML);
+      return true;
+    case 'empty-body':
+      response.writeHead(200, { 'content-type': TEXT, 'content-length': 0 });
+      response.end();
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** Faults that spoil a good answer. */
+export async function spoil(
+  response: ServerResponse,
+  reply: Reply,
+  gzipped: boolean,
+  fault: Fault,
+): Promise<void> {
+  if (fault.kind === 'half-json') {
+    await send(response, { ...reply, body: reply.body.slice(0, Math.ceil(reply.body.length / 2)) }, gzipped);
+    return;
+  }
+  const { buffer, headers } = await encode(reply, gzipped);
+  response.writeHead(200, { ...headers, 'content-length': buffer.length });
+  if (fault.kind === 'truncate') {
+    // What is written must have left before the connection goes.
+    response.write(buffer.subarray(0, Math.floor(buffer.length / 2)), () => response.socket?.destroy());
+    return;
+  }
+  await trickle(response, buffer, Number(fault.value ?? 2_000));
+}
+
+async function trickle(response: ServerResponse, buffer: Buffer, milliseconds: number): Promise<void> {
+  const step = Math.max(1, Math.ceil(buffer.length / TRICKLES));
+  for (let at = 0; at < buffer.length && !response.destroyed; at += step) {
+    await pause(response, milliseconds / TRICKLES);
+    if (!response.destroyed) response.write(buffer.subarray(at, at + step));
+  }
+  response.end();
+}
+
+/** Waits, but not for a client that has gone. */
+export function pause(response: ServerResponse, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      response.off('close', done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    response.once('close', done);
+  });
+}
+
+/** A status with a line of text. */
+export function plain(response: ServerResponse, status: number, line: string): void {
+  response.writeHead(status, { 'content-type': TEXT });
+  response.end(line);
+}

@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { loadCalendar } from '../calendar/index.ts';
+import type { Calendar } from '../calendar/types.ts';
+import { type Clock, systemClock } from '../core/clock.ts';
+import { usageError } from '../core/errors.ts';
+import { type Behaviour, DEFAULT_BEHAVIOUR } from './behaviour.ts';
+import type { Answering } from './datasets/dataset.ts';
+import { answering } from './datasets/index.ts';
+import { Responder } from './http/server.ts';
+import type { SandboxStats } from './http/stats.ts';
+import { Market } from './market/market.ts';
+import { findBhavcopies, realBhavcopy } from './udiff.ts';
+
+export type { Behaviour } from './behaviour.ts';
+export type { Fault, FaultKind } from './faults.ts';
+export { parseFault } from './faults.ts';
+export { type SandboxFlag, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
+export type { SandboxStats, SeenRequest } from './http/stats.ts';
+
+export interface SandboxOptions {
+  /** 0, the default, takes any free port. */
+  readonly port?: number;
+  readonly host?: string;
+  /** Directory of UDiFF bhav copies: GetBhavCopyCM then answers from them alone. */
+  readonly dataDir?: string;
+  readonly calendar?: Calendar;
+  readonly clock?: Clock;
+  /** Set: only this key is accepted. Unset: any key that is not empty. */
+  readonly accessKey?: string;
+  readonly instrumentsPerExchange?: number;
+  /** Corrections applied to the trade files: each revision changes a few rows of every day. */
+  readonly revision?: number;
+  readonly behaviour?: Partial<Behaviour>;
+}
+
+export interface Sandbox {
+  /** Base URL, without a slash at its end. */
+  readonly url: string;
+  readonly port: number;
+  /** Stops at once; requests in hand are cut off. */
+  close(): Promise<void>;
+  stats(): SandboxStats;
+}
+
+const DEFAULT_INSTRUMENTS = 500;
+
+function answeringWith(dataDir: string | undefined): ReadonlyMap<string, Answering> {
+  if (dataDir === undefined) return answering;
+  return new Map(answering).set('GetBhavCopyCM', { sample: realBhavcopy(findBhavcopies(dataDir)) });
+}
+
+/**
+ * Starts a source service over a simulated market, for demos, tests and trials without a key.
+ *
+ * @throws PipelineError `usage` when the port is taken or a file of `dataDir` cannot be used.
+ */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { port = 0, host = '127.0.0.1', clock = systemClock } = options;
+  const market = new Market({
+    calendar: options.calendar ?? loadCalendar(),
+    clock,
+    instrumentsPerExchange: options.instrumentsPerExchange ?? DEFAULT_INSTRUMENTS,
+    revision: options.revision ?? 0,
+  });
+  const responder = new Responder({
+    market,
+    clock,
+    behaviour: { ...DEFAULT_BEHAVIOUR, ...options.behaviour },
+    accessKey: options.accessKey,
+    answering: answeringWith(options.dataDir),
+  });
+  const server = createServer(responder.handle);
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw usageError(`the sandbox cannot listen on ${host}:${port}: ${(error as Error).message}`);
+  }
+  const bound = (server.address() as AddressInfo).port;
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    port: bound,
+    stats: () => responder.ledger.stats(),
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,33 @@
+/**
+ * Seeded hashing in place of chance: the same question always has the same answer, on every machine
+ * and in any order. Only 32-bit integer arithmetic.
+ */
+
+/** 32-bit FNV-1a of a text. */
+export function hashText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return mix(hash);
+}
+
+function mix(value: number): number {
+  let h = value | 0;
+  h = Math.imul(h ^ (h >>> 16), 0x21f0aaad);
+  h = Math.imul(h ^ (h >>> 15), 0x735a2d97);
+  return (h ^ (h >>> 15)) >>> 0;
+}
+
+/** A whole number from 0 to 2³²−1 for a seed, a day number and a purpose. */
+export function hash(seed: number, day: number, purpose: number): number {
+  return mix(mix(seed ^ Math.imul(day + 1, 0x9e3779b1)) ^ Math.imul(purpose + 1, 0x85ebca6b));
+}
+
+/** A number in [0, 1). */
+export function chance(seed: number, day: number, purpose: number): number {
+  return hash(seed, day, purpose) / 0x1_0000_0000;
+}
+
+/** A whole number from `low` to `high`, both included. */
+export function between(low: number, high: number, seed: number, day: number, purpose: number): number {
+  return low + Math.floor(chance(seed, day, purpose) * (high - low + 1));
+}

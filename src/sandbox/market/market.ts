@@ -1,0 +1,140 @@
+import type { Calendar } from '../../calendar/types.ts';
+import type { Clock } from '../../core/clock.ts';
+import { addDays, type Day, dayAt, dayStart, epochOf } from '../../core/days.ts';
+import type { Exchange } from '../../operations/operation.ts';
+import { hashText } from './hash.ts';
+import type { Instrument } from './instruments.ts';
+import { Lru } from './lru.ts';
+import { MARKET_START, Path } from './path.ts';
+import { type TradeLine, tradeLines } from './session.ts';
+
+/** The exchanges' clock. */
+export const ZONE = 'Asia/Kolkata';
+
+/** A day's data is out at 21:02 (field notes: samples were received about then). */
+const PUBLISHED_AT = 21 * 3600 + 2 * 60;
+const REMEMBERED_DAYS = 64;
+const YEAR_OF_SESSIONS = 250;
+
+/** Epoch seconds at which the source received and saved something. */
+export interface Audit {
+  readonly receivedAt: number;
+  readonly savedAt: number;
+}
+
+/** The simulated market of both exchanges; every data set is worked out from it. */
+export class Market {
+  readonly #calendar: Calendar;
+  readonly #clock: Clock;
+  readonly #count: number;
+  readonly #revision: number;
+  readonly #paths = new Map<Exchange, Path>();
+  readonly #lines = new Lru<readonly TradeLine[]>(REMEMBERED_DAYS);
+  readonly #bySymbol = new Map<Exchange, Map<string, number>>();
+
+  constructor(options: {
+    calendar: Calendar;
+    clock: Clock;
+    instrumentsPerExchange: number;
+    revision: number;
+  }) {
+    this.#calendar = options.calendar;
+    this.#clock = options.clock;
+    this.#count = options.instrumentsPerExchange;
+    this.#revision = options.revision;
+  }
+
+  path(exchange: Exchange): Path {
+    let path = this.#paths.get(exchange);
+    if (path === undefined) {
+      path = new Path(exchange, this.#calendar, this.#count);
+      this.#paths.set(exchange, path);
+    }
+    return path;
+  }
+
+  /** Today in India. */
+  today(): Day {
+    return dayAt(this.#seconds(), ZONE);
+  }
+
+  /** The newest day whose data is out: today from 21:02 on, else yesterday. */
+  publishedUntil(): Day {
+    const today = this.today();
+    return this.#seconds() >= epochOf(today, PUBLISHED_AT, ZONE) ? today : addDays(today, -1);
+  }
+
+  /** Published sessions from `from` to `to`, both included. */
+  sessions(exchange: Exchange, from: Day, to: Day): Day[] {
+    const first = from < MARKET_START ? MARKET_START : from;
+    const published = this.publishedUntil();
+    const last = to > published ? published : to;
+    return first > last ? [] : this.#calendar.sessions(exchange, first, last);
+  }
+
+  /** The newest published session, or null before the market begins. */
+  latestSession(exchange: Exchange): Day | null {
+    const path = this.path(exchange);
+    const at = path.lastSession(this.publishedUntil());
+    return at < 0 ? null : path.day(at);
+  }
+
+  /** The trade file of a day; empty when the exchange was closed or the day is not published yet. */
+  lines(exchange: Exchange, day: Day): readonly TradeLine[] {
+    if (day < MARKET_START || day > this.publishedUntil()) return [];
+    return this.#lines.get(`${exchange} ${day}`, () => tradeLines(this.path(exchange), day, this.#revision));
+  }
+
+  /** Place of a symbol's own line (never its block or T+0 line), or null. */
+  find(exchange: Exchange, symbol: string): number | null {
+    let known = this.#bySymbol.get(exchange);
+    if (known === undefined) {
+      known = new Map();
+      for (const [at, one] of this.path(exchange).instruments.entries()) {
+        if (!known.has(one.symbol)) known.set(one.symbol, at);
+      }
+      this.#bySymbol.set(exchange, known);
+    }
+    return known.get(symbol) ?? null;
+  }
+
+  /** Companies' own lines that are listed by this session. */
+  shares(exchange: Exchange, session: number): { readonly instrument: Instrument; readonly at: number }[] {
+    const path = this.path(exchange);
+    return path.instruments.flatMap((instrument, at) =>
+      instrument.kind === 'share' && path.close(at, session) > 0 ? [{ instrument, at }] : [],
+    );
+  }
+
+  /** Highest and lowest close of the year of sessions that ends with `session`, in paise. */
+  yearRange(exchange: Exchange, at: number, session: number): { high: number; low: number } {
+    const path = this.path(exchange);
+    let high = 0;
+    let low = Number.POSITIVE_INFINITY;
+    for (let i = Math.max(0, session - YEAR_OF_SESSIONS + 1); i <= session; i++) {
+      const close = path.close(at, i);
+      if (close === 0) continue;
+      high = Math.max(high, close);
+      low = Math.min(low, close);
+    }
+    return { high, low };
+  }
+
+  /** When the source got and kept a data set of a day; a corrected record was saved later. */
+  audit(dataSet: string, exchange: Exchange, day: Day, revision = 0): Audit {
+    const published = epochOf(day, PUBLISHED_AT, ZONE);
+    const receivedAt = published - 58 + (hashText(`${dataSet} ${exchange} ${day}`) % 40);
+    const savedAt = receivedAt + (hashText(`${dataSet} ${day} saved`) % 18);
+    return { receivedAt, savedAt: revision === 0 ? savedAt : published + 600 * revision };
+  }
+
+  /** First and last day whose midnight lies between two instants (epoch seconds), both included. */
+  daysWithin(from: number, to: number): { from: Day; to: Day } {
+    const first = dayAt(from, ZONE);
+    return { from: dayStart(first, ZONE) >= from ? first : addDays(first, 1), to: dayAt(to, ZONE) };
+  }
+
+  #seconds(): number {
+    return Math.floor(this.#clock.now() / 1000);
+  }
+}

@@ -1,0 +1,25 @@
+import type { Day } from '../core/days.ts';
+import type { Exchange, Operation } from '../operations/operation.ts';
+
+/** A request that passed every check. */
+export interface Query {
+  readonly operation: Operation;
+  readonly exchange: Exchange;
+  /** First and last day whose records are asked for; null when the request names no range. */
+  readonly range: { readonly from: Day; readonly to: Day } | null;
+  /** The single day asked for. */
+  readonly day: Day | null;
+  readonly instruments: readonly string[];
+  /** Further parameters of the operation, as sent. */
+  readonly options: Readonly<Record<string, string>>;
+  readonly format: 'Json' | 'Csv' | 'CsvContent';
+  readonly dates: 'String' | 'Epoch';
+}
+
+/** A problem the service answers with a plain-text line and status 200 (field notes). */
+export class Refusal extends Error {
+  constructor(line: string) {
+    super(line);
+    this.name = 'Refusal';
+  }
+}

@@ -1,0 +1,143 @@
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'csv-parse/sync';
+import { type Day, isDay } from '../core/days.ts';
+import { messageOf, usageError } from '../core/errors.ts';
+import type { SourceRecord, Value } from './answer/record.ts';
+import type { DataSet } from './datasets/dataset.ts';
+import { Lru } from './market/lru.ts';
+
+/** Source field of each UDiFF column; columns that are not named here are not passed on. */
+const COLUMNS: Readonly<Record<string, string>> = {
+  TradDt: 'tradDt',
+  BizDt: 'bizDt',
+  Sgmt: 'sgmt',
+  Src: 'src',
+  FinInstrmTp: 'finInstrmTp',
+  FinInstrmId: 'finInstrmId',
+  ISIN: 'isin',
+  TckrSymb: 'symbol',
+  SctySrs: 'sctySrs',
+  XpryDt: 'expiry',
+  FininstrmActlXpryDt: 'finInstrmActlXpryDt',
+  StrkPric: 'strikePrice',
+  OptnTp: 'optionType',
+  FinInstrmNm: 'finInstrmNm',
+  OpnPric: 'openPrice',
+  HghPric: 'highPrice',
+  LwPric: 'lowPrice',
+  ClsPric: 'closePrice',
+  LastPric: 'lastPrice',
+  PrvsClsgPric: 'prevClosePrice',
+  UndrlygPric: 'underlyingPrice',
+  SttlmPric: 'sttlmPric',
+  OpnIntrst: 'oi',
+  ChngInOpnIntrst: 'oiChng',
+  TtlTradgVol: 'ttq',
+  TtlTrfVal: 'ttlTrfVal',
+  TtlNbOfTxsExctd: 'totalTradesNo',
+  SsnId: 'ssnId',
+  NewBrdLotQty: 'newBrdLotQty',
+};
+
+const HEAD_BYTES = 4_096;
+const REMEMBERED_FILES = 8;
+
+/** The days of real bhav copies found in a directory, by `<exchange> <day>`. */
+export type BhavcopyFiles = ReadonlyMap<string, string>;
+
+function parseRows(path: string, text: string): Record<string, string>[] {
+  try {
+    return parse(text, { columns: true, bom: true, trim: true, skip_empty_lines: true });
+  } catch (error) {
+    throw usageError(`${path} cannot be read as CSV: ${messageOf(error)}`);
+  }
+}
+
+function head(path: string): string {
+  const buffer = Buffer.alloc(HEAD_BYTES);
+  const file = openSync(path, 'r');
+  try {
+    const length = readSync(file, buffer, 0, HEAD_BYTES, 0);
+    // Of a longer file only whole lines: the last one may be cut, in the middle of a character even.
+    const end = length < HEAD_BYTES ? length : buffer.lastIndexOf('\n');
+    return buffer.subarray(0, Math.max(0, end)).toString('utf8');
+  } finally {
+    closeSync(file);
+  }
+}
+
+function keyOf(path: string, row: Record<string, string> | undefined): string {
+  if (row?.TradDt === undefined || row.Src === undefined || row.TckrSymb === undefined) {
+    throw usageError(`${path} is not a UDiFF bhav copy: it has no row with TradDt, Src and TckrSymb`);
+  }
+  if (!isDay(row.TradDt)) throw usageError(`${path} has a TradDt that is no date: "${row.TradDt}"`);
+  return `${row.Src} ${row.TradDt}`;
+}
+
+/**
+ * Finds the UDiFF bhav copies of a directory by what their first rows say, whatever they are called.
+ *
+ * @throws PipelineError `usage` naming the file that is unreadable, or the two that hold one day.
+ */
+export function findBhavcopies(directory: string): BhavcopyFiles {
+  const files = new Map<string, string>();
+  let names: string[];
+  try {
+    names = readdirSync(directory).sort();
+  } catch (error) {
+    throw usageError(`the data directory cannot be read: ${messageOf(error)}`);
+  }
+  for (const name of names) {
+    const path = join(directory, name);
+    if (/\.zip$/i.test(name)) throw usageError(`${path} is a zip archive; unpack it first`);
+    if (!/\.csv$/i.test(name) || !statSync(path).isFile()) continue;
+    const key = keyOf(path, parseRows(path, head(path))[0]);
+    const other = files.get(key);
+    if (other !== undefined) throw usageError(`${path} and ${other} both hold ${key}`);
+    files.set(key, path);
+  }
+  return files;
+}
+
+/** A row as a record; figures stay text, so that no digit changes on the way into the answer. */
+function record(row: Record<string, string>): SourceRecord {
+  const values: Record<string, Value> = { instrumentName: null };
+  for (const [column, source] of Object.entries(COLUMNS)) {
+    const text = row[column];
+    values[source] = text === undefined || text === '' ? null : text;
+  }
+  return values;
+}
+
+function readFile(path: string, key: string): SourceRecord[] {
+  const rows = parseRows(path, readFileSync(path, 'utf8'));
+  const stray = rows.find((row) => keyOf(path, row) !== key);
+  if (stray !== undefined) throw usageError(`${path} holds ${key} and also ${keyOf(path, stray)}`);
+  return rows.map(record);
+}
+
+/** Serves GetBhavCopyCM from real files alone: a day without a file is empty. */
+export function realBhavcopy(files: BhavcopyFiles): DataSet {
+  const parsed = new Lru<SourceRecord[]>(REMEMBERED_FILES);
+  const days = [...files.keys()].sort();
+  return {
+    table: 'bhavcopy_cm',
+    records(market, query) {
+      const { range, exchange } = query;
+      if (range === null) return [];
+      const published = market.publishedUntil();
+      const inRange = (day: Day) => day >= range.from && day <= range.to && day <= published;
+      const wanted = new Set(query.instruments);
+      return days.flatMap((key) => {
+        const [source, day = ''] = key.split(' ');
+        if (source !== exchange || !inRange(day)) return [];
+        const audit = market.audit('bhavcopy', exchange, day);
+        const rows = parsed.get(key, () => readFile(files.get(key) as string, key));
+        return rows
+          .filter((row) => wanted.size === 0 || wanted.has(String(row.symbol)))
+          .map((row) => ({ ...row, ...audit }));
+      });
+    },
+  };
+}
