@@ -31,9 +31,8 @@ export interface WindowLoad {
   readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
   readonly rejects: readonly RejectEntry[];
   readonly coverage: readonly CoverageEntry[];
-  readonly state: 'loaded' | 'empty';
-  /** Calls and bytes of the attempt that brought the answer. */
-  readonly requests: number;
+  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
+  /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
 }
@@ -100,12 +99,12 @@ async function inTransaction(
   counts.fetched += load.rejects.length;
   await writeCoverage(client, load);
   await client.query(
-    `update etl.windows set state = $2, requests = requests + $3, bytes = bytes + $4, warnings = $5,
+    `update etl.windows set state = $2, error = $3, bytes = bytes + $4, warnings = $5,
        fetched = $6, inserted = $7, updated = $8, unchanged = $9, stale = $10, duplicate = $11, rejected = $12,
-       diagnostic = null, error = null, finished_at = clock_timestamp()
+       diagnostic = null, finished_at = clock_timestamp()
      where id = $1`,
     [
-      ...[load.windowId, load.state, load.requests, load.bytes, load.warnings],
+      ...[load.windowId, load.outcome.state, load.outcome.error, load.bytes, load.warnings],
       ...[counts.fetched, counts.inserted, counts.updated, counts.unchanged],
       ...[counts.stale, counts.duplicate, counts.rejected],
     ],

@@ -53,6 +53,7 @@ export default defineOperation({
       has: ['allotedFrom'],
       hasOneOf: ['isin', 'scripCode'],
       namedBy: ['isin', 'scripCode'],
+      symbolColumn: 'symbol',
       dated: false,
     },
   ],

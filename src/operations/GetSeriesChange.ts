@@ -22,7 +22,7 @@ export default defineOperation({
   summary: 'Moves of securities between trading series',
   exchanges: ['NSE'],
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
-  shapes: [{ table, has: ['changeDate', 'scripId'], dated: true }],
+  shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'scrip_id', dated: true }],
   windows: { per: 'range', days: 30, everyDay: true },
   schedule: { at: '21:42', on: 'daily', lookback: true },
   emptyIsNormal: true,

@@ -42,6 +42,8 @@ export interface Shape {
   readonly hasOneOf?: readonly string[];
   /** The record names its instrument by at least one of these source fields, else it is refused. */
   readonly namedBy?: readonly string[];
+  /** Column that holds the symbol asked for, so that coverage can go instrument by instrument. */
+  readonly symbolColumn?: string;
   /** Do records carry the session day they were asked for, so that coverage can go day by day? */
   readonly dated: boolean;
 }

@@ -1,0 +1,68 @@
+import { sql } from 'drizzle-orm';
+import type { QueueContext } from './context.ts';
+import { enqueueOpenWindows } from './enqueue.ts';
+import { planTarget } from './planning.ts';
+import type { RunRequest, Target } from './request.ts';
+import { insertWindows } from './window-store.ts';
+
+/**
+ * Moves a run on after a window ended: plans what waited for the bhav copies, and closes the run
+ * once no window is open. Any worker may call it at any time; the run's row lock makes it happen once.
+ */
+export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
+  if (await hasOpenWindows(context, runId)) return;
+  const planned = await planDeferred(context, runId);
+  if (planned) {
+    await enqueueOpenWindows(context, [runId]);
+    if (await hasOpenWindows(context, runId)) return;
+  }
+  await closeRun(context, runId);
+}
+
+async function hasOpenWindows({ db }: QueueContext, runId: number): Promise<boolean> {
+  const found = await db.pool.query(
+    "select from etl.windows where run_id = $1 and state in ('pending', 'running') limit 1",
+    [runId],
+  );
+  return found.rowCount === 1;
+}
+
+async function planDeferred(context: QueueContext, runId: number): Promise<boolean> {
+  return context.db.drizzle.transaction(async (tx) => {
+    const locked = await tx.execute<{ request: RunRequest; deferred: Target[] }>(sql`
+      select request, deferred from etl.runs
+       where id = ${runId} and state = 'running' and deferred <> '[]'::jsonb for update`);
+    const run = locked.rows[0];
+    if (run === undefined) return false;
+    for (const target of run.deferred) {
+      await insertWindows(tx, runId, await planTarget(context, run.request, target));
+    }
+    await tx.execute(sql`update etl.runs set deferred = '[]' where id = ${runId}`);
+    return true;
+  });
+}
+
+/** Writes the totals and the end of a run that has no open window left. */
+async function closeRun({ db, log }: QueueContext, runId: number): Promise<void> {
+  const closed = await db.pool.query<{ state: string }>(
+    `update etl.runs r set
+       state = case when t.bad > 0 then 'failed' else 'completed' end,
+       requests = t.requests, bytes = t.bytes, fetched = t.fetched, inserted = t.inserted, updated = t.updated,
+       unchanged = t.unchanged, stale = t.stale, duplicate = t.duplicate, rejected = t.rejected,
+       withdrawn = t.withdrawn, finished_at = clock_timestamp()
+     from (
+       select count(*) filter (where state in ('failed', 'blocked')) as bad,
+         coalesce(sum(requests), 0) as requests, coalesce(sum(bytes), 0) as bytes,
+         coalesce(sum(fetched), 0) as fetched, coalesce(sum(inserted), 0) as inserted,
+         coalesce(sum(updated), 0) as updated, coalesce(sum(unchanged), 0) as unchanged,
+         coalesce(sum(stale), 0) as stale, coalesce(sum(duplicate), 0) as duplicate,
+         coalesce(sum(rejected), 0) as rejected, coalesce(sum(withdrawn), 0) as withdrawn
+       from etl.windows where run_id = $1) t
+     where r.id = $1 and r.state = 'running' and r.deferred = '[]'::jsonb
+       and not exists (select from etl.windows where run_id = $1 and state in ('pending', 'running'))
+     returning r.state`,
+    [runId],
+  );
+  const state = closed.rows[0]?.state;
+  if (state !== undefined) log.info({ runId, state }, 'run has ended');
+}

@@ -1,0 +1,26 @@
+import type { Calendar } from '../calendar/types.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Config } from '../core/config.ts';
+import type { Logger } from '../core/log.ts';
+import type { Source } from '../extract/types.ts';
+import type { Database } from '../load/database.ts';
+import type { Queues } from './queue.ts';
+
+/** What the work needs, handed along as a plain argument. */
+export interface Context {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly calendar: Calendar;
+}
+
+/** With the queue: what plans, enqueues and follows runs. */
+export interface QueueContext extends Context {
+  readonly queues: Queues;
+}
+
+/** With the source: what does the work of a window. */
+export interface WorkContext extends QueueContext {
+  readonly source: Source;
+}

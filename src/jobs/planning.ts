@@ -1,0 +1,85 @@
+import { today } from '../core/clock.ts';
+import { readCovered } from '../load/coverage.ts';
+import type { Operation } from '../operations/operation.ts';
+import { operationNamed } from '../operations/registry.ts';
+import type { Context } from './context.ts';
+import { defaultInstruments } from './instruments.ts';
+import { type PlannedWindow, planWindows } from './plan.ts';
+import type { RunRequest, Target } from './request.ts';
+
+/** The operation whose newest file says which instruments are worth asking for one by one. */
+const INSTRUMENT_LIST = 'GetBhavCopyCM';
+
+export interface RunPlan {
+  readonly windows: readonly PlannedWindow[];
+  /** Targets that wait for the bhav copies of this run before they can be planned. */
+  readonly deferred: readonly Target[];
+}
+
+/**
+ * Plans every target of a request against what is covered now. Targets that ask instrument by
+ * instrument wait for the bhav copies the same run is about to load, unless instruments are named.
+ */
+export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
+  const windows: PlannedWindow[] = [];
+  const deferred: Target[] = [];
+  const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
+  const immediate = request.targets.filter(
+    (target) => named || operationNamed(target.operation).windows.per !== 'instrument',
+  );
+  for (const target of immediate) windows.push(...(await planTarget(context, request, target)));
+  for (const target of request.targets) {
+    if (immediate.includes(target)) continue;
+    const listComing = windows.some(
+      (window) =>
+        window.operation === INSTRUMENT_LIST &&
+        window.exchange === target.exchange &&
+        window.state === 'pending',
+    );
+    if (listComing) deferred.push(target);
+    else windows.push(...(await planTarget(context, request, target)));
+  }
+  return { windows, deferred };
+}
+
+/** Plans one target; for operations that ask per instrument this looks the instruments up. */
+export async function planTarget(
+  context: Context,
+  request: Pick<RunRequest, 'instruments' | 'options' | 'live'>,
+  target: Target,
+): Promise<PlannedWindow[]> {
+  const { config, calendar, clock, db } = context;
+  const operation = operationNamed(target.operation);
+  const now = today(clock, config.EOD_TIMEZONE);
+  const instruments =
+    operation.windows.per === 'instrument' && request.instruments.length === 0
+      ? await defaultInstruments(db.pool, config, target.exchange)
+      : request.instruments;
+  return planWindows({
+    operation,
+    exchange: target.exchange,
+    from: target.from,
+    to: target.to,
+    sessions: calendar.sessions(target.exchange, target.from, target.to),
+    instruments,
+    options: request.options,
+    covered: await coveredBy(context, operation, target),
+    againFrom: target.againFrom,
+    today: now,
+    live: request.live,
+    windowDays: config.EOD_WINDOW_DAYS[operation.name],
+  });
+}
+
+async function coveredBy({ db }: Context, operation: Operation, target: Target) {
+  // Quarters end, and undated answers count for the day of the call, outside the asked range.
+  const inRange = operation.windows.per === 'range' || operation.windows.per === 'session';
+  return readCovered(db.pool, {
+    operation: operation.name,
+    exchange: target.exchange,
+    from: inRange ? target.from : '0001-01-01',
+    to: inRange ? target.to : '9999-12-31',
+    // A day that should hold records and was empty is worth asking again.
+    states: operation.emptyIsNormal ? ['loaded', 'empty'] : ['loaded'],
+  });
+}

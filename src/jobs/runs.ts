@@ -1,0 +1,132 @@
+import { hostname, userInfo } from 'node:os';
+import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import { usageError } from '../core/errors.ts';
+import { runs, windows } from '../load/schema.ts';
+import { advanceRun } from './advance.ts';
+import type { Context, QueueContext } from './context.ts';
+import { enqueueOpenWindows } from './enqueue.ts';
+import { planRun, type RunPlan } from './planning.ts';
+import type { RunRequest, RunState } from './request.ts';
+import { insertWindows } from './window-store.ts';
+
+export interface StartOptions {
+  /** Unique name of a schedule's tick; a second run of the same tick is not made. */
+  readonly tick?: string;
+  readonly requestedBy?: string;
+}
+
+/**
+ * Plans a request, writes the run with all its windows in one transaction and enqueues them.
+ *
+ * @returns the run's number, or null when a run of the same tick exists already.
+ */
+export async function startRun(
+  context: QueueContext,
+  request: RunRequest,
+  options: StartOptions = {},
+): Promise<number | null> {
+  const plan = await planRun(context, request);
+  const runId = await insertRun(context, request, plan, options);
+  if (runId === null) return null;
+  await enqueueOpenWindows(context, [runId]);
+  // A run with nothing to ask is over at once.
+  await advanceRun(context, runId);
+  return runId;
+}
+
+async function insertRun(
+  { db }: Context,
+  request: RunRequest,
+  plan: RunPlan,
+  options: StartOptions,
+): Promise<number | null> {
+  const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
+  return db.drizzle.transaction(async (tx) => {
+    const inserted = await tx
+      .insert(runs)
+      .values({
+        kind: request.kind,
+        requested_by: options.requestedBy ?? `${userInfo().username}@${hostname()}`,
+        request,
+        from_date: days[0] as string,
+        to_date: days.at(-1) as string,
+        tick: options.tick ?? null,
+        deferred: plan.deferred,
+      })
+      .onConflictDoNothing({ target: runs.tick })
+      .returning({ id: runs.id });
+    const runId = inserted[0]?.id;
+    if (runId === undefined) return null;
+    await insertWindows(tx, runId, plan.windows);
+    return runId;
+  });
+}
+
+/** State of a run. @throws PipelineError `usage` when there is no such run. */
+export async function runState({ db }: Context, runId: number): Promise<RunState> {
+  const found = await db.drizzle.select({ state: runs.state }).from(runs).where(eq(runs.id, runId));
+  const run = found[0];
+  if (run === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  return run.state as RunState;
+}
+
+/** Stops a running run so that no worker starts another window of it; `resumeRun` goes on. */
+export async function pauseRun({ db }: Context, runId: number): Promise<void> {
+  await db.drizzle
+    .update(runs)
+    .set({ state: 'paused' })
+    .where(and(eq(runs.id, runId), eq(runs.state, 'running')));
+}
+
+/** Calls a run off: what has not ended becomes `cancelled`. What is loaded stays. */
+export async function cancelRun(context: Context, runId: number): Promise<void> {
+  const state = await runState(context, runId);
+  if (state !== 'running' && state !== 'paused') throw usageError(`run ${runId} has ended (${state})`);
+  await context.db.drizzle.transaction(async (tx) => {
+    await tx
+      .update(windows)
+      .set({ state: 'cancelled', error: 'cancelled by hand', finished_at: sql`clock_timestamp()` })
+      .where(and(eq(windows.run_id, runId), inArray(windows.state, ['pending', 'running'])));
+    await tx.update(runs).set({ deferred: [] }).where(eq(runs.id, runId));
+    await tx
+      .update(runs)
+      .set({ state: 'cancelled', finished_at: sql`clock_timestamp()` })
+      .where(eq(runs.id, runId));
+  });
+}
+
+/**
+ * Goes on with a run: what is left of a paused or interrupted one, what failed or was blocked of
+ * a failed one.
+ *
+ * @throws PipelineError `usage` when nothing is left to do.
+ */
+export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
+  const state = await runState(context, runId);
+  if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
+  if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new backfill instead`);
+  await context.db.drizzle.transaction(async (tx) => {
+    if (state === 'failed') {
+      await tx
+        .update(windows)
+        .set({
+          ...{ state: 'pending', error: null, diagnostic: null, finished_at: null },
+          ...{ fetched: 0, rejected: 0 },
+        })
+        .where(and(eq(windows.run_id, runId), inArray(windows.state, ['failed', 'blocked'])));
+    }
+    await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
+  });
+  await enqueueOpenWindows(context, [runId]);
+  await advanceRun(context, runId);
+}
+
+/** Runs that are not over, oldest first. */
+export async function openRuns({ db }: Context): Promise<number[]> {
+  const found = await db.drizzle
+    .select({ id: runs.id })
+    .from(runs)
+    .where(eq(runs.state, 'running'))
+    .orderBy(asc(runs.id));
+  return found.map((run) => run.id);
+}
