@@ -118,4 +118,6 @@ function killGroups(): void {
 }
 
 process.once('exit', killGroups);
+// The run was broken off and has left this test process behind.
+process.once('disconnect', killGroups);
 afterAll(killGroups);

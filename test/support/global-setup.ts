@@ -1,10 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { startEmbeddedPostgres } from '../../src/load/embedded/index.ts';
+import { startPrivatePostgres } from './private-postgres.ts';
 import { startRedis } from './redis-server.ts';
-import { execute, makeDisposable, prepareTemplate, templateName } from './template.ts';
+import { execute, prepareTemplate, templateName } from './template.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -32,16 +29,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
   const given = process.env.TEST_DATABASE_ADMIN_URL ?? '';
-  if (given !== '')
-    return { url: given, stop: () => execute(given, `drop database if exists ${templateName()}`) };
-  const dataDir = mkdtempSync(join(tmpdir(), 'eod-test-postgres-'));
-  const server = await startEmbeddedPostgres({ dataDir });
-  await makeDisposable(server.url);
-  return {
-    url: server.url,
-    async stop() {
-      await server.stop();
-      rmSync(dataDir, { recursive: true, force: true });
-    },
-  };
+  if (given === '') return startPrivatePostgres();
+  return { url: given, stop: () => execute(given, `drop database if exists ${templateName()}`) };
 }

@@ -38,8 +38,11 @@ export async function startSystemPostgres15(): Promise<{ url: string; stop(): Pr
     ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-c', 'unix_socket_directories='],
     { ...asAccount, stdio: 'ignore' },
   );
-  const kill = () => server.kill('SIGQUIT');
-  process.once('exit', kill);
+  const abandon = () => {
+    server.kill('SIGQUIT');
+    rmSync(home, { recursive: true, force: true });
+  };
+  process.once('exit', abandon);
   const url = `postgres://eod@127.0.0.1:${port}/postgres`;
   await waitFor(() => accepts(url), { what: 'the system Postgres 15' });
   await makeDisposable(url);
@@ -47,7 +50,7 @@ export async function startSystemPostgres15(): Promise<{ url: string; stop(): Pr
   return {
     url,
     async stop() {
-      process.off('exit', kill);
+      process.off('exit', abandon);
       const gone = once(server, 'exit');
       if (server.exitCode === null && server.kill('SIGQUIT')) await gone;
       rmSync(home, { recursive: true, force: true });

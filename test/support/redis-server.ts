@@ -27,14 +27,18 @@ export async function startRedis(): Promise<RedisServer | undefined> {
   };
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const server = spawn('redis-server', args, { stdio: 'ignore' });
-  const kill = () => server.kill('SIGKILL');
-  process.once('exit', kill);
+  // For a run that is broken off: then only what needs no waiting can still be done.
+  const abandon = () => {
+    server.kill('SIGKILL');
+    rmSync(dir, { recursive: true, force: true });
+  };
+  process.once('exit', abandon);
   const url = `redis://127.0.0.1:${port}`;
   await waitFor(() => answers(url), { what: `redis-server on port ${port}` });
   return {
     url,
     async stop() {
-      process.off('exit', kill);
+      process.off('exit', abandon);
       const gone = once(server, 'exit');
       if (server.exitCode === null && server.kill('SIGKILL')) await gone;
       rmSync(dir, { recursive: true, force: true });
