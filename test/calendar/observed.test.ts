@@ -16,7 +16,9 @@ const WEEKENDS_FROM = '2019-10-01';
 if (!existsSync(OBSERVED)) console.log(`not checked against real files: ${OBSERVED} is not there`);
 
 describe.runIf(existsSync(OBSERVED))('the calendar against the sessions observed in real files', () => {
-  const rows = parse<{ date: string }>(readFileSync(OBSERVED), { columns: true });
+  // The body of a group is read even when its tests are not run.
+  const text = existsSync(OBSERVED) ? readFileSync(OBSERVED) : 'date';
+  const rows = parse<{ date: string }>(text, { columns: true });
   const observed = rows.map((row) => row.date).filter((day) => day >= '2015-01-01');
   const last = observed.at(-1) as string;
   const calendar = loadCalendar();
