@@ -102,7 +102,13 @@ export default defineOperation({
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
   shapes: [
     corporateActionShape,
-    { table, has: ['ScripCode'], hasOneOf: ['TotalIssuedShares', 'TradeDate'], symbolColumn: 'scrip_id', dated: true },
+    {
+      table,
+      has: ['ScripCode'],
+      hasOneOf: ['TotalIssuedShares', 'TradeDate'],
+      symbolColumn: 'scrip_id',
+      dated: true,
+    },
   ],
   windows: { per: 'range', days: 30, everyDay: true },
   schedule: { at: '21:51', on: 'saturday', lookback: false },
