@@ -7,8 +7,7 @@ import { tooLarge, unreadable } from './diagnostics.ts';
  * @throws PipelineError `unreadable` when the bytes are no text, `too_large` beyond what one string holds.
  */
 export function decodeText(body: Buffer): string {
-  if (body[0] === 0xff && body[1] === 0xfe) return decodeUtf16(body, 'utf-16le');
-  if (body[0] === 0xfe && body[1] === 0xff) return decodeUtf16(body, 'utf-16be');
+  if (isUtf16(body)) return decodeUtf16(body, body[0] === 0xff ? 'utf-16le' : 'utf-16be');
   if (!isUtf8(body)) throw unreadable('it is not UTF-8');
   const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
   try {
@@ -16,6 +15,11 @@ export function decodeText(body: Buffer): string {
   } catch {
     throw tooLarge(`${body.length} bytes do not fit one text`);
   }
+}
+
+/** Does a byte order mark say UTF-16? */
+export function isUtf16(body: Buffer): boolean {
+  return (body[0] === 0xff && body[1] === 0xfe) || (body[0] === 0xfe && body[1] === 0xff);
 }
 
 function decodeUtf16(body: Buffer, encoding: 'utf-16le' | 'utf-16be'): string {

@@ -1,12 +1,13 @@
 import type { Operation } from '../operations/operation.ts';
 import { looksLikeCsv, readCsv } from './csv.ts';
 import { markLossyNumbers } from './decimals.ts';
+import { decodeText, isUtf16 } from './decode.ts';
 import { diagnose, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 
 /** The records of an answer, as sent, and what was odd about their wrapping. */
 export interface Records {
-  readonly records: readonly unknown[];
+  readonly records: unknown[];
   readonly warnings: readonly string[];
 }
 
@@ -16,7 +17,7 @@ interface Context {
   readonly redact: (text: string) => string;
 }
 
-const NOTHING: Records = { records: [], warnings: [] };
+const nothing = (): Records => ({ records: [], warnings: [] });
 
 /** Wrappings opened in search of records: an envelope in a string in an envelope is already odd. */
 const WRAPPINGS = 3;
@@ -28,11 +29,13 @@ const WRAPPINGS = 3;
  * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable`
  *   for nothing at all, HTML, or JSON and CSV that are broken.
  */
-export function openAnswer(text: string, context: Context): Records {
-  return openText(text, context, WRAPPINGS);
+export function openAnswer(body: Buffer, context: Context): Records {
+  const text = decodeText(body);
+  return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }
 
-function openText(text: string, context: Context, wrappings: number): Records {
+/** `utf8` are the bytes of the text, where they are at hand: scanning them is faster than the text. */
+function openText(text: string, context: Context, wrappings: number, utf8?: Buffer): Records {
   const start = text.slice(0, 1_000).trimStart();
   if (start === '' && text.trim() === '') throw unreadable('it is empty');
   const diagnostic = diagnose(text);
@@ -41,14 +44,14 @@ function openText(text: string, context: Context, wrappings: number): Records {
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) return { records: readCsv(text), warnings: [] };
   // A text in quotes is JSON as well, unless it was the header of CSV.
-  if (json || start.startsWith('"')) return openJson(parseJson(text), context, wrappings);
+  if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);
   throw unknownDiagnostic(text, context.redact);
 }
 
-function parseJson(text: string): unknown {
-  const marked = markLossyNumbers(text);
+function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
+  const marked = markLossyNumbers(utf8);
   try {
-    return JSON.parse(marked);
+    return JSON.parse(marked === null ? text : decodeText(marked));
   } catch {
     // The parser's own message quotes the text around the fault, so it is not repeated here.
     throw unreadable(`broken JSON, ${text.length} characters`);
@@ -56,7 +59,7 @@ function parseJson(text: string): unknown {
 }
 
 function openJson(json: unknown, context: Context, wrappings: number): Records {
-  if (json === null || json === '') return NOTHING;
+  if (json === null || json === '') return nothing();
   if (Array.isArray(json)) return { records: json, warnings: [] };
   if (typeof json === 'string') {
     if (wrappings === 0) throw unknownDiagnostic(json, context.redact);
@@ -78,7 +81,7 @@ function openObject(object: object, context: Context, wrappings: number): Record
   if (!enveloped || !hasRecords(value)) refuseError(entries, enveloped, context);
   if (enveloped) return withCount(openJson(value, context, wrappings - 1), member('count'));
   const bare = entries.every(([key]) => key.toLowerCase() === 'count' || key.startsWith('@'));
-  return bare ? withCount(NOTHING, member('count')) : { records: [object], warnings: [] };
+  return bare ? withCount(nothing(), member('count')) : { records: [object], warnings: [] };
 }
 
 function hasRecords(value: unknown): boolean {

@@ -1,7 +1,6 @@
 import type { Logger } from '../core/log.ts';
 import { redactor } from '../core/log.ts';
 import { createClient } from './client.ts';
-import { decodeText } from './decode.ts';
 import { openAnswer } from './envelope.ts';
 import { readAnswer } from './read.ts';
 import { buildUrl } from './request.ts';
@@ -28,7 +27,7 @@ export function createSource(settings: SourceSettings, log?: Logger): Source {
       try {
         const { status, ...answer } = await client.get(url, signal);
         log?.debug({ ...about, status, bytes: answer.bytes, ms: ms() }, 'answer');
-        if (answer.body.length <= SMALL) openAnswer(decodeText(answer.body), { operation, redact });
+        if (answer.body.length <= SMALL) openAnswer(answer.body, { operation, redact });
         return answer;
       } catch (error) {
         log?.debug(

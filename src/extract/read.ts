@@ -2,7 +2,6 @@ import { redactor } from '../core/log.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
-import { decodeText } from './decode.ts';
 import { openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
@@ -23,7 +22,7 @@ export function readAnswer(
   raw: RawAnswer,
   settings: Pick<SourceSettings, 'accessKey' | 'timeZone'>,
 ): Extracted {
-  const { records, warnings } = openAnswer(decodeText(raw.body), {
+  const { records, warnings } = openAnswer(raw.body, {
     operation,
     redact: redactor([settings.accessKey]),
   });
@@ -32,6 +31,8 @@ export function readAnswer(
   const rejects: Reject[] = [];
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
+    // Let go of each record once it is read: the parsed answer shrinks as the rows grow.
+    records[position] = null;
     const result = reader.read(record);
     if (result.table === null) {
       rejects.push({ position, record: sanitizeRecord(record), problems: result.problems });

@@ -30,6 +30,12 @@ const LAST_YEAR = 2199;
 const YEAR_ONE = { from: -62_135_596_800 - 86_400, to: -62_104_060_800 + 86_400 };
 const EPOCH_RANGE = { from: Date.UTC(FIRST_YEAR) / 1000, to: Date.UTC(LAST_YEAR + 1) / 1000 - 1 };
 
+/**
+ * Less than nine digits is some moment around 1970, and far likelier another kind of number that
+ * strayed here (`20250227`, a code, 0): refused rather than guessed at. The source says ten digits.
+ */
+const SMALLEST_EPOCH = 100_000_000;
+
 /** Null for "no date", a moment, or what is wrong with the text. */
 function parseMoment(text: string): Moment | null | string {
   const american = AMERICAN.exec(text);
@@ -80,14 +86,8 @@ function parseEpoch(seconds: number): number | null | string {
   if (seconds < EPOCH_RANGE.from || seconds > EPOCH_RANGE.to) {
     return `a date between ${FIRST_YEAR} and ${LAST_YEAR} in Unix seconds`;
   }
-  return looksCompact(seconds) ? 'a date whose form is certain (Unix seconds or YYYYMMDD?)' : seconds;
-}
-
-/** `20250227` would pass for a moment of 1970: refused rather than guessed at. */
-function looksCompact(value: number): boolean {
-  const year = Math.floor(value / 10_000);
-  const month = Math.floor(value / 100) % 100;
-  return year >= FIRST_YEAR && year <= LAST_YEAR && isRealDate(year, month, value % 100);
+  if (Math.abs(seconds) < SMALLEST_EPOCH) return 'a date: too small a number for Unix seconds';
+  return seconds;
 }
 
 type FromMoment = (moment: Moment) => string;

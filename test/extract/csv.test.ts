@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import type { Extracted } from '../../src/extract/index.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { readAs } from './support.ts';
+
+const NAME = 'GetTotalTradeHighlights';
+const rows = (read: Extracted) => read.batches.flatMap((batch) => batch.rows);
+const JSON_ROWS = rows(readAs(NAME, operationNamed(NAME).sample.answer as object));
+
+/** As the service writes it: a header with more names than the rows have fields (field notes). */
+const CSV = [
+  'TradeHighlights,ScripsNo,TradesNo,SharesVol,TurnoverRsCr,Date,ReceivedAt,SavedAt,ReceivedAt,SavedAt',
+  'Total     ,4471,2802025,43.87,4179,"02-27-2025","02-27-2025 21:02:02","02-27-2025 21:02:02"',
+  '',
+].join('\r\n');
+
+/** Numbers come as text from CSV, which the table stores as the same decimals. */
+const sameAsJson = JSON_ROWS.map((row) => ({ ...row, shares_volume: '43.87', turnover_rs_crore: '4179' }));
+
+describe('the same rows as from JSON', () => {
+  test.each<[string, string | object]>([
+    ['CSV', CSV],
+    ['with line feeds only', CSV.replaceAll('\r', '')],
+    ['with a byte order mark', `\ufeff${CSV}`],
+    ['CsvContent: CSV in a JSON string', JSON.stringify(CSV)],
+    ['CSV as the value of an envelope', { Value: CSV }],
+    ['names in quotes', CSV.replace(/^[^\r]*/, (header) => header.replace(/\w+/g, '"$&"'))],
+    ['spaces after the commas', CSV.replaceAll(',', ', ')],
+    ['names in upper case', CSV.replace(/^[^\r]*/, (header) => header.toUpperCase())],
+  ])('%s', (_, body) => {
+    const read = readAs(NAME, body);
+    expect(read).toMatchObject({ rejects: [], fetched: 1, unknownFields: [], warnings: [] });
+    expect(rows(read)).toEqual(sameAsJson);
+  });
+});
+
+test('only a header is an empty answer', () => {
+  expect(readAs(NAME, CSV.split('\r\n')[0] as string)).toMatchObject({
+    fetched: 0,
+    rejects: [],
+    batches: [],
+  });
+});
+
+test('booleans, digits beyond a double, quotes inside names', () => {
+  const csv = [
+    'ScripCode,ScripName,IsLoser,Date,CurrentClosing',
+    '500001,7.5" PIPES & "CO",True,"02-27-2025",12345678901234567890.12345',
+    '500002,"A, ""B"" Ltd",False,"02-27-2025",',
+    '',
+  ].join('\n');
+  expect(rows(readAs('GetTop5GainersLosers', csv))).toMatchObject([
+    { scrip_name: '7.5" PIPES & "CO"', is_loser: true, close_price: '12345678901234567890.12345' },
+    { scrip_name: 'A, "B" Ltd', is_loser: false, close_price: null },
+  ]);
+});
+
+test('short rows lack their last fields; bad ones are refused by themselves', () => {
+  const csv =
+    'Date,TradeHighlights,ScripsNo,SharesVol\n02-27-2025,Total,5,1.5\n02-27-2025,Short\n02-31-2025,Bad,x,y\n';
+  const read = readAs(NAME, csv);
+  expect(rows(read)).toMatchObject([
+    { trade_highlight: 'Total', scrip_count: 5 },
+    { trade_highlight: 'Short', scrip_count: null },
+  ]);
+  expect(read.rejects).toMatchObject([
+    { position: 2, problems: [{ path: 'Date' }, { path: 'ScripsNo' }, { path: 'SharesVol' }] },
+  ]);
+});
+
+test.each([
+  ['inside its last row', 'Date,TradeHighlights,ScripsNo\n02-27-2025,Total,5\n02-27-2025,To'],
+  ['inside a quoted text', 'Date,TradeHighlights,ScripsNo\n02-27-2025,"Tot'],
+])('CSV that breaks off %s is no answer', (_, csv) => {
+  expect(() => readAs(NAME, csv)).toThrowError(
+    expect.objectContaining({ kind: 'unreadable', retryable: true }),
+  );
+});
+
+test('a text with commas is no CSV', () => {
+  expect(() => readAs(NAME, 'Sorry, we are closed, try later')).toThrowError(
+    expect.objectContaining({ kind: 'unknown_diagnostic' }),
+  );
+});

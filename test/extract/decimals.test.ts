@@ -1,0 +1,98 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { lossyToken, markLossyNumbers, parseDecimal } from '../../src/extract/decimals.ts';
+
+/** What a JSON text reads as, with tokens that a double would round as they were printed. */
+function read(json: string): unknown {
+  const marked = markLossyNumbers(Buffer.from(json));
+  return JSON.parse(marked?.toString() ?? json, (_, value) => {
+    const token = lossyToken(value);
+    return token === null ? value : { lossy: token };
+  });
+}
+
+test.each([
+  '26.858792846497767',
+  '12957795600000',
+  '9007199254740992',
+  '100000000000000000000000',
+  '1.10000000000000000000000000000',
+  '0.000000000000000000000000000001',
+  '1e308',
+  '1E+22',
+  '-0.0',
+  '0e999',
+  '5e-324',
+  '119296.980121794',
+])('%s survives', (token) => {
+  expect(markLossyNumbers(Buffer.from(`[${token}]`))).toBeNull();
+});
+
+test.each([
+  '9007199254740993',
+  '12345678901234567890',
+  '0.1000000000000000055511151231257827',
+  '26.8587928464977671234',
+  '1e400',
+  '-1e400',
+  '1e-400',
+  '1.2345678e-320',
+  `1${'0'.repeat(400)}`,
+])('%s does not', (token) => {
+  expect(read(`{"a":${token},"b":[1, ${token} ,2]}`)).toEqual({
+    a: { lossy: token },
+    b: [1, { lossy: token }, 2],
+  });
+});
+
+test('text inside strings is never touched', () => {
+  const json = JSON.stringify({
+    a: 'x, 12345678901234567890, y',
+    'b:9007199254740993': '\\"9007199254740993',
+    c: '"\\',
+    d: '1e400',
+    e: 'ए 12345678901234567890',
+  });
+  expect(markLossyNumbers(Buffer.from(json))).toBeNull();
+});
+
+test('any JSON value reads as JSON.parse reads it, when its numbers are printed by JavaScript', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const json = JSON.stringify(value);
+      expect(read(json)).toEqual(JSON.parse(json));
+    }),
+  );
+});
+
+test('a token is marked exactly when its decimal value is lost', () => {
+  const digits = fc.stringMatching(/^[1-9]\d{0,24}$/);
+  fc.assert(
+    fc.property(digits, fc.nat(30), fc.integer({ min: -340, max: 320 }), (digits, point, exponent) => {
+      const at = Math.min(point, digits.length - 1) + 1;
+      const token = `${digits.slice(0, at)}${at < digits.length ? '.' : ''}${digits.slice(at)}e${exponent}`;
+      const kept = Number.isFinite(Number(token)) ? parseDecimal(String(Number(token))) : null;
+      const lost = JSON.stringify(parseDecimal(token)) !== JSON.stringify(kept);
+      expect(markLossyNumbers(Buffer.from(token)) !== null).toBe(lost);
+    }),
+  );
+});
+
+test('broken JSON stays broken, whatever the scanner makes of it', () => {
+  fc.assert(
+    fc.property(
+      fc.string(),
+      fc.constantFrom('1e', '--', '1.2.3', '"\\', '1234567890123456789-', '+1e5'),
+      (text, bad) => {
+        const json = `{"a":${bad}${text}`;
+        const marked = markLossyNumbers(Buffer.from(json));
+        expect(() => JSON.parse(marked?.toString() ?? json)).toThrow();
+      },
+    ),
+  );
+});
+
+test('millions of empty records are refused before they are built', () => {
+  const body = Buffer.from(`[${'{},'.repeat(2_000_001)}{}]`);
+  expect(() => markLossyNumbers(body)).toThrowError(expect.objectContaining({ kind: 'too_large' }));
+});

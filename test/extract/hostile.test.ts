@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { PipelineError } from '../../src/core/errors.ts';
+import { type Extracted, readAnswer } from '../../src/extract/index.ts';
+import { sanitizeRecord } from '../../src/extract/sanitize.ts';
+import { readerOf } from '../../src/extract/values.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { askedOf, raw, SETTINGS } from './support.ts';
+
+/** A NUL or half a surrogate pair inside JSON, where a backslash before the escape is a text about one. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
+const operation = fc.constantFrom(...operations.map(({ name }) => name)).map(operationNamed);
+
+/** Reads anything; whatever comes must be rows and rejects that add up, or a typed error. */
+function read(operation: Operation, body: Buffer | string): Extracted | null {
+  try {
+    const extracted = readAnswer(operation, askedOf(operation), raw(body), SETTINGS);
+    check(extracted);
+    return extracted;
+  } catch (error) {
+    if (error instanceof PipelineError) return null;
+    throw error;
+  }
+}
+
+function check({ batches, rejects, fetched, warnings, unknownFields }: Extracted): void {
+  const count = batches.reduce((sum, { rows }) => sum + rows.length, 0);
+  expect(count + rejects.length).toBe(fetched);
+  for (const { table, rows } of batches) {
+    for (const row of rows) {
+      expect(Object.keys(row)).toEqual(table.fields.map((field) => field.column));
+      for (const field of table.fields) {
+        const value = row[field.column] ?? null;
+        if (table.key.includes(field.column)) expect(value).not.toBeNull();
+        // A stored value reads as itself: nothing half-read gets through.
+        if (value !== null && value !== '')
+          expect(readerOf(field.kind, 'Asia/Kolkata')(value)).toEqual(value);
+      }
+    }
+  }
+  for (const { problems, record } of rejects) {
+    expect(problems.length).toBeGreaterThan(0);
+    expect(Buffer.byteLength(JSON.stringify(record) ?? '')).toBeLessThanOrEqual(65_536);
+  }
+  expect(JSON.stringify([rejects, warnings, unknownFields])).not.toMatch(UNSTORABLE);
+}
+
+const nasty = fc.oneof(
+  fc.jsonValue({ depthSize: 'large' }),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom<unknown>(
+    1e308,
+    -1e308,
+    5e-324,
+    2 ** 53,
+    '02-30-2025',
+    '01-01-0001',
+    '9'.repeat(2_000),
+    'x'.repeat(200_000),
+    'a\u0000b',
+    '\ud800',
+    "'; DROP TABLE market.bhavcopy_cm; --",
+    '\\N',
+    { toString: 1 },
+    Array(300).fill('y'.repeat(300)),
+    JSON.parse('{"__proto__":{"x":1}}'),
+  ),
+);
+
+function sampleRecords(operation: Operation): Record<string, unknown>[] {
+  const answer = operation.sample.answer as { Value?: Record<string, unknown>[] };
+  return answer.Value ?? [answer as Record<string, unknown>];
+}
+
+describe('nothing the source sends can crash the reading', () => {
+  test('any JSON value', () => {
+    fc.assert(
+      fc.property(operation, fc.jsonValue({ depthSize: 'large' }), (operation, value) => {
+        read(operation, JSON.stringify(value));
+        read(operation, JSON.stringify({ Value: [value], count: value }));
+      }),
+    );
+  });
+
+  test('any text, any bytes', () => {
+    fc.assert(
+      fc.property(operation, fc.string({ unit: 'binary' }), fc.uint8Array(), (operation, text, bytes) => {
+        read(operation, text);
+        read(operation, Buffer.from(bytes));
+      }),
+    );
+  });
+
+  test('a valid answer with any one value replaced: good neighbours load', () => {
+    fc.assert(
+      fc.property(operation, fc.nat(), nasty, (operation, pick, value) => {
+        const [good = {}] = sampleRecords(operation);
+        const keys = Object.keys(good);
+        const bad = { ...good, [keys[pick % keys.length] as string]: value };
+        const extracted = read(operation, JSON.stringify([good, bad, good]));
+        expect(extracted?.fetched).toBe(3);
+        const loaded = extracted?.batches.reduce((sum, { rows }) => sum + rows.length, 0);
+        expect(loaded).toBeGreaterThanOrEqual(2);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('a valid answer with any keys removed or added', () => {
+    fc.assert(
+      fc.property(
+        operation,
+        fc.array(fc.nat(40)),
+        fc.dictionary(fc.string(), nasty),
+        (operation, drop, add) => {
+          const [good = {}] = sampleRecords(operation);
+          const kept = Object.entries(good).filter((_, index) => !drop.includes(index));
+          expect(read(operation, JSON.stringify([{ ...Object.fromEntries(kept), ...add }]))?.fetched).toBe(1);
+        },
+      ),
+    );
+  });
+
+  test('a valid answer cut anywhere, or with a byte changed', () => {
+    fc.assert(
+      fc.property(operation, fc.nat(), fc.nat(255), (operation, at, byte) => {
+        const body = Buffer.from(JSON.stringify(operation.sample.answer));
+        const cut = body.subarray(0, at % body.length);
+        expect(read(operation, cut)).toBeNull();
+        const changed = Buffer.from(body);
+        changed[at % body.length] = byte;
+        read(operation, changed);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('copies of refused records', () => {
+  test('hold nothing jsonb refuses, and stay small', () => {
+    fc.assert(
+      fc.property(fc.oneof(nasty, fc.dictionary(fc.string({ unit: 'binary' }), nasty)), (record) => {
+        const json = JSON.stringify(sanitizeRecord(record));
+        expect(Buffer.byteLength(json)).toBeLessThanOrEqual(65_536);
+        expect(json).not.toMatch(UNSTORABLE);
+      }),
+    );
+  });
+
+  test('say what they leave out', () => {
+    expect(sanitizeRecord({ 'a\u0000': '\ud800', b: 'z'.repeat(3_000) })).toEqual({
+      'a\\u0000': '\\ud800',
+      b: `${'z'.repeat(2_000)}… (3000 characters)`,
+    });
+    expect(sanitizeRecord(Array(300).fill(1))).toEqual([...Array(200).fill(1), '… 100 more']);
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`k${index}`, index]));
+    expect(sanitizeRecord(many)).toMatchObject({ k199: 199, '…': '100 more' });
+    let deep: unknown = 'bottom';
+    for (let level = 0; level < 100_000; level++) deep = { deep };
+    expect(JSON.stringify(sanitizeRecord(deep))).toContain('nested deeper than 20 levels');
+    const wide = Array(200).fill(Array(200).fill('w'.repeat(1_000)));
+    expect(Buffer.byteLength(JSON.stringify(sanitizeRecord(wide)))).toBeLessThanOrEqual(65_536);
+  });
+});

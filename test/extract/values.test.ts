@@ -1,0 +1,255 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Refusal } from '../../src/extract/refusal.ts';
+import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
+import {
+  readBoolean,
+  readInt2,
+  readInt4,
+  readInt8,
+  readNumeric,
+  readText,
+} from '../../src/extract/values.ts';
+
+const readDate = createDateReader('Asia/Kolkata');
+const readDatetime = createDatetimeReader('Asia/Kolkata');
+const readers = { readText, readInt2, readInt4, readInt8, readNumeric, readBoolean, readDate, readDatetime };
+
+function refusal(result: unknown): string {
+  expect(result).toBeInstanceOf(Refusal);
+  return (result as Refusal).problem;
+}
+
+describe.each(Object.entries(readers))('%s', (_, read) => {
+  test('null, missing and blank are null', () => {
+    for (const blank of [null, undefined, '', '   ', '\t\r\n ']) expect(read(blank)).toBeNull();
+  });
+
+  test('lists and objects are refused, however nested or disguised', () => {
+    let deep: unknown = 1;
+    for (let level = 0; level < 100_000; level++) deep = [deep];
+    const disguised = JSON.parse('{"toString": 1, "valueOf": 2, "__proto__": {"length": 3}}');
+    for (const nested of [[], {}, [1], { a: 1 }, deep, disguised]) refusal(read(nested));
+  });
+
+  test('anything at all becomes a scalar or a refusal', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.anything(), fc.jsonValue(), fc.string({ unit: 'binary' })), (value) => {
+        const result = read(value);
+        const scalar = result === null || ['string', 'number', 'boolean'].includes(typeof result);
+        expect(scalar || result instanceof Refusal).toBe(true);
+        if (typeof result === 'number') expect(Number.isFinite(result)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('text', () => {
+  test.each([
+    ['THANG-RE    ', 'THANG-RE'],
+    ['  M&M ', 'M&M'],
+    ['a\tb\u0007c', 'a\tb\u0007c'],
+    [' ए 😀 ', 'ए 😀'],
+    [12, '12'],
+    [-0.5, '-0.5'],
+    [1e21, '1e+21'],
+  ])('%j reads as %j', (sent, stored) => expect(readText(sent)).toBe(stored));
+
+  test.each(['a\u0000b', '\ud800', 'x\udc00y', '\u0000'])('%j cannot be stored', (sent) => {
+    expect(refusal(readText(sent))).toContain('cannot store');
+  });
+
+  test('100,000 characters fit, one more does not; booleans are no text', () => {
+    expect(readText('x'.repeat(100_000))).toHaveLength(100_000);
+    expect(refusal(readText('x'.repeat(100_001)))).toContain('100000');
+    refusal(readText(true));
+  });
+});
+
+describe('whole numbers', () => {
+  test.each([
+    [0, 0],
+    [-0, 0],
+    [123, 123],
+    [' 123 ', 123],
+    ['+7', 7],
+    ['-12.00', -12],
+    ['123.', 123],
+    ['1.2E+3', 1200],
+    ['0000000000000000000000012', 12],
+    ['-0', 0],
+  ])('%j reads as %j', (sent, stored) => {
+    for (const read of [readInt2, readInt4, readInt8]) expect(read(sent)).toBe(stored);
+  });
+
+  test.each([1.5, '1.5', '123.001', '1e-1', '-', '1,234', '0x10', 'NaN', 'Infinity', '1e999', '1e1000', '١'])(
+    '%j is no whole number',
+    (sent) => {
+      for (const read of [readInt2, readInt4, readInt8]) refusal(read(sent));
+    },
+  );
+
+  test('ranges are exact', () => {
+    expect([32_767, '32767', -32_768, '-32768'].map(readInt2)).toEqual([32_767, 32_767, -32_768, -32_768]);
+    for (const sent of [32_768, '32768', -32_769]) refusal(readInt2(sent));
+    expect(readInt4('2147483647')).toBe(2_147_483_647);
+    for (const sent of [2_147_483_648, '2147483648', -2_147_483_649]) refusal(readInt4(sent));
+    expect(readInt8('9223372036854775807')).toBe('9223372036854775807');
+    expect(readInt8('-9223372036854775808')).toBe('-9223372036854775808');
+    for (const sent of ['9223372036854775808', '-9223372036854775809']) refusal(readInt8(sent));
+  });
+
+  test('beyond 2^53 only text is exact', () => {
+    expect(readInt8(9_007_199_254_740_991)).toBe(9_007_199_254_740_991);
+    refusal(readInt8(9_007_199_254_740_992));
+    expect(readInt8('9007199254740993')).toBe('9007199254740993');
+  });
+
+  test('any 64-bit number in text comes back exactly', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (n) => {
+        expect(String(readInt8(`${n}`))).toBe(String(n));
+        expect(String(readInt8(`${n}.000`))).toBe(String(n));
+      }),
+    );
+  });
+});
+
+describe('decimal numbers', () => {
+  test.each([
+    [26.858792846497767, 26.858792846497767],
+    [12957795600000, 12957795600000],
+    [-0, 0],
+    [1e308, 1e308],
+    [' 9697194403.80 ', '9697194403.80'],
+    ['+5', '5'],
+    ['.5', '.5'],
+    ['5.', '5.'],
+    ['-1.2E-7', '-1.2E-7'],
+    ['123456789012345678901234567890.123456789', '123456789012345678901234567890.123456789'],
+  ])('%j reads as %j', (sent, stored) => expect(readNumeric(sent)).toBe(stored));
+
+  test.each(['NaN', '-', '1,234', '1e1000', 'Infinity', '--1', '1 2', '.', 'e5', true])(
+    '%j is none',
+    (sent) => {
+      refusal(readNumeric(sent));
+    },
+  );
+
+  test('a thousand digits fit, one more does not', () => {
+    expect(readNumeric('9'.repeat(1_000))).toHaveLength(1_000);
+    expect(refusal(readNumeric('9'.repeat(1_001)))).toContain('1000 digits');
+    expect(refusal(readNumeric('9'.repeat(1_000_000)))).toContain('1000 digits');
+  });
+});
+
+test('booleans', () => {
+  expect([true, 'True', ' TRUE ', 'true', 1, '1'].map(readBoolean)).toEqual(Array(6).fill(true));
+  expect([false, 'False', 'fALSE', 0, '0'].map(readBoolean)).toEqual(Array(5).fill(false));
+  for (const sent of ['yes', 'T', 2, -1, '01']) refusal(readBoolean(sent));
+});
+
+describe('dates', () => {
+  test.each([
+    ['02-27-2025', '2025-02-27'],
+    ['02-29-2024', '2024-02-29'],
+    ['02-27-2025 21:02:33', '2025-02-27'],
+    ['2-7-2025 9:05:03 PM', '2025-02-07'],
+    ['2025-02-27', '2025-02-27'],
+    ['2025-02-27T23:59:59.9999999', '2025-02-27'],
+    ['2025-02-27T18:29:59Z', '2025-02-27'],
+    ['2025-02-27T18:30:00Z', '2025-02-28'],
+    ['20-AUG-2021', '2021-08-20'],
+    [' 02-27-2025 ', '2025-02-27'],
+    [1740594600, '2025-02-27'],
+    [1740594599, '2025-02-26'],
+    ['1740680999', '2025-02-27'],
+    [100_000_000, '1973-03-03'],
+    [-631_152_001, '1950-01-01'],
+  ])('%j reads as %j', (sent, stored) => expect(readDate(sent)).toBe(stored));
+
+  test.each([
+    '01-01-0001',
+    '01-01-0001 00:00:00',
+    '1-1-0001 12:00:00 AM',
+    '0001-01-01T00:00:00',
+    -62135596800,
+    -62135616600,
+    '-62135596800',
+  ])('%j is no date at all', (sent) => {
+    expect(readDate(sent)).toBeNull();
+    expect(readDatetime(sent)).toBeNull();
+  });
+
+  test.each([
+    '02-30-2025',
+    '02-29-2025',
+    '13-01-2025',
+    '27-02-2025',
+    '00-10-2025',
+    '02-27-25',
+    '02/27/2025',
+    '20-XXX-2021',
+    '02-27-1799',
+    '02-27-2200',
+    '02-27-9999',
+    '02-27-2025 24:00:00',
+    '02-27-2025 13:00:00 PM',
+    '02-27-2025 10:61:00',
+    '2025-02-27T10:00:00+15:00',
+    'yesterday',
+    '-',
+    1740594600.5,
+    1740594600000,
+    '99999999999999999999',
+    0,
+    -1,
+    99_999_999,
+    20250227,
+    '20250227',
+    true,
+  ])('%j is refused', (sent) => {
+    refusal(readDate(sent));
+    refusal(readDatetime(sent));
+  });
+});
+
+describe('date-times', () => {
+  test.each([
+    ['02-27-2025 21:02:33', '2025-02-27 21:02:33+05:30'],
+    ['02-27-2025', '2025-02-27 00:00:00+05:30'],
+    ['2-7-2025 9:05:03 PM', '2025-02-07 21:05:03+05:30'],
+    ['2-7-2025 12:00:00 AM', '2025-02-07 00:00:00+05:30'],
+    ['2-7-2025 12:00:00 PM', '2025-02-07 12:00:00+05:30'],
+    ['2025-02-27T21:02:33.1234567', '2025-02-27 21:02:33.1234567+05:30'],
+    ['2025-02-27T21:02:33Z', '2025-02-27 21:02:33+00:00'],
+    ['2025-02-27 21:02:33 -0330', '2025-02-27 21:02:33-03:30'],
+    [1740594600, '2025-02-27 00:00:00+05:30'],
+    ['1740680999', '2025-02-27 23:59:59+05:30'],
+  ])('%j reads as %j', (sent, stored) => {
+    expect(readDatetime(sent)).toBe(stored);
+    expect(readDatetime(sent)).toBe(stored);
+  });
+
+  test('a zone with summer time gets the offset of the day', () => {
+    const read = createDatetimeReader('America/New_York');
+    expect(read('01-15-2025 12:00:00')).toBe('2025-01-15 12:00:00-05:00');
+    expect(read('07-15-2025 12:00:00')).toBe('2025-07-15 12:00:00-04:00');
+    expect(read('03-09-2025 01:59:59')).toBe('2025-03-09 01:59:59-05:00');
+    expect(read('03-09-2025 03:00:00')).toBe('2025-03-09 03:00:00-04:00');
+  });
+
+  test('every second says the same in both forms', () => {
+    const range = { min: Date.UTC(1950, 0) / 1000, max: Date.UTC(2199, 11, 30) / 1000 };
+    fc.assert(
+      fc.property(fc.integer(range), (seconds) => {
+        const stored = readDatetime(seconds);
+        fc.pre(!(stored instanceof Refusal));
+        expect(Date.parse(String(stored).replace(' ', 'T'))).toBe(seconds * 1000);
+        const [, year, month, day, time] = /^(\d+)-(\d+)-(\d+) ([\d:]+)/.exec(String(stored)) ?? [];
+        expect(readDatetime(`${month}-${day}-${year} ${time}`)).toBe(stored);
+        expect(readDate(seconds)).toBe(`${year}-${month}-${day}`);
+      }),
+    );
+  });
+});
