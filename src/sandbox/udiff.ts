@@ -6,6 +6,7 @@ import { messageOf, usageError } from '../core/errors.ts';
 import type { SourceRecord, Value } from './answer/record.ts';
 import type { DataSet } from './datasets/dataset.ts';
 import { Lru } from './market/lru.ts';
+import type { Audit } from './market/market.ts';
 
 /** Source field of each UDiFF column; columns that are not named here are not passed on. */
 const COLUMNS: Readonly<Record<string, string>> = {
@@ -101,8 +102,8 @@ export function findBhavcopies(directory: string): BhavcopyFiles {
 }
 
 /** A row as a record; figures stay text, so that no digit changes on the way into the answer. */
-function record(row: Record<string, string>): SourceRecord {
-  const values: Record<string, Value> = { instrumentName: null };
+function record(row: Record<string, string>, audit: Audit): SourceRecord {
+  const values: Record<string, Value> = { instrumentName: null, ...audit };
   for (const [column, source] of Object.entries(COLUMNS)) {
     const text = row[column];
     values[source] = text === undefined || text === '' ? null : text;
@@ -110,11 +111,11 @@ function record(row: Record<string, string>): SourceRecord {
   return values;
 }
 
-function readFile(path: string, key: string): SourceRecord[] {
+function readFile(path: string, key: string, audit: Audit): SourceRecord[] {
   const rows = parseRows(path, readFileSync(path, 'utf8'));
   const stray = rows.find((row) => keyOf(path, row) !== key);
   if (stray !== undefined) throw usageError(`${path} holds ${key} and also ${keyOf(path, stray)}`);
-  return rows.map(record);
+  return rows.map((row) => record(row, audit));
 }
 
 /** Serves GetBhavCopyCM from real files alone: a day without a file is empty. */
@@ -133,10 +134,8 @@ export function realBhavcopy(files: BhavcopyFiles): DataSet {
         const [source, day = ''] = key.split(' ');
         if (source !== exchange || !inRange(day)) return [];
         const audit = market.audit('bhavcopy', exchange, day);
-        const rows = parsed.get(key, () => readFile(files.get(key) as string, key));
-        return rows
-          .filter((row) => wanted.size === 0 || wanted.has(String(row.symbol)))
-          .map((row) => ({ ...row, ...audit }));
+        const rows = parsed.get(key, () => readFile(files.get(key) as string, key, audit));
+        return rows.filter((row) => wanted.size === 0 || wanted.has(String(row.symbol)));
       });
     },
   };

@@ -8,17 +8,19 @@ export function dateText(day: Day): string {
   return `${day.slice(5, 7)}-${day.slice(8, 10)}-${day.slice(0, 4)}`;
 }
 
-let lastSeconds = Number.NaN;
-let lastText = '';
+const REMEMBERED = 10_000;
+const texts = new Map<number, string>();
 
 /** `MM-DD-YYYY HH:mm:ss` on Indian clocks. */
 export function dateTimeText(seconds: number): string {
-  // Neighbouring records share their audit times.
-  if (seconds !== lastSeconds) {
-    lastText = `${dateText(dayAt(seconds, ZONE))} ${timeAt(seconds, ZONE)}`;
-    lastSeconds = seconds;
+  let text = texts.get(seconds);
+  if (text === undefined) {
+    text = `${dateText(dayAt(seconds, ZONE))} ${timeAt(seconds, ZONE)}`;
+    // A day's records share their audit times.
+    if (texts.size >= REMEMBERED) texts.clear();
+    texts.set(seconds, text);
   }
-  return lastText;
+  return text;
 }
 
 /** The source's way to say that there is no date (field notes). */

@@ -4,20 +4,17 @@ import type { Market } from '../market/market.ts';
 import type { TradeLine } from '../market/session.ts';
 import { type DataSet, rupees, sessionsOf } from './dataset.ts';
 
-/** Always blank in the cash market. */
-const DERIVATIVES: SourceRecord = {
-  expiry: null,
-  finInstrmActlXpryDt: null,
-  strikePrice: null,
-  optionType: null,
-  underlyingPrice: null,
-  oi: null,
-  oiChng: null,
-};
-
 function record(line: TradeLine, market: Market, exchange: Exchange, day: string): SourceRecord {
+  const { receivedAt, savedAt } = market.audit('bhavcopy', exchange, day, line.revision);
   return {
-    ...DERIVATIVES,
+    // These are always blank in the cash market.
+    expiry: null,
+    finInstrmActlXpryDt: null,
+    strikePrice: null,
+    optionType: null,
+    underlyingPrice: null,
+    oi: null,
+    oiChng: null,
     instrumentName: null,
     sgmt: 'CM',
     src: exchange,
@@ -41,8 +38,21 @@ function record(line: TradeLine, market: Market, exchange: Exchange, day: string
     ttlTrfVal: rupees(line.turnover),
     totalTradesNo: line.trades,
     newBrdLotQty: line.series === 'SM' || line.series === 'M' ? 1_000 : 1,
-    ...market.audit('bhavcopy', exchange, day, line.revision),
+    receivedAt,
+    savedAt,
   };
+}
+
+/** Records of a trade file, made once as long as the market remembers the file. */
+const made = new WeakMap<readonly TradeLine[], readonly SourceRecord[]>();
+
+function recordsOf(lines: readonly TradeLine[], market: Market, exchange: Exchange, day: string) {
+  let records = made.get(lines);
+  if (records === undefined) {
+    records = lines.map((line) => record(line, market, exchange, day));
+    made.set(lines, records);
+  }
+  return records;
 }
 
 export const bhavcopy: DataSet = {
@@ -50,10 +60,9 @@ export const bhavcopy: DataSet = {
   records(market, query) {
     const wanted = new Set(query.instruments);
     return sessionsOf(market, query).flatMap((day) =>
-      market
-        .lines(query.exchange, day)
-        .filter((line) => wanted.size === 0 || wanted.has(line.instrument.symbol))
-        .map((line) => record(line, market, query.exchange, day)),
+      recordsOf(market.lines(query.exchange, day), market, query.exchange, day).filter(
+        (one) => wanted.size === 0 || wanted.has(String(one.symbol)),
+      ),
     );
   },
 };

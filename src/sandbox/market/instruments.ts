@@ -17,6 +17,8 @@ export interface Instrument {
   /** For `t0`: place of the company's own line, whose close it takes. */
   readonly parent: number;
   readonly paise: number;
+  /** What it cost at the start of 2015, as a share of `paise`. */
+  readonly start: number;
   /** Smallest price step in paise. */
   readonly tick: number;
   /** Price band in percent of the previous close. */
@@ -74,6 +76,7 @@ function share(company: Company, exchange: Exchange, index: number): Instrument 
     id: exchange === 'BSE' ? company.code : index,
     parent: -1,
     paise: company.paise,
+    start: 0.3 + 0.5 * chance(company.seed, 0, 11),
     tick: company.paise < 25_000 ? 1 : 5,
     band: bandOf(series, company),
     volatility: company.wellKnown ? 0.011 : 0.012 + 0.016 * chance(company.seed, 0, 8),
@@ -123,6 +126,7 @@ function bond(index: number, exchange: Exchange): Instrument {
     id: exchange === 'NSE' ? 490 + index : 936_000 + index,
     parent: -1,
     paise,
+    start: 0.9,
     tick: 1,
     band: 10,
     volatility: 0.004,

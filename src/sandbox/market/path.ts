@@ -1,7 +1,7 @@
 import type { Calendar } from '../../calendar/types.ts';
 import { type Day, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../operations/operation.ts';
-import { between, chance } from './hash.ts';
+import { between, chance, hash } from './hash.ts';
 import { type Instrument, instrumentsOf } from './instruments.ts';
 
 /** The market's first possible session. */
@@ -17,7 +17,7 @@ const MOVED_AT_MOST = 25;
 const TRADED = 20;
 const JUMP = 21;
 const STEP = 22;
-const LISTING = 25;
+const LISTING = 23;
 const MOVES = 26;
 
 export interface Move {
@@ -148,11 +148,7 @@ export class Path {
     const jump = chance(one.seed, number, JUMP);
     if (jump < 0.012) return high;
     if (jump < 0.022) return low;
-    const step =
-      chance(one.seed, number, STEP) +
-      chance(one.seed, number, STEP + 1) +
-      chance(one.seed, number, STEP + 2) -
-      1.5;
+    const step = bell(hash(one.seed, number, STEP));
     const pull = 0.01 * Math.max(-1, Math.min(1, (usual - previous) / previous));
     const close = toTick(previous * (1 + step * 2 * one.volatility + pull), one.tick);
     return Math.max(low, Math.min(high, close, 2_000_000_000));
@@ -190,14 +186,18 @@ export class Path {
   }
 }
 
+/** Between -1.5 and 1.5, mostly near 0: three evenly spread parts of one hash. */
+function bell(bits: number): number {
+  return ((bits & 1023) + ((bits >>> 10) & 1023) + ((bits >>> 20) & 1023)) / 1024 - 1.5;
+}
+
 function tradesOn(one: Instrument, number: number): boolean {
   return number === one.listedOn || one.trades === 1 || chance(one.seed, number, TRADED) < one.trades;
 }
 
 /** Where the price tends to: it grows from a fraction in 2015 to today's. */
 function target(one: Instrument, number: number): number {
-  const start = one.kind === 'bond' ? 0.9 : 0.3 + 0.5 * chance(one.seed, 0, 11);
-  const grown = start + (1 - start) * Math.min(1.2, (number - START_NUMBER) / GROWTH_DAYS);
+  const grown = one.start + (1 - one.start) * Math.min(1.2, (number - START_NUMBER) / GROWTH_DAYS);
   return toTick(one.paise * grown, one.tick);
 }
 

@@ -1,0 +1,321 @@
+import { describe, expect, test } from 'vitest';
+import { type Answered, midnight, range, records, sandbox, sharedSandbox, WEEK } from './support.ts';
+
+const shared = sharedSandbox();
+const EXCHANGES = ['BSE', 'NSE'] as const;
+const round2 = (value: number) => Math.round(value * 100) / 100;
+const n = (value: Answered[string] | undefined) => Number(value);
+const sum = (rows: readonly Answered[], field: string) =>
+  rows.reduce((total, row) => total + n(row[field]), 0);
+
+const bhavcopy = (exchange: string, from: string, to = from) =>
+  records(shared(), 'GetBhavCopyCM', { exchange, ...range(from, to) });
+
+const t0 = (row: Answered) => row.SttlmPric === null;
+
+describe.each(EXCHANGES)('the trade file of %s', (exchange) => {
+  test('keeps prices inside the day and turnover inside the prices', async () => {
+    for (const row of await bhavcopy(exchange, WEEK[0] as string, WEEK[4])) {
+      const [low, high, quantity] = [n(row.LowPrice), n(row.HighPrice), n(row.TTQ)];
+      const inside = t0(row) ? ['OpenPrice', 'LastPrice'] : ['OpenPrice', 'LastPrice', 'ClosePrice'];
+      for (const field of inside) {
+        expect(n(row[field]), `${row.Symbol} ${field}`).toBeGreaterThanOrEqual(low);
+        expect(n(row[field]), `${row.Symbol} ${field}`).toBeLessThanOrEqual(high);
+      }
+      expect(low).toBeGreaterThan(0);
+      expect(n(row.TtlTrfVal)).toBeGreaterThanOrEqual(low * quantity - 0.01);
+      expect(n(row.TtlTrfVal)).toBeLessThanOrEqual(high * quantity + 0.01);
+      expect(n(row.TotalTradesNo)).toBeLessThanOrEqual(quantity);
+      for (const field of ['OpenPrice', 'HighPrice', 'LowPrice', 'ClosePrice', 'LastPrice', 'TtlTrfVal']) {
+        expect(String(row[field]), `${row.Symbol} ${field}`).toMatch(/^\d+(\.\d{1,2})?$/);
+      }
+    }
+  });
+
+  test('starts each day from the close before, through series moves too', async () => {
+    const closes = new Map<string, number>();
+    let compared = 0;
+    for (const day of WEEK) {
+      const rows = await bhavcopy(exchange, day);
+      for (const row of rows) {
+        const line = `${row.ISIN} ${['BL', 'T0'].includes(String(row.SctySrs)) || String(row.Symbol).endsWith('#') ? `${row.Symbol} ${row.SctySrs}` : ''}`;
+        const before = closes.get(line);
+        if (before !== undefined) {
+          expect(n(row.PrevClosePrice), `${day} ${row.Symbol}`).toBe(before);
+          compared++;
+        }
+        closes.set(line, n(row.ClosePrice));
+      }
+    }
+    expect(compared).toBeGreaterThan(1_500);
+  });
+
+  test('never closes beyond twenty percent', async () => {
+    for (const row of await bhavcopy(exchange, WEEK[2] as string)) {
+      if (n(row.PrevClosePrice) === 0) continue;
+      // In whole paise, so that no rounding of doubles decides.
+      const [close, previous] = [
+        Math.round(n(row.ClosePrice) * 100),
+        Math.round(n(row.PrevClosePrice) * 100),
+      ];
+      expect(Math.abs(close - previous) * 5, String(row.Symbol)).toBeLessThanOrEqual(previous);
+    }
+  });
+
+  test('has new listings with a previous close of 0, and none before', async () => {
+    const rows = await bhavcopy(exchange, '2019-01-01', '2019-06-30');
+    const listings = rows.filter((row) => n(row.PrevClosePrice) === 0);
+    expect(listings.length).toBeGreaterThan(0);
+    for (const listing of listings) {
+      const own = rows.filter((row) => row.ISIN === listing.ISIN);
+      expect(own[0]).toEqual(listing);
+    }
+  });
+});
+
+describe.each(EXCHANGES)('what follows from the trade file of %s', (exchange) => {
+  test('top five gainers and losers', async () => {
+    for (const day of WEEK) {
+      const rows = (await bhavcopy(exchange, day)).filter((row) => n(row.PrevClosePrice) > 0 && !t0(row));
+      const change = (row: Answered) =>
+        ((n(row.ClosePrice) - n(row.PrevClosePrice)) / n(row.PrevClosePrice)) * 100;
+      const ranked = rows.sort((a, b) => change(b) - change(a));
+      const listed = await records(shared(), 'GetTop5GainersLosers', {
+        exchange,
+        type: 'GainersLosers',
+        ...range(day),
+      });
+      const gainers = listed.filter((row) => row.IsLoser === false);
+      const losers = listed.filter((row) => row.IsLoser === true);
+      expect(listed).toEqual([...gainers, ...losers]);
+      expect(gainers.map((row) => row.PercentageFluctation)).toEqual(
+        ranked.slice(0, 5).map((row) => round2(change(row))),
+      );
+      expect(losers.map((row) => row.PercentageFluctation)).toEqual(
+        ranked
+          .slice(-5)
+          .reverse()
+          .map((row) => round2(change(row))),
+      );
+      for (const row of listed) {
+        const line = rows.find((one) => one.FinInstrmId === row.ScripCode);
+        expect(row.ScripName).toBe(String(line?.Symbol).slice(0, 12).padEnd(12));
+        expect(row.ScripGroup).toBe(String(line?.SctySrs).padEnd(2));
+        expect([row.CurrentClosing, row.PreviousClosing, row.Quantity]).toEqual([
+          line?.ClosePrice,
+          line?.PrevClosePrice,
+          line?.TTQ,
+        ]);
+        expect(row.Turnover).toBeCloseTo(n(line?.TtlTrfVal) / 1e5, 1);
+      }
+    }
+  });
+
+  test('one side alone when only that is asked for', async () => {
+    const sides = async (type: string) =>
+      (await records(shared(), 'GetTop5GainersLosers', { exchange, type, ...range(WEEK[0] as string) })).map(
+        (row) => row.IsLoser,
+      );
+    expect(await sides('Gainers')).toEqual([false, false, false, false, false]);
+    expect(await sides('Losers')).toEqual([true, true, true, true, true]);
+  });
+
+  test('highlights, in crores', async () => {
+    for (const day of WEEK) {
+      const rows = await bhavcopy(exchange, day);
+      const found = await records(shared(), 'GetTotalTradeHighlights', { exchange, ...range(day) });
+      const check = (row: Answered | undefined, part: readonly Answered[]) => {
+        expect(row?.ScripsNo).toBe(part.length);
+        expect(row?.TradesNo).toBe(sum(part, 'TotalTradesNo'));
+        expect(row?.SharesVol).toBeCloseTo(sum(part, 'TTQ') / 1e7, 1);
+        expect(row?.TurnoverRsCr).toBeCloseTo(sum(part, 'TtlTrfVal') / 1e7, 1);
+      };
+      expect(found.filter((row) => row.TradeHighlights === 'Total')).toHaveLength(1);
+      check(
+        found.find((row) => row.TradeHighlights === 'Total'),
+        rows,
+      );
+      for (const series of new Set(rows.map((row) => row.SctySrs))) {
+        check(
+          found.find((row) => row.TradeHighlights === `Group ${series}`),
+          rows.filter((row) => row.SctySrs === series),
+        );
+      }
+    }
+  });
+
+  test('securities at a band', async () => {
+    let both = 0;
+    for (const day of WEEK) {
+      const rows = await bhavcopy(exchange, day);
+      const found = await records(shared(), 'GetCircuitBreakers', { exchange, date: midnight(day) });
+      expect(found.length).toBeGreaterThan(3);
+      for (const hit of found) {
+        const suffixed = exchange === 'NSE' && hit.Series !== 'EQ';
+        const symbol = suffixed
+          ? String(hit.ScripId).replace(new RegExp(`\\.${hit.Series}$`), '')
+          : hit.ScripId;
+        const line = rows.find((row) => row.Symbol === symbol && row.SctySrs === hit.Series);
+        const [previous, reached] = [
+          n(line?.PrevClosePrice),
+          n(hit.Band === 'H' ? line?.HighPrice : line?.LowPrice),
+        ];
+        const percent = Math.abs(reached / previous - 1) * 100;
+        // A limit is rounded towards the previous close by up to one price step.
+        const step = (0.05 / previous) * 100 + 0.001;
+        expect(
+          [5, 10, 20].some((band) => percent <= band + 0.001 && percent > band - step),
+          `${day} ${symbol} ${percent}`,
+        ).toBe(true);
+      }
+      // Whoever moved by a whole twenty percent is among them.
+      const limit = rows.filter(
+        (row) => n(row.PrevClosePrice) > 0 && !t0(row) && n(row.ClosePrice) / n(row.PrevClosePrice) > 1.199,
+      );
+      for (const row of limit)
+        expect(
+          found.some((hit) => hit.Band === 'H' && String(hit.ScripId).startsWith(String(row.Symbol))),
+        ).toBe(true);
+      const high = await records(shared(), 'GetCircuitBreakers', {
+        exchange,
+        date: midnight(day),
+        band: 'H',
+      });
+      expect(high).toEqual(found.filter((hit) => hit.Band === 'H'));
+      both += found.length - new Set(found.map((hit) => hit.ScripId)).size;
+    }
+    expect(both).toBeGreaterThan(0);
+  });
+
+  test('week’s highs and lows and market value of the ratios', async () => {
+    const day = WEEK[3] as string;
+    for (const line of (await bhavcopy(exchange, day)).filter(
+      (row) =>
+        ['TCS', 'IDEA', 'M&M'].includes(String(row.Symbol)) && !['BL', 'T0'].includes(String(row.SctySrs)),
+    )) {
+      const asked = {
+        exchange,
+        instrumentIdentifier: String(line.Symbol),
+        date: midnight(day),
+        natureOfReport: 'Consolidated',
+      };
+      const [ratios] = await records(shared(), 'GetFinRatioEOD', asked);
+      expect(ratios?.EODClosePrice).toBe(line.ClosePrice);
+      expect(n(ratios?.Week52High)).toBeGreaterThanOrEqual(n(line.ClosePrice));
+      expect(n(ratios?.Week52Low)).toBeLessThanOrEqual(n(line.ClosePrice));
+      expect(n(ratios?.PeRatio)).toBeCloseTo(n(line.ClosePrice) / n(ratios?.EPS), 9);
+      const [same] = await records(shared(), 'GetFinancialRatios', { ...asked, type: 'EOD' });
+      expect(same).toEqual(ratios);
+      const [alone] = await records(shared(), 'GetFinRatioEOD', { ...asked, natureOfReport: 'Standalone' });
+      expect(alone?.EPS).not.toBe(ratios?.EPS);
+    }
+  });
+});
+
+test('series changes show in the trade file of their day', async () => {
+  const changes = await records(shared(), 'GetSeriesChange', {
+    exchange: 'NSE',
+    ...range('2025-07-01', '2025-09-12'),
+  });
+  const days = new Set(changes.map((change) => change.ChangeDate));
+  expect(days.size).toBeGreaterThan(40);
+  expect(changes.length / days.size).toBeLessThanOrEqual(3);
+  for (const change of changes.filter((one) => String(one.ChangeDate).startsWith('09-'))) {
+    const [month, date, year] = String(change.ChangeDate).split('-');
+    const rows = await records(shared(), 'GetBhavCopyCM', {
+      exchange: 'NSE',
+      instrumentIdentifiers: String(change.ScripId),
+      ...range(`${year}-${month}-01`, `${year}-${month}-${date}`),
+    });
+    const before = rows.filter((row) => row.TradDt !== change.ChangeDate).at(-1);
+    const after = rows.find((row) => row.TradDt === change.ChangeDate);
+    expect(after?.SctySrs).toBe(change.ToSeries);
+    if (before === undefined) continue;
+    expect(before.SctySrs).toBe(change.PrevSeries);
+    expect(after?.PrevClosePrice).toBe(before.ClosePrice);
+    expect(after?.FinInstrmId).not.toBe(before.FinInstrmId);
+    expect(after?.ISIN).toBe(before.ISIN);
+  }
+  const [one] = changes;
+  const own = await records(shared(), 'GetSeriesChange', {
+    exchange: 'NSE',
+    instrumentIdentifier: String(one?.ScripId),
+    ...range('2025-07-01', '2025-09-12'),
+  });
+  expect(own).toEqual(changes.filter((change) => change.ScripId === one?.ScripId));
+  expect(await records(shared(), 'GetSeriesChange', range('2025-07-01', '2025-09-12'))).toEqual([]);
+});
+
+test('classification codes extend each other, and its companies are those of the trade file', async () => {
+  const rows = await records(shared(), 'GetSectoralClassification', range(WEEK[0] as string, WEEK[4]));
+  const isins = new Set((await bhavcopy('BSE', WEEK[4] as string)).map((row) => row.ISIN));
+  expect(rows.length).toBeGreaterThan(400);
+  expect(new Set(rows.map((row) => row.ISIN)).size).toBe(rows.length);
+  for (const row of rows) {
+    expect(String(row.SectCode).startsWith(String(row.MeiCode))).toBe(true);
+    expect(String(row.IndustryCode).startsWith(String(row.SectCode))).toBe(true);
+    expect(String(row.BasicIndustryCode).startsWith(String(row.IndustryCode))).toBe(true);
+  }
+  expect(rows.filter((row) => isins.has(row.ISIN)).length).toBeGreaterThan(rows.length * 0.9);
+  const [tcs] = await records(shared(), 'GetSectoralClassification', { instrumentIdentifiers: 'TCS' });
+  expect(tcs).toMatchObject({
+    ScripCode: 532540,
+    BasicIndustryCode: 'IN080101001',
+    AllotedFrom: '03-31-2022',
+  });
+  const software = await records(shared(), 'GetSectoralClassification', { industry: 'IT - Software' });
+  expect(new Set(software.map((row) => row.IndustryCode))).toEqual(new Set(['IN080101']));
+});
+
+test('pledges add up, one record a company and session', async () => {
+  const rows = await records(shared(), 'GetConsolidatedPledge', range(WEEK[0] as string, WEEK[1]));
+  expect(new Set(rows.map((row) => `${row.ScripCode} ${row.TradeDate}`)).size).toBe(rows.length);
+  for (const row of rows) {
+    expect(n(row.TotalPromoterHoldingShares) + n(row.TotalPublicHolding)).toBe(row.TotalIssuedShares);
+    expect(n(row.Noofsharespledgedinthedepositorysystem_DNoofsharespledged)).toBeLessThanOrEqual(
+      n(row.TotalIssuedShares),
+    );
+  }
+  const own = await records(shared(), 'GetConsolidatedPledge', {
+    instrumentIdentifier: 'TCS',
+    ...range(WEEK[0] as string),
+  });
+  expect(own).toEqual(rows.filter((row) => row.ScripId === 'TCS' && row.TradeDate === '09-08-2025'));
+});
+
+test('quarters: figures once they are out, nothing before', async () => {
+  const quarter = (period: string, year?: string) =>
+    records(shared(), 'GetFinancialRatios', {
+      type: 'Quarter',
+      instrumentIdentifier: 'TCS',
+      period,
+      ...(year === undefined ? {} : { year }),
+    });
+  const [march] = await quarter('QM', '2024');
+  expect(march).toMatchObject({ Year: 2024, LastQ: 'QM' });
+  const [close] = await records(shared(), 'GetBhavCopyCM', {
+    instrumentIdentifiers: 'TCS',
+    ...range('2025-03-28'),
+  });
+  expect(march?.EODClosePrice).toBe(close?.ClosePrice);
+  expect(await quarter('Latest')).toEqual(await quarter('QJ', '2025'));
+  expect(await quarter('QS', '2025')).toEqual([]);
+});
+
+test('a revision changes a few rows of each day, saves them later, and keeps the sets in step', async () => {
+  const revised = await sandbox({ revision: 2 });
+  const day = WEEK[1] as string;
+  const [before, after] = [await bhavcopy('BSE', day), await records(revised, 'GetBhavCopyCM', range(day))];
+  const changed = after.filter((row, at) => JSON.stringify(row) !== JSON.stringify(before[at]));
+  expect(after.length).toBe(before.length);
+  expect(changed.length).toBeGreaterThan(2);
+  expect(changed.length).toBeLessThan(after.length * 0.1);
+  for (const row of changed) {
+    const old = before.find((one) => one.FinInstrmId === row.FinInstrmId);
+    expect(String(row.SavedAt) > String(old?.SavedAt)).toBe(true);
+    expect(row.TTQ).not.toBe(old?.TTQ);
+    expect(row.ClosePrice).toBe(old?.ClosePrice);
+  }
+  const [total] = await records(revised, 'GetTotalTradeHighlights', range(day));
+  expect(total?.TradesNo).toBe(sum(after, 'TotalTradesNo'));
+});

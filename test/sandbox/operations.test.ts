@@ -1,0 +1,200 @@
+import { describe, expect, test } from 'vitest';
+import { operations } from '../../src/operations/registry.ts';
+import { answerFields } from '../../src/sandbox/answer/record.ts';
+import {
+  ask,
+  midnight,
+  NOW,
+  plainRequest,
+  range,
+  records,
+  sandbox,
+  sharedSandbox,
+  standingClock,
+  textOf,
+  WEEK,
+} from './support.ts';
+
+const DAY = '2025-09-12';
+const shared = sharedSandbox();
+
+/** Fields that the specification does not list for an operation's records. */
+const NOT_SENT: Readonly<Record<string, readonly string[]>> = {
+  GetCircuitBreakers: ['receivedat', 'savedat'],
+  GetSeriesChange: ['receivedat', 'savedat'],
+  GetCorporateActionsCategories: ['receivedat', 'savedat'],
+  GetFinRatioEOD: ['receivedat', 'savedat', 'currentprice', 'stockprice'],
+  GetFinancialRatios: ['receivedat', 'savedat', 'currentprice', 'stockprice'],
+  GetFinRatioSnapshot: ['receivedat', 'savedat', 'eodcloseprice', 'stockprice'],
+};
+
+describe.each(operations.map((operation) => [operation.name, operation] as const))(
+  '%s',
+  (name, operation) => {
+    test('carries every declared field of the sample shape', async () => {
+      const source = shared();
+      const [exchange = 'BSE'] = operation.exchanges;
+      const answered = await records(source, name, plainRequest(operation, exchange, DAY));
+      expect(answered.length).toBeGreaterThan(0);
+      const sent = new Set(answered.flatMap((record) => Object.keys(record).map((key) => key.toLowerCase())));
+      const shape = operation.shapes.at(-1);
+      const declared = (shape === undefined ? [] : answerFields(shape.table)).map((field) =>
+        field.source.toLowerCase(),
+      );
+      const absent = declared.filter((field) => !sent.has(field)).sort();
+      expect(absent).toEqual([...(NOT_SENT[name] ?? [])].sort());
+      expect([...sent].filter((field) => !declared.includes(field))).toEqual([]);
+    });
+
+    test('names its keys as the specification’s sample does', async () => {
+      const source = shared();
+      const [exchange = 'BSE'] = operation.exchanges;
+      const answered = await records(source, name, plainRequest(operation, exchange, DAY));
+      const sample = operation.sample.answer as { Value?: object[] };
+      const expected = Object.keys(sample.Value?.[0] ?? sample);
+      const sent = new Set(answered.flatMap((record) => Object.keys(record)));
+      expect(expected.filter((key) => !sent.has(key))).toEqual([]);
+    });
+
+    test('answers the same to the same request, byte for byte, from another sandbox too', async () => {
+      const [one, two] = [shared(), await sandbox()];
+      const params = plainRequest(operation, 'NSE', DAY);
+      expect(await textOf(one, name, params)).toBe(await textOf(two, name, params));
+    });
+  },
+);
+
+describe('days', () => {
+  test('has nothing for a Sunday, a holiday, or a day before 2015', async () => {
+    const source = shared();
+    for (const day of ['2025-09-07', '2025-08-15', '2014-12-31']) {
+      expect(await records(source, 'GetBhavCopyCM', range(day)), day).toEqual([]);
+      expect(await records(source, 'GetCircuitBreakers', { date: midnight(day) }), day).toEqual([]);
+    }
+  });
+
+  test('has data from the first session of 2015 on', async () => {
+    const source = shared();
+    expect((await records(source, 'GetBhavCopyCM', range('2015-01-01'))).length).toBeGreaterThan(300);
+  });
+
+  test('publishes a day at 21:02 and not a second before', async () => {
+    const clock = standingClock(Date.parse(`${DAY}T21:01:59+05:30`));
+    const source = await sandbox({ clock });
+    expect(await records(source, 'GetBhavCopyCM', range(DAY))).toEqual([]);
+    clock.moveTo(Date.parse(`${DAY}T21:02:00+05:30`));
+    expect((await records(source, 'GetBhavCopyCM', range(DAY))).length).toBeGreaterThan(400);
+  });
+
+  test('lists a day only if its midnight lies in the range', async () => {
+    const source = shared();
+    const days = async (from: number, to: number) => {
+      const rows = await records(source, 'GetTotalTradeHighlights', { from: String(from), to: String(to) });
+      return [...new Set(rows.map((row) => row.Date))];
+    };
+    const start = Number(midnight('2025-09-09'));
+    expect(await days(start, start)).toEqual(['09-09-2025']);
+    expect(await days(start + 1, start + 86_399)).toEqual([]);
+    expect(await days(start + 1, start + 86_400)).toEqual(['09-10-2025']);
+    expect(await days(start, start + 86_399)).toEqual(['09-09-2025']);
+  });
+
+  test('stamps records about 21:02 of their day', async () => {
+    const source = shared();
+    const rows = await records(source, 'GetBhavCopyCM', range('2025-09-09'));
+    for (const row of rows) {
+      expect(row.ReceivedAt).toMatch(/^09-09-2025 21:0[12]:\d\d$/);
+      expect(String(row.SavedAt) >= String(row.ReceivedAt)).toBe(true);
+    }
+  });
+});
+
+describe('instruments', () => {
+  test('finds odd symbols however they are encoded', async () => {
+    const { url } = shared();
+    const { from, to } = range(DAY);
+    const plain = `${url}/GetBhavCopyCM?accessKey=k&exchange=NSE&from=${from}&to=${to}&instrumentIdentifiers=`;
+    for (const list of ['M%26M+BAJAJ-AUTO+GVT%26D', 'M%26M%20BAJAJ-AUTO%20GVT%26D']) {
+      const body = (await (await fetch(plain + list)).json()) as { Value: { Symbol: string }[] };
+      expect(body.Value.map((row) => row.Symbol).sort()).toEqual(['BAJAJ-AUTO', 'GVT&D', 'M&M']);
+    }
+  });
+
+  test('knows TCS and RELIANCE by their real codes, two series, and T+0 lines', async () => {
+    const source = shared();
+    const bse = await records(source, 'GetBhavCopyCM', range(DAY));
+    const bySymbol = (symbol: string) => bse.find((row) => row.Symbol === symbol);
+    expect(bySymbol('TCS')).toMatchObject({ FinInstrmId: 532540, ISIN: 'INE467B01029' });
+    expect(bySymbol('RELIANCE')).toMatchObject({ FinInstrmId: 500325, ISIN: 'INE002A01018' });
+    expect(bySymbol('IDEA#')).toMatchObject({ ISIN: bySymbol('IDEA')?.ISIN, SttlmPric: null });
+    const week = range(WEEK[0] as string, WEEK[4]);
+    const nse = await records(source, 'GetBhavCopyCM', { exchange: 'NSE', ...week });
+    const series = (symbol: string) => [
+      ...new Set(nse.filter((row) => row.Symbol === symbol).map((row) => row.SctySrs)),
+    ];
+    expect(series('IDEA').sort()).toEqual(['EQ', 'T0']);
+    expect([...new Set([...series('TCS'), ...series('RELIANCE')])].sort()).toEqual(['BL', 'EQ']);
+    expect(new Set(nse.map((row) => row.SctySrs))).toEqual(new Set(['EQ', 'BE', 'SM', 'GB', 'BL', 'T0']));
+    expect(new Set(bse.map((row) => row.SctySrs))).toEqual(new Set(['A', 'B', 'X', 'T', 'M', 'F']));
+  });
+
+  test('answers an unknown symbol with nothing', async () => {
+    const source = shared();
+    const none = { instrumentIdentifier: 'NOSUCH' };
+    expect(await textOf(source, 'GetFinRatioSnapshot', none)).toBe('{"Value":[]}');
+    expect(await textOf(source, 'GetFinRatioEOD', { ...none, date: midnight(DAY) })).toBe('{"Value":[]}');
+    expect(await textOf(source, 'GetSectoralClassification', { instrumentIdentifiers: 'NOSUCH' })).toBe(
+      '{"Value":[]}',
+    );
+  });
+
+  test('has about as many as it is told, each once a day', async () => {
+    const source = await sandbox({ instrumentsPerExchange: 40 });
+    const rows = await records(source, 'GetBhavCopyCM', { exchange: 'NSE', ...range(DAY) });
+    expect(rows.length).toBeGreaterThan(30);
+    expect(rows.length).toBeLessThanOrEqual(40);
+    expect(new Set(rows.map((row) => `${row.Symbol}/${row.SctySrs}`)).size).toBe(rows.length);
+    expect(new Set(rows.map((row) => row.FinInstrmId)).size).toBe(rows.length);
+  });
+});
+
+describe('the server', () => {
+  test('answers 404 for unknown paths and 405 for other methods', async () => {
+    const source = shared();
+    expect((await ask(source, 'GetNothing', {})).status).toBe(404);
+    expect((await ask(source, 'GetBhavCopyCM/x', {})).status).toBe(404);
+    expect((await ask(source, 'GetBhavCopyCM', range(DAY), { method: 'POST' })).status).toBe(405);
+  });
+
+  test('counts requests, and keeps keys out of what it shows', async () => {
+    const source = await sandbox();
+    await Promise.all([textOf(source, 'GetSeriesChange', range(DAY)), textOf(source, 'GetSeriesChange', {})]);
+    const stats = (await (await fetch(`${source.url}/_sandbox/stats`)).json()) as object;
+    expect(stats).toEqual({ ...source.stats() });
+    expect(source.stats()).toMatchObject({
+      requests: 2,
+      byOperation: { GetSeriesChange: 2 },
+      byHour: { '2025-09-12T22': 2 },
+      byDiagnostic: { 'Parameter from is missing.': 1 },
+    });
+    expect(source.stats().maxConcurrent).toBeGreaterThanOrEqual(1);
+    const seen = await (await fetch(`${source.url}/_sandbox/requests?last=1`)).text();
+    expect(JSON.parse(seen)).toHaveLength(1);
+    expect(seen).not.toContain('any-key');
+  });
+
+  test('serves a backfill of five sessions of everything in a few seconds', async () => {
+    const source = await sandbox();
+    const started = performance.now();
+    for (const operation of operations) {
+      for (const day of WEEK) {
+        await Promise.all(
+          ['BSE', 'NSE'].map((exchange) =>
+            textOf(source, operation.name, plainRequest(operation, exchange, day)),
+          ),
+        );
+      }
+    }
+    expect(performance.now() - started).toBeLessThan(6_000);
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { operations } from '../../src/operations/registry.ts';
+import { midnight, plainRequest, range, sandbox, sharedSandbox, textOf } from './support.ts';
+
+const shared = sharedSandbox();
+const DAY = '2025-09-12';
+const plain = range(DAY);
+const ask = (operation: string, params: Record<string, string> = {}) => textOf(shared(), operation, params);
+
+describe('keys', () => {
+  test('a key is needed, and the right one where one is set', async () => {
+    const locked = await sandbox({ accessKey: 'the-key' });
+    const unknown = 'Access Denied. Key unknown or empty.';
+    expect(await ask('GetSeriesChange', { accessKey: '', ...plain })).toBe(unknown);
+    const none = await fetch(`${locked.url}/GetSeriesChange?exchange=NSE`);
+    expect([none.status, none.headers.get('content-type'), await none.text()]).toEqual([
+      200,
+      'text/plain; charset=utf-8',
+      unknown,
+    ]);
+    expect(await textOf(locked, 'GetSeriesChange', { accessKey: 'another', ...plain })).toBe(
+      'Access Denied. Key not found.',
+    );
+    expect(await textOf(locked, 'GetSeriesChange', { accessKey: 'the-key', ...plain })).toBe('{"Value":[]}');
+  });
+});
+
+const many = Array.from({ length: 26 }, (_, at) => `S${at}`).join(' ');
+const eod = { instrumentIdentifier: 'TCS', type: 'EOD' };
+
+test.each<[string, Record<string, string>, string]>([
+  ['GetBhavCopyCM', { exchange: 'MCX', ...plain }, 'Data for requested exchange is disabled.'],
+  ['GetBhavCopyCM', { exchange: '', ...plain }, 'Parameter exchange is missing.'],
+  ['GetBhavCopyCM', {}, 'Parameter from is missing.'],
+  ['GetBhavCopyCM', { from: plain.from }, 'Parameter to is missing.'],
+  ['GetBhavCopyCM', { to: plain.to }, 'Parameter from is missing.'],
+  ['GetBhavCopyCM', { from: '175765', to: plain.to }, 'Parameter from is invalid.'],
+  ['GetBhavCopyCM', { from: plain.from, to: `${plain.to}000` }, 'Parameter to is invalid.'],
+  ['GetBhavCopyCM', { from: DAY, to: DAY }, 'Parameter from is invalid.'],
+  ['GetBhavCopyCM', { from: plain.to, to: plain.from }, 'Parameter from is invalid.'],
+  ['GetBhavCopyCM', { fromDate: '2025-09-31', toDate: DAY }, 'Parameter fromDate is invalid.'],
+  ['GetBhavCopyCM', { fromDate: DAY }, 'Parameter toDate is missing.'],
+  ['GetBhavCopyCM', { ...plain, symbol: 'TCS' }, 'Parameter symbol is unknown.'],
+  ['GetBhavCopyCM', { ...plain, instrumentIdentifier: 'TCS' }, 'Parameter instrumentIdentifier is unknown.'],
+  [
+    'GetBhavCopyCM',
+    { ...plain, instrumentIdentifiers: many },
+    'Parameter instrumentIdentifiers is out of allowed range of 25.',
+  ],
+  ['GetBhavCopyCM', { ...plain, format: 'Xml' }, 'Parameter format is invalid.'],
+  ['GetBhavCopyCM', { ...plain, format: 'json' }, 'Parameter format is invalid.'],
+  ['GetBhavCopyCM', { ...plain, dTFormat: 'Iso' }, 'Parameter dTFormat is invalid.'],
+  ['GetBhavCopyCM', { ...range('2010-01-01', DAY) }, 'From - To is out of allowed range of 10 years.'],
+  ['GetCorporateActionsCategories', { dTFormat: 'String' }, 'Parameter dTFormat is unknown.'],
+  ['GetTop5GainersLosers', { ...plain, type: 'Both' }, 'Parameter type is invalid.'],
+  ['GetCircuitBreakers', {}, 'Parameter date is missing.'],
+  ['GetCircuitBreakers', { date: '2025-02-30' }, 'Parameter date is invalid.'],
+  ['GetSectoralClassification', {}, 'Filters cant be empty.'],
+  ['GetSectoralClassification', { from: plain.from }, 'Parameter to is missing.'],
+  ['GetFinRatioEOD', { date: midnight(DAY) }, 'Parameter instrumentIdentifier is missing.'],
+  ['GetFinRatioEOD', { instrumentIdentifier: 'TCS' }, 'Parameter date is missing.'],
+  [
+    'GetFinRatioSnapshot',
+    { instrumentIdentifier: 'TCS', natureOfReport: 'Both' },
+    'Parameter natureOfReport is invalid.',
+  ],
+  ['GetFinancialRatios', eod, 'Parameter date is missing.'],
+  ['GetFinancialRatios', { instrumentIdentifier: 'TCS' }, 'Parameter type is missing.'],
+  ['GetFinancialRatios', { ...eod, type: 'Quarter' }, 'Parameter period is missing.'],
+  [
+    'GetFinancialRatios',
+    { ...eod, type: 'Quarter', period: 'QX', year: '2024' },
+    'Parameter period is invalid.',
+  ],
+  ['GetFinancialRatios', { ...eod, type: 'Quarter', period: 'QD' }, 'Parameter year is missing.'],
+  ['GetFinancialRatios', { ...eod, type: 'Quarter', period: 'QD', year: '24' }, 'Parameter year is invalid.'],
+])('%s %j: %s', async (operation, params, line) => {
+  expect(await ask(operation, params)).toBe(line);
+});
+
+test.each(operations.map((operation) => [operation.name, operation] as const))(
+  '%s refuses a repeated and an unknown parameter',
+  async (name, operation) => {
+    const query = new URLSearchParams({ accessKey: 'k', ...plainRequest(operation, 'BSE', DAY) });
+    const text = async (extra: string) => (await fetch(`${shared().url}/${name}?${query}&${extra}`)).text();
+    expect(await text('format=Json')).toMatch(/^[[{]/);
+    expect(await text('exchange=NSE')).toBe('Parameter exchange is invalid.');
+    expect(await text('page=2')).toBe('Parameter page is unknown.');
+  },
+);
+
+describe('dialects', () => {
+  const iso = { fromDate: DAY, toDate: DAY };
+
+  test('both are understood unless one is chosen', async () => {
+    const body = await ask('GetTotalTradeHighlights', plain);
+    expect(await ask('GetTotalTradeHighlights', iso)).toBe(body);
+    expect(await ask('GetCircuitBreakers', { date: DAY })).toBe(
+      await ask('GetCircuitBreakers', { date: midnight(DAY) }),
+    );
+    const epochOnly = await sandbox({ behaviour: { dialect: 'epoch' } });
+    expect(await textOf(epochOnly, 'GetTotalTradeHighlights', plain)).toBe(body);
+    expect(await textOf(epochOnly, 'GetTotalTradeHighlights', iso)).toBe('Parameter fromDate is unknown.');
+    expect(await textOf(epochOnly, 'GetCircuitBreakers', { date: DAY })).toBe('Parameter date is invalid.');
+    const isoOnly = await sandbox({ behaviour: { dialect: 'iso-date' } });
+    expect(await textOf(isoOnly, 'GetTotalTradeHighlights', iso)).toBe(body);
+    expect(await textOf(isoOnly, 'GetTotalTradeHighlights', plain)).toBe('Parameter from is unknown.');
+    expect(await textOf(isoOnly, 'GetCircuitBreakers', { date: midnight(DAY) })).toBe(
+      'Parameter date is invalid.',
+    );
+  });
+});
