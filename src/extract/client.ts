@@ -1,8 +1,8 @@
 import { Agent, request } from 'undici';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { redactor } from '../core/log.ts';
 import { readBody } from './body.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
+import { keyRedactor } from './secrets.ts';
 import type { RawAnswer, SourceSettings } from './types.ts';
 
 export interface Client {
@@ -22,7 +22,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** The HTTP client: a pool of kept connections, one deadline for the whole of each call. */
 export function createClient(settings: ClientSettings): Client {
   const { timeoutMs, maxResponseBytes } = settings;
-  const redact = redactor([settings.accessKey]);
+  const redact = keyRedactor(settings.accessKey);
   const agent = new Agent({
     connections: settings.connections,
     pipelining: 1,

@@ -101,7 +101,7 @@ const KEPT = 500;
  * @param redact takes the access key out, should the source have echoed it.
  */
 export function unknownDiagnostic(text: string, redact: (text: string) => string): PipelineError {
-  const diagnostic = redact(text.slice(0, 4 * KEPT).trim())
+  const diagnostic = redact(text.slice(0, 128 * KEPT).trim())
     .slice(0, KEPT)
     .replaceAll('\u0000', '\\u0000');
   return new PipelineError(`the source answered with text that is no data: ${diagnostic}`, {

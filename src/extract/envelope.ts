@@ -4,6 +4,7 @@ import { markLossyNumbers } from './decimals.ts';
 import { decodeText, isUtf16 } from './decode.ts';
 import { diagnose, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
+import { printable } from './sanitize.ts';
 
 /** The records of an answer, as sent, and what was odd about their wrapping. */
 export interface Records {
@@ -108,9 +109,10 @@ function refuseError(entries: readonly [string, unknown][], enveloped: boolean, 
 
 /** A count that does not match is recorded, not fatal (spec 2.1: whether it does is not shown). */
 function withCount({ records, warnings }: Records, count: unknown): Records {
-  if (count === undefined || count === null || Number(count) === records.length) return { records, warnings };
-  const stated =
-    typeof count === 'number' || typeof count === 'string' ? String(count).slice(0, 40) : typeof count;
+  if (count === undefined || count === null) return { records, warnings };
+  const isScalar = typeof count === 'number' || typeof count === 'string';
+  if (isScalar && Number(count) === records.length) return { records, warnings };
+  const stated = isScalar ? printable(String(count).slice(0, 40)) : typeof count;
   return {
     records,
     warnings: [...warnings, `count says ${stated}, the answer holds ${records.length} records`],

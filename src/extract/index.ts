@@ -1,9 +1,9 @@
 import type { Logger } from '../core/log.ts';
-import { redactor } from '../core/log.ts';
 import { createClient } from './client.ts';
 import { openAnswer } from './envelope.ts';
 import { readAnswer } from './read.ts';
 import { buildUrl } from './request.ts';
+import { keyRedactor } from './secrets.ts';
 import type { Source, SourceSettings } from './types.ts';
 
 export { diagnose } from './diagnostics.ts';
@@ -17,7 +17,7 @@ const SMALL = 64 * 1024;
 /** The source service behind `settings.baseUrl`. Close it to let its connections go. */
 export function createSource(settings: SourceSettings, log?: Logger): Source {
   const client = createClient(settings);
-  const redact = redactor([settings.accessKey]);
+  const redact = keyRedactor(settings.accessKey);
   return {
     async fetch(operation, asked, signal) {
       const url = buildUrl(settings, operation, asked);

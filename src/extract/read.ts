@@ -1,10 +1,10 @@
-import { redactor } from '../core/log.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
+import { keyRedactor } from './secrets.ts';
 import type { Extracted, RawAnswer, Reject, SourceSettings } from './types.ts';
 
 /** Distinct unknown names one answer reports. */
@@ -24,7 +24,7 @@ export function readAnswer(
 ): Extracted {
   const { records, warnings } = openAnswer(raw.body, {
     operation,
-    redact: redactor([settings.accessKey]),
+    redact: keyRedactor(settings.accessKey),
   });
   const reader = createRecordReader(operation, asked, settings.timeZone);
   const rows = new Map<TableDefinition, Row[]>();

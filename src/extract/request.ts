@@ -84,7 +84,7 @@ function epoch(edge: (day: Day, zone: string) => number, day: Day, zone: string)
  * Percent-encodes one value so that nothing in it can be taken for syntax: `M&M` → `M%26M`,
  * `NIFTY 50` → `NIFTY%2050`, and also the `!'()*` that encodeURIComponent leaves (RFC 3986).
  */
-function encode(value: string): string {
+export function encode(value: string): string {
   if (/\p{Surrogate}/u.test(value)) {
     throw new PipelineError('a request value is not well-formed text', {
       kind: 'bad_request',

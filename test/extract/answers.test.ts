@@ -122,7 +122,7 @@ describe('what is no data', () => {
     const levels = 1_000_000;
     const list = '['.repeat(levels) + ']'.repeat(levels);
     expect(readAs(NAME, list)).toMatchObject({ fetched: 1, rejects: [{ position: 0 }] });
-    const envelopes = '{"value":'.repeat(levels) + '1' + '}'.repeat(levels);
+    const envelopes = `${'{"value":'.repeat(levels)}1${'}'.repeat(levels)}`;
     expect(readAs(NAME, envelopes)).toMatchObject({ fetched: 1, rejects: [{ position: 0 }] });
     const record = JSON.stringify(RECORD).replace('"Total"', list);
     const read = readAs(NAME, `[${record},${JSON.stringify(RECORD)}]`);

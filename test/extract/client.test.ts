@@ -1,12 +1,15 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { inspect } from 'node:util';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PipelineError } from '../../src/core/errors.ts';
 import { retryDelay } from '../../src/extract/client.ts';
 import { createSource, type SourceSettings } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { askedOf, KEY, SETTINGS, serve } from './support.ts';
+import { askedOf, KEY, KEY_FORMS, SETTINGS, serve } from './support.ts';
 
 const operation = operationNamed('GetTotalTradeHighlights');
 const asked = askedOf(operation);
@@ -27,8 +30,7 @@ async function failure(changes: Partial<SourceSettings>, signal?: AbortSignal): 
       (thrown: PipelineError) => thrown,
     );
   const everything = inspect(error, { depth: 20, showHidden: true, getters: true });
-  expect(everything).not.toContain(KEY);
-  expect(everything).not.toContain(encodeURIComponent(KEY));
+  for (const form of KEY_FORMS) expect(everything).not.toContain(form);
   return error;
 }
 
@@ -246,4 +248,44 @@ test('no more connections than allowed', async () => {
   const made = source({ baseUrl: `http://127.0.0.1:${port}`, connections: 3 });
   await Promise.all(Array.from({ length: 12 }, () => made.fetch(operation, asked)));
   expect(most).toBe(3);
+});
+
+test('a certificate nobody vouches for is refused, unless told otherwise', async () => {
+  const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
+  const server = createTlsServer({ key: pem('key'), cert: pem('cert') }, (_, response) => response.end(GOOD));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  const baseUrl = `https://127.0.0.1:${port}`;
+  const error = await failure({ baseUrl });
+  expect(error).toMatchObject({ kind: 'network', retryable: true });
+  expect(error.message).toContain('DEPTH_ZERO_SELF_SIGNED_CERT');
+  const answer = await source({ baseUrl, tlsVerify: false }).fetch(operation, asked);
+  expect(answer.body.toString()).toBe(GOOD);
+});
+
+test('the log tells each call at debug, never the key', async () => {
+  const lines: string[] = [];
+  const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
+  const { baseUrl, requests } = await serve((request, response) => {
+    response.end(
+      requests.length === 1 ? GOOD : `no idea what ${decodeURIComponent(request.url ?? '')} means`,
+    );
+  });
+  const made = createSource({ ...SETTINGS, baseUrl }, log);
+  onTestFinished(() => made.close());
+  await made.fetch(operation, asked);
+  await expect(made.fetch(operation, asked)).rejects.toMatchObject({ kind: 'unknown_diagnostic' });
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    {
+      operation: 'GetTotalTradeHighlights',
+      exchange: 'BSE',
+      from: '2025-02-27',
+      status: 200,
+      bytes: GOOD.length,
+    },
+    { status: 200 },
+    { operation: 'GetTotalTradeHighlights', error: expect.stringContaining('[redacted]') },
+  ]);
+  for (const form of KEY_FORMS) expect(lines.join()).not.toContain(form);
 });

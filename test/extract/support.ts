@@ -6,7 +6,14 @@ import type { AskedFor } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 
-export const KEY = 'k3y/se+cret&0123456789';
+export const KEY = "k3y/s'e+cr!et&0123456789";
+
+/** The key as it is, percent-encoded as JavaScript does, and as an address holds it. */
+export const KEY_FORMS = [
+  KEY,
+  encodeURIComponent(KEY),
+  encodeURIComponent(KEY).replaceAll("'", '%27').replaceAll('!', '%21'),
+];
 
 export const SETTINGS: SourceSettings = {
   baseUrl: 'https://source.invalid:4532',
