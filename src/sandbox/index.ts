@@ -79,15 +79,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     throw usageError(`the sandbox cannot listen on ${host}:${port}: ${(error as Error).message}`);
   }
   const bound = (server.address() as AddressInfo).port;
+  let closing: Promise<void> | undefined;
+  const close = async () => {
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  };
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
     stats: () => responder.ledger.stats(),
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
+    close() {
+      closing ??= close();
+      return closing;
     },
   };
 }

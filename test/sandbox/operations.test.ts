@@ -1,10 +1,11 @@
+import { connect } from 'node:net';
+import { text as readAll } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { operations } from '../../src/operations/registry.ts';
 import { answerFields } from '../../src/sandbox/answer/record.ts';
 import {
   ask,
   midnight,
-  NOW,
   plainRequest,
   range,
   records,
@@ -164,6 +165,15 @@ describe('the server', () => {
     expect((await ask(source, 'GetNothing', {})).status).toBe(404);
     expect((await ask(source, 'GetBhavCopyCM/x', {})).status).toBe(404);
     expect((await ask(source, 'GetBhavCopyCM', range(DAY), { method: 'POST' })).status).toBe(405);
+  });
+
+  test('survives a target that is no address', async () => {
+    const source = shared();
+    const socket = connect(source.port, '127.0.0.1');
+    socket.end('GET http://[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    const answer = await readAll(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 40[04] /);
+    expect((await ask(source, 'GetCorporateActionsCategories', {})).status).toBe(200);
   });
 
   test('counts requests, and keeps keys out of what it shows', async () => {

@@ -40,7 +40,12 @@ export class Responder {
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
-    const url = new URL(request.url ?? '/', 'http://sandbox');
+    const target = `http://sandbox${request.url ?? '/'}`;
+    if (!URL.canParse(target)) {
+      plain(response, 400, 'Bad request.');
+      return;
+    }
+    const url = new URL(target);
     if (request.method !== 'GET') {
       response.setHeader('allow', 'GET');
       plain(response, 405, 'Only GET is allowed.');

@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest';
+import { type Fault, parseFault, sandboxFlags, sandboxOptionsFromFlags } from '../../src/sandbox/index.ts';
+import { ask, range, sandbox, textOf } from './support.ts';
+
+const DAY = '2025-09-12';
+const asked = range(DAY);
+const withFault = (...faults: Fault[]) => sandbox({ behaviour: { faults } });
+
+describe('faults', () => {
+  test('status and retry-after', async () => {
+    const source = await withFault(
+      { kind: 'status', value: '502', first: 1 },
+      { kind: 'retry-after', value: '7', first: 2 },
+    );
+    const first = await ask(source, 'GetBhavCopyCM', asked);
+    const second = await ask(source, 'GetBhavCopyCM', asked);
+    expect([first.status, second.status, second.headers.get('retry-after')]).toEqual([502, 429, '7']);
+    expect((await ask(source, 'GetBhavCopyCM', asked)).status).toBe(200);
+    expect(source.stats().byFault).toEqual({ status: 1, 'retry-after': 1 });
+  });
+
+  test('html, nothing, half a JSON and a line, all with status 200', async () => {
+    const good = await textOf(await sandbox(), 'GetBhavCopyCM', asked);
+    const body = async (fault: Fault) => {
+      const response = await ask(await withFault(fault), 'GetBhavCopyCM', asked);
+      expect(response.status).toBe(200);
+      return response.text();
+    };
+    expect(await body({ kind: 'html' })).toMatch(/^<!DOCTYPE html>/);
+    expect(await body({ kind: 'empty-body' })).toBe('');
+    expect(await body({ kind: 'half-json' })).toBe(good.slice(0, Math.ceil(good.length / 2)));
+    expect(await body({ kind: 'diagnostic', value: 'Key Expired.' })).toBe('Key Expired.');
+  });
+
+  test('connections that break off, before and in the middle of the body', async () => {
+    await expect(ask(await withFault({ kind: 'reset' }), 'GetBhavCopyCM', asked)).rejects.toThrow();
+    const response = await ask(await withFault({ kind: 'truncate' }), 'GetBhavCopyCM', asked);
+    expect(response.status).toBe(200);
+    await expect(response.text()).rejects.toThrow();
+  });
+
+  test('no answer at all, until the client gives up or the sandbox closes', async () => {
+    const source = await withFault({ kind: 'hang' });
+    await expect(ask(source, 'GetBhavCopyCM', asked, { signal: AbortSignal.timeout(150) })).rejects.toThrow();
+    const waiting = expect(ask(source, 'GetBhavCopyCM', asked)).rejects.toThrow();
+    await expect.poll(() => source.stats().requests).toBe(2);
+    await source.close();
+    await waiting;
+  });
+
+  test('a slow body comes whole in the end', async () => {
+    const good = await textOf(await sandbox(), 'GetBhavCopyCM', asked);
+    const started = performance.now();
+    expect(await textOf(await withFault({ kind: 'slow', value: '200' }), 'GetBhavCopyCM', asked)).toBe(good);
+    expect(performance.now() - started).toBeGreaterThan(190);
+  });
+
+  test('strike by count, by operation, and by a share that depends on the seed alone', async () => {
+    const statuses = async (faults: Fault[], seed: number, count: number, operation = 'GetSeriesChange') => {
+      const source = await sandbox({ behaviour: { faults, seed } });
+      const found: number[] = [];
+      for (let i = 0; i < count; i++) found.push((await ask(source, operation, asked)).status);
+      return found;
+    };
+    expect(await statuses([{ kind: 'status', every: 3 }], 1, 7)).toEqual([200, 200, 503, 200, 200, 503, 200]);
+    expect(await statuses([{ kind: 'status', operation: 'GetBhavCopyCM' }], 1, 2)).toEqual([200, 200]);
+    const half: Fault[] = [{ kind: 'status', rate: 0.5 }];
+    const drawn = await statuses(half, 7, 40);
+    expect(await statuses(half, 7, 40)).toEqual(drawn);
+    expect(await statuses(half, 8, 40)).not.toEqual(drawn);
+    const failed = drawn.filter((status) => status === 503).length;
+    expect(failed).toBeGreaterThan(8);
+    expect(failed).toBeLessThan(32);
+  });
+});
+
+describe('flags', () => {
+  test('the notation of faults', () => {
+    expect(parseFault('status=503,every=7')).toEqual({ kind: 'status', value: '503', every: 7 });
+    expect(parseFault('diagnostic=Key Expired.,first=1,operation=getserieschange')).toEqual({
+      kind: 'diagnostic',
+      value: 'Key Expired.',
+      first: 1,
+      operation: 'GetSeriesChange',
+    });
+    expect(parseFault('reset,rate=0.1')).toEqual({ kind: 'reset', rate: 0.1 });
+  });
+
+  test.each([
+    'crash',
+    'status=abc',
+    'status,every=0',
+    'status,first=x',
+    'reset,rate=2',
+    'reset,often=2',
+    'diagnostic',
+    'reset,operation=GetNothing',
+  ])('refuses --fault %s', (text) =>
+    expect(() => parseFault(text)).toThrow(expect.objectContaining({ kind: 'usage' })),
+  );
+
+  test('become options, keyed as a command line library keys them', () => {
+    expect(
+      sandboxOptionsFromFlags({
+        port: '4532',
+        data: 'files',
+        accessKey: 'k',
+        callsPerHour: '900',
+        maxRangeDays: 'getbhavcopycm=1,GetSeriesChange=5',
+        casing: 'camel',
+        bom: true,
+        gzip: false,
+        disableOperations: 'getserieschange',
+        fault: ['status=503,every=7', 'reset,rate=0.5'],
+        unrelated: 'x',
+        envelope: undefined,
+      }),
+    ).toEqual({
+      port: 4532,
+      dataDir: 'files',
+      accessKey: 'k',
+      behaviour: {
+        callsPerHour: 900,
+        maxRangeDays: { GetBhavCopyCM: 1, GetSeriesChange: 5 },
+        casing: 'camel',
+        bom: true,
+        gzip: false,
+        disabledOperations: ['GetSeriesChange'],
+        faults: [
+          { kind: 'status', value: '503', every: 7 },
+          { kind: 'reset', rate: 0.5 },
+        ],
+      },
+    });
+    expect(sandboxOptionsFromFlags({ gzip: true }).behaviour).toEqual({ gzip: true });
+    const started = sandboxOptionsFromFlags({ now: '2025-09-12T22:00:00+05:30' }).clock?.now() ?? 0;
+    expect(Math.abs(started - Date.parse('2025-09-12T22:00:00+05:30'))).toBeLessThan(5_000);
+  });
+
+  test('defaults are values the flags themselves accept, and start a sandbox', async () => {
+    const named = sandboxFlags.flatMap(({ flag, default: value }) =>
+      value === undefined
+        ? []
+        : [
+            [
+              flag
+                .split(' ')[0]
+                ?.slice(2)
+                .replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()) ?? '',
+              value,
+            ] as const,
+          ],
+    );
+    const source = await sandbox(sandboxOptionsFromFlags(Object.fromEntries(named)));
+    expect((await ask(source, 'GetCorporateActionsCategories', {})).status).toBe(200);
+  });
+
+  test.each([
+    ['casing', 'camle', /did you mean camel/],
+    ['port', '99999', /65535/],
+    ['port', '-1', /whole number/],
+    ['callsPerHour', '1.5', /whole number/],
+    ['now', 'yesterday', /no time/],
+    ['disableExchanges', 'MCX', /none of BSE, NSE/],
+    ['disableOperations', 'GetSeriesChanges', /did you mean GetSeriesChange/],
+    ['maxRangeDays', 'GetSeriesChange=0', /whole number from 1/],
+  ])('refuse %s %s', (name, value, message) => {
+    expect(() => sandboxOptionsFromFlags({ [name]: value })).toThrow(message);
+  });
+});
+
+test('a taken port is a sentence, not a stack', async () => {
+  const { port } = await sandbox();
+  await expect(sandbox({ port })).rejects.toMatchObject({
+    kind: 'usage',
+    message: expect.stringContaining(String(port)),
+  });
+});
