@@ -1,6 +1,6 @@
 import type { Operation } from '../operations/operation.ts';
 import { looksLikeCsv, readCsv } from './csv.ts';
-import { markLossyNumbers } from './decimals.ts';
+import { lossyToken, markLossyNumbers } from './decimals.ts';
 import { decodeText, isUtf16 } from './decode.ts';
 import { diagnose, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
@@ -35,13 +35,27 @@ export function openAnswer(body: Buffer, context: Context): Records {
   return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }
 
+/** Up to this size an answer is opened whole to see what it is: every diagnostic is far smaller. */
+const SMALL = 64 * 1024;
+
+/**
+ * Throws what `openAnswer` would throw if the body is no data, without the cost of opening a large
+ * one: of that only the first characters are looked at, and half a JSON is left for the reading.
+ */
+export function checkAnswer(body: Buffer, context: Context): void {
+  if (body.length <= SMALL) openAnswer(body, context);
+  else if (/^\s*</.test(body.toString('latin1', 0, 1_000))) throw unreadable(PAGE);
+}
+
+const PAGE = 'it is an HTML or XML page, not data';
+
 /** `utf8` are the bytes of the text, where they are at hand: scanning them is faster than the text. */
 function openText(text: string, context: Context, wrappings: number, utf8?: Buffer): Records {
   const start = text.slice(0, 1_000).trimStart();
   if (start === '' && text.trim() === '') throw unreadable('it is empty');
   const diagnostic = diagnose(text);
   if (diagnostic !== null) throw diagnostic;
-  if (start.startsWith('<')) throw unreadable('it is an HTML or XML page, not data');
+  if (start.startsWith('<')) throw unreadable(PAGE);
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) return { records: readCsv(text), warnings: [] };
   // A text in quotes is JSON as well, unless it was the header of CSV.
@@ -60,10 +74,11 @@ function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
 }
 
 function openJson(json: unknown, context: Context, wrappings: number): Records {
-  if (json === null || json === '') return nothing();
+  if (json === null) return nothing();
   if (Array.isArray(json)) return { records: json, warnings: [] };
   if (typeof json === 'string') {
-    if (wrappings === 0) throw unknownDiagnostic(json, context.redact);
+    const token = lossyToken(json);
+    if (token !== null || wrappings === 0) throw unknownDiagnostic(token ?? json, context.redact);
     return openText(json, context, wrappings - 1);
   }
   if (typeof json !== 'object') throw unknownDiagnostic(String(json), context.redact);
@@ -80,7 +95,10 @@ function openObject(object: object, context: Context, wrappings: number): Record
   }
   const enveloped = wrappings > 0 && entries.some(([key]) => key.toLowerCase() === 'value');
   if (!enveloped || !hasRecords(value)) refuseError(entries, enveloped, context);
-  if (enveloped) return withCount(openJson(value, context, wrappings - 1), member('count'));
+  if (enveloped) {
+    const inside = value === '' ? nothing() : openJson(value, context, wrappings - 1);
+    return withCount(inside, member('count'));
+  }
   const bare = entries.every(([key]) => key.toLowerCase() === 'count' || key.startsWith('@'));
   return bare ? withCount(nothing(), member('count')) : { records: [object], warnings: [] };
 }
@@ -112,7 +130,7 @@ function withCount({ records, warnings }: Records, count: unknown): Records {
   if (count === undefined || count === null) return { records, warnings };
   const isScalar = typeof count === 'number' || typeof count === 'string';
   if (isScalar && Number(count) === records.length) return { records, warnings };
-  const stated = isScalar ? printable(String(count).slice(0, 40)) : typeof count;
+  const stated = isScalar ? printable((lossyToken(count) ?? String(count)).slice(0, 40)) : typeof count;
   return {
     records,
     warnings: [...warnings, `count says ${stated}, the answer holds ${records.length} records`],

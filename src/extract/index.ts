@@ -1,6 +1,6 @@
 import type { Logger } from '../core/log.ts';
 import { createClient } from './client.ts';
-import { openAnswer } from './envelope.ts';
+import { checkAnswer } from './envelope.ts';
 import { readAnswer } from './read.ts';
 import { buildUrl } from './request.ts';
 import { keyRedactor } from './secrets.ts';
@@ -10,9 +10,6 @@ export { diagnose } from './diagnostics.ts';
 export { readAnswer } from './read.ts';
 export { buildUrl } from './request.ts';
 export type * from './types.ts';
-
-/** Up to this size an answer is opened while it is fetched: every diagnostic is far smaller. */
-const SMALL = 64 * 1024;
 
 /** The source service behind `settings.baseUrl`. Close it to let its connections go. */
 export function createSource(settings: SourceSettings, log?: Logger): Source {
@@ -27,12 +24,12 @@ export function createSource(settings: SourceSettings, log?: Logger): Source {
       try {
         const { status, ...answer } = await client.get(url, signal);
         log?.debug({ ...about, status, bytes: answer.bytes, ms: ms() }, 'answer');
-        if (answer.body.length <= SMALL) openAnswer(answer.body, { operation, redact });
+        checkAnswer(answer.body, { operation, redact });
         return answer;
       } catch (error) {
         log?.debug(
           { ...about, ms: ms(), error: error instanceof Error ? error.message : 'unknown' },
-          'no answer',
+          'call failed',
         );
         throw error;
       }

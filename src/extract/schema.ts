@@ -15,7 +15,12 @@ export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
   let schema = schemas.get(name);
   if (schema === undefined) {
     schema = z.object(
-      Object.fromEntries(table.fields.map((field) => [field.column, fieldSchema(field, timeZone)])),
+      Object.fromEntries(
+        table.fields.map((field) => [
+          field.column,
+          fieldSchema(field, table.key.includes(field.column), timeZone),
+        ]),
+      ),
     ) as RowSchema;
     schemas.set(name, schema);
   }
@@ -23,10 +28,16 @@ export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
 }
 
 /**
+ * An index entry of Postgres holds 2,704 bytes: three texts of this length fit, whatever their
+ * letters. Longer ones would fail the statement, and with it every good neighbour.
+ */
+const MAX_KEY_TEXT = 200;
+
+/**
  * One field: read by its kind; what is absent becomes what the key holds then, or null, or a
  * problem. A core transform and not `z.transform`, which allocates a closure for every value.
  */
-function fieldSchema(field: Field, timeZone: string) {
+function fieldSchema(field: Field, inKey: boolean, timeZone: string) {
   // What only the request knows was checked with the request, and may be empty on purpose.
   const read: Reader = readerOf(field.kind, timeZone);
   const blank = field.from === 'request' && field.kind === 'text' ? '' : (field.absent ?? null);
@@ -37,6 +48,11 @@ function fieldSchema(field: Field, timeZone: string) {
       const value = read(input);
       if (value instanceof Refusal) {
         payload.issues.push({ code: 'custom', message: value.problem, input, path: [] });
+        return null;
+      }
+      if (inKey && typeof value === 'string' && value.length > MAX_KEY_TEXT) {
+        const message = `is longer than ${MAX_KEY_TEXT} characters, too long for a key`;
+        payload.issues.push({ code: 'custom', message, input, path: [] });
         return null;
       }
       if (value !== null) return value;

@@ -71,6 +71,9 @@ describe('envelopes', () => {
       expect(read.fetched).toBe(1);
       expect(read.warnings).toHaveLength(1);
     }
+    expect(readAs(NAME, '{"count": 12345678901234567890}').warnings).toEqual([
+      'count says 12345678901234567890, the answer holds 0 records',
+    ]);
     expect(readAs(NAME, { count: 5 }).warnings).toEqual(['count says 5, the answer holds 0 records']);
   });
 
@@ -96,7 +99,9 @@ describe('what is no data', () => {
     ['half a UTF-16 character', Buffer.from([0xff, 0xfe, 0x00, 0xd8]), 'unreadable'],
     ['unknown text', 'Something broke.', 'unknown_diagnostic'],
     ['an unknown text as JSON', '"Something broke."', 'unknown_diagnostic'],
+    ['an empty JSON string', '""', 'unreadable'],
     ['a bare number', '42', 'unknown_diagnostic'],
+    ['a number beyond a double as value', '{"value": 12345678901234567890}', 'unknown_diagnostic'],
     ['a number as value', { value: 42 }, 'unknown_diagnostic'],
     ['an unknown error object', { Message: 'An error has occurred.' }, 'unknown_diagnostic'],
   ])('%s: worth another try', (_, body, kind) => {
@@ -182,6 +187,23 @@ describe('records', () => {
         },
       ]);
     }
+  });
+
+  test('a text too long for an index is refused where it is part of the key, and only there', () => {
+    const name = 'GetCircuitBreakers';
+    const [good] = (operationNamed(name).sample.answer as { Value: [object] }).Value;
+    const long = 'ए'.repeat(201);
+    const read = readAs(name, [
+      { ...good, ScripId: long },
+      { ...good, ScripName: long, Series: long.slice(1) },
+    ]);
+    expect(read.rejects).toMatchObject([
+      {
+        position: 0,
+        problems: [{ path: 'ScripId', message: expect.stringContaining('too long for a key') }],
+      },
+    ]);
+    expect(rows(read)).toMatchObject([{ scrip_name: long, series: long.slice(1) }]);
   });
 
   test('what is no record, and what fits no shape', () => {

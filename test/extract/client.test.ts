@@ -152,6 +152,7 @@ describe('what is no answer becomes a typed error', () => {
   test.each([
     ['200 with nothing', '', 'unreadable'],
     ['an HTML page', '<!DOCTYPE html><html><body>Bad gateway</body></html>', 'unreadable'],
+    ['a very long HTML page', `\n <html>${'x'.repeat(100_000)}`, 'unreadable'],
     ['half a JSON', GOOD.slice(0, GOOD.length / 2), 'unreadable'],
     [
       'unknown text that repeats the key',
