@@ -21,6 +21,9 @@ import {
   type Selection,
 } from './window-store.ts';
 
+/** A window in trouble; only its numbers are known when it could not even be claimed. */
+type Troubled = Pick<ClaimedWindow, 'id' | 'runId'> & Partial<Pick<ClaimedWindow, 'operation' | 'exchange'>>;
+
 /** Source keys that were logged already, per run and operation: once is enough. */
 const reported = new Set<string>();
 
@@ -45,7 +48,7 @@ export async function processWindow(
     const soFar = { attempt: job.attemptsMade + 1, ageMs: window?.ageMs ?? 0 };
     const verdict = judge(error, soFar, context.config);
     context.log.warn({ runId, windowId, err: error, verdict }, 'window did not load');
-    if (window !== null) await record(context, window, verdict, error);
+    await record(context, window ?? { id: windowId, runId }, verdict, error);
     if (verdict.act === 'end') await advanceRun(context, runId);
     await hand(verdict, error, job, token, context.queues.windows, {
       clock: context.clock,
@@ -110,7 +113,7 @@ function reportOddities({ log }: WorkContext, window: ClaimedWindow, extracted: 
 /** Keeps in etl.* what the verdict means for this window and those it speaks for. */
 async function record(
   context: WorkContext,
-  window: ClaimedWindow,
+  window: Troubled,
   verdict: Verdict,
   error: unknown,
 ): Promise<void> {
@@ -128,7 +131,7 @@ async function record(
 
 async function giveUp(
   { db, calendar, clock, config }: WorkContext,
-  window: ClaimedWindow,
+  window: Troubled,
   verdict: Extract<Verdict, { act: 'end' }>,
   error: unknown,
 ): Promise<void> {
@@ -172,11 +175,13 @@ async function giveUp(
   }
 }
 
-function selectionOf(window: ClaimedWindow, scope: Scope): Selection {
+function selectionOf(window: Troubled, scope: Scope): Selection {
   const { runId, operation, exchange } = window;
   if (scope === 'run') return { runId };
-  if (scope === 'operation') return { runId, operation };
-  if (scope === 'operation_exchange') return { runId, operation, exchange };
+  if (scope === 'operation' && operation !== undefined) return { runId, operation };
+  if (scope === 'operation_exchange' && operation !== undefined && exchange !== undefined) {
+    return { runId, operation, exchange };
+  }
   return { runId, windowId: window.id };
 }
 

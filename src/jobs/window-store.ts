@@ -56,7 +56,7 @@ export interface ClaimedWindow {
 export async function claimWindow(pool: Pool, windowId: number): Promise<ClaimedWindow | null> {
   const result = await pool.query<ClaimedWindow>(
     `update etl.windows w
-        set state = 'running', attempts = attempts + 1, requests = requests + 1,
+        set state = 'running', attempts = w.attempts + 1, requests = w.requests + 1,
             started_at = coalesce(w.started_at, clock_timestamp())
        from etl.runs r
       where w.id = $1 and w.state in ('pending', 'running') and r.id = w.run_id and r.state = 'running'
