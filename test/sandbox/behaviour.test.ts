@@ -146,7 +146,7 @@ test.each(
     .filter((operation) => operation.shapes.length > 1)
     .map((operation) => [operation.name, operation] as const),
 )('the declared shape of %s', async (name, operation) => {
-  const source = await sandbox({ behaviour: { shapes: 'declared' } });
+  const source = await sandbox({ instrumentsPerExchange: 500, behaviour: { shapes: 'declared' } });
   const asked = {
     ...plainRequest(operation, 'BSE', DAY),
     ...(operation.request.dates === 'range' ? range('2025-09-01', DAY) : {}),

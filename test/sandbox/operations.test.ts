@@ -58,7 +58,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     });
 
     test('answers the same to the same request, byte for byte, from another sandbox too', async () => {
-      const [one, two] = [shared(), await sandbox()];
+      const [one, two] = [shared(), await sandbox({ instrumentsPerExchange: 500 })];
       const params = plainRequest(operation, 'NSE', DAY);
       expect(await textOf(one, name, params)).toBe(await textOf(two, name, params));
     });
@@ -81,7 +81,7 @@ describe('days', () => {
 
   test('publishes a day at 21:02 and not a second before', async () => {
     const clock = standingClock(Date.parse(`${DAY}T21:01:59+05:30`));
-    const source = await sandbox({ clock });
+    const source = await sandbox({ clock, instrumentsPerExchange: 500 });
     expect(await records(source, 'GetBhavCopyCM', range(DAY))).toEqual([]);
     clock.moveTo(Date.parse(`${DAY}T21:02:00+05:30`));
     expect((await records(source, 'GetBhavCopyCM', range(DAY))).length).toBeGreaterThan(400);
@@ -194,7 +194,7 @@ describe('the server', () => {
   });
 
   test('serves a backfill of five sessions of everything in a few seconds', async () => {
-    const source = await sandbox();
+    const source = await sandbox({ instrumentsPerExchange: 500 });
     const started = performance.now();
     for (const operation of operations) {
       for (const day of WEEK) {

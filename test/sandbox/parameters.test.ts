@@ -98,11 +98,11 @@ describe('dialects', () => {
     expect(await ask('GetCircuitBreakers', { date: DAY })).toBe(
       await ask('GetCircuitBreakers', { date: midnight(DAY) }),
     );
-    const epochOnly = await sandbox({ behaviour: { dialect: 'epoch' } });
+    const epochOnly = await sandbox({ instrumentsPerExchange: 500, behaviour: { dialect: 'epoch' } });
     expect(await textOf(epochOnly, 'GetTotalTradeHighlights', plain)).toBe(body);
     expect(await textOf(epochOnly, 'GetTotalTradeHighlights', iso)).toBe('Parameter fromDate is unknown.');
     expect(await textOf(epochOnly, 'GetCircuitBreakers', { date: DAY })).toBe('Parameter date is invalid.');
-    const isoOnly = await sandbox({ behaviour: { dialect: 'iso-date' } });
+    const isoOnly = await sandbox({ instrumentsPerExchange: 500, behaviour: { dialect: 'iso-date' } });
     expect(await textOf(isoOnly, 'GetTotalTradeHighlights', iso)).toBe(body);
     expect(await textOf(isoOnly, 'GetTotalTradeHighlights', plain)).toBe('Parameter from is unknown.');
     expect(await textOf(isoOnly, 'GetCircuitBreakers', { date: midnight(DAY) })).toBe(

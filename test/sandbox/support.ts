@@ -28,9 +28,9 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
 });
 
-/** A sandbox at NOW that is closed after the test. */
+/** A sandbox at NOW, of few instruments to start quickly, that is closed after the test. */
 export async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const started = await startSandbox({ clock: standingClock(), ...options });
+  const started = await startSandbox({ clock: standingClock(), instrumentsPerExchange: 90, ...options });
   running.push(started);
   return started;
 }

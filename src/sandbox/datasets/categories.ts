@@ -85,7 +85,8 @@ function action(exchange: Exchange, instrument: Instrument, day: Day): SourceRec
   };
 }
 
-const ANNOUNCING = 0.01;
+/** Share of companies that announce something on a day. */
+const ANNOUNCING = 0.03;
 
 /** Corporate action items: the declared shape of the pledge and category operations (spec 2.5, 2.6). */
 export const corporateActions: DataSet = {

@@ -1,0 +1,120 @@
+import { expect, test } from 'vitest';
+import { createSource, type Extracted, type Row, type SourceSettings } from '../../src/extract/index.ts';
+import type { AskedFor } from '../../src/operations/fields.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { operations } from '../../src/operations/registry.ts';
+import type { Behaviour } from '../../src/sandbox/index.ts';
+import { sandbox } from './support.ts';
+
+const DAY = '2025-09-12';
+
+function asked(operation: Operation): AskedFor {
+  const { windows, sample } = operation;
+  return {
+    exchange: operation.exchanges[0] ?? 'BSE',
+    from: windows.per === 'range' ? '2025-09-08' : DAY,
+    to: DAY,
+    instruments: windows.per === 'instrument' ? ['M&M'] : [],
+    params: sample.asked.params,
+    calledOn: DAY,
+  };
+}
+
+interface Found {
+  readonly name: string;
+  readonly tables: readonly string[];
+  readonly rows: readonly Row[];
+  readonly rejects: Extracted['rejects'];
+  readonly fetched: number;
+  readonly unknownFields: readonly string[];
+}
+
+/** A figure is a number or its digits, depending on the format; here only the digits count. */
+function asText(row: Row): Row {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => [column, typeof value === 'number' ? String(value) : value]),
+  );
+}
+
+/** Rows and what was odd about them, for every operation, read by the pipeline itself. */
+async function extract(
+  behaviour: Partial<Behaviour>,
+  settings: Partial<SourceSettings> = {},
+): Promise<Found[]> {
+  const { url } = await sandbox({ behaviour });
+  const source = createSource({
+    baseUrl: url,
+    accessKey: 'any-key',
+    dateDialect: 'epoch',
+    dateFormat: 'String',
+    format: 'Json',
+    timeZone: 'Asia/Kolkata',
+    timeoutMs: 20_000,
+    maxResponseBytes: 50_000_000,
+    connections: 2,
+    tlsVerify: true,
+    ...settings,
+  });
+  try {
+    const found: Found[] = [];
+    for (const operation of operations) {
+      const about = asked(operation);
+      const { batches, rejects, fetched, unknownFields } = source.read(
+        operation,
+        about,
+        await source.fetch(operation, about),
+      );
+      found.push({
+        name: operation.name,
+        tables: batches.map((batch) => batch.table.name),
+        rows: batches.flatMap((batch) => batch.rows.map(asText)),
+        rejects,
+        fetched,
+        unknownFields,
+      });
+    }
+    return found;
+  } finally {
+    await source.close();
+  }
+}
+
+const CASES: [string, Partial<Behaviour>, Partial<SourceSettings>][] = [
+  ['as it comes', {}, {}],
+  ['camel case, counted', { casing: 'camel', envelope: 'count' }, {}],
+  ['upper case, wrongly counted', { casing: 'upper', envelope: 'wrong-count' }, {}],
+  ['lower case, bare lists', { casing: 'lower', envelope: 'bare-list' }, {}],
+  [
+    'mixed case, bare objects, a byte order mark',
+    { casing: 'mixed', envelope: 'bare-object', bom: true },
+    {},
+  ],
+  ['other content types, nothing compressed', { contentType: 'json', gzip: false }, {}],
+  ['ISO dates in requests', { dialect: 'iso-date' }, { dateDialect: 'iso-date' }],
+  ['epoch seconds in answers', {}, { dateFormat: 'Epoch' }],
+  ['CSV', {}, { format: 'Csv' }],
+  ['CSV files, epoch seconds', {}, { format: 'CsvContent', dateFormat: 'Epoch' }],
+];
+
+test.each(CASES)('the pipeline reads every operation: %s', async (_, behaviour, settings) => {
+  const plain = await extract({});
+  const found = await extract(behaviour, settings);
+  for (const [at, one] of found.entries()) {
+    expect(one.rejects, one.name).toEqual([]);
+    expect(one.unknownFields, one.name).toEqual([]);
+    expect(one.fetched, one.name).toBeGreaterThan(0);
+    expect(one.rows, one.name).toEqual(plain[at]?.rows);
+  }
+});
+
+test('the pipeline reads the declared shapes', async () => {
+  const found = await extract({ shapes: 'declared' });
+  for (const one of found) {
+    expect(one.rejects, one.name).toEqual([]);
+    expect(one.unknownFields, one.name).toEqual([]);
+  }
+  const tables = new Set(found.flatMap((one) => one.tables));
+  expect(tables).toContain('corporate_actions');
+  expect(tables).toContain('financial_ratio_facts');
+  expect(tables).not.toContain('consolidated_pledge');
+});
