@@ -113,3 +113,19 @@ test('a revision changes a few rows of each day, saves them later, and keeps the
   const [total] = await records(revised, 'GetTotalTradeHighlights', range(day));
   expect(total?.TradesNo).toBe(after.reduce((total, row) => total + n(row.TotalTradesNo), 0));
 });
+
+test('realtime and snapshot speak of the newest published session', async () => {
+  const asked = { instrumentIdentifier: 'RELIANCE', natureOfReport: 'Standalone' };
+  const [close] = await records(shared(), 'GetBhavCopyCM', {
+    instrumentIdentifiers: 'RELIANCE',
+    ...range(WEEK[4] as string),
+  });
+  const [snapshot] = await records(shared(), 'GetFinRatioSnapshot', asked);
+  const [realtime] = await records(shared(), 'GetFinancialRatios', { ...asked, type: 'Realtime' });
+  expect(snapshot?.CurrentPrice).toBe(close?.ClosePrice);
+  expect(realtime).toMatchObject({
+    EODClosePrice: close?.ClosePrice,
+    StockPrice: close?.ClosePrice,
+    EPS: snapshot?.EPS,
+  });
+});
