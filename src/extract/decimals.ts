@@ -38,17 +38,19 @@ export function parseDecimal(text: string): Decimal | null {
   return { negative: sign === '-' && digits !== '', digits, exponent };
 }
 
+const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
 /** Does this number token survive being read as a double and printed again, digit for digit? */
 function survives(token: string): boolean {
+  // What is no number stays as it is, for JSON.parse to refuse.
+  if (!JSON_NUMBER.test(token)) return true;
   const value = Number(token);
   if (!Number.isFinite(value)) return false;
   const printed = String(value);
   if (printed === token) return true;
   const sent = parseDecimal(token);
   const kept = parseDecimal(printed);
-  // JSON.parse refuses what is no number at all; here it only has to come through unchanged.
-  if (sent === null || kept === null) return true;
-  return sent.digits === kept.digits && sent.exponent === kept.exponent && sent.negative === kept.negative;
+  return sent?.digits === kept?.digits && sent?.exponent === kept?.exponent;
 }
 
 const QUOTE = 34;
