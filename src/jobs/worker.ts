@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { advanceRun } from './advance.ts';
-import type { WorkContext } from './context.ts';
+import type { Context, WorkContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { processWindow } from './process-window.ts';
 import type { JobWorker, WindowJob, WorkerSettings } from './queue.ts';
@@ -45,7 +45,7 @@ export async function startWorker(context: WorkContext): Promise<RunningWorker> 
 }
 
 /** Settings shared by every worker: killed workers' jobs come back, backoff is ours. */
-export function workerSettings({ config }: WorkContext, concurrency: number): WorkerSettings {
+export function workerSettings({ config }: Pick<Context, 'config'>, concurrency: number): WorkerSettings {
   return {
     concurrency,
     lockDuration: config.EOD_STALL_MS,

@@ -1,0 +1,112 @@
+import { join } from 'node:path';
+import { loadCalendar } from '../calendar/index.ts';
+import { systemClock } from '../core/clock.ts';
+import { type Config, loadConfig } from '../core/config.ts';
+import { usageError } from '../core/errors.ts';
+import { createLog, type Logger } from '../core/log.ts';
+import { createSource } from '../extract/index.ts';
+import type { SourceSettings } from '../extract/types.ts';
+import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
+import { openQueues } from '../jobs/queue.ts';
+import { type Database, openDatabase } from '../load/database.ts';
+import { startEmbeddedPostgres } from '../load/embedded/index.ts';
+import { migrateDatabase, schemaState } from '../load/migrate.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { checkPostgres, checkRedis } from './reachable.ts';
+
+/** Connections beside those of the windows in flight: progress, reconcile, health. */
+const SPARE_CONNECTIONS = 3;
+
+/** Settings, log, database and calendar: enough for commands that look at what is there. */
+export async function openContext(life: Lifecycle, config: Config = loadConfig()): Promise<Context> {
+  const calendar = loadCalendar({ file: config.EOD_CALENDAR_FILE });
+  const log = createLog(config);
+  const db = await openStore(life, config, log);
+  await ensureSchema(life, db, config);
+  return { config, log, db, calendar, clock: systemClock };
+}
+
+/** With the queue: for commands that start and stop runs. */
+export async function openQueueContext(
+  life: Lifecycle,
+  config: Config = loadConfig(),
+): Promise<QueueContext> {
+  const { REDIS_URL } = config;
+  if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL));
+  const context = await openContext(life, config);
+  const { db, log } = context;
+  const queues = await life.open(
+    () => openQueues({ databaseUrl: db.url, config, log }),
+    (opened) => opened.close(),
+  );
+  return { ...context, queues };
+}
+
+/** With the source: for commands that do the work. */
+export async function openWorkContext(life: Lifecycle, config: Config = loadConfig()): Promise<WorkContext> {
+  const settings = sourceSettings(config);
+  const context = await openQueueContext(life, config);
+  const source = await life.open(
+    async () => createSource(settings, context.log),
+    (opened) => opened.close(),
+  );
+  return { ...context, source };
+}
+
+/** The database as it is, whatever its schema: DATABASE_URL, or the private Postgres. */
+export async function openStore(life: Lifecycle, config: Config, log: Logger): Promise<Database> {
+  const url = config.DATABASE_URL ?? (await startPrivate(life, config, log));
+  if (config.DATABASE_URL !== undefined) await life.open(() => checkPostgres(url));
+  const connections = config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
+  return life.open(
+    async () => openDatabase({ url, connections, log }),
+    (opened) => opened.close(),
+  );
+}
+
+async function startPrivate(life: Lifecycle, config: Config, log: Logger): Promise<string> {
+  const server = await life.open(
+    () => startEmbeddedPostgres({ dataDir: join(config.EOD_DATA_DIR, 'postgres'), log }),
+    (opened) => opened.stop(),
+    (opened) => opened.abandon(),
+  );
+  return server.url;
+}
+
+/** Creates the tables where there are none; changing those of somebody's server is for them to say. */
+async function ensureSchema(life: Lifecycle, db: Database, config: Config): Promise<void> {
+  const state = await life.open(() => schemaState(db));
+  if (state === 'current') return;
+  if (state === 'behind' && config.DATABASE_URL !== undefined) {
+    throw usageError('the tables of this database are of an older version: run "eod migrate" first');
+  }
+  await life.open(() => migrateDatabase(db));
+}
+
+/**
+ * Settings of the source, for commands that cannot do without.
+ *
+ * @throws PipelineError `usage` that says how to get a simulated one.
+ */
+export function sourceSettings(config: Config): SourceSettings {
+  const { EOD_BASE_URL, EOD_ACCESS_KEY } = config;
+  if (EOD_BASE_URL === undefined || EOD_ACCESS_KEY === undefined) {
+    const missing = [
+      ...(EOD_BASE_URL === undefined ? ['EOD_BASE_URL (the address of the data service)'] : []),
+      ...(EOD_ACCESS_KEY === undefined ? ['EOD_ACCESS_KEY (your key for it)'] : []),
+    ].join(' and ');
+    throw usageError(`set ${missing}; "eod sandbox" starts a simulated service and prints what to set`);
+  }
+  return {
+    baseUrl: EOD_BASE_URL,
+    accessKey: EOD_ACCESS_KEY,
+    dateDialect: config.EOD_DATE_DIALECT,
+    dateFormat: config.EOD_DATE_FORMAT,
+    format: config.EOD_FORMAT,
+    timeZone: config.EOD_TIMEZONE,
+    timeoutMs: config.EOD_TIMEOUT_MS,
+    maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
+    connections: config.EOD_CONCURRENCY,
+    tlsVerify: config.EOD_TLS_VERIFY,
+  };
+}

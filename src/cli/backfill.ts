@@ -1,0 +1,84 @@
+import { type Command, Option } from 'commander';
+import { systemClock } from '../core/clock.ts';
+import { loadConfig } from '../core/config.ts';
+import type { QueueContext } from '../jobs/context.ts';
+import { planSummary } from '../jobs/plan-summary.ts';
+import { reportRun } from '../jobs/report.ts';
+import type { RunRequest } from '../jobs/request.ts';
+import { startRun } from '../jobs/runs.ts';
+import { openContext, openQueueContext, openWorkContext } from './app.ts';
+import { type BackfillFlags, backfillRequest } from './backfill-request.ts';
+import { type Cli, examples } from './command.ts';
+import { print, printJson } from './output.ts';
+import { planText } from './plan-view.ts';
+import { requestFlags } from './request-options.ts';
+import { workUntilEnd } from './work-command.ts';
+
+interface Flags extends BackfillFlags {
+  readonly dryRun?: boolean;
+  readonly detach?: boolean;
+  readonly json?: boolean;
+}
+
+export function backfillCommand(program: Command, cli: Cli): Command {
+  const command = program
+    .command('backfill')
+    .description('Pull a range of past days. Days that are loaded already are skipped.')
+    .argument('[operations...]', 'operations to ask, in any case (see: eod operations)')
+    .option('--all', 'every operation')
+    .option('--from <day>', 'first day, YYYY-MM-DD')
+    .option('--to <day>', 'last day, YYYY-MM-DD')
+    .option('--exchange <list>', 'exchanges to ask, e.g. NSE,BSE (default: those of each operation)')
+    .option('--instruments <list>', 'only these instruments: A,B or @file with one a line')
+    .option('--force', 'ask again for what is loaded already')
+    .option('--param <name=value>', 'a request option by its name; repeatable', collect)
+    .addOption(new Option('--dry-run', 'only say what would be asked').conflicts('detach'))
+    .option('--detach', 'leave the work to running workers (eod up) and print the number of the run')
+    .option('--json', 'print one JSON document');
+  for (const { flag, description } of requestFlags()) command.option(flag, description);
+  return command
+    .addHelpText(
+      'after',
+      examples(
+        'eod backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchange NSE,BSE',
+        'eod backfill --all --from 2025-02-20 --to 2025-02-27 --dry-run',
+        "eod backfill GetFinRatioEOD --from 2025-02-27 --to 2025-02-27 --instruments 'TCS,M&M'",
+        'eod backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --band H',
+      ),
+    )
+    .action((names: string[], flags: Flags) => backfill(cli, names, flags));
+}
+
+async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
+  const config = loadConfig();
+  const request = backfillRequest(names, flags, { config, clock: systemClock });
+  if (flags.dryRun === true) {
+    const summary = await planSummary(await openContext(cli.life, config), request);
+    if (flags.json === true) printJson(summary);
+    else print(planText(summary));
+    return;
+  }
+  if (flags.detach === true) {
+    await detach(await openQueueContext(cli.life, config), request, flags);
+    return;
+  }
+  const context = await openWorkContext(cli.life, config);
+  await workUntilEnd(cli, context, await newRun(context, request), flags);
+}
+
+async function detach(context: QueueContext, request: RunRequest, flags: Flags): Promise<void> {
+  const report = await reportRun(context.db.pool, await newRun(context, request));
+  if (flags.json === true) printJson(report);
+  else print(`run ${report.runId} enqueued: ${report.windows.open} windows`);
+}
+
+/** Writes the run. Without a tick there is always a new one. */
+export async function newRun(context: QueueContext, request: RunRequest): Promise<number> {
+  const runId = await startRun(context, request);
+  if (runId === null) throw new Error('the run was not written');
+  return runId;
+}
+
+function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}

@@ -1,0 +1,24 @@
+import type { Command } from 'commander';
+import { reportRun } from '../jobs/report.ts';
+import { cancelRun } from '../jobs/runs.ts';
+import { openContext } from './app.ts';
+import { parseRunId } from './args.ts';
+import { type Cli, examples } from './command.ts';
+import { plural, print, printJson } from './output.ts';
+
+export function cancelCommand(program: Command, cli: Cli): Command {
+  return program
+    .command('cancel')
+    .description('Call a run off. What it has loaded stays; what is left is not asked.')
+    .argument('<id>', 'number of the run')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', examples('eod cancel 12'))
+    .action(async (id: string, flags: { readonly json?: boolean }) => {
+      const runId = parseRunId(id);
+      const context = await openContext(cli.life);
+      await cancelRun(context, runId);
+      const report = await reportRun(context.db.pool, runId);
+      if (flags.json === true) printJson(report);
+      else print(`run ${runId} ${report.state}: ${plural(report.windows.cancelled, 'window')} called off`);
+    });
+}

@@ -1,0 +1,70 @@
+import { SingleBar } from 'cli-progress';
+import type { Progress } from '../jobs/report.ts';
+import { count, duration, say } from './output.ts';
+
+const PLAIN_LINE_EVERY_MS = 10_000;
+
+/** Shows how far a run is, on stderr. */
+export interface ProgressView {
+  update(progress: Progress): void;
+  end(): void;
+}
+
+/** A bar on a terminal; elsewhere a plain line now and then. */
+export function progressView(runId: number): ProgressView {
+  return process.stdout.isTTY && process.stderr.isTTY ? barView(runId) : lineView(runId);
+}
+
+function barView(runId: number): ProgressView {
+  const bar = new SingleBar({
+    format: `run ${runId} {bar} {value}/{total} windows · {facts}`,
+    barsize: 28,
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+    hideCursor: true,
+    // Signals are handled in one place, and not here.
+    gracefulExit: false,
+    stream: process.stderr,
+  });
+  const pace = paceMeter();
+  let started = false;
+  return {
+    update(progress) {
+      const facts = { facts: pace(progress) };
+      if (!started) bar.start(progress.total, progress.ended, facts);
+      started = true;
+      bar.setTotal(progress.total);
+      bar.update(progress.ended, facts);
+    },
+    end: () => bar.stop(),
+  };
+}
+
+function lineView(runId: number): ProgressView {
+  const pace = paceMeter();
+  let next = Date.now() + PLAIN_LINE_EVERY_MS;
+  return {
+    update(progress) {
+      const facts = pace(progress);
+      if (Date.now() < next) return;
+      next = Date.now() + PLAIN_LINE_EVERY_MS;
+      say(`run ${runId}: ${count(progress.ended)}/${count(progress.total)} windows · ${facts}`);
+    },
+    end: () => undefined,
+  };
+}
+
+/** Records, speed and time left since the first look (what was skipped or done before costs nothing). */
+function paceMeter(): (progress: Progress) => string {
+  let first: { at: number; progress: Progress } | undefined;
+  return (progress) => {
+    first ??= { at: Date.now(), progress };
+    const seconds = Math.max(0.001, (Date.now() - first.at) / 1000);
+    const ended = progress.ended - first.progress.ended;
+    const records = (progress.fetched - first.progress.fetched) / seconds;
+    const left = ended === 0 ? null : ((progress.total - progress.ended) * seconds) / ended;
+    // Until the rest is planned nobody knows how much there is to do.
+    const time = left === null || progress.deferred ? 'time left not known yet' : `${duration(left)} left`;
+    return `${count(progress.fetched)} records · ${count(Math.round(records))}/s · ${time}`;
+  };
+}
