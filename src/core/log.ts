@@ -1,5 +1,6 @@
 import { type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
+import { messageOf } from './errors.ts';
 
 export type { Logger } from 'pino';
 
@@ -23,9 +24,21 @@ export function createLog(
     passwordOf(config.REDIS_URL),
   ]);
   return pino(
-    { level: config.EOD_LOG_LEVEL, base: { pid: process.pid } },
+    { level: config.EOD_LOG_LEVEL, base: { pid: process.pid }, serializers: { err: describeError } },
     { write: (line: string) => void process.stderr.write(redact(line)) },
   );
+}
+
+/** What helps of an error, and no more: drivers hang whole connections on theirs. */
+function describeError(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { name, message, stack } = error;
+  const facts = ['code', 'kind', 'retryable', 'diagnostic'].flatMap((key) => {
+    const value: unknown = Reflect.get(error, key);
+    return value === undefined ? [] : [[key, value]];
+  });
+  const cause = error.cause === undefined ? {} : { cause: messageOf(error.cause) };
+  return { type: name, message, ...Object.fromEntries(facts), ...cause, stack };
 }
 
 function passwordOf(address: string | undefined): string | undefined {

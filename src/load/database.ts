@@ -25,8 +25,19 @@ export function openDatabase({ url, connections = 5, log }: DatabaseOptions): Da
     application_name: 'eod',
     connectionTimeoutMillis: 15_000,
   });
+  let closing = false;
   // An idle connection that breaks (server restart) is replaced at the next use; without a
-  // listener it would end the process.
-  pool.on('error', (error) => log?.warn({ err: error }, 'lost an idle database connection'));
-  return { url, pool, drizzle: drizzle(pool), close: () => pool.end() };
+  // listener it would end the process. While we close, a server that stops first is no news.
+  pool.on('error', (error) => {
+    if (!closing) log?.warn({ err: error }, 'lost an idle database connection');
+  });
+  return {
+    url,
+    pool,
+    drizzle: drizzle(pool),
+    close() {
+      closing = true;
+      return pool.end();
+    },
+  };
 }

@@ -29,6 +29,8 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
   /** Leaves the server running after this process has gone (`--keep`). */
   keep(): void;
+  /** For a process that must end at once: tells the server to stop and does not wait for it. */
+  abandon(): void;
 }
 
 interface ServerFacts {
@@ -72,6 +74,12 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       open = false;
       writeFileSync(join(home, 'leases', 'kept'), '');
       rmSync(lease, { force: true });
+    },
+    abandon() {
+      if (!open) return;
+      open = false;
+      rmSync(lease, { force: true });
+      if (holders(home).length === 0 && isAlive(facts.pid)) process.kill(facts.pid, 'SIGINT');
     },
   };
 }
