@@ -67,6 +67,16 @@ const flag = z
   .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
   .transform((text) => text === 'true' || text === '1');
 
+/** A share in percent (`30`, `30%`) or as a fraction below one (`0.3`); becomes a fraction. */
+const share = z.string().transform((text, context) => {
+  const match = /^(\d+(?:\.\d+)?)\s*(%?)$/.exec(text);
+  const number = match === null ? Number.NaN : Number(match[1]);
+  const fraction = match?.[2] !== '%' && number < 1 ? number : number / 100;
+  if (fraction >= 0 && fraction <= 1) return fraction;
+  context.addIssue({ code: 'custom', message: 'must be a share such as 30%' });
+  return z.NEVER;
+});
+
 /**
  * Every setting, its default and its check; `.env.example` and `docs/configuration.md` follow it,
  * and a test keeps them in step.
@@ -94,12 +104,15 @@ export const settings = {
     .default('21:15'),
   EOD_CONCURRENCY: whole(1, 64).default(4),
   EOD_CALLS_PER_HOUR: whole(1, 1_000_000).default(900),
+  EOD_NIGHTLY_RESERVE: share.default(0.3),
   EOD_TIMEOUT_MS: whole(100, 3_600_000).default(60_000),
   EOD_MAX_RESPONSE_MB: whole(1, 1024).default(64),
   EOD_ATTEMPTS: whole(1, 50).default(5),
   EOD_BACKOFF_MS: whole(1, 600_000).default(2_000),
   EOD_NOT_READY_WAIT_MS: whole(10, 600_000).default(3_000),
   EOD_NOT_READY_BUDGET_MS: whole(10, 86_400_000).default(900_000),
+  EOD_OUTAGE_PATIENCE_MS: whole(1_000, 86_400_000).default(3_600_000),
+  EOD_MAX_REJECT_SHARE: share.default(0.2),
   EOD_STALL_MS: whole(1_000, 600_000).default(20_000),
   EOD_LOOKBACK_SESSIONS: whole(0, 60).default(3),
   EOD_HISTORY_DAYS: whole(1, 10_000).default(30),

@@ -5,6 +5,8 @@ import { operationNamed } from '../operations/registry.ts';
 import type { Context } from './context.ts';
 import { defaultInstruments } from './instruments.ts';
 import { type PlannedWindow, planWindows } from './plan.ts';
+import { keyHash } from './quota.ts';
+import { rangeLimits } from './range-limits.ts';
 import type { RunRequest, Target } from './request.ts';
 
 /** The operation whose newest file says which instruments are worth asking for one by one. */
@@ -67,8 +69,16 @@ export async function planTarget(
     againFrom: target.againFrom,
     today: now,
     live: request.live,
-    windowDays: config.EOD_WINDOW_DAYS[operation.name],
+    windowDays: await windowDays(context, operation),
   });
+}
+
+/** The configured length of a window, or the operation's own, as far as the source allows it. */
+async function windowDays({ config, db }: Context, operation: Operation): Promise<number | undefined> {
+  if (operation.windows.per !== 'range') return undefined;
+  const wanted = config.EOD_WINDOW_DAYS[operation.name] ?? operation.windows.days;
+  const limits = await rangeLimits(db.pool, keyHash(config.EOD_ACCESS_KEY ?? ''));
+  return Math.min(wanted, limits.get(operation.name) ?? wanted);
 }
 
 async function coveredBy({ db }: Context, operation: Operation, target: Target) {

@@ -1,28 +1,39 @@
 import type { Job } from 'bullmq';
 import { today } from '../core/clock.ts';
+import { daysBetween } from '../core/days.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Extracted } from '../extract/types.ts';
-import { writeCoverage } from '../load/coverage.ts';
 import { databaseError } from '../load/failures.ts';
 import { loadWindow } from '../load/window.ts';
 import { operationNamed } from '../operations/registry.ts';
+import { keyAccepted, probeFailed } from './access-key.ts';
 import { advanceRun } from './advance.ts';
+import type { Breaker } from './breaker.ts';
 import { hand } from './bullmq-errors.ts';
 import type { WorkContext } from './context.ts';
-import { coverageOf, questionsOf } from './coverage.ts';
-import type { WindowJob } from './queue.ts';
-import { judge, type Scope, troubleOf, type Verdict } from './verdict.ts';
-import {
-  type ClaimedWindow,
-  claimWindow,
-  type EndedWindow,
-  endWindows,
-  releaseWindow,
-  type Selection,
-} from './window-store.ts';
+import { coverageOf } from './coverage.ts';
+import { outcomeOf } from './outcome.ts';
+import type { JobQueue, WindowJob } from './queue.ts';
+import { type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
+import type { RunKind } from './request.ts';
+import { settle } from './settle.ts';
+import { Hold, judge, type Verdict } from './verdict.ts';
+import { type Claim, type ClaimedWindow, claimWindow } from './window-store.ts';
 
-/** A window in trouble; only its numbers are known when it could not even be claimed. */
-type Troubled = Pick<ClaimedWindow, 'id' | 'runId'> & Partial<Pick<ClaimedWindow, 'operation' | 'exchange'>>;
+/** What a worker brings along for its windows. */
+export interface Bench {
+  /** The queue the job came from: waits are announced there. */
+  readonly queue: JobQueue<WindowJob>;
+  readonly kind: RunKind;
+  readonly breaker: Breaker;
+  readonly signal: AbortSignal;
+}
+
+/** Others look again after this long while one worker tries an unproven key. */
+const PROBE_WAIT_MS = 250;
+
+/** A backfill, where somebody is watching, gives up on a silent source this much sooner than a night. */
+const BACKFILL_IMPATIENCE = 60;
 
 /** Source keys that were logged already, per run and operation: once is enough. */
 const reported = new Set<string>();
@@ -33,33 +44,89 @@ const reported = new Set<string>();
  */
 export async function processWindow(
   context: WorkContext,
+  bench: Bench,
   job: Job<WindowJob>,
   token: string | undefined,
-  signal: AbortSignal,
 ): Promise<void> {
   const { windowId, runId } = job.data;
-  let window: ClaimedWindow | null = null;
+  const permit = permitOf(context.config, context.clock);
+  let claim: Claim | null = null;
   try {
-    window = await claimWindow(context.db.pool, windowId).catch((error) => {
+    admit(context, bench, permit);
+    claim = await claimWindow(context.db.pool, windowId, permit).catch((error) => {
       throw databaseError(error);
     });
-    if (window !== null) await fetchAndLoad(context, window, signal);
+    if (claim.outcome === 'claimed') await fetchAndLoad(context, bench, claim, permit);
+    else bench.breaker.abandoned();
+    if (claim.outcome === 'spent') throw new Hold(untilNextHour(permit.now, context.config.EOD_TIMEZONE));
+    if (claim.outcome === 'probing') throw new Hold(PROBE_WAIT_MS);
+    if (claim.outcome === 'refused') throw refusedKey(claim.diagnostic);
   } catch (error) {
-    const soFar = { attempt: job.attemptsMade + 1, ageMs: window?.ageMs ?? 0 };
-    const verdict = judge(error, soFar, context.config);
-    context.log.warn({ runId, windowId, err: error, verdict }, 'window did not load');
-    await record(context, window ?? { id: windowId, runId }, verdict, error);
-    if (verdict.act === 'end') await advanceRun(context, runId);
-    await hand(verdict, error, job, token, context.queues.windows, {
-      clock: context.clock,
-      timeZone: context.config.EOD_TIMEZONE,
-    });
+    const window = claim?.outcome === 'claimed' ? claim.window : null;
+    const verdict = verdictOn(context, error, job, window, permit);
+    await settle(context, { error, verdict, window, permit, job });
+    if (verdict.act === 'split') return;
+    await hand(verdict, error, job, token, bench.queue);
   }
   await advanceRun(context, runId);
 }
 
-async function fetchAndLoad(context: WorkContext, window: ClaimedWindow, signal: AbortSignal): Promise<void> {
+function refusedKey(diagnostic: string): PipelineError {
+  return new PipelineError(`the access key was refused: ${diagnostic}`, {
+    kind: 'credential',
+    retryable: false,
+    diagnostic,
+  });
+}
+
+/** May a call start now, as far as the clock and the source's health go? */
+function admit({ config }: WorkContext, { breaker, kind }: Bench, permit: Permit): void {
+  const turn = turnWait(permit.now, config.EOD_TIMEZONE);
+  if (turn > 0) throw new Hold(turn);
+  const admission = breaker.admit();
+  if (admission.admitted) return;
+  const patience = config.EOD_OUTAGE_PATIENCE_MS / (kind === 'nightly' ? 1 : BACKFILL_IMPATIENCE);
+  if (admission.downMs <= patience) throw new Hold(admission.waitMs);
+  throw new PipelineError(
+    `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
+    { kind: 'network', retryable: false },
+  );
+}
+
+function verdictOn(
+  { config }: WorkContext,
+  error: unknown,
+  job: Job<WindowJob>,
+  window: ClaimedWindow | null,
+  permit: Permit,
+): Verdict {
+  return judge(
+    error,
+    {
+      attempt: job.attemptsMade + 1,
+      ageMs: window?.ageMs ?? 0,
+      days: window === null ? 1 : splittableDays(window),
+      nextHourMs: untilNextHour(permit.now, config.EOD_TIMEZONE),
+    },
+    config,
+  );
+}
+
+/** Only windows that ask for a range of days can be asked in parts. */
+function splittableDays(window: ClaimedWindow): number {
+  return operationNamed(window.operation).windows.per === 'range'
+    ? daysBetween(window.from, window.to) + 1
+    : 1;
+}
+
+async function fetchAndLoad(
+  context: WorkContext,
+  { breaker, signal }: Bench,
+  claim: Extract<Claim, { outcome: 'claimed' }>,
+  permit: Permit,
+): Promise<void> {
   const { config, source, db, calendar, clock } = context;
+  const { window, probe } = claim;
   const operation = operationNamed(window.operation);
   const asked = {
     exchange: window.exchange,
@@ -69,19 +136,28 @@ async function fetchAndLoad(context: WorkContext, window: ClaimedWindow, signal:
     params: window.params,
     calledOn: today(clock, config.EOD_TIMEZONE),
   };
-  const answer = await source.fetch(operation, asked, signal);
+  const answer = await source.fetch(operation, asked, signal).catch(async (error) => {
+    tellBreaker(breaker, error);
+    if (probe) await whatTheProbeSays(context, permit, error);
+    throw error;
+  });
+  breaker.succeeded();
+  await keyAccepted(db.pool, permit, probe);
   const extracted = source.read(operation, asked, answer);
   reportOddities(context, window, extracted);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
+  const kept =
+    outcome.state === 'failed' ? { ...extracted, batches: [], fetched: extracted.rejects.length } : extracted;
   const counts = await loadWindow(db, {
     windowId: window.id,
     runId: window.runId,
     operation: window.operation,
     exchange: window.exchange,
-    batches: extracted.batches,
-    rejects: extracted.rejects,
-    coverage: coverageOf(operation, window, sessions, extracted, { clock, config }),
-    outcome: outcomeOf(extracted),
+    batches: kept.batches,
+    rejects: kept.rejects,
+    coverage: coverageOf(operation, window, sessions, kept, { clock, config }),
+    outcome,
     bytes: answer.bytes,
     warnings: extracted.warnings,
   });
@@ -91,11 +167,23 @@ async function fetchAndLoad(context: WorkContext, window: ClaimedWindow, signal:
   );
 }
 
-/** A window of nothing but rejects must not look like a day that is in. */
-function outcomeOf(extracted: Extracted): { state: 'loaded' | 'empty' | 'failed'; error: string | null } {
-  if (extracted.fetched === 0) return { state: 'empty', error: null };
-  if (extracted.rejects.length < extracted.fetched) return { state: 'loaded', error: null };
-  return { state: 'failed', error: `all ${extracted.fetched} records were rejected; etl.rejects says why` };
+/** Kinds that say the source itself is in trouble, not the question. */
+const SILENCE = ['network', 'timeout', 'http_status'];
+
+function tellBreaker(breaker: Breaker, error: unknown): void {
+  const facts = error instanceof PipelineError ? error : null;
+  if (facts === null || facts.kind === 'aborted') breaker.abandoned();
+  else if (SILENCE.includes(facts.kind) && facts.retryable) breaker.failed();
+  else breaker.succeeded();
+}
+
+/** Any line but a refusal of the key itself shows that the key is good. */
+async function whatTheProbeSays({ db }: WorkContext, permit: Permit, error: unknown): Promise<void> {
+  const facts = error instanceof PipelineError ? error : null;
+  if (facts?.kind === 'credential') return;
+  if (facts?.diagnostic !== undefined && facts.kind !== 'unknown_diagnostic')
+    await keyAccepted(db.pool, permit, true);
+  else await probeFailed(db.pool, permit);
 }
 
 function reportOddities({ log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
@@ -108,86 +196,4 @@ function reportOddities({ log }: WorkContext, window: ClaimedWindow, extracted: 
     { runId, operation, fields: unknown },
     'the source sends fields nobody declared; they are not stored',
   );
-}
-
-/** Keeps in etl.* what the verdict means for this window and those it speaks for. */
-async function record(
-  context: WorkContext,
-  window: Troubled,
-  verdict: Verdict,
-  error: unknown,
-): Promise<void> {
-  try {
-    if (verdict.act === 'end') await giveUp(context, window, verdict, error);
-    else
-      await releaseWindow(context.db.pool, window.id, verdict.act === 'put_back' ? null : troubleOf(error));
-  } catch (failure) {
-    // Postgres is away: the window stays as it is, and the job comes back for it.
-    const problem = databaseError(failure);
-    if (!problem.retryable) throw problem;
-    context.log.warn({ windowId: window.id, err: problem }, 'could not keep what went wrong');
-  }
-}
-
-async function giveUp(
-  { db, calendar, clock, config }: WorkContext,
-  window: Troubled,
-  verdict: Extract<Verdict, { act: 'end' }>,
-  error: unknown,
-): Promise<void> {
-  const trouble = troubleOf(error);
-  const client = await db.pool.connect();
-  let broken: Error | undefined;
-  try {
-    await client.query('begin');
-    const ended = await endWindows(client, selectionOf(window, verdict.scope), verdict.state, trouble);
-    for (const one of ended.sort(byKey)) {
-      const sessions = calendar.sessions(one.exchange, one.from, one.to);
-      const calledOn = today(clock, config.EOD_TIMEZONE);
-      await writeCoverage(client, {
-        operation: one.operation,
-        exchange: one.exchange,
-        runId: one.runId,
-        windowId: one.id,
-        coverage: questionsOf(operationNamed(one.operation), one, sessions, calledOn).map((question) => ({
-          ...question,
-          state: verdict.state,
-          records: 0,
-          diagnostic: trouble.diagnostic ?? trouble.error,
-        })),
-      });
-    }
-    if (verdict.scope === 'run') {
-      await client.query("update etl.runs set error = $2, deferred = '[]' where id = $1", [
-        window.runId,
-        trouble.error,
-      ]);
-    }
-    await client.query('commit');
-  } catch (failure) {
-    broken =
-      failure instanceof Error
-        ? failure
-        : new PipelineError(String(failure), { kind: 'database', retryable: true });
-    throw failure;
-  } finally {
-    client.release(broken);
-  }
-}
-
-function selectionOf(window: Troubled, scope: Scope): Selection {
-  const { runId, operation, exchange } = window;
-  if (scope === 'run') return { runId };
-  if (scope === 'operation' && operation !== undefined) return { runId, operation };
-  if (scope === 'operation_exchange' && operation !== undefined && exchange !== undefined) {
-    return { runId, operation, exchange };
-  }
-  return { runId, windowId: window.id };
-}
-
-/** Coverage is written in one order everywhere, so that two writers cannot deadlock. */
-function byKey(a: EndedWindow, b: EndedWindow): number {
-  const key = (one: EndedWindow) =>
-    [one.operation, one.exchange, one.from, one.instruments[0] ?? '', one.part].join('|');
-  return key(a) < key(b) ? -1 : 1;
 }

@@ -33,6 +33,8 @@ export interface NewJob<Data> {
 /** What we use of BullMQ's Queue; the same on both backends. */
 export interface JobQueue<Data> {
   addBulk(jobs: NewJob<Data>[]): Promise<unknown>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   rateLimit(milliseconds: number): Promise<void>;
   getJobCounts(): Promise<Record<string, number>>;
   upsertJobScheduler(
@@ -56,12 +58,22 @@ export interface JobWorker {
 
 export type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
 
+/** Nights and backfills queue apart, so that one can wait for the clock hour while the other goes on. */
+export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;
+
 /** The queue, on Redis or on Postgres. Nothing outside this file knows which. */
 export interface Queues {
   readonly backend: 'redis' | 'postgres';
-  readonly windows: JobQueue<WindowJob>;
+  readonly windows: Readonly<Record<(typeof WINDOW_QUEUES)[number], JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
-  work<Data>(queue: 'windows' | 'ticks', processor: Processor<Data>, settings: WorkerSettings): JobWorker;
+  /** No worker anywhere starts another window until `resume`. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  work<Data>(
+    queue: (typeof WINDOW_QUEUES)[number] | 'ticks',
+    processor: Processor<Data>,
+    settings: WorkerSettings,
+  ): JobWorker;
   close(): Promise<void>;
 }
 
@@ -89,23 +101,20 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     migrate: true,
     max,
   });
-  const windows = new PgQueue<WindowJob>('windows', { connection: connection(2) });
-  const ticks = new PgQueue<TickJob>('ticks', { connection: connection(1) });
-  for (const queue of [windows, ticks]) listen(queue, log);
-  await windows.waitUntilReady();
-  await ticks.waitUntilReady();
+  const queues = {
+    nightly: new PgQueue<WindowJob>('nightly', { connection: connection(1) }),
+    backfill: new PgQueue<WindowJob>('backfill', { connection: connection(1) }),
+    ticks: new PgQueue<TickJob>('ticks', { connection: connection(1) }),
+  };
+  for (const queue of Object.values(queues)) await listen(queue, log).waitUntilReady();
   return {
     backend: 'postgres',
-    windows,
-    ticks,
+    ...together(queues),
     work(name, processor, options) {
-      return listen(
-        new PgWorker(name, processor, { ...options, connection: connection((options.concurrency ?? 1) + 1) }),
-        log,
-      );
+      return listen(new PgWorker(name, processor, { ...options, connection: connection(2) }), log);
     },
     async close() {
-      await Promise.all([windows.close(), ticks.close()]);
+      await Promise.all(Object.values(queues).map((queue) => queue.close()));
     },
   };
 }
@@ -115,20 +124,44 @@ async function onRedis({ config, log }: QueueSettings, url: string): Promise<Que
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
   listen(connection, log);
   const options = { connection, prefix: config.EOD_QUEUE_PREFIX };
-  const windows = new Queue<WindowJob>('windows', options);
-  const ticks = new Queue<TickJob>('ticks', options);
-  for (const queue of [windows, ticks]) listen(queue, log);
-  await windows.waitUntilReady();
+  const queues = {
+    nightly: new Queue<WindowJob>('nightly', options),
+    backfill: new Queue<WindowJob>('backfill', options),
+    ticks: new Queue<TickJob>('ticks', options),
+  };
+  for (const queue of Object.values(queues)) await listen(queue, log).waitUntilReady();
   return {
     backend: 'redis',
-    windows,
-    ticks,
+    ...together(queues),
     work(name, processor, settings) {
       return listen(new Worker(name, processor, { ...settings, ...options }), log);
     },
     async close() {
-      await Promise.all([windows.close(), ticks.close()]);
+      await Promise.all(Object.values(queues).map((queue) => queue.close()));
       connection.disconnect();
+    },
+  };
+}
+
+interface Opened {
+  readonly nightly: JobQueue<WindowJob>;
+  readonly backfill: JobQueue<WindowJob>;
+  readonly ticks: JobQueue<TickJob>;
+}
+
+function together({
+  nightly,
+  backfill,
+  ticks,
+}: Opened): Pick<Queues, 'windows' | 'ticks' | 'pause' | 'resume'> {
+  return {
+    windows: { nightly, backfill },
+    ticks,
+    async pause() {
+      await Promise.all([nightly.pause(), backfill.pause()]);
+    },
+    async resume() {
+      await Promise.all([nightly.resume(), backfill.resume()]);
     },
   };
 }

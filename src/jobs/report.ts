@@ -69,7 +69,8 @@ const RECORD_COUNTS = [
 ] as const;
 
 const COUNT_COLUMNS = [
-  'count(*)::int as total',
+  // A split window is counted in the windows that replaced it; only its calls are its own.
+  "count(*) filter (where state <> 'split')::int as total",
   ...WINDOW_STATES.map((state) => `count(*) filter (where state = '${state}')::int as ${state}`),
   "count(*) filter (where state in ('pending', 'running'))::int as open",
   ...RECORD_COUNTS.map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`),
@@ -176,8 +177,8 @@ export interface Progress {
 
 export async function runProgress(pool: Pool, runId: number): Promise<Progress> {
   const result = await pool.query<Progress>(
-    `select r.state, r.deferred <> '[]'::jsonb as deferred, count(w.id)::int as total,
-       count(w.id) filter (where w.state not in ('pending', 'running'))::int as ended,
+    `select r.state, r.deferred <> '[]'::jsonb as deferred, count(w.id) filter (where w.state <> 'split')::int as total,
+       count(w.id) filter (where w.state not in ('pending', 'running', 'split'))::int as ended,
        coalesce(sum(w.requests), 0)::int as requests, coalesce(sum(w.fetched), 0)::float8 as fetched
      from etl.runs r left join etl.windows w on w.run_id = r.id
      where r.id = $1 group by r.id`,

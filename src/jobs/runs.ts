@@ -2,10 +2,12 @@ import { hostname, userInfo } from 'node:os';
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { usageError } from '../core/errors.ts';
 import { runs, windows } from '../load/schema.ts';
+import { trustKeyAgain } from './access-key.ts';
 import { advanceRun } from './advance.ts';
 import type { Context, QueueContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { planRun, type RunPlan } from './planning.ts';
+import { keyHash } from './quota.ts';
 import type { RunRequest, RunState } from './request.ts';
 import { insertWindows } from './window-store.ts';
 
@@ -25,6 +27,7 @@ export async function startRun(
   request: RunRequest,
   options: StartOptions = {},
 ): Promise<number | null> {
+  if (options.tick === undefined) await allowWork(context);
   const plan = await planRun(context, request);
   const runId = await insertRun(context, request, plan, options);
   if (runId === null) return null;
@@ -32,6 +35,13 @@ export async function startRun(
   // A run with nothing to ask is over at once.
   await advanceRun(context, runId);
   return runId;
+}
+
+/** A person asks for work: a refused key gets one more try, and queues that were stopped go on. */
+async function allowWork({ config, db, queues, log }: QueueContext): Promise<void> {
+  const wasRefused = await trustKeyAgain(db.pool, keyHash(config.EOD_ACCESS_KEY ?? ''));
+  if (wasRefused) log.warn('the access key was refused before; trying it once more');
+  await queues.resume();
 }
 
 async function insertRun(
@@ -105,6 +115,7 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
   const state = await runState(context, runId);
   if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
   if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new backfill instead`);
+  await allowWork(context);
   await context.db.drizzle.transaction(async (tx) => {
     if (state === 'failed') {
       await tx

@@ -7,18 +7,24 @@ export type Verdict =
   | { readonly act: 'retry' }
   /** Try again after `delayMs`; this try does not count. */
   | { readonly act: 'postpone'; readonly delayMs: number }
-  /** Nobody may ask before the next clock hour; no try counts. */
-  | { readonly act: 'next_hour' }
+  /** Nobody of this queue may ask for a while; no try counts. */
+  | { readonly act: 'hold'; readonly delayMs: number }
+  /** Ask for less at a time: in ranges of at most so many days. */
+  | { readonly act: 'split'; readonly days: number; readonly learned: boolean }
   /** Put it back untouched: we are shutting down. */
   | { readonly act: 'put_back' }
   /** Give up on windows, as failed or as blocked by the source. */
   | { readonly act: 'end'; readonly state: 'failed' | 'blocked'; readonly scope: Scope };
 
 /** How far a refusal reaches. */
-export type Scope = 'window' | 'operation' | 'operation_exchange' | 'run';
+export type Scope = 'window' | 'operation' | 'exchange' | 'key';
 
-/** The windows of the past that this verdict needs to know. */
+/** What the verdict needs to know of the window and its past. */
 export interface TrySoFar {
+  /** Days the window spans, where it can be split; 1 where it cannot. */
+  readonly days: number;
+  /** Milliseconds until calls may start in the next clock hour. */
+  readonly nextHourMs: number;
   /** Tries that counted, this one included. */
   readonly attempt: number;
   /** Milliseconds since the window was first started. */
@@ -28,44 +34,67 @@ export interface TrySoFar {
 /** Pause before a load is tried again when Postgres was the trouble. */
 const DATABASE_PAUSE_MS = 2_000;
 
+/** Not an error: the queue is to wait, and the window was not touched. */
+export class Hold extends Error {
+  readonly delayMs: number;
+
+  constructor(delayMs: number) {
+    super(`calls wait for ${Math.ceil(delayMs / 1000)} s`);
+    this.name = 'Hold';
+    this.delayMs = delayMs;
+  }
+}
+
 /** Decides by the facts of the error (field notes, diagnostics table); pure. */
 export function judge(
   error: unknown,
   soFar: TrySoFar,
   config: Pick<Config, 'EOD_ATTEMPTS' | 'EOD_NOT_READY_BUDGET_MS' | 'EOD_NOT_READY_WAIT_MS'>,
 ): Verdict {
-  const { kind, retryable } = factsOf(error);
+  if (error instanceof Hold) return { act: 'hold', delayMs: error.delayMs };
+  const { kind, retryable, limitDays } = factsOf(error);
   switch (kind) {
     case 'aborted':
       return { act: 'put_back' };
     case 'hourly_quota':
-      return { act: 'next_hour' };
+      return { act: 'hold', delayMs: soFar.nextHourMs };
     case 'not_ready':
       return soFar.ageMs < config.EOD_NOT_READY_BUDGET_MS
         ? { act: 'postpone', delayMs: config.EOD_NOT_READY_WAIT_MS }
         : { act: 'end', state: 'failed', scope: 'window' };
     case 'credential':
     case 'monthly_quota':
-      return { act: 'end', state: 'blocked', scope: 'run' };
+      return { act: 'end', state: 'blocked', scope: 'key' };
     case 'operation_blocked':
       return { act: 'end', state: 'blocked', scope: 'operation' };
     case 'exchange_blocked':
-      return { act: 'end', state: 'blocked', scope: 'operation_exchange' };
-    case 'instrument_blocked':
+      return { act: 'end', state: 'blocked', scope: 'exchange' };
     case 'range_refused':
+      return soFar.days > 1
+        ? { act: 'split', days: narrower(soFar.days, limitDays), learned: limitDays !== undefined }
+        : { act: 'end', state: 'blocked', scope: 'window' };
+    case 'instrument_blocked':
       return { act: 'end', state: 'blocked', scope: 'window' };
     case 'database':
       return retryable
         ? { act: 'postpone', delayMs: DATABASE_PAUSE_MS }
         : { act: 'end', state: 'failed', scope: 'window' };
-    default:
-      return retryable && soFar.attempt < config.EOD_ATTEMPTS
-        ? { act: 'retry' }
-        : { act: 'end', state: 'failed', scope: 'window' };
+    case 'too_large':
+    case 'timeout':
+    case 'unreadable':
+      if (soFar.days > 1) return { act: 'split', days: narrower(soFar.days, undefined), learned: false };
   }
+  return retryable && soFar.attempt < config.EOD_ATTEMPTS
+    ? { act: 'retry' }
+    : { act: 'end', state: 'failed', scope: 'window' };
 }
 
-function factsOf(error: unknown): Pick<PipelineError, 'kind' | 'retryable'> {
+/** The limit the source named, or half: always shorter than what was asked. */
+function narrower(days: number, limitDays: number | undefined): number {
+  return limitDays !== undefined && limitDays >= 1 && limitDays < days ? limitDays : Math.ceil(days / 2);
+}
+
+function factsOf(error: unknown): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays'> {
   // Anything that is not one of ours is a defect: trying again would only repeat it.
   return error instanceof PipelineError ? error : { kind: 'unreadable', retryable: false };
 }
@@ -81,15 +110,15 @@ export function backoffMs(attempt: number, error: unknown, baseMs: number, chanc
   return Math.round(full / 2 + (full / 2) * chance);
 }
 
-/** Milliseconds to the next full clock hour of UTC offset zones; Indian hours end at :30 UTC. */
-export function untilNextHour(nowMs: number, zoneOffsetSeconds: number): number {
-  const hour = 3_600_000;
-  const local = nowMs + zoneOffsetSeconds * 1000;
-  return hour - (local % hour);
+/** What is remembered of a call that brought no data. */
+export interface Trouble {
+  readonly error: string;
+  /** The source's own line, where it answered with one. */
+  readonly diagnostic?: string | undefined;
 }
 
 /** The sentence and the source's line to keep with a window. */
-export function troubleOf(error: unknown): { error: string; diagnostic?: string } {
+export function troubleOf(error: unknown): Trouble {
   const diagnostic = error instanceof PipelineError ? error.diagnostic : undefined;
   return { error: messageOf(error), ...(diagnostic === undefined ? {} : { diagnostic }) };
 }

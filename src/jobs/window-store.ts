@@ -3,7 +3,9 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { ClientBase, Pool } from 'pg';
 import type { Database } from '../load/database.ts';
 import type { PlannedWindow } from './plan.ts';
+import type { Permit } from './quota.ts';
 import type { RunKind } from './request.ts';
+import type { Trouble } from './verdict.ts';
 
 type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0];
 
@@ -48,31 +50,28 @@ export interface ClaimedWindow {
   readonly ageMs: number;
 }
 
-/**
- * Takes a window on: counts an attempt and the call that follows.
- *
- * @returns null when it has ended, or its run is paused, cancelled or over: nothing is to be done.
- */
-export async function claimWindow(pool: Pool, windowId: number): Promise<ClaimedWindow | null> {
-  const result = await pool.query<ClaimedWindow>(
-    `update etl.windows w
-        set state = 'running', attempts = w.attempts + 1, requests = w.requests + 1,
-            started_at = coalesce(w.started_at, clock_timestamp())
-       from etl.runs r
-      where w.id = $1 and w.state in ('pending', 'running') and r.id = w.run_id and r.state = 'running'
-      returning w.id::int, w.run_id::int as "runId", r.kind as "runKind", w.operation, w.exchange,
-        to_char(w.from_date, 'YYYY-MM-DD') as "from", to_char(w.to_date, 'YYYY-MM-DD') as "to",
-        w.instruments, w.params, w.part, w.narrowed, w.attempts,
-        (extract(epoch from clock_timestamp() - w.started_at) * 1000)::int as "ageMs"`,
-    [windowId],
-  );
-  return result.rows[0] ?? null;
-}
+/** What came of the wish to take a window on. */
+export type Claim =
+  | { readonly outcome: 'claimed'; readonly probe: boolean; readonly window: ClaimedWindow }
+  /** It has ended, or its run is paused, cancelled or over: nothing is to be done. */
+  | { readonly outcome: 'gone' }
+  /** The source refused this key; no call may be made with it. */
+  | { readonly outcome: 'refused'; readonly diagnostic: string }
+  /** Another worker is trying the key. */
+  | { readonly outcome: 'probing' }
+  /** The hour's budget holds no call for this kind of run. */
+  | { readonly outcome: 'spent' };
 
-/** What is remembered of a call that brought no data. */
-export interface Trouble {
-  readonly error: string;
-  readonly diagnostic?: string | undefined;
+/** Takes a window on and counts the attempt and the call that follows, all or nothing. */
+export async function claimWindow(pool: Pool, windowId: number, permit: Permit): Promise<Claim> {
+  const result = await pool.query<{ claim: Claim }>(
+    'select etl.claim_window($1, $2, $3, $4, $5, $6, $7) as claim',
+    [
+      ...[windowId, permit.keyHash, new Date(permit.now), new Date(permit.hour)],
+      ...[permit.limit, permit.backfillLimit, new Date(permit.probeUntil)],
+    ],
+  );
+  return (result.rows[0] as { claim: Claim }).claim;
 }
 
 /** Puts a window back for a later try, keeping what went wrong. */
@@ -86,9 +85,9 @@ export async function releaseWindow(pool: Pool, windowId: number, trouble: Troub
 /** Windows that ended together, with what their coverage needs. */
 export type EndedWindow = Omit<ClaimedWindow, 'attempts' | 'ageMs' | 'runKind'>;
 
-/** Which open windows of a run to end. */
+/** Which open windows to end; nothing given means all of every running run. */
 export interface Selection {
-  readonly runId: number;
+  readonly runId?: number;
   readonly windowId?: number;
   readonly operation?: string;
   readonly exchange?: string;
@@ -105,7 +104,8 @@ export async function endWindows(
     `update etl.windows set state = $2, error = $3, diagnostic = $4, finished_at = clock_timestamp()
       where id in (
         select id from etl.windows
-         where run_id = $1 and state in ('pending', 'running')
+         where ($1::bigint is null or run_id = $1) and state in ('pending', 'running')
+           and run_id in (select id from etl.runs where state = 'running')
            and ($5::bigint is null or id = $5) and ($6::text is null or operation = $6)
            and ($7::text is null or exchange = $7)
          order by id for update)
@@ -113,9 +113,52 @@ export async function endWindows(
         to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to",
         instruments, params, part, narrowed`,
     [
-      ...[selection.runId, state, trouble.error, trouble.diagnostic ?? null],
+      ...[selection.runId ?? null, state, trouble.error, trouble.diagnostic ?? null],
       ...[selection.windowId ?? null, selection.operation ?? null, selection.exchange ?? null],
     ],
+  );
+  return result.rows;
+}
+
+/** A piece of a window that is to be split. */
+export interface Piece {
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Replaces a window by windows of shorter ranges. Its own row stays, as `split`, with the calls it
+ * took; records are counted in its children.
+ */
+export async function splitWindow(
+  client: ClientBase,
+  windowId: number,
+  pieces: readonly Piece[],
+): Promise<void> {
+  const parent = await client.query(
+    `update etl.windows set state = 'split', finished_at = clock_timestamp()
+      where id = $1 and state in ('pending', 'running')`,
+    [windowId],
+  );
+  if (parent.rowCount === 0) return;
+  await client.query(
+    `insert into etl.windows (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed)
+     select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.part, w.narrowed
+       from etl.windows w, jsonb_to_recordset($2::jsonb) as piece("from" date, "to" date) where w.id = $1`,
+    [windowId, JSON.stringify(pieces)],
+  );
+}
+
+/** Windows of a run and operation that were not started and span more than so many days. */
+export async function widePendingWindows(
+  client: ClientBase,
+  asked: { readonly runId: number; readonly operation: string; readonly days: number },
+): Promise<(Piece & { id: number })[]> {
+  const result = await client.query<Piece & { id: number }>(
+    `select id::int, to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to"
+       from etl.windows where run_id = $1 and operation = $2 and state = 'pending' and to_date - from_date >= $3
+      order by id for update`,
+    [asked.runId, asked.operation, asked.days],
   );
   return result.rows;
 }

@@ -1,15 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { advanceRun } from './advance.ts';
+import { createBreaker } from './breaker.ts';
 import type { Context, WorkContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { processWindow } from './process-window.ts';
-import type { JobWorker, WindowJob, WorkerSettings } from './queue.ts';
+import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { openRuns } from './runs.ts';
 import { backoffMs } from './verdict.ts';
 import { openWindows } from './window-store.ts';
 
 /** How often a worker looks for windows the queue has lost while it runs. */
 const RECONCILE_MS = 30_000;
+
+/** Job states in which a window will yet be worked on. */
+const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 
 /** Windows in flight have this long to finish after a stop before they are rolled back. */
 const GRACE_MS = 7_000;
@@ -24,14 +28,19 @@ export interface RunningWorker {
 
 /** Starts taking windows, after bringing the queue in line with etl.* (which is the truth). */
 export async function startWorker(context: WorkContext): Promise<RunningWorker> {
-  const { config, queues, log } = context;
+  const { config, queues, log, clock } = context;
   const abort = new AbortController();
   await reconcile(context);
-  const worker = queues.work<WindowJob>(
-    'windows',
-    (job, token) => processWindow(context, job, token, abort.signal),
-    workerSettings(context, config.EOD_CONCURRENCY),
-  );
+  // Both queues ask the same source: what one learns of its health holds for the other.
+  const breaker = createBreaker(clock);
+  const workers = WINDOW_QUEUES.map((kind) => {
+    const bench = { queue: queues.windows[kind], kind, breaker, signal: abort.signal };
+    return queues.work<WindowJob>(
+      kind,
+      (job, token) => processWindow(context, bench, job, token),
+      workerSettings(context, config.EOD_CONCURRENCY),
+    );
+  });
   const timer = setInterval(() => {
     reconcile(context).catch((error) => log.warn({ err: error }, 'could not compare the queue with etl.*'));
   }, RECONCILE_MS);
@@ -39,7 +48,7 @@ export async function startWorker(context: WorkContext): Promise<RunningWorker> 
   return {
     async stop(graceMs = GRACE_MS) {
       clearInterval(timer);
-      await closeWithin(worker, graceMs, abort);
+      await closeWithin(workers, graceMs, abort);
     },
   };
 }
@@ -69,17 +78,17 @@ export async function reconcile(context: WorkContext): Promise<void> {
   const runs = await openRuns(context);
   if (runs.length === 0) return;
   const open = await openWindows(context.db, runs);
-  const counts = await context.queues.windows.getJobCounts();
-  const queued = ['active', 'wait', 'waiting', 'delayed', 'prioritized', 'paused'].reduce(
-    (sum, state) => sum + (counts[state] ?? 0),
-    0,
-  );
+  let queued = 0;
+  for (const kind of WINDOW_QUEUES) {
+    const counts = await context.queues.windows[kind].getJobCounts();
+    for (const state of QUEUED) queued += counts[state] ?? 0;
+  }
   if (queued < open.length) await enqueueOpenWindows(context, runs);
   for (const runId of runs) await advanceRun(context, runId);
 }
 
-async function closeWithin(worker: JobWorker, graceMs: number, abort: AbortController): Promise<void> {
-  const closed = worker.close();
+async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortController): Promise<void> {
+  const closed = Promise.all(workers.map((worker) => worker.close()));
   const done = new AbortController();
   const late = sleep(graceMs, 'late' as const, { signal: done.signal }).catch(() => 'cancelled' as const);
   const first = await Promise.race([closed, late]);

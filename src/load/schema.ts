@@ -73,6 +73,8 @@ export const windows = etl.table(
     run_id: reference('run_id')
       .notNull()
       .references(() => runs.id),
+    /** The window this one was split from. */
+    parent_id: reference('parent_id'),
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
     from_date: date('from_date', { mode: 'string' }).notNull(),
@@ -102,7 +104,7 @@ export const windows = etl.table(
     index('windows_open_idx').on(table.run_id).where(sql`${table.state} in ('pending', 'running')`),
     check(
       'windows_state',
-      sql`${table.state} in ('pending', 'running', 'loaded', 'empty', 'skipped', 'blocked', 'failed', 'cancelled')`,
+      sql`${table.state} in ('pending', 'running', 'loaded', 'empty', 'skipped', 'blocked', 'failed', 'cancelled', 'split')`,
     ),
     check(
       'windows_counts',
@@ -159,4 +161,43 @@ export const rejects = etl.table(
     index('rejects_window_idx').on(table.window_id),
     index('rejects_open_idx').on(table.operation, table.exchange).where(sql`${table.resolved_at} is null`),
   ],
+);
+
+/** Calls made with a key in a clock hour: one budget for all workers on all machines. */
+export const callBudget = etl.table(
+  'call_budget',
+  {
+    key_hash: text('key_hash').notNull(),
+    hour: moment('hour').notNull(),
+    calls: integer('calls').notNull(),
+    refused_at: moment('refused_at'),
+    diagnostic: text('diagnostic'),
+  },
+  (table) => [primaryKey({ name: 'call_budget_pkey', columns: [table.key_hash, table.hour] })],
+);
+
+/** What is known of each access key, by hash: a refused one is never used in a loop. */
+export const accessKeys = etl.table(
+  'access_keys',
+  {
+    key_hash: text('key_hash').primaryKey(),
+    state: text('state').notNull(),
+    diagnostic: text('diagnostic'),
+    last_good_at: moment('last_good_at'),
+    probing_until: moment('probing_until'),
+    refused_at: moment('refused_at'),
+  },
+  (table) => [check('access_keys_state', sql`${table.state} in ('unknown', 'good', 'refused')`)],
+);
+
+/** The longest range the source allowed an operation and key, learned from its refusals. */
+export const rangeLimits = etl.table(
+  'range_limits',
+  {
+    key_hash: text('key_hash').notNull(),
+    operation: text('operation').notNull(),
+    days: integer('days').notNull(),
+    learned_at: moment('learned_at').notNull().defaultNow(),
+  },
+  (table) => [primaryKey({ name: 'range_limits_pkey', columns: [table.key_hash, table.operation] })],
 );

@@ -1,0 +1,65 @@
+import type { Job } from 'bullmq';
+import { databaseError } from '../load/failures.ts';
+import { keyRefused } from './access-key.ts';
+import { advanceRun } from './advance.ts';
+import type { WorkContext } from './context.ts';
+import { giveUp } from './give-up.ts';
+import type { WindowJob } from './queue.ts';
+import { closeHour, type Permit } from './quota.ts';
+import { splitAndEnqueue } from './split.ts';
+import { Hold, troubleOf, type Verdict } from './verdict.ts';
+import { type ClaimedWindow, releaseWindow } from './window-store.ts';
+
+/** A window that did not load, and what was decided about it. */
+export interface Case {
+  readonly error: unknown;
+  readonly verdict: Verdict;
+  readonly window: ClaimedWindow | null;
+  readonly permit: Permit;
+  readonly job: Job<WindowJob>;
+}
+
+/** Keeps in etl.* what the verdict means for this window and those it speaks for. */
+export async function settle(
+  context: WorkContext,
+  { error, verdict, window, permit, job }: Case,
+): Promise<void> {
+  if (error instanceof Hold) return;
+  const { runId, windowId } = job.data;
+  const { log, db } = context;
+  const trouble = troubleOf(error);
+  log.warn({ runId, windowId, err: error, verdict }, 'window did not load');
+  try {
+    if (verdict.act === 'end') {
+      if (verdict.scope === 'key') await raiseKeyAlert(context, permit, error);
+      const runs = await giveUp(context, window ?? { id: windowId, runId }, verdict, trouble);
+      for (const run of runs) await advanceRun(context, run);
+    } else if (verdict.act === 'split' && window !== null) {
+      await splitAndEnqueue(context, window, verdict, permit.keyHash);
+    } else {
+      if (verdict.act === 'hold') await closeHour(db.pool, permit, trouble.diagnostic ?? trouble.error);
+      await releaseWindow(db.pool, windowId, verdict.act === 'put_back' ? null : trouble);
+    }
+  } catch (failure) {
+    // Postgres is away: the window stays as it is, and the job comes back for it.
+    const problem = databaseError(failure);
+    if (!problem.retryable) throw problem;
+    log.warn({ windowId, err: problem }, 'could not keep what went wrong');
+  }
+}
+
+/** One clear alert, from whichever worker heard it first; the queues stop until somebody acts. */
+async function raiseKeyAlert(
+  { db, queues, log }: WorkContext,
+  permit: Permit,
+  error: unknown,
+): Promise<void> {
+  const trouble = troubleOf(error);
+  const first = await keyRefused(db.pool, permit, trouble.diagnostic ?? trouble.error);
+  if (!first) return;
+  log.error(
+    { alert: 'access key', diagnostic: trouble.diagnostic },
+    'the source refuses the access key; nothing more is asked until you run a command again',
+  );
+  await queues.pause();
+}
