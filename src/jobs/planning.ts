@@ -4,7 +4,7 @@ import type { Operation } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
 import type { Context } from './context.ts';
 import { defaultInstruments } from './instruments.ts';
-import { type PlannedWindow, planWindows } from './plan.ts';
+import { type PlanInput, type PlannedWindow, planWindows } from './plan.ts';
 import { keyHash } from './quota.ts';
 import { rangeLimits } from './range-limits.ts';
 import type { RunRequest, Target } from './request.ts';
@@ -47,17 +47,23 @@ export async function planRun(context: Context, request: RunRequest): Promise<Ru
 /** Plans one target; for operations that ask per instrument this looks the instruments up. */
 export async function planTarget(
   context: Context,
-  request: Pick<RunRequest, 'instruments' | 'options' | 'live'>,
+  request: PlanRequest,
   target: Target,
 ): Promise<PlannedWindow[]> {
+  return planWindows(await planInput(context, request, target));
+}
+
+type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
+
+/** All that the plan of a target depends on, gathered. */
+export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
   const { config, calendar, clock, db } = context;
   const operation = operationNamed(target.operation);
-  const now = today(clock, config.EOD_TIMEZONE);
   const instruments =
     operation.windows.per === 'instrument' && request.instruments.length === 0
       ? await defaultInstruments(db.pool, config, target.exchange)
       : request.instruments;
-  return planWindows({
+  return {
     operation,
     exchange: target.exchange,
     from: target.from,
@@ -67,10 +73,10 @@ export async function planTarget(
     options: request.options,
     covered: await coveredBy(context, operation, target),
     againFrom: target.againFrom,
-    today: now,
+    today: today(clock, config.EOD_TIMEZONE),
     live: request.live,
     windowDays: await windowDays(context, operation),
-  });
+  };
 }
 
 /** The configured length of a window, or the operation's own, as far as the source allows it. */

@@ -1,7 +1,10 @@
 import { hostname, userInfo } from 'node:os';
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import { eachDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
+import { writeCoverage } from '../load/coverage.ts';
 import { runs, windows } from '../load/schema.ts';
+import { operationNamed } from '../operations/registry.ts';
 import { trustKeyAgain } from './access-key.ts';
 import { advanceRun } from './advance.ts';
 import type { Context, QueueContext } from './context.ts';
@@ -31,10 +34,27 @@ export async function startRun(
   const plan = await planRun(context, request);
   const runId = await insertRun(context, request, plan, options);
   if (runId === null) return null;
+  await noteHolidays(context, request, runId);
   await enqueueOpenWindows(context, [runId]);
   // A run with nothing to ask is over at once.
   await advanceRun(context, runId);
   return runId;
+}
+
+/** Weekdays on which the exchange was closed are known without asking. */
+async function noteHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
+  for (const { operation, exchange, from, to } of request.targets) {
+    const policy = operationNamed(operation).windows.per;
+    if (policy !== 'range' && policy !== 'session') continue;
+    const holidays = eachDay(from, to).filter((day) => calendar.kindOf(exchange, day) === 'holiday');
+    await writeCoverage(db.pool, {
+      operation,
+      exchange,
+      runId,
+      windowId: null,
+      coverage: holidays.map((day) => ({ day, instrument: '', part: '', state: 'holiday', records: 0 })),
+    });
+  }
 }
 
 /** A person asks for work: a refused key gets one more try, and queues that were stopped go on. */
