@@ -10,6 +10,6 @@ export default defineConfig({
     './src/operations/tables/*.ts',
   ],
   out: './migrations',
-  schemaFilter: ['etl', 'market'],
+  schemaFilter: ['etl', 'market', 'market_history'],
   migrations: { schema: 'etl', table: 'migrations' },
 });

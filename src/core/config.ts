@@ -113,6 +113,7 @@ export const settings = {
   EOD_NOT_READY_BUDGET_MS: whole(10, 86_400_000).default(900_000),
   EOD_OUTAGE_PATIENCE_MS: whole(1_000, 86_400_000).default(3_600_000),
   EOD_MAX_REJECT_SHARE: share.default(0.2),
+  EOD_MAX_WITHDRAW_SHARE: share.default(0.1),
   EOD_STALL_MS: whole(1_000, 600_000).default(20_000),
   EOD_LOOKBACK_SESSIONS: whole(0, 60).default(3),
   EOD_HISTORY_DAYS: whole(1, 10_000).default(30),

@@ -12,6 +12,7 @@ import type { Breaker } from './breaker.ts';
 import { hand } from './bullmq-errors.ts';
 import type { WorkContext } from './context.ts';
 import { coverageOf } from './coverage.ts';
+import { fullSetsOf } from './full-set.ts';
 import { outcomeOf } from './outcome.ts';
 import type { JobQueue, WindowJob } from './queue.ts';
 import { type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
@@ -149,6 +150,7 @@ async function fetchAndLoad(
   const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
   const kept =
     outcome.state === 'failed' ? { ...extracted, batches: [], fetched: extracted.rejects.length } : extracted;
+  const coverage = coverageOf(operation, window, sessions, kept, { clock, config });
   const counts = await loadWindow(db, {
     windowId: window.id,
     runId: window.runId,
@@ -156,7 +158,9 @@ async function fetchAndLoad(
     exchange: window.exchange,
     batches: kept.batches,
     rejects: kept.rejects,
-    coverage: coverageOf(operation, window, sessions, kept, { clock, config }),
+    fullSets: fullSetsOf(operation, window, kept, coverage),
+    maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
+    coverage,
     outcome,
     bytes: answer.bytes,
     warnings: extracted.warnings,

@@ -1,14 +1,22 @@
-import { SOURCE_AUDIT, type TableDefinition } from '../operations/table.ts';
+import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../operations/table.ts';
 
 /** The statements that bring one table's records in; built from the declaration alone. */
 export interface MergeSql {
   /** Makes the session's staging table; it empties itself at every commit. */
   readonly createStage: string;
   readonly copy: string;
-  /** Queues up with other loads of the same table, exchange and day. */
+  /**
+   * Queues up with other loads of the same table, exchange and day. $1: exchange, $2, $3: first and
+   * last day of the window, or nulls where nothing will be withdrawn.
+   */
   readonly lock: string;
   /** Parameter $1: the run. $2, $3: first and last day staged, where the table has a date column. */
   readonly merge: string;
+  /**
+   * Marks rows the source lists no longer. $1: run, $2: exchange, $3: largest share that may go,
+   * $4: number that may always go, $5, $6: first and last day, where the table has a date column.
+   */
+  readonly withdraw: string;
 }
 
 const built = new WeakMap<TableDefinition, MergeSql>();
@@ -23,79 +31,164 @@ export function mergeSql(table: TableDefinition): MergeSql {
   return sql;
 }
 
-const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
+/** A name as an SQL identifier. */
+export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+/** Names as a list of SQL identifiers, each behind a prefix such as `t.`. */
+export const list = (names: readonly string[], prefix = '') =>
+  names.map((name) => prefix + quote(name)).join(', ');
 
 function build(table: TableDefinition): MergeSql {
-  const target = `market.${quote(table.name)}`;
-  const stage = `pg_temp.${quote(`stage_${table.name}`)}`;
-  const columns = table.fields.map((field) => field.column);
-  const audit: readonly string[] = SOURCE_AUDIT;
-  const values = columns.filter((column) => !table.key.includes(column) && !audit.includes(column));
-  const list = (names: readonly string[], prefix = '') =>
-    names.map((name) => prefix + quote(name)).join(', ');
-  const same = (left: string, right: string) =>
-    table.key.map((column) => `${left}.${quote(column)} = ${right}.${quote(column)}`).join(' and ');
-  // A bound on the date column lets the planner leave other partitions and index pages alone.
-  const bounded = table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $2 and $3`;
-
+  const parts = partsOf(table);
+  const { stage, target, columns } = parts;
   return {
     createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
       select 0 as ord, ${list(columns)} from ${target} with no data`,
     copy: `copy ${stage} (ord, ${list(columns)}) from stdin`,
-    lock: `select pg_advisory_xact_lock(k) from (
-      select distinct hashtextextended(concat_ws('|', 'eod', '${table.name}', exchange${
-        table.dateColumn === null ? '' : `, ${quote(table.dateColumn)}`
-      }), 0) as k from ${stage} order by k) as locks`,
-    merge: `
-      with ranked as materialized (
-        select s.*, row_number() over (
-          partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s.ord desc) as place
-        from ${stage} s
-      ), judged as materialized (
-        select s.*, case
-            when t.revision is null then 'insert'
-            when s.source_saved_at < t.source_saved_at then 'stale'
-            when ${differs(values, audit)} then 'update'
-            else 'unchanged' end as verdict
-        from ranked s left join ${target} t on ${same('t', 's')} ${bounded}
-        where s.place = 1
-      ), inserted as (
-        insert into ${target} (${list(columns)}, first_loaded_at, last_changed_at, revision, run_id)
-        select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1
-        from judged where verdict = 'insert' order by ${list(table.key)}
-        returning 1
-      ), updated as (
-        update ${target} t set
-          ${[
-            ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
-            // The source's own times are kept where an answer brings none.
-            ...audit.map((column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`),
-          ].join(', ')},
-          last_changed_at = statement_timestamp(), revision = t.revision + 1, run_id = $1
-        from judged s
-        where s.verdict = 'update' and ${same('t', 's')} ${bounded}
-        returning 1
-      )
-      select
-        (select count(*) from ranked) - count(*) as duplicate,
-        (select count(*) from inserted) as inserted,
-        (select count(*) from updated) as updated,
-        count(*) filter (where verdict = 'unchanged') as unchanged,
-        count(*) filter (where verdict = 'stale') as stale
-      from judged`,
+    lock: lockSql(table, parts),
+    merge: mergeStatement(table, parts),
+    withdraw: withdrawStatement(table, parts),
   };
+}
+
+interface Parts {
+  readonly target: string;
+  readonly history: string;
+  readonly stage: string;
+  /** Data columns, keys first. */
+  readonly columns: readonly string[];
+  /** Data columns that are neither key nor source audit. */
+  readonly values: readonly string[];
+  readonly same: (left: string, right: string) => string;
+}
+
+function partsOf(table: TableDefinition): Parts {
+  const columns = table.fields.map((field) => field.column);
+  const audit: readonly string[] = SOURCE_AUDIT;
+  return {
+    target: `market.${quote(table.name)}`,
+    history: `market_history.${quote(table.name)}`,
+    stage: `pg_temp.${quote(`stage_${table.name}`)}`,
+    columns,
+    values: columns.filter((column) => !table.key.includes(column) && !audit.includes(column)),
+    same: (left, right) =>
+      table.key.map((column) => `${left}.${quote(column)} = ${right}.${quote(column)}`).join(' and '),
+  };
+}
+
+/** Every lock of a load is taken in one sorted go: two loads cannot wait for each other. */
+function lockSql(table: TableDefinition, { stage }: Parts): string {
+  const key = (day: string) => `hashtextextended(concat_ws('|', 'eod', '${table.name}', exchange${day}), 0)`;
+  if (table.dateColumn === null) {
+    return `select pg_advisory_xact_lock(k) from (
+      select ${key('')} as k from ${stage}
+      union select ${key('')} from (select $1::text as exchange, $2::date, $3::date) as asked where exchange is not null
+      order by k) as locks`;
+  }
+  return `select pg_advisory_xact_lock(k) from (
+    select ${key(`, ${quote(table.dateColumn)}`)} as k from ${stage}
+    union select ${key(', day::date')} from (select $1::text as exchange) as asked,
+      generate_series($2::date, $3::date, '1 day') as day
+    order by k) as locks`;
+}
+
+/**
+ * When a row's next revision begins: now, but always after the one before, whatever the server's
+ * clock did meanwhile. The old revision ends at the same moment, so there is no gap and no overlap.
+ */
+const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond')`;
+
+function mergeStatement(table: TableDefinition, parts: Parts): string {
+  const { target, stage, columns, values, same } = parts;
+  // A bound on the date column lets the planner leave other partitions and index pages alone.
+  const bounded = table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $2 and $3`;
+  return `
+    with ranked as materialized (
+      select s.*, row_number() over (
+        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s.ord desc) as place
+      from ${stage} s
+    ), judged as materialized (
+      select s.*, ${MOMENT} as moment, case
+          when t.revision is null then 'insert'
+          when s.source_saved_at < t.source_saved_at then
+            case when t.withdrawn_at is null then 'stale' else 'relist' end
+          when t.withdrawn_at is not null or ${differs(values)} then 'update'
+          else 'unchanged' end as verdict
+      from ranked s left join ${target} t on ${same('t', 's')} ${bounded}
+      where s.place = 1
+    ), inserted as (
+      insert into ${target} (${list(columns)}, first_loaded_at, last_changed_at, revision, run_id)
+      select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1
+      from judged where verdict = 'insert' order by ${list(table.key)}
+      returning 1
+    ), archived as (
+      ${archive(parts, `judged s where s.verdict in ('update', 'relist') and ${same('t', 's')} ${bounded}`)}
+    ), updated as (
+      update ${target} t set
+        ${[
+          ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
+          // The source's own times are kept where an answer brings none.
+          ...SOURCE_AUDIT.map(
+            (column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`,
+          ),
+        ].join(', ')},
+        withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
+      from judged s
+      where s.verdict = 'update' and ${same('t', 's')} ${bounded}
+      returning 1
+    ), relisted as (
+      update ${target} t set
+        withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
+      from judged s
+      where s.verdict = 'relist' and ${same('t', 's')} ${bounded}
+      returning 1
+    )
+    select
+      (select count(*) from ranked) - count(*) as duplicate,
+      (select count(*) from inserted) as inserted,
+      (select count(*) from updated) as updated,
+      count(*) filter (where verdict = 'unchanged') as unchanged,
+      count(*) filter (where verdict in ('stale', 'relist')) as stale
+    from judged`;
+}
+
+/** Keeps the revisions about to be replaced; `s.moment` is when the next one begins. */
+function archive({ history, target, columns }: Parts, from: string): string {
+  const kept = [...columns, ...Object.keys(LOAD_AUDIT)];
+  return `insert into ${history} (${list(kept)}, valid_from, valid_to)
+      select ${list(kept, 't.')}, t.last_changed_at, s.moment from ${target} t, ${from}`;
+}
+
+function withdrawStatement(table: TableDefinition, parts: Parts): string {
+  const { target, stage, same } = parts;
+  const scope = `t.exchange = $2 and t.withdrawn_at is null ${
+    table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $5 and $6`
+  }`;
+  return `
+    with gone as materialized (
+      select ${list(table.key, 't.')}, ${MOMENT} as moment from ${target} t
+       where ${scope} and not exists (select from ${stage} listed where ${same('listed', 't')})
+    ), judged as materialized (
+      select gone, present, gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
+        from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as present) as counted
+    ), archived as (
+      ${archive(parts, `gone s where (select allowed from judged) and ${same('t', 's')}`)}
+    ), withdrawn as (
+      update ${target} t set withdrawn_at = s.moment, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
+        from gone s where (select allowed from judged) and ${same('t', 's')}
+      returning 1
+    )
+    select gone, present, allowed, (select count(*) from withdrawn) as withdrawn from judged`;
 }
 
 /**
  * Does the answer really differ from the stored row? Times of the source count only where the
  * answer brings them, so that a file without them (an exchange's own) can agree with the service.
  */
-function differs(values: readonly string[], audit: readonly string[]): string {
+function differs(values: readonly string[]): string {
   const row = (prefix: string) => `row(${values.map((column) => `${prefix}.${quote(column)}`).join(', ')})`;
-  const times = audit.map(
+  const times = SOURCE_AUDIT.map(
     (column) => `(s.${quote(column)} is not null and s.${quote(column)} is distinct from t.${quote(column)})`,
   );
-  return [...(values.length === 0 ? [] : [`${row('t')} is distinct from ${row('s')}`]), ...times].join(
-    ' or ',
-  );
+  return `(${[...(values.length === 0 ? [] : [`${row('t')} is distinct from ${row('s')}`]), ...times].join(' or ')})`;
 }

@@ -4,8 +4,8 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { PoolClient } from 'pg';
 import { usageError } from '../core/errors.ts';
-import { tables } from '../operations/registry.ts';
-import { columnComment, LOAD_AUDIT } from '../operations/table.ts';
+import { writeAsOfFunctions } from './as-of.ts';
+import { writeComments } from './comments.ts';
 import type { Database } from './database.ts';
 
 const FOLDER = {
@@ -47,6 +47,7 @@ export async function migrateDatabase(database: Database): Promise<void> {
       await client.query("set client_min_messages = 'warning'");
       await migrate(drizzle(client), FOLDER);
       await writeComments(client);
+      await writeAsOfFunctions(client);
     } finally {
       await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
       await client.query('reset client_min_messages');
@@ -63,35 +64,5 @@ async function checkServer(client: PoolClient): Promise<void> {
   const version = result.rows[0];
   if (version !== undefined && Number(version.server_version_num) < OLDEST_SERVER * 10_000) {
     throw usageError(`Postgres ${version.server_version} is too old: eod needs ${OLDEST_SERVER} or newer`);
-  }
-}
-
-/** Writes those comments of `market` that differ from the declarations; usually none. */
-async function writeComments(client: PoolClient): Promise<void> {
-  const wanted = new Map<string, string>();
-  for (const table of tables) {
-    wanted.set(`table market.${client.escapeIdentifier(table.name)}`, table.comment);
-    const columns = [
-      ...table.fields.map((field) => [field.column, columnComment(field)] as const),
-      ...Object.entries(LOAD_AUDIT),
-    ];
-    for (const [column, comment] of columns) {
-      wanted.set(
-        `column market.${client.escapeIdentifier(table.name)}.${client.escapeIdentifier(column)}`,
-        comment,
-      );
-    }
-  }
-  const present = await client.query<{ object: string; comment: string | null }>(`
-    select 'table market.' || quote_ident(c.relname) as object, obj_description(c.oid, 'pg_class') as comment
-      from pg_class c where c.relnamespace = 'market'::regnamespace and c.relkind in ('r', 'p')
-    union all
-    select 'column market.' || quote_ident(c.relname) || '.' || quote_ident(a.attname), col_description(c.oid, a.attnum)
-      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-     where c.relnamespace = 'market'::regnamespace and c.relkind in ('r', 'p')`);
-  const current = new Map(present.rows.map((row) => [row.object.replaceAll('"', ''), row.comment]));
-  for (const [object, comment] of wanted) {
-    if (current.get(object.replaceAll('"', '')) === comment) continue;
-    await client.query(`comment on ${object} is ${client.escapeLiteral(comment)}`);
   }
 }

@@ -95,6 +95,8 @@ export const windows = etl.table(
     diagnostic: text('diagnostic'),
     /** Why it failed, was blocked or skipped. */
     error: text('error'),
+    /** The answer lacked more rows than may be withdrawn: nothing was, and somebody should look. */
+    suspicious: text('suspicious'),
     warnings: text('warnings').array().notNull().default([]),
     started_at: moment('started_at'),
     finished_at: moment('finished_at'),

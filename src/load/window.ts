@@ -1,15 +1,11 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
 import type { Row, TableDefinition } from '../operations/table.ts';
-import { encodeRows } from './copy.ts';
 import { type CoverageEntry, writeCoverage } from './coverage.ts';
 import type { Database } from './database.ts';
 import { databaseError } from './failures.ts';
-import { mergeSql } from './merge-sql.ts';
 import { ensurePartitions } from './partitions.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
+import { ensureStage, type FullSet, mergeTable } from './stage.ts';
 
 /** What became of the records of an answer. `fetched` is the sum of all the others. */
 export interface RecordCounts {
@@ -20,6 +16,8 @@ export interface RecordCounts {
   readonly stale: number;
   readonly duplicate: number;
   readonly rejected: number;
+  /** Rows marked as no longer listed; not part of the sum. */
+  readonly withdrawn: number;
 }
 
 /** All of one answer, ready to be stored. */
@@ -30,6 +28,9 @@ export interface WindowLoad {
   readonly exchange: string;
   readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
   readonly rejects: readonly RejectEntry[];
+  readonly fullSets: readonly FullSet[];
+  /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
+  readonly maxWithdrawShare: number;
   readonly coverage: readonly CoverageEntry[];
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
   /** Bytes the answer took on the wire. */
@@ -49,20 +50,18 @@ export interface WindowLoad {
  * @throws PipelineError of kind `database`.
  */
 export async function loadWindow(database: Database, load: WindowLoad): Promise<RecordCounts | null> {
-  const batches = load.batches
-    .filter((batch) => batch.rows.length > 0)
-    .sort((a, b) => (a.table.name < b.table.name ? -1 : 1));
+  const tables = tablesOf(load);
   let client: PoolClient;
   try {
-    for (const batch of batches) await ensurePartitions(database, batch.table, batch.rows);
+    for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
     client = await database.pool.connect();
   } catch (error) {
     throw databaseError(error);
   }
   let broken: Error | undefined;
   try {
-    for (const batch of batches) await ensureStage(client, batch.table);
-    return await inTransaction(client, load, batches);
+    for (const { table } of tables) await ensureStage(client, table);
+    return await inTransaction(client, load, tables);
   } catch (error) {
     broken = error instanceof Error ? error : new Error(String(error));
     throw databaseError(error);
@@ -72,10 +71,19 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
   }
 }
 
+/** Tables with rows to merge or rows to withdraw, by name: locks are taken in this order. */
+function tablesOf(load: WindowLoad): WindowLoad['batches'] {
+  const batches = load.batches.filter((batch) => batch.rows.length > 0);
+  const empty = load.fullSets
+    .filter((set) => !batches.some((batch) => batch.table === set.table))
+    .map((set) => ({ table: set.table, rows: [] }));
+  return [...batches, ...empty].sort((a, b) => (a.table.name < b.table.name ? -1 : 1));
+}
+
 async function inTransaction(
   client: PoolClient,
   load: WindowLoad,
-  batches: WindowLoad['batches'],
+  tables: WindowLoad['batches'],
 ): Promise<RecordCounts | null> {
   await client.query('begin');
   const open = await client.query(
@@ -86,82 +94,43 @@ async function inTransaction(
     await client.query('rollback');
     return null;
   }
-  const counts = { fetched: 0, inserted: 0, updated: 0, unchanged: 0, stale: 0, duplicate: 0, rejected: 0 };
-  for (const batch of batches) {
-    const merged = await mergeBatch(client, batch.table, batch.rows, load.runId);
-    for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate'] as const) {
+  const counts = {
+    ...{ fetched: load.rejects.length, rejected: load.rejects.length },
+    ...{ inserted: 0, updated: 0, unchanged: 0, stale: 0, duplicate: 0, withdrawn: 0 },
+  };
+  const suspicions: string[] = [];
+  for (const { table, rows } of tables) {
+    const { runId, maxWithdrawShare } = load;
+    const fullSet = load.fullSets.find((set) => set.table === table);
+    const merged = await mergeTable(client, { table, rows, runId, fullSet, maxWithdrawShare });
+    for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }
-    counts.fetched += batch.rows.length;
+    counts.fetched += rows.length;
+    if (merged.suspicious !== null) suspicions.push(merged.suspicious);
   }
   await writeRejects(client, load);
-  counts.rejected = load.rejects.length;
-  counts.fetched += load.rejects.length;
   await writeCoverage(client, load);
-  await client.query(
-    `update etl.windows set state = $2, error = $3, bytes = bytes + $4, warnings = $5,
-       fetched = $6, inserted = $7, updated = $8, unchanged = $9, stale = $10, duplicate = $11, rejected = $12,
-       diagnostic = null, finished_at = clock_timestamp()
-     where id = $1`,
-    [
-      ...[load.windowId, load.outcome.state, load.outcome.error, load.bytes, load.warnings],
-      ...[counts.fetched, counts.inserted, counts.updated, counts.unchanged],
-      ...[counts.stale, counts.duplicate, counts.rejected],
-    ],
-  );
+  await endWindow(client, load, counts, suspicions);
   await client.query('commit');
   return counts;
 }
 
-type Merged = Omit<RecordCounts, 'fetched' | 'rejected'>;
-
-/** COPY into the staging table, then one statement that touches only rows that differ. */
-async function mergeBatch(
+async function endWindow(
   client: PoolClient,
-  table: TableDefinition,
-  rows: readonly Row[],
-  runId: number,
-): Promise<Merged> {
-  const sql = mergeSql(table);
-  await pipeline(Readable.from(encodeRows(table, rows)), client.query(copyFrom(sql.copy)));
-  await client.query(sql.lock);
-  const result = await client.query<Record<keyof Merged, string>>({
-    name: `merge_${table.name}`,
-    text: sql.merge,
-    values: [runId, ...(table.dateColumn === null ? [] : daySpan(rows, table.dateColumn))],
-  });
-  const row = result.rows[0] as Record<keyof Merged, string>;
-  return {
-    inserted: Number(row.inserted),
-    updated: Number(row.updated),
-    unchanged: Number(row.unchanged),
-    stale: Number(row.stale),
-    duplicate: Number(row.duplicate),
-  };
-}
-
-/** First and last value of a date column; dates sort as text. */
-function daySpan(rows: readonly Row[], column: string): [string, string] {
-  let first = '9999-12-31';
-  let last = '0001-01-01';
-  for (const row of rows) {
-    const day = row[column] as string;
-    if (day < first) first = day;
-    if (day > last) last = day;
-  }
-  return [first, last];
-}
-
-const staged = new WeakMap<PoolClient, Set<string>>();
-
-/** The staging table of this connection; made outside the transaction, so that it outlives it. */
-async function ensureStage(client: PoolClient, table: TableDefinition): Promise<void> {
-  let known = staged.get(client);
-  if (known === undefined) {
-    known = new Set();
-    staged.set(client, known);
-  }
-  if (known.has(table.name)) return;
-  await client.query(mergeSql(table).createStage);
-  known.add(table.name);
+  { windowId, outcome, bytes, warnings }: WindowLoad,
+  counts: RecordCounts,
+  suspicions: readonly string[],
+): Promise<void> {
+  await client.query(
+    `update etl.windows set state = $2, error = $3, bytes = bytes + $4, warnings = $5, suspicious = $6,
+       fetched = $7, inserted = $8, updated = $9, unchanged = $10, stale = $11, duplicate = $12, rejected = $13,
+       withdrawn = $14, diagnostic = null, finished_at = clock_timestamp()
+     where id = $1`,
+    [
+      ...[windowId, outcome.state, outcome.error, bytes, warnings, suspicions.join('; ') || null],
+      ...[counts.fetched, counts.inserted, counts.updated, counts.unchanged],
+      ...[counts.stale, counts.duplicate, counts.rejected, counts.withdrawn],
+    ],
+  );
 }

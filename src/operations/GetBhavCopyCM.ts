@@ -61,13 +61,14 @@ const table = defineTable({
 });
 
 export const bhavcopyCm = table.drizzle;
+export const bhavcopyCmHistory = table.history;
 
 export default defineOperation({
   name: 'GetBhavCopyCM',
   summary: 'Bhav copy: end-of-day prices and volumes of the cash market',
   exchanges: ['BSE', 'NSE'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
-  shapes: [{ table, has: ['symbol', 'tradDt'], symbolColumn: 'symbol', dated: true }],
+  shapes: [{ table, has: ['symbol', 'tradDt'], symbolColumn: 'symbol', dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
   schedule: { at: '21:15', on: 'daily', lookback: true },
   emptyIsNormal: false,

@@ -32,6 +32,7 @@ const table = defineTable({
 });
 
 export const circuitBreakers = table.drizzle;
+export const circuitBreakersHistory = table.history;
 
 export default defineOperation({
   name: 'GetCircuitBreakers',
@@ -43,7 +44,7 @@ export default defineOperation({
     dTFormat: true,
     options: [{ param: 'band', meaning: 'only this band letter, e.g. H or L', narrows: true }],
   },
-  shapes: [{ table, has: ['scripId', 'band'], dated: true }],
+  shapes: [{ table, has: ['scripId', 'band'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
   schedule: { at: '21:30', on: 'daily', lookback: true },
   emptyIsNormal: true,

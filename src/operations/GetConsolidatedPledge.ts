@@ -94,6 +94,7 @@ const table = defineTable({
 });
 
 export const consolidatedPledge = table.drizzle;
+export const consolidatedPledgeHistory = table.history;
 
 export default defineOperation({
   name: 'GetConsolidatedPledge',
@@ -108,6 +109,7 @@ export default defineOperation({
       hasOneOf: ['TotalIssuedShares', 'TradeDate'],
       symbolColumn: 'scrip_id',
       dated: true,
+      fullSet: 'days',
     },
   ],
   windows: { per: 'range', days: 30, everyDay: true },

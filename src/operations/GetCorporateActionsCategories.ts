@@ -14,13 +14,14 @@ const table = defineTable({
 });
 
 export const corporateActionCategories = table.drizzle;
+export const corporateActionCategoriesHistory = table.history;
 
 export default defineOperation({
   name: 'GetCorporateActionsCategories',
   summary: 'Categories of corporate actions',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
-  shapes: [corporateActionShape, { table, has: ['corporateActiontype'], dated: false }],
+  shapes: [corporateActionShape, { table, has: ['corporateActiontype'], dated: false, fullSet: 'exchange' }],
   windows: { per: 'once' },
   schedule: { at: '21:57', on: 'sunday', lookback: false },
   emptyIsNormal: false,

@@ -31,6 +31,7 @@ const table = defineTable({
 });
 
 export const sectoralClassification = table.drizzle;
+export const sectoralClassificationHistory = table.history;
 
 export default defineOperation({
   name: 'GetSectoralClassification',
@@ -55,6 +56,7 @@ export default defineOperation({
       namedBy: ['isin', 'scripCode'],
       symbolColumn: 'symbol',
       dated: false,
+      fullSet: 'none',
     },
   ],
   windows: { per: 'range', days: 30, everyDay: true },

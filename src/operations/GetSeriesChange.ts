@@ -16,13 +16,14 @@ const table = defineTable({
 });
 
 export const seriesChanges = table.drizzle;
+export const seriesChangesHistory = table.history;
 
 export default defineOperation({
   name: 'GetSeriesChange',
   summary: 'Moves of securities between trading series',
   exchanges: ['NSE'],
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
-  shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'scrip_id', dated: true }],
+  shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'scrip_id', dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: true },
   schedule: { at: '21:42', on: 'daily', lookback: true },
   emptyIsNormal: true,

@@ -32,6 +32,7 @@ const table = defineTable({
 });
 
 export const topGainersLosers = table.drizzle;
+export const topGainersLosersHistory = table.history;
 
 export default defineOperation({
   name: 'GetTop5GainersLosers',
@@ -51,7 +52,7 @@ export default defineOperation({
       },
     ],
   },
-  shapes: [{ table, has: ['scripCode', 'isLoser'], dated: true }],
+  shapes: [{ table, has: ['scripCode', 'isLoser'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 5, everyDay: false },
   schedule: { at: '21:24', on: 'daily', lookback: true },
   emptyIsNormal: false,

@@ -19,13 +19,14 @@ const table = defineTable({
 });
 
 export const totalTradeHighlights = table.drizzle;
+export const totalTradeHighlightsHistory = table.history;
 
 export default defineOperation({
   name: 'GetTotalTradeHighlights',
   summary: 'Summary of total trade activity of each day',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
-  shapes: [{ table, has: ['tradeHighlights'], dated: true }],
+  shapes: [{ table, has: ['tradeHighlights'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
   schedule: { at: '21:36', on: 'daily', lookback: true },
   emptyIsNormal: false,

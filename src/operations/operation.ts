@@ -46,6 +46,11 @@ export interface Shape {
   readonly symbolColumn?: string;
   /** Do records carry the session day they were asked for, so that coverage can go day by day? */
   readonly dated: boolean;
+  /**
+   * What a whole answer (no instrument, no narrowing option) is the full set of: the days asked
+   * for, all the exchange has, or nothing that could be told. Rows it no longer lists are withdrawn.
+   */
+  readonly fullSet: 'days' | 'exchange' | 'none';
 }
 
 /** One question for one instrument, for operations that ask per instrument. */

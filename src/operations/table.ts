@@ -32,6 +32,8 @@ export interface TableDefinition {
   /** Partitioned by year of `dateColumn`. */
   readonly partitioned: boolean;
   readonly drizzle: PgTable;
+  /** Replaced revisions: the same columns, and from when to when each was the row. */
+  readonly history: PgTable;
 }
 
 interface TableOptions {
@@ -73,7 +75,14 @@ const AUDIT_FIELDS = [
   ),
 ];
 
+/** Columns that only the history has. */
+export const VALIDITY: Readonly<Record<string, string>> = {
+  valid_from: 'From when this revision was the row, included.',
+  valid_to: 'Until when this revision was the row, excluded: from then on the next one was.',
+};
+
 export const market = pgSchema('market');
+export const marketHistory = pgSchema('market_history');
 
 function columnFor(kind: Kind, name: string) {
   switch (kind) {
@@ -123,18 +132,35 @@ export function defineTable(options: TableOptions): TableDefinition {
   });
   const fields = [...keyFields, ...all.filter((field) => !options.key.includes(field.column))];
   const dateColumn = keyFields.find((field) => field.kind === 'date')?.column ?? null;
-  const columns = Object.fromEntries(
-    fields.map((field) => {
-      const column = columnFor(field.kind, field.column);
-      return [field.column, options.key.includes(field.column) ? column.notNull() : column];
-    }),
-  );
-  const drizzle = market.table(options.name, { ...columns, ...loadAuditColumns() }, (table) => [
+  // Each table needs column builders of its own: drizzle binds them.
+  const dataColumns = () =>
+    Object.fromEntries(
+      fields.map((field) => {
+        const column = columnFor(field.kind, field.column);
+        return [field.column, options.key.includes(field.column) ? column.notNull() : column];
+      }),
+    );
+  const drizzle = market.table(options.name, { ...dataColumns(), ...loadAuditColumns() }, (table) => [
     primaryKey({
       name: `${options.name}_pkey`,
       columns: options.key.map((column) => table[column as keyof typeof table]) as never,
     }),
   ]);
+  const history = marketHistory.table(
+    options.name,
+    {
+      ...dataColumns(),
+      ...loadAuditColumns(),
+      valid_from: timestamp('valid_from', { withTimezone: true }).notNull(),
+      valid_to: timestamp('valid_to', { withTimezone: true }).notNull(),
+    },
+    (table) => [
+      primaryKey({
+        name: `${options.name}_history_pkey`,
+        columns: [...options.key, 'revision'].map((column) => table[column as keyof typeof table]) as never,
+      }),
+    ],
+  );
   return {
     name: options.name,
     comment: options.comment,
@@ -143,6 +169,7 @@ export function defineTable(options: TableOptions): TableDefinition {
     dateColumn,
     partitioned: options.partitionBy !== undefined,
     drizzle,
+    history,
   };
 }
 

@@ -28,7 +28,7 @@ const table = defineTable({
 const twelfth = defineOperation({
   ...operationNamed('GetTotalTradeHighlights'),
   name: 'GetDeliveryVolumes',
-  shapes: [{ table, has: ['symbol', 'deliveredQty'], dated: true }],
+  shapes: [{ table, has: ['symbol', 'deliveredQty'], dated: true, fullSet: 'days' }],
 });
 
 function market(): Market {

@@ -36,6 +36,7 @@ const table = defineTable({
 });
 
 export const corporateActions = table.drizzle;
+export const corporateActionsHistory = table.history;
 
 /** Recognised by fields that neither the pledge nor the category sample carries. */
 export const corporateActionShape: Shape = {
@@ -44,4 +45,5 @@ export const corporateActionShape: Shape = {
   hasOneOf: ['actionId', 'announcementDate', 'announceType', 'listedStatus'],
   namedBy: ['scripCode', 'symbol'],
   dated: false,
+  fullSet: 'none',
 };

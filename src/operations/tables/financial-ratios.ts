@@ -92,13 +92,16 @@ const facts = defineTable({
 });
 
 export const financialRatios = ratios.drizzle;
+export const financialRatiosHistory = ratios.history;
 export const financialRatioFacts = facts.drizzle;
+export const financialRatioFactsHistory = facts.history;
 
 export const ratioShape: Shape = {
   table: ratios,
   has: [],
   hasOneOf: ['marketCap', 'peRatio', 'eps', 'eodClosePrice', 'currentPrice', 'enterpriseValue'],
   dated: false,
+  fullSet: 'none',
 };
 
 export const ratioFactShape: Shape = {
@@ -106,6 +109,7 @@ export const ratioFactShape: Shape = {
   has: ['value'],
   hasOneOf: ['label', 'key'],
   dated: false,
+  fullSet: 'none',
 };
 
 export const NATURES = ['Standalone', 'Consolidated'] as const;

@@ -1,0 +1,128 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { PoolClient } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { Row, TableDefinition } from '../operations/table.ts';
+import { encodeRows } from './copy.ts';
+import { mergeSql } from './merge-sql.ts';
+
+/** Rows an answer speaks for in full: those it does not list are withdrawn. */
+export interface FullSet {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  /** First and last day; null where the answer is the exchange's whole set, whatever the day. */
+  readonly days: { readonly from: string; readonly to: string } | null;
+}
+
+/** What became of one table's records. */
+export interface Merged {
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly stale: number;
+  readonly duplicate: number;
+  readonly withdrawn: number;
+  /** Why nothing was withdrawn although rows are missing, or null. */
+  readonly suspicious: string | null;
+}
+
+/** So many missing rows are always believed, whatever the share (issue: "at least 5 rows"). */
+const ALWAYS_BELIEVED = 5;
+
+export interface MergeInput {
+  readonly table: TableDefinition;
+  readonly rows: readonly Row[];
+  readonly runId: number;
+  readonly fullSet: FullSet | undefined;
+  /** Largest share of the rows present that may be withdrawn, as a fraction. */
+  readonly maxWithdrawShare: number;
+}
+
+/**
+ * COPY into the staging table, one statement that touches only rows that differ, one that marks
+ * rows no longer listed. To be called inside a transaction, after `ensureStage`.
+ */
+export async function mergeTable(client: PoolClient, input: MergeInput): Promise<Merged> {
+  const { table, rows, fullSet } = input;
+  const sql = mergeSql(table);
+  if (rows.length > 0) {
+    await pipeline(Readable.from(encodeRows(table, rows)), client.query(copyFrom(sql.copy)));
+  }
+  const exchange = fullSet?.exchange ?? null;
+  await client.query(sql.lock, [exchange, fullSet?.days?.from ?? null, fullSet?.days?.to ?? null]);
+  const merged = rows.length === 0 ? NOTHING : await merge(client, input);
+  return fullSet === undefined ? merged : { ...merged, ...(await withdraw(client, input, fullSet)) };
+}
+
+const NOTHING: Merged = {
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  stale: 0,
+  duplicate: 0,
+  withdrawn: 0,
+  suspicious: null,
+};
+
+async function merge(client: PoolClient, { table, rows, runId }: MergeInput): Promise<Merged> {
+  const result = await client.query<Record<string, string>>({
+    name: `merge_${table.name}`,
+    text: mergeSql(table).merge,
+    values: [runId, ...(table.dateColumn === null ? [] : daySpan(rows, table.dateColumn))],
+  });
+  const count = (name: string) => Number(result.rows[0]?.[name]);
+  return {
+    ...NOTHING,
+    inserted: count('inserted'),
+    updated: count('updated'),
+    unchanged: count('unchanged'),
+    stale: count('stale'),
+    duplicate: count('duplicate'),
+  };
+}
+
+async function withdraw(
+  client: PoolClient,
+  { table, runId, maxWithdrawShare }: MergeInput,
+  { exchange, days }: FullSet,
+): Promise<Pick<Merged, 'withdrawn' | 'suspicious'>> {
+  const result = await client.query<{ gone: string; present: string; allowed: boolean; withdrawn: string }>({
+    name: `withdraw_${table.name}`,
+    text: mergeSql(table).withdraw,
+    values: [
+      ...[runId, exchange, maxWithdrawShare, ALWAYS_BELIEVED],
+      ...(table.dateColumn === null ? [] : [days?.from, days?.to]),
+    ],
+  });
+  const row = result.rows[0] as (typeof result.rows)[0];
+  const suspicious = row.allowed
+    ? null
+    : `${row.gone} of ${row.present} rows of market.${table.name} were not listed any more; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
+  return { withdrawn: Number(row.withdrawn), suspicious };
+}
+
+/** First and last value of a date column; dates sort as text. */
+function daySpan(rows: readonly Row[], column: string): [string, string] {
+  let first = '9999-12-31';
+  let last = '0001-01-01';
+  for (const row of rows) {
+    const day = row[column] as string;
+    if (day < first) first = day;
+    if (day > last) last = day;
+  }
+  return [first, last];
+}
+
+const staged = new WeakMap<PoolClient, Set<string>>();
+
+/** The staging table of this connection; made outside the transaction, so that it outlives it. */
+export async function ensureStage(client: PoolClient, table: TableDefinition): Promise<void> {
+  let known = staged.get(client);
+  if (known === undefined) {
+    known = new Set();
+    staged.set(client, known);
+  }
+  if (known.has(table.name)) return;
+  await client.query(mergeSql(table).createStage);
+  known.add(table.name);
+}
