@@ -35,6 +35,7 @@ export interface JobQueue<Data> {
   addBulk(jobs: NewJob<Data>[]): Promise<unknown>;
   pause(): Promise<void>;
   resume(): Promise<void>;
+  isPaused(): Promise<boolean>;
   rateLimit(milliseconds: number): Promise<void>;
   getJobCounts(): Promise<Record<string, number>>;
   upsertJobScheduler(
