@@ -81,6 +81,7 @@ export async function openQueues(settings: QueueSettings): Promise<Queues> {
 }
 
 async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
+  const trouble = troubleListener(log);
   const { Queue: PgQueue, Worker: PgWorker } = withBackend(createPostgresBackend);
   const connection = (max: number) => ({
     connectionString: databaseUrl,
@@ -91,7 +92,7 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
   });
   const windows = new PgQueue<WindowJob>('windows', { connection: connection(2) });
   const ticks = new PgQueue<TickJob>('ticks', { connection: connection(1) });
-  for (const queue of [windows, ticks]) listen(queue, log);
+  for (const queue of [windows, ticks]) trouble.listen(queue);
   await windows.waitUntilReady();
   await ticks.waitUntilReady();
   return {
@@ -99,45 +100,57 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     windows,
     ticks,
     work(name, processor, options) {
-      return listen(
+      return trouble.listen(
         new PgWorker(name, processor, { ...options, connection: connection((options.concurrency ?? 1) + 1) }),
-        log,
       );
     },
     async close() {
+      trouble.hush();
       await Promise.all([windows.close(), ticks.close()]);
     },
   };
 }
 
 async function onRedis({ config, log }: QueueSettings, url: string): Promise<Queues> {
+  const trouble = troubleListener(log);
   // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
-  listen(connection, log);
+  trouble.listen(connection);
   const options = { connection, prefix: config.EOD_QUEUE_PREFIX };
   const windows = new Queue<WindowJob>('windows', options);
   const ticks = new Queue<TickJob>('ticks', options);
-  for (const queue of [windows, ticks]) listen(queue, log);
+  for (const queue of [windows, ticks]) trouble.listen(queue);
   await windows.waitUntilReady();
   return {
     backend: 'redis',
     windows,
     ticks,
     work(name, processor, settings) {
-      return listen(new Worker(name, processor, { ...settings, ...options }), log);
+      return trouble.listen(new Worker(name, processor, { ...settings, ...options }));
     },
     async close() {
+      trouble.hush();
       await Promise.all([windows.close(), ticks.close()]);
       connection.disconnect();
     },
   };
 }
 
-/** Connection trouble is reported and healed by the drivers; unheard it would end the process. */
-function listen<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(
-  emitter: T,
-  log: Logger,
-): T {
-  emitter.on('error', (error) => log.warn({ err: error }, 'queue connection'));
-  return emitter;
+/**
+ * Connection trouble is reported and healed by the drivers; unheard it would end the process. Once
+ * we close, a server that goes before the last connection does is no news.
+ */
+function troubleListener(log: Logger) {
+  let closing = false;
+  return {
+    listen<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(emitter: T): T {
+      emitter.on('error', (error) => {
+        if (!closing) log.warn({ err: error }, 'queue connection');
+      });
+      return emitter;
+    },
+    hush() {
+      closing = true;
+    },
+  };
 }
