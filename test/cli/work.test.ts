@@ -39,7 +39,7 @@ function sumOf(report: RunReport): number {
   return inserted + updated + unchanged + stale + duplicate + rejected;
 }
 
-describe.concurrent('backfill', () => {
+describe('backfill', () => {
   test('plans, loads, skips what is loaded, and asks again with --force', async () => {
     const { url } = await testDatabase();
     const options = { cwd, env: environment(url) };
@@ -116,7 +116,7 @@ describe.concurrent('backfill', () => {
   });
 });
 
-describe.concurrent('a run that is stopped', () => {
+describe('a run that is stopped', () => {
   test('Ctrl-C pauses, resume completes, and the data is that of an undisturbed run', async () => {
     const [disturbed, undisturbed] = await Promise.all([testDatabase(), testDatabase()]);
     const args = ['backfill', 'GetBhavCopyCM', '--from', '2025-01-20', '--to', '2025-02-27'];
@@ -164,7 +164,7 @@ describe.concurrent('a run that is stopped', () => {
   });
 });
 
-describe.concurrent('eod up', () => {
+describe('eod up', () => {
   test('works on detached runs, answers health checks, and stops on SIGTERM', async () => {
     const { url } = await testDatabase();
     const env = environment(url);
@@ -207,7 +207,7 @@ describe.concurrent('eod up', () => {
   });
 });
 
-describe.concurrent('the tables', () => {
+describe('the tables', () => {
   test('are created where there are none; old ones are left to eod migrate', async () => {
     const { url } = await testDatabase();
     const options = { cwd, env: { DATABASE_URL: url } };
