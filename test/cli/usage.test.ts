@@ -66,6 +66,14 @@ describe.concurrent('mistakes in the settings', () => {
     expect(code).toBe(2);
   });
 
+  test('a data folder that cannot be made', async () => {
+    const file = join(cwd, 'a-file');
+    writeFileSync(file, '');
+    const { code, stderr } = await runEod(['runs'], { cwd, env: { EOD_DATA_DIR: file } });
+    expect(stderr).toMatch(/^eod: EOD_DATA_DIR cannot be used: .*\n$/);
+    expect(code).toBe(2);
+  });
+
   test('a stack is shown at the level debug only', async () => {
     const args = ['run', 'x'];
     const plain = await runEod(args, { cwd });
