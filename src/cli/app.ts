@@ -66,11 +66,19 @@ export async function openStore(life: Lifecycle, config: Config, log: Logger): P
 
 async function startPrivate(life: Lifecycle, config: Config, log: Logger): Promise<string> {
   const server = await life.open(
-    () => startEmbeddedPostgres({ dataDir: join(config.EOD_DATA_DIR, 'postgres'), log }),
+    () => startEmbeddedPostgres({ dataDir: join(config.EOD_DATA_DIR, 'postgres'), log }).catch(folderTrouble),
     (opened) => opened.stop(),
     (opened) => opened.abandon(),
   );
   return server.url;
+}
+
+/** A folder that cannot be made or written is a wrong setting, not a defect. */
+function folderTrouble(error: unknown): never {
+  if (error instanceof Error && 'syscall' in error && 'path' in error) {
+    throw usageError(`EOD_DATA_DIR cannot be used: ${error.message}`);
+  }
+  throw error;
 }
 
 /** Creates the tables where there are none; changing those of somebody's server is for them to say. */

@@ -76,7 +76,7 @@ async function insertRun(
       .insert(runs)
       .values({
         kind: request.kind,
-        requested_by: options.requestedBy ?? `${userInfo().username}@${hostname()}`,
+        requested_by: options.requestedBy ?? whoAsks(),
         request,
         from_date: days[0] as string,
         to_date: days.at(-1) as string,
@@ -90,6 +90,15 @@ async function insertRun(
     await insertWindows(tx, runId, plan.windows);
     return runId;
   });
+}
+
+/** For people; an account without a name, as containers have them, is known by its number. */
+function whoAsks(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    return `${process.getuid?.() ?? 'unknown'}@${hostname()}`;
+  }
 }
 
 /** State of a run. @throws PipelineError `usage` when there is no such run. */
