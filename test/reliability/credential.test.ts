@@ -1,19 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs.ts';
+import { backends, ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
-import {
-  accountsOf,
-  type Backend,
-  coverageRows,
-  ended,
-  openStage,
-  type Stage,
-  start,
-  tally,
-  windowsOf,
-} from './support.ts';
-
-const BOTH: readonly Backend[] = ['postgres', 'redis'];
+import { accountsOf, coverageRows, openStage, type Stage, start, tally, windowsOf } from './support.ts';
 
 /** Eight windows: four sessions of two exchanges. */
 const EIGHT = { operations: ['GetBhavCopyCM'], from: '2025-09-08', to: '2025-09-11' };
@@ -30,7 +19,7 @@ async function paused({ queues }: Stage): Promise<boolean[]> {
   return Promise.all([queues.windows.nightly.isPaused(), queues.windows.backfill.isPaused()]);
 }
 
-describe.each(BOTH)('a refused key (queue on %s)', (backend) => {
+describe.each(backends)('a refused key (queue on %s)', (backend) => {
   test('costs one call, ends the run, pauses both queues; only a person makes it be tried again', async () => {
     const [line = ''] = LINES;
     const stage = await openStage({
@@ -94,7 +83,7 @@ test.each(LINES)('every credential line stops everything after one call: %s', as
 });
 
 test('a resume with a key that is still refused costs one more call, and no more', async () => {
-  const stage = await openStage({ accessKey: 'wrong', behaviour: { keyDiesAfter: 0 } });
+  const stage = await openStage({ behaviour: { keyDiesAfter: 0 } });
   const report = await stage.run(EIGHT);
   await resumeRun(stage, report.runId);
   expect(await ended(stage, report.runId)).toMatchObject({ state: 'failed', windows: { blocked: 8 } });

@@ -1,25 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
 import type { Clock } from '../../src/core/clock.ts';
-import { loadConfig } from '../../src/core/config.ts';
-import { createLog } from '../../src/core/log.ts';
-import { createSource } from '../../src/extract/index.ts';
-import type { Source } from '../../src/extract/types.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
-import { openQueues } from '../../src/jobs/queue.ts';
-import { type RunReport, reportRun } from '../../src/jobs/report.ts';
-import type { RunRequest } from '../../src/jobs/request.ts';
+import type { RunReport } from '../../src/jobs/report.ts';
 import { startRun } from '../../src/jobs/runs.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker.ts';
-import { openDatabase } from '../../src/load/database.ts';
-import { operationNamed } from '../../src/operations/registry.ts';
 import { type Behaviour, type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { freePrefix, redisUrl } from '../support/redis.ts';
-import { waitFor } from '../support/wait-for.ts';
-
-export type Backend = 'postgres' | 'redis';
+import { type Backend, type BackfillOptions, backfill, ended, openPipeline } from '../support/pipeline.ts';
 
 /** A clock that showed `start` when it was made and goes on from there. */
 export function clockFrom(start: string): Clock {
@@ -37,16 +25,11 @@ export interface StageOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly backend?: Backend;
   readonly clock?: Clock;
-  /** Of another stage, which must have been given the same settings where it matters. */
-  readonly databaseUrl?: string;
-  readonly accessKey?: string;
-  readonly prefix?: string;
 }
 
 /** A sandbox that misbehaves as told, and all a real worker needs to meet it. */
 export interface Stage extends WorkContext {
   readonly sandbox: Sandbox;
-  readonly environment: Readonly<Record<string, string>>;
   /** Starts workers; they are stopped after the test. */
   work(workers?: number): Promise<void>;
   /** Plans a run, works on it and waits for its end. */
@@ -66,109 +49,48 @@ afterEach(async () => {
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const clock = options.clock ?? clockFrom(EVENING);
   const sandbox = await startSandbox({
-    clock,
-    instrumentsPerExchange: 40,
+    ...{ clock, instrumentsPerExchange: 40 },
     behaviour: options.behaviour ?? {},
   });
   closing.push(() => sandbox.close());
-  const databaseUrl = options.databaseUrl ?? (await testDatabase()).url;
-  const environment = {
-    EOD_BASE_URL: options.sourceUrl ?? sandbox.url,
-    EOD_ACCESS_KEY: options.accessKey ?? `key-${randomBytes(6).toString('hex')}`,
-    EOD_QUEUE_PREFIX: options.prefix ?? freePrefix(),
-    EOD_CONCURRENCY: '4',
-    EOD_STALL_MS: '2000',
-    EOD_BACKOFF_MS: '10',
-    EOD_NOT_READY_WAIT_MS: '20',
-    EOD_LOG_LEVEL: 'silent',
-    EOD_HTTP_PORT: '0',
-    DATABASE_URL: databaseUrl,
-    ...(options.backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
-    ...options.settings,
-  };
-  const config = loadConfig(environment);
-  const log = createLog(config);
-  const db = openDatabase({ url: databaseUrl, connections: config.EOD_CONCURRENCY + 3, log });
-  closing.push(() => db.close());
-  const queues = await openQueues({ databaseUrl, config, log });
-  closing.push(() => queues.close());
-  const source = sourceOf(environment);
-  closing.push(() => source.close());
-  const context: WorkContext = { config, log, db, queues, source, calendar: loadCalendar(), clock };
+  const pipeline = await openPipeline({
+    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: options.sourceUrl ?? sandbox.url, clock },
+    backend: options.backend ?? 'postgres',
+    settings: {
+      // What is known of a key is remembered in the process: each test has its own.
+      EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`,
+      ...{ EOD_CONCURRENCY: '4', EOD_STALL_MS: '2000' },
+      ...options.settings,
+    },
+  });
+  closing.push(() => pipeline.close());
   const work = async (count = 1) => {
-    for (let each = 0; each < count; each++) workers.push(await startWorker(context));
+    for (let each = 0; each < count; each++) workers.push(await startWorker(pipeline));
   };
   return {
-    ...{ ...context, sandbox, environment, work },
+    ...{ ...pipeline, sandbox, work },
     async run(asked) {
-      const runId = await start(context, asked);
+      const runId = await start(pipeline, asked);
       await work();
-      return ended(context, runId);
+      return ended(pipeline, runId);
     },
   };
 }
 
-/** The source as the command line sets it up from these settings. */
-export function sourceOf(environment: Readonly<Record<string, string>>): Source {
-  const config = loadConfig({ ...environment });
-  return createSource({
-    ...{ baseUrl: config.EOD_BASE_URL ?? '', accessKey: config.EOD_ACCESS_KEY ?? '' },
-    ...{ dateDialect: config.EOD_DATE_DIALECT, dateFormat: config.EOD_DATE_FORMAT },
-    ...{ format: config.EOD_FORMAT, timeZone: config.EOD_TIMEZONE, timeoutMs: config.EOD_TIMEOUT_MS },
-    maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
-    ...{ connections: config.EOD_CONCURRENCY, tlsVerify: config.EOD_TLS_VERIFY },
-  });
-}
-
-export interface Asked {
-  readonly operations: readonly string[];
-  readonly from: string;
-  readonly to: string;
-  /** The operation's own when not given. */
-  readonly exchanges?: readonly string[];
-  readonly instruments?: readonly string[];
-  readonly options?: Readonly<Record<string, string>>;
+export interface Asked extends BackfillOptions {
   /** A scheduled run: its tick. */
   readonly tick?: string;
 }
 
-/** What `eod backfill` asks for, or a night when there is a tick. */
-export function requestOf(asked: Asked): RunRequest {
-  const { from, to } = asked;
-  return {
-    kind: asked.tick === undefined ? 'backfill' : 'nightly',
-    targets: asked.operations.map(operationNamed).flatMap((operation) =>
-      (asked.exchanges ?? operation.exchanges).map((exchange) => ({
-        ...{ operation: operation.name, exchange, from, to, againFrom: null },
-      })),
-    ),
-    instruments: asked.instruments ?? [],
-    options: asked.options ?? {},
-    live: false,
-  };
-}
-
 /** Plans a run and gives its number; nobody works on it yet. */
-export async function start(context: WorkContext, asked: Asked): Promise<number> {
-  const options = asked.tick === undefined ? {} : { tick: asked.tick, requestedBy: 'schedule' };
-  const runId = await startRun(context, requestOf(asked), options);
+export async function start(context: WorkContext, { tick, ...asked }: Asked): Promise<number> {
+  const request = backfill(asked);
+  const runId =
+    tick === undefined
+      ? await startRun(context, request)
+      : await startRun(context, { ...request, kind: 'nightly' }, { tick, requestedBy: 'schedule' });
   if (runId === null) throw new Error('a run of this tick exists');
   return runId;
-}
-
-/** Waits for the end of a run. */
-export function ended(
-  { db }: Pick<WorkContext, 'db'>,
-  runId: number,
-  timeoutMs = 40_000,
-): Promise<RunReport> {
-  return waitFor(
-    async () => {
-      const report = await reportRun(db.pool, runId);
-      return report.state === 'running' ? null : report;
-    },
-    { what: `the end of run ${runId}`, timeoutMs, everyMs: 40 },
-  );
 }
 
 export interface WindowRow {

@@ -70,7 +70,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
       timeoutMs: config.EOD_TIMEOUT_MS,
       maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
       connections: config.EOD_CONCURRENCY,
-      tlsVerify: true,
+      tlsVerify: config.EOD_TLS_VERIFY,
     },
     log,
   );
