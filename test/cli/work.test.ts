@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { PlanSummary } from '../../src/jobs/plan-summary.ts';
+import type { Forecast } from '../../src/jobs/forecast.ts';
 import type { RunReport } from '../../src/jobs/report.ts';
 import type { Status } from '../../src/jobs/status.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
@@ -45,7 +45,7 @@ describe('backfill', () => {
     const options = { cwd, env: environment(url) };
     const args = ['backfill', 'getbhavcopycm', 'GetTotalTradeHighlights', 'GetFinRatioEOD', ...RANGE];
 
-    const plan = await runJson<PlanSummary>([...args, '--dry-run'], options);
+    const plan = await runJson<Forecast>([...args, '--dry-run'], options);
     // 2025-02-26 was a holiday: five sessions of BSE and NSE, two ranges, 2 instruments x 2 natures x 5 days.
     expect(plan.json).toMatchObject({ requests: 31, windows: 31, skipped: 0, estimated: true });
     expect(await query(url, 'select from etl.runs')).toEqual([]);
