@@ -25,7 +25,8 @@ BEGIN
     RETURN;
   END IF;
   PERFORM pg_advisory_xact_lock(hashtextextended('eod partition ' || child, 0));
-  IF to_regclass(format('market_partitions.%I', child)) IS NOT NULL THEN
+  -- to_regclass may still remember that there was none before we waited for the lock; a query looks anew.
+  IF EXISTS (SELECT FROM pg_class WHERE relname = child AND relnamespace = 'market_partitions'::regnamespace) THEN
     RETURN;
   END IF;
   EXECUTE format('CREATE TABLE market_partitions.%I (LIKE market.%I INCLUDING DEFAULTS INCLUDING COMMENTS)', child, p_table);

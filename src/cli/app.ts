@@ -57,7 +57,8 @@ export async function openWorkContext(life: Lifecycle, config: Config = loadConf
 export async function openStore(life: Lifecycle, config: Config, log: Logger): Promise<Database> {
   const url = config.DATABASE_URL ?? (await startPrivate(life, config, log));
   if (config.DATABASE_URL !== undefined) await life.open(() => checkPostgres(url));
-  const connections = config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
+  // Nightly runs and backfills are worked on side by side, with EOD_CONCURRENCY windows each.
+  const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
   return life.open(
     async () => openDatabase({ url, connections, log }),
     (opened) => opened.close(),
@@ -66,11 +67,19 @@ export async function openStore(life: Lifecycle, config: Config, log: Logger): P
 
 async function startPrivate(life: Lifecycle, config: Config, log: Logger): Promise<string> {
   const server = await life.open(
-    () => startEmbeddedPostgres({ dataDir: join(config.EOD_DATA_DIR, 'postgres'), log }),
+    () => startEmbeddedPostgres({ dataDir: join(config.EOD_DATA_DIR, 'postgres'), log }).catch(folderTrouble),
     (opened) => opened.stop(),
     (opened) => opened.abandon(),
   );
   return server.url;
+}
+
+/** A folder that cannot be made or written is a wrong setting, not a defect. */
+function folderTrouble(error: unknown): never {
+  if (error instanceof Error && 'syscall' in error && 'path' in error) {
+    throw usageError(`EOD_DATA_DIR cannot be used: ${error.message}`);
+  }
+  throw error;
 }
 
 /** Creates the tables where there are none; changing those of somebody's server is for them to say. */
@@ -106,7 +115,7 @@ export function sourceSettings(config: Config): SourceSettings {
     timeZone: config.EOD_TIMEZONE,
     timeoutMs: config.EOD_TIMEOUT_MS,
     maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
-    connections: config.EOD_CONCURRENCY,
+    connections: 2 * config.EOD_CONCURRENCY,
     tlsVerify: config.EOD_TLS_VERIFY,
   };
 }

@@ -2,15 +2,15 @@ import { type Command, Option } from 'commander';
 import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import type { QueueContext } from '../jobs/context.ts';
-import { planSummary } from '../jobs/plan-summary.ts';
+import { forecastRun } from '../jobs/forecast.ts';
 import { reportRun } from '../jobs/report.ts';
 import type { RunRequest } from '../jobs/request.ts';
 import { startRun } from '../jobs/runs.ts';
 import { openContext, openQueueContext, openWorkContext } from './app.ts';
 import { type BackfillFlags, backfillRequest } from './backfill-request.ts';
 import { type Cli, examples } from './command.ts';
+import { forecastText } from './forecast-view.ts';
 import { print, printJson } from './output.ts';
-import { planText } from './plan-view.ts';
 import { requestFlags } from './request-options.ts';
 import { workUntilEnd } from './work-command.ts';
 
@@ -53,9 +53,9 @@ async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promi
   const config = loadConfig();
   const request = backfillRequest(names, flags, { config, clock: systemClock });
   if (flags.dryRun === true) {
-    const summary = await planSummary(await openContext(cli.life, config), request);
-    if (flags.json === true) printJson(summary);
-    else print(planText(summary));
+    const forecast = await forecastRun(await openContext(cli.life, config), request);
+    if (flags.json === true) printJson(forecast);
+    else print(forecastText(forecast, config.EOD_TIMEZONE));
     return;
   }
   if (flags.detach === true) {

@@ -43,14 +43,17 @@ function barView(runId: number): ProgressView {
 function lineView(runId: number): ProgressView {
   const pace = paceMeter();
   let next = Date.now() + PLAIN_LINE_EVERY_MS;
+  let line = '';
   return {
     update(progress) {
-      const facts = pace(progress);
+      line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} windows · ${pace(progress)}`;
       if (Date.now() < next) return;
       next = Date.now() + PLAIN_LINE_EVERY_MS;
-      say(`run ${runId}: ${count(progress.ended)}/${count(progress.total)} windows · ${facts}`);
+      say(line);
     },
-    end: () => undefined,
+    end() {
+      if (line !== '') say(line);
+    },
   };
 }
 

@@ -1,5 +1,12 @@
 import type { Command } from 'commander';
-import { type OpenRun, type OperationStatus, readStatus, type Status } from '../jobs/status.ts';
+import { timeAt } from '../core/days.ts';
+import {
+  type OpenRun,
+  type OperationStatus,
+  type QuotaStatus,
+  readStatus,
+  type Status,
+} from '../jobs/status.ts';
 import { openContext } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { type Column, print, printJson, table } from './output.ts';
@@ -34,20 +41,49 @@ export function statusCommand(program: Command, cli: Cli): Command {
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples('eod status', 'eod status --json'))
     .action(async (flags: { readonly json?: boolean }) => {
-      const status = await readStatus(await openContext(cli.life));
+      const context = await openContext(cli.life);
+      const status = await readStatus(context);
       if (flags.json === true) printJson(status);
-      else print(text(status));
+      else print(text(status, context.config.EOD_TIMEZONE));
     });
 }
 
-function text({ operations, openRuns, queue, database }: Status): string {
+function text(
+  { operations, openRuns, queue, database, quota, keyRefused }: Status,
+  timeZone: string,
+): string {
   return [
     table(COLUMNS, operations),
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',
+    ...(keyRefused === null ? [] : [`the source refused the access key: ${keyRefused}`]),
+    ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
     `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,
   ].join('\n');
+}
+
+/** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
+function quotaText(quota: QuotaStatus, openRuns: readonly OpenRun[], timeZone: string): string {
+  const clock = (iso: string) =>
+    `${timeAt(Date.parse(iso) / 1000, timeZone).slice(0, 5)} ${zoneName(iso, timeZone)}`;
+  const made = `${quota.calls} of ${quota.limit} calls made since ${clock(quota.hour)}`;
+  const waiting = [
+    { kind: 'nightly', name: 'nightly runs', until: quota.nightsWaitUntil },
+    { kind: 'backfill', name: 'backfills', until: quota.backfillsWaitUntil },
+  ].flatMap(({ kind, name, until }) => {
+    const open = openRuns.some((run) => run.kind === kind && run.state === 'running');
+    return until !== null && open ? [`${name} are waiting for ${clock(until)}`] : [];
+  });
+  return [made, ...waiting].join('; ');
+}
+
+/** `IST` for Asia/Kolkata. */
+function zoneName(iso: string, timeZone: string): string {
+  const parts = new Intl.DateTimeFormat('en-IN', { timeZone, timeZoneName: 'short' }).formatToParts(
+    Date.parse(iso),
+  );
+  return parts.find((part) => part.type === 'timeZoneName')?.value ?? timeZone;
 }
 
 function recentText({ recent }: OperationStatus): string {

@@ -47,6 +47,8 @@ export interface ErrorFacts {
   readonly diagnostic?: string;
   /** For `range_refused`: the longest range in days the source named, if it named one. */
   readonly limitDays?: number;
+  /** The answer began and broke off: of a shorter range it may come whole. */
+  readonly cutShort?: boolean;
   readonly cause?: unknown;
 }
 
@@ -57,12 +59,14 @@ export class PipelineError extends Error implements ErrorFacts {
   readonly retryAfterMs?: number;
   readonly diagnostic?: string;
   readonly limitDays?: number;
+  readonly cutShort: boolean;
 
   constructor(message: string, facts: ErrorFacts) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.name = 'PipelineError';
     this.kind = facts.kind;
     this.retryable = facts.retryable;
+    this.cutShort = facts.cutShort ?? false;
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
     if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;
     if (facts.limitDays !== undefined) this.limitDays = facts.limitDays;

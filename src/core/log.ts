@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
-import { messageOf } from './errors.ts';
+import { messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
 
@@ -29,7 +29,10 @@ export function createLog(
   );
 }
 
-/** What helps of an error, and no more: drivers hang whole connections on theirs. */
+/**
+ * What helps of an error, and no more: drivers hang whole connections on theirs. Ours say what is
+ * wrong by themselves; where it happened matters for defects.
+ */
 function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack } = error;
@@ -38,7 +41,8 @@ function describeError(error: unknown): object {
     return value === undefined ? [] : [[key, value]];
   });
   const cause = error.cause === undefined ? {} : { cause: messageOf(error.cause) };
-  return { type: name, message, ...Object.fromEntries(facts), ...cause, stack };
+  const where = error instanceof PipelineError ? {} : { stack };
+  return { type: name, message, ...Object.fromEntries(facts), ...cause, ...where };
 }
 
 function passwordOf(address: string | undefined): string | undefined {

@@ -31,7 +31,7 @@ export function createClient(settings: ClientSettings): Client {
     connect: { timeout: timeoutMs, rejectUnauthorized: settings.tlsVerify },
   });
 
-  async function call(url: string, signal: AbortSignal) {
+  async function call(url: string, signal: AbortSignal, onAnswer: () => void) {
     const response = await request(url, {
       dispatcher: agent,
       signal,
@@ -39,6 +39,7 @@ export function createClient(settings: ClientSettings): Client {
     });
     const { statusCode: status, headers, body } = response;
     if (status === 200) {
+      onAnswer();
       const read = await readBody(body, headers, maxResponseBytes);
       return { ...read, status, contentType: single(headers['content-type']) };
     }
@@ -51,6 +52,7 @@ export function createClient(settings: ClientSettings): Client {
     async get(url, signal) {
       const stop = new AbortController();
       let late = false;
+      let answering = false;
       const deadline = setTimeout(() => {
         late = true;
         stop.abort();
@@ -59,12 +61,16 @@ export function createClient(settings: ClientSettings): Client {
       signal?.addEventListener('abort', abort, { once: true });
       if (signal?.aborted) abort();
       try {
-        return await call(url, stop.signal);
+        return await call(url, stop.signal, () => {
+          answering = true;
+        });
       } catch (error) {
         if (signal?.aborted)
           throw new PipelineError('the call was aborted', { kind: 'aborted', retryable: false });
         if (error instanceof PipelineError) throw error;
-        throw late ? timeoutError(timeoutMs) : transportError(error, timeoutMs, redact);
+        throw late
+          ? timeoutError(timeoutMs)
+          : transportError(error, { timeoutMs, redact, cutShort: answering });
       } finally {
         clearTimeout(deadline);
         signal?.removeEventListener('abort', abort);
@@ -108,16 +114,22 @@ const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'
  * Types what undici, zlib or the socket threw. Their errors can hold the request with its key, so
  * none is passed on: code and message are copied, with the key taken out.
  */
-function transportError(error: unknown, timeoutMs: number, redact: (text: string) => string): PipelineError {
+function transportError(
+  error: unknown,
+  { timeoutMs, redact, cutShort }: { timeoutMs: number; redact: (text: string) => string; cutShort: boolean },
+): PipelineError {
   const code = codeOf(error);
   if (code !== null && TIMEOUT_CODES.has(code)) return timeoutError(timeoutMs);
   if (code?.startsWith('Z_') || code?.startsWith('ERR_BROTLI') || code?.startsWith('ERR__ERROR')) {
-    return unreadable(`its compression is broken (${code})`);
+    return unreadable(`its compression is broken (${code})`, { cutShort });
   }
   if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('it does not fit memory');
   const message = redact(messageOf(error)) || 'connection failed';
   const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
-  return new PipelineError(`the source cannot be reached: ${detail}`, { kind: 'network', retryable: true });
+  const sentence = cutShort
+    ? 'the connection broke in the middle of the answer'
+    : 'the source cannot be reached';
+  return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', retryable: true, cutShort });
 }
 
 function codeOf(error: unknown): string | null {

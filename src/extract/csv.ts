@@ -48,7 +48,7 @@ export function readCsv(text: string): object[] {
   const first = rows[0];
   const last = rows.at(-1);
   if (first !== undefined && last !== undefined && last.length < first.length && !/[\r\n]\s*$/.test(text)) {
-    throw unreadable('the CSV breaks off inside its last row');
+    throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
   const columns = header
     .map((name, index) => [name.trim(), index] as const)

@@ -112,8 +112,9 @@ export function unknownDiagnostic(text: string, redact: (text: string) => string
 }
 
 /** An answer that cannot be read as data: the same request may bring a whole one. */
-export function unreadable(problem: string): PipelineError {
-  return new PipelineError(`the answer cannot be read: ${problem}`, { kind: 'unreadable', retryable: true });
+export function unreadable(problem: string, { cutShort = false } = {}): PipelineError {
+  const facts = { kind: 'unreadable', retryable: true, cutShort } as const;
+  return new PipelineError(`the answer cannot be read: ${problem}`, facts);
 }
 
 /** An answer beyond what this process is willing to hold. */

@@ -69,7 +69,7 @@ function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
     return JSON.parse(marked === null ? text : decodeText(marked));
   } catch {
     // The parser's own message quotes the text around the fault, so it is not repeated here.
-    throw unreadable(`broken JSON, ${text.length} characters`);
+    throw unreadable(`broken JSON, ${text.length} characters`, { cutShort: true });
   }
 }
 

@@ -46,3 +46,12 @@ export async function trustKeyAgain(pool: Pool, keyHash: string): Promise<boolea
   );
   return result.rowCount === 1;
 }
+
+/** The line with which the source refused this key, or null. */
+export async function refusal(pool: Pool, keyHash: string): Promise<string | null> {
+  const found = await pool.query<{ diagnostic: string | null }>(
+    "select diagnostic from etl.access_keys where key_hash = $1 and state = 'refused'",
+    [keyHash],
+  );
+  return found.rows[0]?.diagnostic ?? null;
+}

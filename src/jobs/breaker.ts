@@ -13,6 +13,8 @@ export interface Breaker {
   failed(): void;
   /** The admitted call was not made, or told nothing about the source. */
   abandoned(): void;
+  /** Milliseconds until the source is tried again; 0 while it answers. */
+  waitMs(): number;
 }
 
 const FIRST_PAUSE_MS = 1_000;
@@ -44,6 +46,9 @@ export function createBreaker(clock: Clock, threshold = 5): Breaker {
     },
     abandoned() {
       probing = false;
+    },
+    waitMs() {
+      return failures < threshold ? 0 : Math.max(PROBE_WAIT_MS, tryAt - clock.now());
     },
     failed() {
       const now = clock.now();

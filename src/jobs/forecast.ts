@@ -24,11 +24,13 @@ export interface OperationForecast {
 }
 
 export interface Forecast {
+  readonly from: Day;
+  readonly to: Day;
   readonly requests: number;
-  /** Clock hours in which calls are made, at the quota left after the reserve. */
-  readonly hours: number;
-  /** Expected end, ISO 8601. */
-  readonly finishAt: string;
+  /** Clock hours in which calls are made, at the quota left after the reserve; null: it never ends. */
+  readonly hours: number | null;
+  /** Expected end, ISO 8601; null where all calls are kept for the night. */
+  readonly finishAt: string | null;
   readonly windows: number;
   readonly skipped: number;
   readonly outOfReach: number;
@@ -37,6 +39,8 @@ export interface Forecast {
   readonly callsPerHour: number;
   /** Calls a backfill may still make in this clock hour. */
   readonly leftThisHour: number;
+  /** Some operation's instruments are not known yet. */
+  readonly estimated: boolean;
   readonly operations: readonly OperationForecast[];
 }
 
@@ -73,7 +77,10 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const leftThisHour = leftForBackfill(permit, await currentHour(db.pool, permit));
   const requests = sum('requests');
   const pace = await secondsPerCall(context);
+  const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   return {
+    from: days[0] as Day,
+    to: days.at(-1) as Day,
     requests,
     ...finish({
       requests,
@@ -89,6 +96,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
     reachesBackTo: reach,
     callsPerHour: backfillShare(config),
     leftThisHour,
+    estimated: operations.some((one) => one.estimated),
     operations,
   };
 }
@@ -130,17 +138,15 @@ interface Pace {
 }
 
 /** How many clock hours the calls take, and when the last is made (pure). */
-export function finish(pace: Pace): { hours: number; finishAt: string } {
+export function finish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
   const { requests, leftThisHour, perHour, now, hour, secondsPerCall } = pace;
   const later = Math.max(0, requests - leftThisHour);
   if (later === 0) {
     const end = now + requests * secondsPerCall * 1000;
     return { hours: requests === 0 ? 0 : 1, finishAt: new Date(end).toISOString() };
   }
-  if (perHour <= 0) {
-    // Everything is kept for the night: a backfill would never end.
-    return { hours: Number.MAX_SAFE_INTEGER, finishAt: new Date(8.64e15).toISOString() };
-  }
+  // Everything is kept for the night: a backfill would never end.
+  if (perHour <= 0) return { hours: null, finishAt: null };
   const further = Math.ceil(later / perHour);
   const inLast = later - (further - 1) * perHour;
   const end = hour + further * HOUR_MS + Math.min(HOUR_MS, inLast * secondsPerCall * 1000);

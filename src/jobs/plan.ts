@@ -1,4 +1,4 @@
-import { addDays, type Day } from '../core/days.ts';
+import { addDays, type Day, eachDay } from '../core/days.ts';
 import type { CoveredKey } from '../load/coverage.ts';
 import { type Ask, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
 
@@ -149,47 +149,37 @@ interface Range {
   readonly to: Day;
 }
 
-/** Ranges of at most `days` calendar days that hold every needed session. */
+/** The fewest ranges of at most `days` calendar days that hold every needed day. */
 function stretches(input: PlanInput, needed: (day: Day) => boolean, days: number): Range[] {
   const policy = input.operation.windows;
-  const everyDay = policy.per === 'range' && policy.everyDay;
-  const wanted = input.sessions.filter(needed);
-  const ranges: Range[] = [];
-  for (let at = 0; at < wanted.length; ) {
-    const first = wanted[at] as Day;
-    // Records may carry days between sessions: begin right after what is covered or planned.
-    const from = everyDay ? precedingEdge(input, first, ranges.at(-1)) : first;
-    const limit = addDays(from, days - 1);
-    let to = from;
-    while (at < wanted.length && (wanted[at] as Day) <= limit) {
-      to = wanted[at] as Day;
-      at += 1;
-    }
-    if (to < first) {
-      // The days before the session alone fill a window.
-      ranges.push({ from, to: limit });
-      continue;
-    }
-    ranges.push({ from, to: everyDay ? followingEdge(input, to, limit) : to });
+  const wanted =
+    policy.per === 'range' && policy.everyDay ? owedDays(input, needed) : input.sessions.filter(needed);
+  const ranges: { from: Day; to: Day; limit: Day }[] = [];
+  for (const day of wanted) {
+    const last = ranges.at(-1);
+    if (last !== undefined && day <= last.limit) last.to = day;
+    else ranges.push({ from: day, to: day, limit: addDays(day, days - 1) });
   }
-  return ranges;
+  return ranges.map(({ from, to }) => ({ from, to }));
 }
 
-/** The day after the last session before `session` (or after the window before), inside the range. */
-function precedingEdge(input: PlanInput, session: Day, before: Range | undefined): Day {
-  const earlier = input.sessions.filter((day) => day < session).at(-1);
-  const edges = [input.from];
-  if (earlier !== undefined) edges.push(addDays(earlier, 1));
-  if (before !== undefined) edges.push(addDays(before.to, 1));
-  return edges.sort().at(-1) as Day;
-}
-
-/** The last day before the next session, inside the range and the window's limit. */
-function followingEdge(input: PlanInput, session: Day, limit: Day): Day {
-  const next = input.sessions.find((day) => day > session);
-  const edges = [input.to, limit];
-  if (next !== undefined) edges.push(addDays(next, -1));
-  return edges.sort()[0] as Day;
+/**
+ * Needed sessions and the closed days beside them: records of some operations carry days that are
+ * no session, and those come with the session before or after.
+ */
+function owedDays({ from, to, sessions }: PlanInput, needed: (day: Day) => boolean): Day[] {
+  const owed: Day[] = [];
+  let next = 0;
+  let beforeNeeded = false;
+  for (const day of eachDay(from, to)) {
+    const session = sessions[next];
+    const nextNeeded = session !== undefined && needed(session);
+    if (nextNeeded || (beforeNeeded && day !== session)) owed.push(day);
+    if (day !== session) continue;
+    beforeNeeded = nextNeeded;
+    next += 1;
+  }
+  return owed;
 }
 
 /** Covered sessions outside the planned windows, in stretches of the same length, to be counted. */

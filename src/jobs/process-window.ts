@@ -3,7 +3,6 @@ import { today } from '../core/clock.ts';
 import { daysBetween } from '../core/days.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Extracted } from '../extract/types.ts';
-import { databaseError } from '../load/failures.ts';
 import { loadWindow } from '../load/window.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { keyAccepted, probeFailed } from './access-key.ts';
@@ -14,27 +13,12 @@ import type { WorkContext } from './context.ts';
 import { coverageOf } from './coverage.ts';
 import { fullSetsOf } from './full-set.ts';
 import { outcomeOf } from './outcome.ts';
-import type { JobQueue, WindowJob } from './queue.ts';
-import { type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
-import type { RunKind } from './request.ts';
+import type { WindowJob } from './queue.ts';
+import { type Permit, permitOf, untilNextHour } from './quota.ts';
 import { settle } from './settle.ts';
-import { Hold, judge, type Verdict } from './verdict.ts';
-import { type Claim, type ClaimedWindow, claimWindow } from './window-store.ts';
-
-/** What a worker brings along for its windows. */
-export interface Bench {
-  /** The queue the job came from: waits are announced there. */
-  readonly queue: JobQueue<WindowJob>;
-  readonly kind: RunKind;
-  readonly breaker: Breaker;
-  readonly signal: AbortSignal;
-}
-
-/** Others look again after this long while one worker tries an unproven key. */
-const PROBE_WAIT_MS = 250;
-
-/** A backfill, where somebody is watching, gives up on a silent source this much sooner than a night. */
-const BACKFILL_IMPATIENCE = 60;
+import { type Bench, type Taken, takeOn } from './take-on.ts';
+import { judge, type Verdict } from './verdict.ts';
+import type { ClaimedWindow } from './window-store.ts';
 
 /** Source keys that were logged already, per run and operation: once is enough. */
 const reported = new Set<string>();
@@ -50,48 +34,19 @@ export async function processWindow(
   token: string | undefined,
 ): Promise<void> {
   const { windowId, runId } = job.data;
-  const permit = permitOf(context.config, context.clock);
-  let claim: Claim | null = null;
+  let taken: Taken | null = null;
   try {
-    admit(context, bench, permit);
-    claim = await claimWindow(context.db.pool, windowId, permit).catch((error) => {
-      throw databaseError(error);
-    });
-    if (claim.outcome === 'claimed') await fetchAndLoad(context, bench, claim, permit);
-    else bench.breaker.abandoned();
-    if (claim.outcome === 'spent') throw new Hold(untilNextHour(permit.now, context.config.EOD_TIMEZONE));
-    if (claim.outcome === 'probing') throw new Hold(PROBE_WAIT_MS);
-    if (claim.outcome === 'refused') throw refusedKey(claim.diagnostic);
+    taken = await takeOn(context, bench, windowId);
+    if (taken !== null) await fetchAndLoad(context, bench, taken);
   } catch (error) {
-    const window = claim?.outcome === 'claimed' ? claim.window : null;
-    const verdict = verdictOn(context, error, job, window, permit);
+    const window = taken?.claim.window ?? null;
+    const permit = taken?.permit ?? permitOf(context.config, context.clock);
+    const verdict = patient(bench, error, verdictOn(context, error, job, window, permit));
     await settle(context, { error, verdict, window, permit, job });
     if (verdict.act === 'split') return;
     await hand(verdict, error, job, token, bench.queue);
   }
   await advanceRun(context, runId);
-}
-
-function refusedKey(diagnostic: string): PipelineError {
-  return new PipelineError(`the access key was refused: ${diagnostic}`, {
-    kind: 'credential',
-    retryable: false,
-    diagnostic,
-  });
-}
-
-/** May a call start now, as far as the clock and the source's health go? */
-function admit({ config }: WorkContext, { breaker, kind }: Bench, permit: Permit): void {
-  const turn = turnWait(permit.now, config.EOD_TIMEZONE);
-  if (turn > 0) throw new Hold(turn);
-  const admission = breaker.admit();
-  if (admission.admitted) return;
-  const patience = config.EOD_OUTAGE_PATIENCE_MS / (kind === 'nightly' ? 1 : BACKFILL_IMPATIENCE);
-  if (admission.downMs <= patience) throw new Hold(admission.waitMs);
-  throw new PipelineError(
-    `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
-    { kind: 'network', retryable: false },
-  );
 }
 
 function verdictOn(
@@ -123,8 +78,7 @@ function splittableDays(window: ClaimedWindow): number {
 async function fetchAndLoad(
   context: WorkContext,
   { breaker, signal }: Bench,
-  claim: Extract<Claim, { outcome: 'claimed' }>,
-  permit: Permit,
+  { claim, permit }: Taken,
 ): Promise<void> {
   const { config, source, db, calendar, clock } = context;
   const { window, probe } = claim;
@@ -138,7 +92,7 @@ async function fetchAndLoad(
     calledOn: today(clock, config.EOD_TIMEZONE),
   };
   const answer = await source.fetch(operation, asked, signal).catch(async (error) => {
-    tellBreaker(breaker, error);
+    tellBreaker(breaker, error, splittableDays(window));
     if (probe) await whatTheProbeSays(context, permit, error);
     throw error;
   });
@@ -174,11 +128,22 @@ async function fetchAndLoad(
 /** Kinds that say the source itself is in trouble, not the question. */
 const SILENCE = ['network', 'timeout', 'http_status'];
 
-function tellBreaker(breaker: Breaker, error: unknown): void {
-  const facts = error instanceof PipelineError ? error : null;
-  if (facts === null || facts.kind === 'aborted') breaker.abandoned();
-  else if (SILENCE.includes(facts.kind) && facts.retryable) breaker.failed();
+function isSilence(error: unknown): boolean {
+  return error instanceof PipelineError && SILENCE.includes(error.kind) && error.retryable && !error.cutShort;
+}
+
+function tellBreaker(breaker: Breaker, error: unknown, days: number): void {
+  if (!(error instanceof PipelineError) || error.kind === 'aborted') breaker.abandoned();
+  // Asked for less, it may answer in time: not its health is in doubt yet.
+  else if (error.kind === 'timeout' && days > 1) breaker.abandoned();
+  else if (isSilence(error)) breaker.failed();
   else breaker.succeeded();
+}
+
+/** While the source is away no try counts: how long to wait for it is not a matter of attempts. */
+function patient({ breaker }: Bench, error: unknown, verdict: Verdict): Verdict {
+  const delayMs = isSilence(error) ? breaker.waitMs() : 0;
+  return delayMs > 0 && verdict.act !== 'split' ? { act: 'postpone', delayMs } : verdict;
 }
 
 /** Any line but a refusal of the key itself shows that the key is good. */

@@ -35,6 +35,7 @@ export interface JobQueue<Data> {
   addBulk(jobs: NewJob<Data>[]): Promise<unknown>;
   pause(): Promise<void>;
   resume(): Promise<void>;
+  isPaused(): Promise<boolean>;
   rateLimit(milliseconds: number): Promise<void>;
   getJobCounts(): Promise<Record<string, number>>;
   upsertJobScheduler(
@@ -93,6 +94,7 @@ export async function openQueues(settings: QueueSettings): Promise<Queues> {
 }
 
 async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
+  const trouble = troubleListener(log);
   const { Queue: PgQueue, Worker: PgWorker } = withBackend(createPostgresBackend);
   const connection = (max: number) => ({
     connectionString: databaseUrl,
@@ -106,37 +108,40 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     backfill: new PgQueue<WindowJob>('backfill', { connection: connection(1) }),
     ticks: new PgQueue<TickJob>('ticks', { connection: connection(1) }),
   };
-  for (const queue of Object.values(queues)) await listen(queue, log).waitUntilReady();
+  for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
   return {
     backend: 'postgres',
     ...together(queues),
     work(name, processor, options) {
-      return listen(new PgWorker(name, processor, { ...options, connection: connection(2) }), log);
+      return trouble.listen(new PgWorker(name, processor, { ...options, connection: connection(2) }));
     },
     async close() {
+      trouble.hush();
       await Promise.all(Object.values(queues).map((queue) => queue.close()));
     },
   };
 }
 
 async function onRedis({ config, log }: QueueSettings, url: string): Promise<Queues> {
+  const trouble = troubleListener(log);
   // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
-  listen(connection, log);
+  trouble.listen(connection);
   const options = { connection, prefix: config.EOD_QUEUE_PREFIX };
   const queues = {
     nightly: new Queue<WindowJob>('nightly', options),
     backfill: new Queue<WindowJob>('backfill', options),
     ticks: new Queue<TickJob>('ticks', options),
   };
-  for (const queue of Object.values(queues)) await listen(queue, log).waitUntilReady();
+  for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
   return {
     backend: 'redis',
     ...together(queues),
     work(name, processor, settings) {
-      return listen(new Worker(name, processor, { ...settings, ...options }), log);
+      return trouble.listen(new Worker(name, processor, { ...settings, ...options }));
     },
     async close() {
+      trouble.hush();
       await Promise.all(Object.values(queues).map((queue) => queue.close()));
       connection.disconnect();
     },
@@ -166,11 +171,21 @@ function together({
   };
 }
 
-/** Connection trouble is reported and healed by the drivers; unheard it would end the process. */
-function listen<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(
-  emitter: T,
-  log: Logger,
-): T {
-  emitter.on('error', (error) => log.warn({ err: error }, 'queue connection'));
-  return emitter;
+/**
+ * Connection trouble is reported and healed by the drivers; unheard it would end the process. Once
+ * we close, a server that goes before the last connection does is no news.
+ */
+function troubleListener(log: Logger) {
+  let closing = false;
+  return {
+    listen<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(emitter: T): T {
+      emitter.on('error', (error) => {
+        if (!closing) log.warn({ err: error }, 'queue connection');
+      });
+      return emitter;
+    },
+    hush() {
+      closing = true;
+    },
+  };
 }

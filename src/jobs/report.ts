@@ -137,7 +137,7 @@ export async function reportRun(pool: Pool, runId: number): Promise<RunReport> {
   const failures = await pool.query<Failure>(
     `select id::int as "windowId", operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
        to_char(to_date, 'YYYY-MM-DD') as "to", instruments, part, state, error
-     from etl.windows where run_id = $1 and state in ('failed', 'blocked') order by id`,
+     from etl.windows where run_id = $1 and state in ('failed', 'blocked', 'cancelled') order by id`,
     [runId],
   );
   const skips = await pool.query<{ reason: string; windows: number }>(

@@ -30,7 +30,10 @@ export async function startRun(
   request: RunRequest,
   options: StartOptions = {},
 ): Promise<number | null> {
-  if (options.tick === undefined) await allowWork(context);
+  if (options.tick === undefined) {
+    await trustKey(context);
+    await context.queues.resume();
+  }
   const plan = await planRun(context, request);
   const runId = await insertRun(context, request, plan, options);
   if (runId === null) return null;
@@ -57,11 +60,10 @@ async function noteHolidays({ db, calendar }: Context, request: RunRequest, runI
   }
 }
 
-/** A person asks for work: a refused key gets one more try, and queues that were stopped go on. */
-async function allowWork({ config, db, queues, log }: QueueContext): Promise<void> {
+/** A person asks for work: a refused key gets one more try. */
+async function trustKey({ config, db, log }: Context): Promise<void> {
   const wasRefused = await trustKeyAgain(db.pool, keyHash(config.EOD_ACCESS_KEY ?? ''));
   if (wasRefused) log.warn('the access key was refused before; trying it once more');
-  await queues.resume();
 }
 
 async function insertRun(
@@ -76,7 +78,7 @@ async function insertRun(
       .insert(runs)
       .values({
         kind: request.kind,
-        requested_by: options.requestedBy ?? `${userInfo().username}@${hostname()}`,
+        requested_by: options.requestedBy ?? whoAsks(),
         request,
         from_date: days[0] as string,
         to_date: days.at(-1) as string,
@@ -90,6 +92,15 @@ async function insertRun(
     await insertWindows(tx, runId, plan.windows);
     return runId;
   });
+}
+
+/** For people; an account without a name, as containers have them, is known by its number. */
+function whoAsks(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    return `${process.getuid?.() ?? 'unknown'}@${hostname()}`;
+  }
 }
 
 /** State of a run. @throws PipelineError `usage` when there is no such run. */
@@ -135,7 +146,7 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
   const state = await runState(context, runId);
   if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
   if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new backfill instead`);
-  await allowWork(context);
+  await trustKey(context);
   await context.db.drizzle.transaction(async (tx) => {
     if (state === 'failed') {
       await tx
@@ -149,6 +160,9 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
     await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
   });
   await enqueueOpenWindows(context, [runId]);
+  // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
+  // were open again, they would be done with, and nobody would come for the windows.
+  await context.queues.resume();
   await advanceRun(context, runId);
 }
 

@@ -2,8 +2,10 @@ import { today } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
 import type { CoverageState } from '../load/coverage.ts';
 import { operations } from '../operations/registry.ts';
+import { refusal } from './access-key.ts';
 import type { Context } from './context.ts';
 import { exchangesOf } from './nightly.ts';
+import { currentHour, keyHash, permitOf } from './quota.ts';
 import { type Progress, runProgress } from './report.ts';
 import type { RunKind } from './request.ts';
 
@@ -34,6 +36,23 @@ export interface Status {
   readonly database: 'DATABASE_URL' | 'private';
   readonly operations: readonly OperationStatus[];
   readonly openRuns: readonly OpenRun[];
+  /** The key's budget of this clock hour; null where no key is set. */
+  readonly quota: QuotaStatus | null;
+  /** The line with which the source refused the key, or null. */
+  readonly keyRefused: string | null;
+}
+
+export interface QuotaStatus {
+  /** Start of the clock hour, ISO 8601. */
+  readonly hour: string;
+  readonly calls: number;
+  readonly limit: number;
+  /** What of the limit backfills may use. */
+  readonly backfillLimit: number;
+  /** Until when backfills wait, ISO 8601; null when they need not. */
+  readonly backfillsWaitUntil: string | null;
+  /** The same for nightly runs. */
+  readonly nightsWaitUntil: string | null;
 }
 
 /** What is loaded, what is missing, and what is being worked on. */
@@ -66,6 +85,24 @@ export async function readStatus(context: Context): Promise<Status> {
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations: statuses.sort((a, b) => (a.operation < b.operation ? -1 : a.operation > b.operation ? 1 : 0)),
     openRuns: await openRuns(db.pool),
+    quota: config.EOD_ACCESS_KEY === undefined ? null : await quotaStatus(context),
+    keyRefused:
+      config.EOD_ACCESS_KEY === undefined ? null : await refusal(db.pool, keyHash(config.EOD_ACCESS_KEY)),
+  };
+}
+
+async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
+  const permit = permitOf(config, clock);
+  const hour = await currentHour(db.pool, permit);
+  const next = new Date(permit.hour + 3_600_000).toISOString();
+  const spent = (limit: number) => hour.refused !== null || hour.calls >= limit;
+  return {
+    hour: new Date(permit.hour).toISOString(),
+    calls: hour.calls,
+    limit: permit.limit,
+    backfillLimit: permit.backfillLimit,
+    backfillsWaitUntil: spent(permit.backfillLimit) ? next : null,
+    nightsWaitUntil: spent(permit.limit) ? next : null,
   };
 }
 

@@ -52,7 +52,10 @@ export function judge(
   config: Pick<Config, 'EOD_ATTEMPTS' | 'EOD_NOT_READY_BUDGET_MS' | 'EOD_NOT_READY_WAIT_MS'>,
 ): Verdict {
   if (error instanceof Hold) return { act: 'hold', delayMs: error.delayMs };
-  const { kind, retryable, limitDays } = factsOf(error);
+  const { kind, retryable, limitDays, cutShort } = factsOf(error);
+  // A shorter range may come whole.
+  if (soFar.days > 1 && (cutShort || kind === 'too_large' || kind === 'timeout'))
+    return { act: 'split', days: narrower(soFar.days, undefined), learned: false };
   switch (kind) {
     case 'aborted':
       return { act: 'put_back' };
@@ -79,10 +82,6 @@ export function judge(
       return retryable
         ? { act: 'postpone', delayMs: DATABASE_PAUSE_MS }
         : { act: 'end', state: 'failed', scope: 'window' };
-    case 'too_large':
-    case 'timeout':
-    case 'unreadable':
-      if (soFar.days > 1) return { act: 'split', days: narrower(soFar.days, undefined), learned: false };
   }
   return retryable && soFar.attempt < config.EOD_ATTEMPTS
     ? { act: 'retry' }
@@ -94,9 +93,9 @@ function narrower(days: number, limitDays: number | undefined): number {
   return limitDays !== undefined && limitDays >= 1 && limitDays < days ? limitDays : Math.ceil(days / 2);
 }
 
-function factsOf(error: unknown): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays'> {
+function factsOf(error: unknown): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays' | 'cutShort'> {
   // Anything that is not one of ours is a defect: trying again would only repeat it.
-  return error instanceof PipelineError ? error : { kind: 'unreadable', retryable: false };
+  return error instanceof PipelineError ? error : { kind: 'unreadable', retryable: false, cutShort: false };
 }
 
 /**

@@ -31,6 +31,11 @@ export function openDatabase({ url, connections = 5, log }: DatabaseOptions): Da
   pool.on('error', (error) => {
     if (!closing) log?.warn({ err: error }, 'lost an idle database connection');
   });
+  // The pool listens to idle connections only. One that breaks in somebody's hands tells so by the
+  // statement that fails, and by an event that would end the process if nobody heard it.
+  pool.on('connect', (client) => {
+    client.on('error', (error) => log?.debug({ err: error }, 'lost a database connection in use'));
+  });
   return {
     url,
     pool,

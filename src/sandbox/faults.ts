@@ -39,6 +39,8 @@ export interface Fault {
   readonly first?: number;
   /** This share of matching requests, drawn by the seed. */
   readonly rate?: number;
+  /** Only requests for a range of at least so many days. */
+  readonly minDays?: number;
 }
 
 function positive(name: string, text: string): number {
@@ -64,12 +66,13 @@ export function parseFault(text: string): Fault {
     const [key, setting = ''] = part.split('=');
     if (key === 'every') fault = { ...fault, every: positive('every', setting) };
     else if (key === 'first') fault = { ...fault, first: positive('first', setting) };
+    else if (key === 'min-days') fault = { ...fault, minDays: positive('min-days', setting) };
     else if (key === 'operation') fault = { ...fault, operation: operationNamed(setting).name };
     else if (key === 'rate') {
       const rate = Number(setting);
       if (!(rate > 0 && rate <= 1)) throw usageError('--fault: rate must be above 0 and at most 1');
       fault = { ...fault, rate };
-    } else throw usageError(`--fault: "${key}" is none of every, first, rate, operation`);
+    } else throw usageError(`--fault: "${key}" is none of every, first, rate, min-days, operation`);
   }
   const numeric = kind === 'status' || kind === 'slow' || kind === 'retry-after';
   if (numeric && fault.value !== undefined) positive(kind, fault.value);
@@ -90,10 +93,17 @@ export class FaultPlan {
     this.#matched = faults.map(() => 0);
   }
 
-  /** The fault that strikes the next request of this operation: the first rule that applies. */
-  next(operation: string): Fault | null {
+  /**
+   * The fault that strikes the next request of this operation: the first rule that applies.
+   *
+   * @param days of the range asked for; null while the parameters are not read yet: then the rules
+   *   without `minDays` have their say, and afterwards the others.
+   */
+  next(operation: string, days: number | null): Fault | null {
     let struck: Fault | null = null;
     for (const [at, fault] of this.#faults.entries()) {
+      if ((fault.minDays === undefined) !== (days === null)) continue;
+      if (fault.minDays !== undefined && days !== null && days < fault.minDays) continue;
       if (fault.operation !== undefined && fault.operation !== operation) continue;
       const count = (this.#matched[at] as number) + 1;
       this.#matched[at] = count;

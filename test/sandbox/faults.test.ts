@@ -74,8 +74,19 @@ describe('faults', () => {
   });
 });
 
+test('strike only requests for long ranges, and count only those', async () => {
+  const source = await withFault({ kind: 'status', minDays: 3, first: 1 });
+  const status = async (from: string, to: string) =>
+    (await ask(source, 'GetSeriesChange', range(from, to))).status;
+  expect(await status('2025-09-11', '2025-09-12')).toBe(200);
+  expect(await status('2025-09-10', '2025-09-12')).toBe(503);
+  expect(await status('2025-09-10', '2025-09-12')).toBe(200);
+  expect(source.stats().byFault).toEqual({ status: 1 });
+});
+
 describe('flags', () => {
   test('the notation of faults', () => {
+    expect(parseFault('hang,min-days=8')).toEqual({ kind: 'hang', minDays: 8 });
     expect(parseFault('status=503,every=7')).toEqual({ kind: 'status', value: '503', every: 7 });
     expect(parseFault('diagnostic=Key Expired.,first=1,operation=getserieschange')).toEqual({
       kind: 'diagnostic',

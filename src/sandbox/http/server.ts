@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/clock.ts';
+import { daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { answer } from '../answer/answer.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { Answering } from '../datasets/dataset.ts';
-import { FaultPlan } from '../faults.ts';
+import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
-import { Refusal } from '../query.ts';
+import { type Query, Refusal } from '../query.ts';
 import { Gate } from './gate.ts';
 import { readQuery } from './parameters.ts';
 import { pause, plain, send, spoil, strikeAtOnce, TEXT } from './reply.ts';
@@ -76,17 +77,29 @@ export class Responder {
     const { behaviour, market, answering } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
     this.#gate.admit(search.get('accessKey'));
-    const fault = this.#faults.next(operation.name);
-    if (fault !== null) this.ledger.fault(fault.kind);
-    if (fault?.kind === 'diagnostic') throw new Refusal(fault.value ?? '');
-    if (fault !== null && strikeAtOnce(response, fault)) return;
+    const early = this.#faults.next(operation.name, null);
+    if (this.#struck(response, early)) return;
     const query = readQuery(operation, search, behaviour.dialect, this.#reach(operation), market);
+    const fault = early ?? this.#faults.next(operation.name, daysOf(query));
+    if (early === null && this.#struck(response, fault)) return;
     this.#gate.allow(operation.name, query.exchange, query.instruments);
     this.#gate.ready(requestKey(operation, search));
     const reply = await answer(market, query, behaviour, answering);
     const gzipped = behaviour.gzip && /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
     if (fault === null) await send(response, reply, gzipped);
     else await spoil(response, reply, gzipped, fault);
+  }
+
+  /**
+   * Counts a fault, and is true when it leaves nothing to answer.
+   *
+   * @throws Refusal
+   */
+  #struck(response: ServerResponse, fault: Fault | null): boolean {
+    if (fault === null) return false;
+    this.ledger.fault(fault.kind);
+    if (fault.kind === 'diagnostic') throw new Refusal(fault.value ?? '');
+    return strikeAtOnce(response, fault);
   }
 
   #reach(operation: Operation) {
@@ -128,6 +141,11 @@ export class Responder {
     }
     plain(response, 500, messageOf(error));
   }
+}
+
+/** Days of the range asked for; 1 where there is none. */
+function daysOf({ range }: Query): number {
+  return range === null ? 1 : daysBetween(range.from, range.to) + 1;
 }
 
 function requestKey(operation: Operation, search: URLSearchParams): string {

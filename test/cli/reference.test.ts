@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { settings } from '../../src/core/config.ts';
+import { operations } from '../../src/operations/registry.ts';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { runJson } from './support.ts';
+
+const cwd = temporaryFolder();
+
+describe.concurrent('eod config', () => {
+  const env = {
+    EOD_ACCESS_KEY: 'kiwi-4711',
+    DATABASE_URL: 'postgres://eod:hunter2@db.example:5433/market?sslpassword=hunter3',
+    REDIS_URL: 'redis://:hunter4@cache.example',
+  };
+
+  test('shows every setting and no secret', async () => {
+    const { code, stdout } = await runEod(['config'], { cwd, env });
+    expect(code).toBe(0);
+    for (const name of Object.keys(settings)) expect(stdout).toMatch(new RegExp(`^${name} `, 'm'));
+    expect(stdout).toContain('db.example:5433/market');
+    expect(stdout).toContain('cache.example');
+    expect(stdout).not.toMatch(/kiwi|hunter/);
+  });
+
+  test('as JSON the same', async () => {
+    const { json, stdout } = await runJson<Record<string, { value: unknown; from: string }>>(['config'], {
+      cwd,
+      env,
+    });
+    expect(Object.keys(json)).toEqual(Object.keys(settings));
+    expect(json.EOD_ACCESS_KEY).toEqual({ value: 'set (redacted)', from: 'environment' });
+    expect(stdout).not.toMatch(/kiwi|hunter/);
+  });
+});
+
+describe.concurrent('eod operations', () => {
+  test('lists all of them', async () => {
+    const { stdout } = await runEod(['operations'], { cwd });
+    for (const { name } of operations) expect(stdout).toContain(name);
+  });
+
+  test('describes one in any case: fields, units, table, key, sample', async () => {
+    const { stdout } = await runEod(['operations', 'getbhavcopycm'], { cwd });
+    expect(stdout).toContain('key: exchange, symbol, series, trade_date');
+    expect(stdout).toMatch(/^turnover +numeric +rupees +ttlTrfVal +Total traded value\.$/m);
+    expect(stdout).toContain('"Symbol": "M&M"');
+  });
+
+  test('as JSON carries every field of every table', async () => {
+    const { json } = await runJson<{ name: string; tables: { fields: { column: string }[] }[] }[]>(
+      ['operations'],
+      { cwd },
+    );
+    const described = json.map(({ name, tables }) => ({
+      name,
+      columns: tables.map(({ fields }) => fields.map(({ column }) => column)),
+    }));
+    const declared = operations.map(({ name, shapes }) => ({
+      name,
+      columns: shapes.map(({ table }) => table.fields.map(({ column }) => column)),
+    }));
+    expect(described).toEqual(declared);
+  });
+});
+
+describe.concurrent('eod schedules', () => {
+  test('tells the next tick of every operation and exchange in the future', async () => {
+    const { json } = await runJson<{ operation: string; next: string; nextLocal: string }[]>(['schedules'], {
+      cwd,
+    });
+    expect(new Set(json.map(({ operation }) => operation)).size).toBe(operations.length);
+    for (const { next, nextLocal } of json) {
+      expect(Date.parse(next)).toBeGreaterThan(Date.now());
+      // India is 5:30 ahead, always.
+      expect(new Date(Date.parse(next) + 19_800_000).toISOString().slice(0, 19)).toBe(
+        nextLocal.replace(' ', 'T'),
+      );
+    }
+  });
+});
+
+describe('docs/configuration.md', () => {
+  test('explains every setting, and no other', () => {
+    const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+    const named = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+    expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
+  });
+});

@@ -1,0 +1,129 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createLifecycle } from '../../src/cli/lifecycle.ts';
+import { buildProgram } from '../../src/cli/program.ts';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const cwd = temporaryFolder();
+const RANGE = ['--from', '2025-02-20', '--to', '2025-02-27'];
+const COMMANDS = [
+  ...['demo', 'up', 'backfill', 'nightly', 'runs', 'run', 'resume', 'cancel', 'status', 'schedules'],
+  ...['operations', 'migrate', 'sandbox', 'config'],
+];
+
+/** Wrong command lines and what the one sentence on stderr must say; more in backfill-request.test.ts. */
+const MISTAKES: [args: string[], says: RegExp][] = [
+  [['frobnicate'], /unknown command 'frobnicate'/],
+  [['backfil'], /unknown command 'backfil'; did you mean backfill\?/],
+  [['runs', '--jsn'], /unknown option '--jsn'; did you mean --json\?/],
+  [['migrate', 'now'], /too many arguments/],
+  [['backfill', ...RANGE], /name operations .* or give --all/],
+  [['backfill', 'GetBavCopyCM', ...RANGE], /unknown operation "GetBavCopyCM"; did you mean GetBhavCopyCM\?/],
+  [['backfill', '--all', '--from', '2025-03-02', '--to', '2025-03-01'], /reversed/],
+  [['backfill', '--all', ...RANGE, '--dry-run', '--detach'], /cannot be used with/],
+  [['backfill', '--all', ...RANGE], /EOD_BASE_URL.*EOD_ACCESS_KEY.*eod sandbox/],
+  [['nightly', '--date', '2999-01-01'], /2999-01-01 is in the future/],
+  [['up', '--roles', 'wroker'], /unknown role "wroker"; did you mean worker\?/],
+  [['up'], /eod sandbox/],
+  [['run', 'first'], /"first" is not the number of a run/],
+  [['resume'], /missing required argument 'id'/],
+  [['runs', '--limit', '0'], /--limit/],
+  [['operations', 'GetFinRatio'], /unknown operation "GetFinRatio"; did you mean GetFinRatio/],
+  [['sandbox', '--casing', 'pascall'], /did you mean pascal\?/],
+];
+
+describe.concurrent('mistakes on the command line', () => {
+  test.each(MISTAKES)('eod %j', async (args, says) => {
+    const { code, stdout, stderr } = await runEod(args, { cwd });
+    expect(stderr).toMatch(says);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toMatch(/^eod: /);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+});
+
+describe.concurrent('mistakes in the settings', () => {
+  test('all are told at once, without secrets', async () => {
+    const env = { EOD_CONCURRENCY: 'many', EOD_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://u:hunter2@h/d' };
+    const { code, stderr } = await runEod(['status'], { cwd, env });
+    expect(code).toBe(2);
+    for (const name of Object.keys(env)) expect(stderr).toContain(name);
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  test.each([
+    ['DATABASE_URL', 'postgres://eod:hunter2@127.0.0.1:1/eod', 'status'],
+    ['DATABASE_URL', 'postgres://eod:hunter2@localhost:1/eod', 'migrate'],
+    ['REDIS_URL', 'redis://:hunter2@127.0.0.1:1', 'up'],
+  ])('a %s nobody listens at: %s', async (name, value, command) => {
+    const env = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'key', [name]: value };
+    const { code, stderr } = await runEod([command], { cwd, env, timeoutMs: 15_000 });
+    expect(stderr).toMatch(new RegExp(`cannot use .*:1.*ECONNREFUSED.*${name}`));
+    expect(stderr).not.toContain('hunter2');
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(code).toBe(2);
+  });
+
+  test('a data folder that cannot be made', async () => {
+    const file = join(cwd, 'a-file');
+    writeFileSync(file, '');
+    const { code, stderr } = await runEod(['runs'], { cwd, env: { EOD_DATA_DIR: file } });
+    expect(stderr).toMatch(/^eod: EOD_DATA_DIR cannot be used: .*\n$/);
+    expect(code).toBe(2);
+  });
+
+  test('a stack is shown at the level debug only', async () => {
+    const args = ['run', 'x'];
+    const plain = await runEod(args, { cwd });
+    const debug = await runEod(args, { cwd, env: { EOD_LOG_LEVEL: 'debug' } });
+    expect(plain.stderr).not.toMatch(/^\s+at /m);
+    expect(debug.stderr).toMatch(/^\s+at /m);
+  });
+
+  test('.env is honoured, and the shell wins over it', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, '.env'), 'EOD_CONCURRENCY=7\nEOD_FORMAT=Csv\n');
+    const { stdout } = await runEod(['config', '--json'], { cwd: folder, env: { EOD_FORMAT: 'CsvContent' } });
+    expect(JSON.parse(stdout)).toMatchObject({
+      EOD_CONCURRENCY: { value: 7, from: '.env' },
+      EOD_FORMAT: { value: 'CsvContent', from: 'environment' },
+      EOD_TIMEZONE: { value: 'Asia/Kolkata', from: 'default' },
+    });
+  });
+});
+
+describe('help', () => {
+  const program = buildProgram({ life: createLifecycle(), exitCode: 0 });
+
+  test('every command explains itself and ends with an example', () => {
+    expect(program.commands.map((command) => command.name())).toEqual(expect.arrayContaining(COMMANDS));
+    for (const command of program.commands) {
+      let text = '';
+      command.configureOutput({
+        writeOut: (part) => {
+          text += part;
+        },
+      });
+      command.outputHelp();
+      expect(command.description()).not.toBe('');
+      expect(text).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${command.name()}`));
+    }
+  });
+
+  test('eod --help lists every command, eod run --help explains one', async () => {
+    const all = await runEod(['--help'], { cwd });
+    for (const command of COMMANDS) expect(all.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+    const one = await runEod(['run', '--help'], { cwd });
+    expect(one.stdout).toContain('$ eod run 12');
+    expect([all.code, one.code]).toEqual([0, 0]);
+    expect(all.stderr + one.stderr).toBe('');
+  });
+
+  test('eod alone shows the help as a mistake', async () => {
+    const { code, stdout, stderr } = await runEod([], { cwd });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^Usage: eod/);
+  });
+});

@@ -1,0 +1,280 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { addDays, eachDay } from '../../src/core/days.ts';
+import { instrumentBatches, type PlanInput, type PlannedWindow, planWindows } from '../../src/jobs/plan.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+
+const FROM = '2025-09-01';
+
+function input(operation: string, changes: Partial<PlanInput> = {}): PlanInput {
+  const from = changes.from ?? FROM;
+  const to = changes.to ?? '2025-09-12';
+  const weekdays = eachDay(from, to).filter((day) => ![0, 6].includes(new Date(day).getUTCDay()));
+  return {
+    operation: operationNamed(operation),
+    exchange: 'BSE',
+    ...{ from, to, sessions: weekdays, instruments: [], options: {}, covered: [] },
+    ...{ againFrom: null, today: '2025-09-30', live: false },
+    ...changes,
+  };
+}
+
+const whole = (day: string) => ({ day, instrument: '', part: '' });
+const spans = (windows: readonly PlannedWindow[], state = 'pending') =>
+  windows.filter((window) => window.state === state).map((window) => `${window.from}..${window.to}`);
+
+/** The fewest ranges of at most `days` days that hold all of these days, by trying every choice. */
+function fewest(wanted: readonly string[], days: number): number {
+  const [first] = wanted;
+  if (first === undefined) return 0;
+  let best = Number.POSITIVE_INFINITY;
+  // A range that holds the first day may begin on any of the `days` days that end with it.
+  for (let early = 0; early < days; early += 1) {
+    const end = addDays(first, days - 1 - early);
+    best = Math.min(
+      best,
+      1 +
+        fewest(
+          wanted.filter((day) => day > end),
+          days,
+        ),
+    );
+  }
+  return best;
+}
+
+/** A range of up to 14 days in which any day may be a session and any session may be covered. */
+const situations = fc
+  .record({
+    days: fc.array(fc.constantFrom('closed', 'needed', 'covered'), { minLength: 1, maxLength: 14 }),
+    windowDays: fc.integer({ min: 1, max: 6 }),
+  })
+  .map(({ days, windowDays }) => {
+    const named = days.map((kind, n) => ({ day: addDays(FROM, n), kind }));
+    const daysOf = (...kinds: string[]) =>
+      named.filter(({ kind }) => kinds.includes(kind)).map(({ day }) => day);
+    return {
+      ...{ windowDays, from: FROM, to: addDays(FROM, days.length - 1) },
+      ...{ sessions: daysOf('needed', 'covered'), needed: daysOf('needed'), known: daysOf('covered') },
+    };
+  });
+
+type Situation = ReturnType<(typeof situations)['generate']>['value'];
+
+function plan(operation: string, { windowDays, from, to, sessions, known }: Situation): PlannedWindow[] {
+  return planWindows(input(operation, { windowDays, from, to, sessions, covered: known.map(whole) }));
+}
+
+/** Days that belong to a needed session: itself and the closed days next to it. */
+function owedDays({ from, to, sessions, needed }: Situation): string[] {
+  return eachDay(from, to).filter((day) => {
+    const around = [sessions.filter((one) => one <= day).at(-1), sessions.find((one) => one >= day)];
+    if (sessions.includes(day)) return needed.includes(day);
+    return around.some((one) => one !== undefined && needed.includes(one));
+  });
+}
+
+describe('windows of several days', () => {
+  const RANGE = ['GetTop5GainersLosers', 'GetConsolidatedPledge'] as const;
+
+  test.each(RANGE)('%s: hold every needed session once, within the range and the length', (operation) => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        const { sessions, needed, from, to, windowDays } = situation;
+        const windows = plan(operation, situation);
+        if (sessions.length === 0) {
+          expect(windows.map((window) => window.state)).toEqual(['skipped']);
+          return;
+        }
+        const asked = windows.filter((window) => window.state === 'pending');
+        const days = asked.flatMap((window) => eachDay(window.from, window.to));
+        expect(new Set(days).size).toBe(days.length);
+        expect(days).toEqual(expect.arrayContaining(needed));
+        for (const window of asked) {
+          expect(eachDay(window.from, window.to).length).toBeLessThanOrEqual(windowDays);
+          expect(window.from >= from && window.to <= to).toBe(true);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test.each(RANGE)('%s: account for every covered session, each once', (operation) => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        const windows = plan(operation, situation);
+        const inside = (day: string) =>
+          windows.filter((window) => day >= window.from && day <= window.to).length;
+        for (const session of situation.sessions) expect(inside(session)).toBe(1);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('are as few as any choice of ranges could be', () => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        const asked = spans(plan('GetTop5GainersLosers', situation));
+        expect(asked.length).toBe(fewest(situation.needed, situation.windowDays));
+        const everyDay = spans(plan('GetConsolidatedPledge', situation));
+        expect(everyDay.length).toBe(fewest(owedDays(situation), situation.windowDays));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('of operations whose records carry any day leave out no closed day next to a needed session', () => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        const asked = plan('GetConsolidatedPledge', situation).filter((window) => window.state === 'pending');
+        const days = new Set(asked.flatMap((window) => eachDay(window.from, window.to)));
+        for (const day of owedDays(situation)) expect(days).toContain(day);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('end where they should in plain cases', () => {
+    expect(spans(planWindows(input('GetTop5GainersLosers')))).toEqual([
+      '2025-09-01..2025-09-05',
+      '2025-09-08..2025-09-12',
+    ]);
+    expect(spans(planWindows(input('GetTop5GainersLosers', { windowDays: 30 })))).toEqual([
+      '2025-09-01..2025-09-12',
+    ]);
+    const covered = ['2025-09-01', '2025-09-02', '2025-09-04', '2025-09-12'].map(whole);
+    const windows = planWindows(input('GetTop5GainersLosers', { covered }));
+    expect(spans(windows)).toEqual(['2025-09-03..2025-09-05', '2025-09-08..2025-09-11']);
+    expect(spans(windows, 'skipped')).toEqual(['2025-09-01..2025-09-02', '2025-09-12..2025-09-12']);
+  });
+
+  test('are planned even where all is covered, when asked again', () => {
+    const covered = input('GetTop5GainersLosers').sessions.map(whole);
+    expect(spans(planWindows(input('GetTop5GainersLosers', { covered })))).toEqual([]);
+    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, againFrom: '2025-09-11' })))).toEqual([
+      '2025-09-11..2025-09-12',
+    ]);
+    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, againFrom: FROM })))).toHaveLength(2);
+  });
+});
+
+describe('windows of one session', () => {
+  test('are one for each needed session', () => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        const windows = plan('GetBhavCopyCM', situation);
+        expect(spans(windows)).toEqual(situation.needed.map((day) => `${day}..${day}`));
+      }),
+    );
+  });
+
+  test('of named instruments are batches of at most 25, no instrument lost or doubled', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 120 }), (instruments) => {
+        const batches = instrumentBatches(operationNamed('GetBhavCopyCM'), instruments);
+        expect(batches.flat()).toEqual(instruments);
+        expect(batches.length).toBe(Math.max(1, Math.ceil(instruments.length / 25)));
+        for (const batch of batches) expect(batch.length).toBeLessThanOrEqual(25);
+      }),
+    );
+  });
+
+  test('skip a batch only when each of its instruments is covered, or the whole exchange is', () => {
+    const instruments = ['A', 'B'];
+    const at = { from: '2025-09-01', to: '2025-09-01', instruments };
+    const known = (instrument: string) => ({ day: '2025-09-01', instrument, part: '' });
+    const planned = (covered: PlanInput['covered']) =>
+      planWindows(input('GetBhavCopyCM', { ...at, covered })).map((window) => window.state);
+    expect(planned([known('A')])).toEqual(['pending']);
+    expect(planned([known('A'), known('B')])).toEqual(['skipped']);
+    expect(planned([known('')])).toEqual(['skipped']);
+  });
+
+  test('single-instrument operations ask for one at a time, others ignore instruments', () => {
+    const of = (name: string) => instrumentBatches(operationNamed(name), ['A', 'B']);
+    expect(of('GetSeriesChange')).toEqual([['A'], ['B']]);
+    expect(of('GetTop5GainersLosers')).toEqual([[]]);
+  });
+});
+
+describe('questions per instrument', () => {
+  const asked = (operation: string, changes: Partial<PlanInput> = {}) =>
+    planWindows(input(operation, { to: '2025-09-02', instruments: ['TCS'], ...changes }));
+
+  test('both natures of report, day by day', () => {
+    expect(asked('GetFinRatioEOD').map((window) => [window.from, window.part])).toEqual([
+      ['2025-09-01', 'eod/Standalone'],
+      ['2025-09-01', 'eod/Consolidated'],
+      ['2025-09-02', 'eod/Standalone'],
+      ['2025-09-02', 'eod/Consolidated'],
+    ]);
+  });
+
+  test('quarters that touch the range, once each; real time only in a live run, and then always', () => {
+    const quarters = asked('GetFinancialRatios', { from: '2025-03-31', to: '2025-07-01', sessions: [] });
+    expect(
+      quarters.filter((window) => window.part === 'quarter/Standalone').map(({ params }) => params),
+    ).toEqual(
+      [
+        { period: 'QM', year: '2024' },
+        { period: 'QJ', year: '2025' },
+        { period: 'QS', year: '2025' },
+      ].map((quarter) => ({ variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone', ...quarter })),
+    );
+    const covered = ['Standalone', 'Consolidated'].map((nature) => ({
+      ...{ day: '2025-09-30', instrument: 'TCS', part: `realtime/${nature}` },
+    }));
+    const live = asked('GetFinancialRatios', { live: true, covered });
+    expect(live.filter((window) => window.params.type === 'Realtime').map(({ state }) => state)).toEqual([
+      'pending',
+      'pending',
+    ]);
+    expect(asked('GetFinancialRatios').some((window) => window.params.type === 'Realtime')).toBe(false);
+  });
+
+  test('options choose among the questions', () => {
+    const options = { natureOfReport: 'Consolidated', type: 'EOD' };
+    expect(asked('GetFinancialRatios', { options }).map((window) => window.part)).toEqual([
+      'eod/Consolidated',
+      'eod/Consolidated',
+    ]);
+  });
+
+  test('what is known of one instrument or one nature says nothing of another', () => {
+    const covered = [{ day: '2025-09-01', instrument: 'TCS', part: 'eod/Standalone' }];
+    const windows = asked('GetFinRatioEOD', { covered, instruments: ['TCS', 'INFY'] });
+    expect(windows.filter((window) => window.state === 'skipped')).toHaveLength(1);
+    expect(windows.filter((window) => window.state === 'pending')).toHaveLength(7);
+  });
+
+  test('without any instrument the range is skipped, and why is said', () => {
+    expect(asked('GetFinRatioEOD', { instruments: [] })).toMatchObject([
+      { state: 'skipped', reason: expect.stringContaining('no bhav copy of BSE is stored') },
+    ]);
+  });
+});
+
+describe('the rest of the plan', () => {
+  test('operations without dates are asked once, for today', () => {
+    const once = planWindows(input('GetCorporateActionsCategories'));
+    expect(once).toMatchObject([{ from: '2025-09-30', to: '2025-09-30', state: 'pending' }]);
+    const covered = [whole('2025-09-30')];
+    expect(planWindows(input('GetCorporateActionsCategories', { covered }))).toMatchObject([
+      { state: 'skipped', reason: 'loaded already today' },
+    ]);
+  });
+
+  test('a range without a session is skipped with its reason', () => {
+    expect(planWindows(input('GetBhavCopyCM', { from: '2025-09-06', to: '2025-09-07' }))).toMatchObject([
+      { state: 'skipped', reason: 'BSE had no session in this range' },
+    ]);
+  });
+
+  test('an option that narrows the answer marks the window; one at its fallback does not', () => {
+    const narrowed = (operation: string, options: Record<string, string>) =>
+      planWindows(input(operation, { options })).map((window) => [window.narrowed, window.params]);
+    expect(narrowed('GetCircuitBreakers', { band: 'H', sector: 'IT' })[0]).toEqual([true, { band: 'H' }]);
+    expect(narrowed('GetTop5GainersLosers', { type: 'GainersLosers' })[0]?.[0]).toBe(false);
+    expect(narrowed('GetTop5GainersLosers', { type: 'Losers' })[0]?.[0]).toBe(true);
+  });
+});

@@ -1,0 +1,80 @@
+import { createSource } from '../../src/extract/index.ts';
+import type { Source } from '../../src/extract/types.ts';
+import type { Database } from '../../src/load/database.ts';
+import type { AskedFor, Field } from '../../src/operations/fields.ts';
+import type { Operation, Shape } from '../../src/operations/operation.ts';
+import type { TableDefinition } from '../../src/operations/table.ts';
+
+/** A record as the source sends it. */
+export type Sent = Readonly<Record<string, unknown>>;
+
+/** As the source prints a column, so that what is stored can be held against what was sent. */
+function printed(field: Field): string {
+  const column = `"${field.column}"`;
+  if (field.kind === 'date') return `to_char(${column}, 'MM-DD-YYYY')`;
+  if (field.kind === 'datetime')
+    return `to_char(${column} at time zone 'Asia/Kolkata', 'MM-DD-YYYY HH24:MI:SS')`;
+  return `${column}::text`;
+}
+
+/** All rows of a table, each value as the source would print it. */
+export async function stored(store: Database, table: TableDefinition): Promise<Record<string, unknown>[]> {
+  const columns = table.fields.map((field) => `${printed(field)} as "${field.column}"`).join(', ');
+  const found = await store.pool.query<Record<string, unknown>>(
+    `select ${columns} from market.${table.name}`,
+  );
+  return found.rows;
+}
+
+/** What a record should look like once stored, worked out without the pipeline's own reader. */
+export function expectedRow(shape: Shape, asked: AskedFor, record: Sent, memory: Map<string, number>) {
+  const byName = new Map(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
+  const sent = (name: string) => byName.get(name.toLowerCase());
+  return Object.fromEntries(
+    shape.table.fields.map((field) => [field.column, textOf(field, asked, sent, memory)]),
+  );
+}
+
+function textOf(
+  field: Field,
+  asked: AskedFor,
+  sent: (name: string) => unknown,
+  memory: Map<string, number>,
+): string | null {
+  if (field.from === 'request') {
+    const value = field.value(asked);
+    return field.kind === 'date' ? value.replace(/^(\d+)-(\d+)-(\d+)$/, '$2-$3-$1') : value;
+  }
+  if (field.from === 'derived') {
+    const value = field.value(sent, memory);
+    return value === null ? null : String(value);
+  }
+  const value = sent(field.source);
+  const text = value === undefined || value === null ? '' : String(value).trim();
+  if (text !== '' && !text.startsWith('01-01-0001')) return text;
+  return field.absent === undefined ? null : String(field.absent);
+}
+
+/** The records of an answer, bare object or list. */
+export const recordsOf = (answer: unknown): Sent[] => {
+  const { Value, ...bare } = answer as { Value?: Sent[] };
+  return Value ?? [bare];
+};
+
+/** The shape of an operation that this answer has. */
+export function shapeOf(operation: Operation, answer: unknown): Shape {
+  const [first] = recordsOf(answer);
+  const names = new Set(Object.keys(first ?? {}).map((name) => name.toLowerCase()));
+  const has = (source: string) => names.has(source.toLowerCase());
+  const fits = (shape: Shape) => shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true);
+  return operation.shapes.find(fits) ?? operation.shapes[0];
+}
+
+/** For reading answers only: nothing listens at its address. */
+export function offlineSource(): Source {
+  return createSource({
+    ...{ baseUrl: 'http://127.0.0.1:9', accessKey: 'k', dateDialect: 'epoch', dateFormat: 'String' },
+    ...{ format: 'Json', timeZone: 'Asia/Kolkata', timeoutMs: 1_000, maxResponseBytes: 1_000_000 },
+    ...{ connections: 1, tlsVerify: true },
+  });
+}

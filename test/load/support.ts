@@ -1,0 +1,89 @@
+import { afterAll } from 'vitest';
+import type { CoverageEntry } from '../../src/load/coverage.ts';
+import { type Database, openDatabase } from '../../src/load/database.ts';
+import type { RejectEntry } from '../../src/load/rejects.ts';
+import { loadWindow, type RecordCounts } from '../../src/load/window.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { testDatabase } from '../support/database.ts';
+
+const open: Database[] = [];
+
+/** A migrated database of the file's own, with a pool on it. */
+export async function openStore(adminUrl?: string, connections = 4): Promise<Database> {
+  const { url } = await testDatabase(adminUrl);
+  return openPool(url, connections);
+}
+
+/** One more pool, as another process would have. */
+export function openPool(url: string, connections = 4): Database {
+  const database = openDatabase({ url, connections });
+  open.push(database);
+  return database;
+}
+
+afterAll(async () => {
+  await Promise.all(open.splice(0).map((database) => (database.pool.ended ? null : database.close())));
+});
+
+/** A run to hang windows on. */
+export async function newRun({ pool }: Database): Promise<number> {
+  const found = await pool.query<{ id: number }>(
+    `insert into etl.runs (kind, requested_by, request, from_date, to_date)
+     values ('backfill', 'test', '{}', '2025-01-01', '2025-01-01') returning id::int`,
+  );
+  return found.rows[0]?.id ?? 0;
+}
+
+/** An open window. */
+export async function newWindow({ pool }: Database, runId: number, state = 'running'): Promise<number> {
+  const found = await pool.query<{ id: number }>(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
+     values ($1, 'GetBhavCopyCM', 'NSE', '2025-01-01', '2025-01-01', $2) returning id::int`,
+    [runId, state],
+  );
+  return found.rows[0]?.id ?? 0;
+}
+
+export interface Answer {
+  readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
+  readonly rejects?: readonly RejectEntry[];
+  readonly coverage?: readonly CoverageEntry[];
+  readonly runId?: number;
+  readonly windowId?: number;
+}
+
+/** Loads an answer as the worker does, in a new window unless one is named. */
+export async function load(database: Database, answer: Answer): Promise<RecordCounts | null> {
+  const runId = answer.runId ?? (await newRun(database));
+  const windowId = answer.windowId ?? (await newWindow(database, runId));
+  return loadWindow(database, {
+    ...{ windowId, runId, operation: 'GetBhavCopyCM', exchange: 'NSE' },
+    batches: answer.batches,
+    rejects: answer.rejects ?? [],
+    coverage: answer.coverage ?? [],
+    outcome: { state: 'loaded', error: null },
+    bytes: 1,
+    warnings: [],
+  });
+}
+
+export const bhavcopy = operationNamed('GetBhavCopyCM').shapes[0].table;
+
+/** A bhav copy record; what is not named is left out. */
+export function bhavRow(changes: Row & { symbol: string }): Row {
+  const blank = Object.fromEntries(bhavcopy.fields.map((field) => [field.column, null]));
+  return {
+    ...blank,
+    exchange: 'NSE',
+    series: 'EQ',
+    trade_date: '2025-08-29',
+    close_price: '10.5',
+    ...changes,
+  };
+}
+
+/** Loads bhav copy records. */
+export function loadBhav(database: Database, rows: readonly Row[], answer: Partial<Answer> = {}) {
+  return load(database, { batches: [{ table: bhavcopy, rows }], ...answer });
+}

@@ -1,0 +1,199 @@
+import { describe, expect, test } from 'vitest';
+import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
+import { columnComment, LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
+
+/** tables.md, "Keys". */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  top_gainers_losers: ['exchange', 'trade_date', 'scrip_code', 'is_loser'],
+  bhavcopy_cm: ['exchange', 'symbol', 'series', 'trade_date'],
+  sectoral_classification: ['exchange', 'isin', 'scrip_code', 'allotted_from'],
+  consolidated_pledge: ['exchange', 'scrip_code', 'trade_date'],
+  corporate_action_categories: ['exchange', 'purpose_code'],
+  financial_ratios: ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'],
+  financial_ratio_facts: [
+    ...['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'],
+    'fact_key',
+  ],
+  circuit_breakers: ['exchange', 'trade_date', 'scrip_id', 'series', 'band'],
+  total_trade_highlights: ['exchange', 'trade_date', 'trade_highlight'],
+  series_changes: ['exchange', 'change_date', 'scrip_id', 'prev_series', 'to_series'],
+  corporate_actions: ['exchange', 'scrip_code', 'action_id'],
+};
+
+/** tables.md: which tables an operation's records may land in. */
+const TABLES: Readonly<Record<string, readonly string[]>> = {
+  GetTop5GainersLosers: ['top_gainers_losers'],
+  GetBhavCopyCM: ['bhavcopy_cm'],
+  GetSectoralClassification: ['sectoral_classification'],
+  GetConsolidatedPledge: ['consolidated_pledge', 'corporate_actions'],
+  GetCorporateActionsCategories: ['corporate_action_categories', 'corporate_actions'],
+  GetFinancialRatios: ['financial_ratio_facts', 'financial_ratios'],
+  GetFinRatioEOD: ['financial_ratio_facts', 'financial_ratios'],
+  GetFinRatioSnapshot: ['financial_ratio_facts', 'financial_ratios'],
+  GetCircuitBreakers: ['circuit_breakers'],
+  GetTotalTradeHighlights: ['total_trade_highlights'],
+  GetSeriesChange: ['series_changes'],
+};
+
+/** tables.md, "Column names": source field → column, where it is not just snake_case. */
+const RENAMED: readonly (readonly [table: string, names: Readonly<Record<string, string>>])[] = [
+  [
+    'bhavcopy_cm',
+    {
+      tradDt: 'trade_date',
+      bizDt: 'business_date',
+      sgmt: 'segment',
+      src: 'source_exchange',
+      finInstrmTp: 'instrument_type',
+      finInstrmId: 'instrument_id',
+      sctySrs: 'series',
+      finInstrmNm: 'instrument_full_name',
+      ssnId: 'session_id',
+      expiry: 'expiry_date',
+      finInstrmActlXpryDt: 'actual_expiry_date',
+      sttlmPric: 'settlement_price',
+      oi: 'open_interest',
+      oiChng: 'open_interest_change',
+      ttq: 'traded_quantity',
+      ttlTrfVal: 'turnover',
+      totalTradesNo: 'trade_count',
+      newBrdLotQty: 'board_lot_quantity',
+      prevClosePrice: 'previous_close_price',
+      underlyingPrice: 'underlying_price',
+      instrumentName: 'instrument_name',
+    },
+  ],
+  [
+    'top_gainers_losers',
+    {
+      date: 'trade_date',
+      currentClosing: 'close_price',
+      previousClosing: 'previous_close_price',
+      percentageFluctation: 'percent_change',
+    },
+  ],
+  [
+    'sectoral_classification',
+    {
+      meiCode: 'macro_sector_code',
+      macroEconomicIndicator: 'macro_sector',
+      sectCode: 'sector_code',
+      allotedFrom: 'allotted_from',
+    },
+  ],
+  ['corporate_action_categories', { corporateActiontype: 'corporate_action_type' }],
+  [
+    'total_trade_highlights',
+    {
+      tradeHighlights: 'trade_highlight',
+      scripsNo: 'scrip_count',
+      tradesNo: 'trade_count',
+      sharesVol: 'shares_volume',
+      turnoverRsCr: 'turnover_rs_crore',
+    },
+  ],
+  [
+    'consolidated_pledge',
+    {
+      PromoterSharesEncumberedasoflastquarter_NoofShares: 'encumbered_last_quarter_shares',
+      PromoterSharesEncumberedasoflastquarter_Perofpromotershares:
+        'encumbered_last_quarter_pct_of_promoter_shares',
+      PromoterSharesEncumberedasoflastquarter_Peroftotalshares: 'encumbered_last_quarter_pct_of_total_shares',
+      PromoterSharesEncumberedasoflastquarter_Values: 'encumbered_last_quarter_value',
+      DisclosuresmadebypromotersontheirencumberedsharesunderRegulation31ofSASTsincethelastquarter:
+        'sast_reg31_disclosures',
+      Noofsharespledgedinthedepositorysystem_DNoofsharespledged: 'depository_pledged_shares',
+      Noofsharespledgedinthedepositorysystem_ETotalnoofdematshares: 'depository_demat_shares',
+      Noofsharespledgedinthedepositorysystem_FPerDE: 'depository_pledged_pct',
+      Noofsharespledgedinthedepositorysystem_ValuesPromoter: 'depository_pledged_promoter_value',
+      NoofsharesheldwithNBFCascollateralagainstlending_Promotershares: 'nbfc_collateral_promoter_shares',
+      NoofsharesheldwithNBFCascollateralagainstlending_NonPromotershares:
+        'nbfc_collateral_non_promoter_shares',
+    },
+  ],
+  [
+    'financial_ratio_facts',
+    { key: 'fact_key', label: 'label', unitId: 'unit_id', decimals: 'decimals', value: 'value' },
+  ],
+];
+
+const answered = (table: TableDefinition) =>
+  table.fields.flatMap((field) => (field.from === 'answer' ? [field] : []));
+
+describe('the registry', () => {
+  test('holds the eleven operations, each found by its name in any case', () => {
+    expect(operations.map((operation) => operation.name)).toEqual(Object.keys(TABLES).sort());
+    for (const operation of operations) {
+      expect(operationNamed(operation.name.toUpperCase())).toBe(operation);
+    }
+    expect(() => operationNamed('GetBhavCopy')).toThrow('did you mean GetBhavCopyCM?');
+  });
+
+  test('sends each operation to the tables of tables.md', () => {
+    const found = operations.map((operation) => [
+      operation.name,
+      operation.shapes.map((shape) => shape.table.name).sort(),
+    ]);
+    expect(Object.fromEntries(found)).toEqual(
+      Object.fromEntries(Object.entries(TABLES).map(([name, list]) => [name, [...list].sort()])),
+    );
+  });
+
+  test('declares the keys of tables.md', () => {
+    expect(Object.fromEntries(tables.map((table) => [table.name, table.key]))).toEqual(KEYS);
+  });
+
+  test.each(RENAMED)('%s carries the plain-English column names', (name, names) => {
+    const table = tables.find((one) => one.name === name);
+    const columns = Object.fromEntries(
+      (table === undefined ? [] : answered(table)).map((field) => [field.source, field.column]),
+    );
+    expect(columns).toMatchObject(names);
+  });
+
+  test.each(tables.map((table) => [table.name, table] as const))('%s is declared whole', (_name, table) => {
+    const sources = answered(table).map((field) => field.source.toLowerCase());
+    expect(new Set(sources).size).toBe(sources.length);
+    const columns = table.fields.map((field) => field.column);
+    expect(new Set(columns).size).toBe(columns.length);
+    expect(columns.slice(0, table.key.length)).toEqual(table.key);
+    expect(columns.slice(-2)).toEqual(SOURCE_AUDIT);
+    expect(columns.some((column) => column in LOAD_AUDIT)).toBe(false);
+    expect(table.comment).toMatch(/\.$/);
+    for (const field of table.fields) {
+      expect(field.column).toMatch(/^[a-z][a-z0-9_]{0,62}$/);
+      expect(field.meaning, field.column).toMatch(/\w.*\.$/);
+      expect(columnComment(field)).toContain(field.meaning);
+      if (table.key.includes(field.column) && field.from === 'answer') {
+        // A key is never null: the record is refused, or the declared blank stands in.
+        expect(field.required === true || field.absent !== undefined, field.column).toBe(true);
+      }
+    }
+  });
+
+  test('names a unit for every quantity and every amount', () => {
+    const withoutUnit = tables.flatMap((table) =>
+      answered(table)
+        .filter((field) => field.kind === 'numeric' && field.unit === undefined)
+        .map((field) => `${table.name}.${field.column}`),
+    );
+    expect(withoutUnit).toEqual([]);
+  });
+
+  test.each(operations.map((operation) => [operation.name, operation] as const))(
+    '%s tells its shapes apart and dates what it says is dated',
+    (_name, operation) => {
+      for (const shape of operation.shapes) {
+        const sources = new Set(answered(shape.table).map((field) => field.source.toLowerCase()));
+        for (const source of [...shape.has, ...(shape.hasOneOf ?? []), ...(shape.namedBy ?? [])]) {
+          expect(sources, source).toContain(source.toLowerCase());
+        }
+        expect(shape.has.length + (shape.hasOneOf?.length ?? 0)).toBeGreaterThan(0);
+        if (shape.dated) expect(shape.table.dateColumn).not.toBeNull();
+        if (shape.symbolColumn !== undefined) {
+          expect(shape.table.fields.map((field) => field.column)).toContain(shape.symbolColumn);
+        }
+      }
+    },
+  );
+});

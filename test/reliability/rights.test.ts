@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { accountsOf, coverageRows, openStage, tally, windowsOf } from './support.ts';
+
+const WEEK = { from: '2025-09-08', to: '2025-09-11' };
+
+test('an operation the key has no right to is asked once; the others finish', async () => {
+  const stage = await openStage({
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: { disabledOperations: ['GetBhavCopyCM'] },
+  });
+  const report = await stage.run({
+    ...WEEK,
+    operations: ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'],
+  });
+  expect(report.state).toBe('failed');
+  expect(stage.sandbox.stats().byOperation.GetBhavCopyCM).toBe(1);
+  for (const one of report.operations) {
+    const { total, blocked, failed } = one.windows;
+    expect([one.operation, blocked, failed]).toEqual([
+      one.operation,
+      one.operation === 'GetBhavCopyCM' ? total : 0,
+      0,
+    ]);
+  }
+  const blocked = (await coverageRows(stage)).filter(({ operation }) => operation === 'GetBhavCopyCM');
+  expect(tally(blocked.map(({ state, diagnostic }) => `${state}: ${diagnostic}`))).toEqual({
+    'blocked: Function not enabled.': 8,
+  });
+  expect(await stage.queues.windows.backfill.isPaused()).toBe(false);
+  await accountsOf(stage, report);
+});
+
+test('an exchange the key has no right to is asked once; the other finishes', async () => {
+  const stage = await openStage({
+    backend: 'redis',
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: { disabledExchanges: ['BSE'] },
+  });
+  const report = await stage.run({ ...WEEK, operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'] });
+  expect(report).toMatchObject({ state: 'failed', windows: { loaded: 4, blocked: 5 } });
+  expect(stage.sandbox.stats().byDiagnostic).toEqual({ 'Data for requested exchange is disabled.': 1 });
+  const states = (await coverageRows(stage)).map(({ exchange, state }) => `${exchange} ${state}`);
+  expect(tally(states)).toEqual({ 'BSE blocked': 8, 'NSE loaded': 4 });
+  await accountsOf(stage, report);
+});
+
+test('an instrument a trial key may not ask for is blocked alone', async () => {
+  const stage = await openStage({ behaviour: { demoInstruments: ['TCS', 'M&M'] } });
+  const report = await stage.run({
+    ...{ from: '2025-09-11', to: '2025-09-11' },
+    ...{ operations: ['GetFinRatioEOD'], exchanges: ['NSE'], instruments: ['TCS', 'INFY', 'M&M'] },
+  });
+  expect(report.state).toBe('failed');
+  const ends = (await windowsOf(stage, report.runId)).map(
+    ({ instruments, state }) => `${instruments} ${state}`,
+  );
+  expect(tally(ends)).toEqual(
+    Object.fromEntries(
+      ['TCS loaded', 'INFY blocked', 'M&M loaded'].map((end) => [end, report.windows.total / 3]),
+    ),
+  );
+  const infy = (await coverageRows(stage)).find(({ instrument }) => instrument === 'INFY');
+  expect(infy).toMatchObject({ state: 'blocked', diagnostic: 'Instrument is not allowed for Demo key.' });
+  await accountsOf(stage, report);
+});
+
+test('a single day out of range is blocked, and stops nothing else', async () => {
+  // Three days back from Friday 12th: the 8th is beyond it.
+  const stage = await openStage({ behaviour: { historyDays: 3 } });
+  const report = await stage.run({ ...WEEK, operations: ['GetBhavCopyCM'], exchanges: ['NSE'] });
+  expect(report).toMatchObject({ state: 'failed', windows: { loaded: 3, blocked: 1 }, requests: 4 });
+  const coverage = await coverageRows(stage);
+  expect(coverage.map(({ day, state, diagnostic }) => [day, state, diagnostic])).toEqual([
+    ['2025-09-08', 'blocked', 'Date is out of allowed range.'],
+    ['2025-09-09', 'loaded', null],
+    ['2025-09-10', 'loaded', null],
+    ['2025-09-11', 'loaded', null],
+  ]);
+  await accountsOf(stage, report);
+});
+
+test('a request without a filter is never sent', async () => {
+  // Rule 4.3.1: the one operation it speaks of always carries its dates.
+  const stage = await openStage();
+  const report = await stage.run({ ...WEEK, operations: ['GetSectoralClassification'] });
+  expect(report.state).toBe('completed');
+  expect(stage.sandbox.stats().byDiagnostic).toEqual({});
+});

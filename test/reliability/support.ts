@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
+import type { WorkContext } from '../../src/jobs/context.ts';
+import type { RunReport } from '../../src/jobs/report.ts';
+import { startRun } from '../../src/jobs/runs.ts';
+import { type RunningWorker, startWorker } from '../../src/jobs/worker.ts';
+import { type Behaviour, type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { type Backend, type BackfillOptions, backfill, ended, openPipeline } from '../support/pipeline.ts';
+
+/** A clock that showed `start` when it was made and goes on from there. */
+export function clockFrom(start: string): Clock {
+  const offset = Date.parse(start) - Date.now();
+  return { now: () => Date.now() + offset };
+}
+
+/** Friday evening, an hour after the data is out, and far from the turn of the hour. */
+export const EVENING = '2025-09-12T22:02:00+05:30';
+
+export interface StageOptions {
+  readonly behaviour?: Partial<Behaviour>;
+  /** Something else than the sandbox to ask. */
+  readonly sourceUrl?: string;
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly backend?: Backend;
+  readonly clock?: Clock;
+}
+
+/** A sandbox that misbehaves as told, and all a real worker needs to meet it. */
+export interface Stage extends WorkContext {
+  readonly sandbox: Sandbox;
+  /** Starts workers; they are stopped after the test. */
+  work(workers?: number): Promise<void>;
+  /** Plans a run, works on it and waits for its end. */
+  run(asked: Asked): Promise<RunReport>;
+}
+
+const closing: (() => Promise<unknown>)[] = [];
+const workers: RunningWorker[] = [];
+
+afterEach(async () => {
+  // The windows in flight of a test that has failed are not waited for.
+  await Promise.all(workers.splice(0).map((worker) => worker.stop(500)));
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+/** The stage of one test, on a database of its own. Everything is closed after the test. */
+export async function openStage(options: StageOptions = {}): Promise<Stage> {
+  const clock = options.clock ?? clockFrom(EVENING);
+  const sandbox = await startSandbox({
+    ...{ clock, instrumentsPerExchange: 40 },
+    behaviour: options.behaviour ?? {},
+  });
+  closing.push(() => sandbox.close());
+  const pipeline = await openPipeline({
+    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: options.sourceUrl ?? sandbox.url, clock },
+    backend: options.backend ?? 'postgres',
+    settings: {
+      // What is known of a key is remembered in the process: each test has its own.
+      EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`,
+      ...{ EOD_CONCURRENCY: '4', EOD_STALL_MS: '2000' },
+      ...options.settings,
+    },
+  });
+  closing.push(() => pipeline.close());
+  const work = async (count = 1) => {
+    for (let each = 0; each < count; each++) workers.push(await startWorker(pipeline));
+  };
+  return {
+    ...{ ...pipeline, sandbox, work },
+    async run(asked) {
+      const runId = await start(pipeline, asked);
+      await work();
+      return ended(pipeline, runId);
+    },
+  };
+}
+
+export interface Asked extends BackfillOptions {
+  /** A scheduled run: its tick. */
+  readonly tick?: string;
+}
+
+/** Plans a run and gives its number; nobody works on it yet. */
+export async function start(context: WorkContext, { tick, ...asked }: Asked): Promise<number> {
+  const request = backfill(asked);
+  const runId =
+    tick === undefined
+      ? await startRun(context, request)
+      : await startRun(context, { ...request, kind: 'nightly' }, { tick, requestedBy: 'schedule' });
+  if (runId === null) throw new Error('a run of this tick exists');
+  return runId;
+}
+
+export interface WindowRow {
+  readonly id: number;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  readonly state: string;
+  readonly attempts: number;
+  readonly requests: number;
+  readonly fetched: number;
+  readonly rejected: number;
+  readonly parent: number | null;
+  readonly error: string | null;
+  readonly diagnostic: string | null;
+}
+
+/** The windows of a run in the order they were made. */
+export async function windowsOf({ db }: Pick<WorkContext, 'db'>, runId: number): Promise<WindowRow[]> {
+  const found = await db.pool.query<WindowRow>(
+    `select id::int, operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
+       to_char(to_date, 'YYYY-MM-DD') as "to", instruments, state, attempts, requests, fetched::int, rejected::int,
+       parent_id::int as parent, error, diagnostic
+     from etl.windows where run_id = $1 order by id`,
+    [runId],
+  );
+  return found.rows;
+}
+
+export interface CoverageRow {
+  readonly operation: string;
+  readonly exchange: string;
+  readonly day: string;
+  readonly instrument: string;
+  readonly state: string;
+  readonly records: number;
+  readonly diagnostic: string | null;
+}
+
+/** All coverage there is, in key order. */
+export async function coverageRows({ db }: Pick<WorkContext, 'db'>): Promise<CoverageRow[]> {
+  const found = await db.pool.query<CoverageRow>(
+    `select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, instrument, state, records::int, diagnostic
+       from etl.coverage order by operation, exchange, day, instrument, part`,
+  );
+  return found.rows;
+}
+
+/** How many there are of each: `tally(['a', 'b', 'a'])` is `{a: 2, b: 1}`. */
+export function tally(values: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
+  return counts;
+}
+
+/** What must hold after any run, whatever happened in it. */
+export async function accountsOf(stage: Stage, report: RunReport): Promise<void> {
+  const { windows } = report;
+  const ends = windows.loaded + windows.empty + windows.skipped + windows.blocked + windows.failed;
+  if (ends + windows.cancelled !== windows.total || windows.open !== 0) {
+    throw new Error(`windows do not add up: ${JSON.stringify(windows)}`);
+  }
+  const records = report.inserted + report.updated + report.unchanged + report.stale + report.duplicate;
+  if (report.fetched !== records + report.rejected) throw new Error('records do not add up');
+  const { requests } = stage.sandbox.stats();
+  if (report.requests !== requests) throw new Error(`${report.requests} counted, ${requests} received`);
+}

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { waitFor } from '../wait-for.ts';
+import { type Place, startEod } from './eod.ts';
+import { type Program, tail } from './process.ts';
+import { pick } from './random.ts';
+
+const SAMPLE_EVERY_MS = 250;
+
+interface Worker {
+  readonly program: Program;
+  /** Stays alive from the first to the last moment: its memory is watched. */
+  readonly veteran: boolean;
+  /** We have ended it, or asked it to stop. */
+  dismissed: boolean;
+}
+
+/** Worker processes of which one may be killed at any time; another follows at once. */
+export interface Crew {
+  /** Waits until every worker has started. */
+  ready(): Promise<void>;
+  /** kill -9 for a worker that is at work. */
+  killOne(random: () => number): Promise<void>;
+  /** Asks all to stop, and waits for it. */
+  dismiss(): Promise<void>;
+  figures(): CrewFigures;
+  /** Workers that ended though nobody asked them to. */
+  problems(): readonly string[];
+}
+
+export interface CrewFigures {
+  readonly started: number;
+  readonly killed: number;
+  /** Ended before they were up, because a server was away; started again, as a supervisor would. */
+  readonly failedStarts: number;
+  /** Memory of the veteran (resident set), one sample after the other. Unit: MB. */
+  readonly memory: readonly number[];
+}
+
+/** @param size workers at any time, the veteran included. */
+export function startCrew(place: Place, size: number): Crew {
+  const workers = new Set<Worker>();
+  const problems: string[] = [];
+  const memory: number[] = [];
+  let started = 0;
+  let killed = 0;
+  let failedStarts = 0;
+
+  function enlist(veteran: boolean): void {
+    const program = startEod(place, ['up', '--roles', 'worker']);
+    const worker: Worker = { program, veteran, dismissed: false };
+    workers.add(worker);
+    started += 1;
+    void program.ended.then(({ code, signal }) => {
+      workers.delete(worker);
+      if (worker.dismissed) return;
+      if (isUp(worker)) {
+        const how = `ended by itself (${signal ?? code})`;
+        problems.push(`${program.name} ${how}; it printed:\n${tail(program.printed())}`);
+      } else {
+        failedStarts += 1;
+      }
+      enlist(veteran);
+    });
+  }
+
+  for (let place = 0; place < size; place += 1) enlist(place === 0);
+  const sampler = setInterval(() => {
+    for (const worker of workers) {
+      if (!worker.veteran || !isUp(worker)) continue;
+      const size = residentMegabytes(worker.program.pid);
+      if (size !== null) memory.push(size);
+    }
+  }, SAMPLE_EVERY_MS);
+
+  return {
+    async ready() {
+      await waitFor(() => [...workers].every(isUp), { timeoutMs: 60_000, what: 'the workers' });
+    },
+    async killOne(random) {
+      const victims = await waitFor(
+        () => {
+          const up = [...workers].filter((worker) => !worker.veteran && !worker.dismissed && isUp(worker));
+          return up.length > 0 ? up : null;
+        },
+        { timeoutMs: 60_000, what: 'a worker that can be killed' },
+      );
+      const victim = pick(random, victims);
+      victim.dismissed = true;
+      victim.program.kill('SIGKILL');
+      await victim.program.ended;
+      killed += 1;
+      enlist(false);
+    },
+    async dismiss() {
+      clearInterval(sampler);
+      const dismissed = [...workers];
+      for (const worker of dismissed) {
+        worker.dismissed = true;
+        worker.program.kill('SIGTERM');
+      }
+      for (const { program } of dismissed) {
+        const { signal } = await program.ended;
+        if (signal === 'SIGKILL') problems.push(`${program.name} did not stop when it was asked to`);
+      }
+    },
+    figures: () => ({ started, killed, failedStarts, memory }),
+    problems: () => problems,
+  };
+}
+
+function isUp({ program }: Worker): boolean {
+  return program.printed().includes('eod is up');
+}
+
+/** Resident set of a process, or null when it has just ended. */
+function residentMegabytes(pid: number): number | null {
+  try {
+    const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    return match === null ? null : Number(match[1]) / 1024;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,91 @@
+import { chownSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { reachablePrograms, serverAccount } from '../../../src/load/embedded/account.ts';
+import { findBinaries } from '../../../src/load/embedded/binaries.ts';
+import { initialise, isServing, newPassword } from '../../../src/load/embedded/cluster.ts';
+import { freePort } from '../free-port.ts';
+import { waitFor } from '../wait-for.ts';
+import { type Program, startProgram, tail } from './process.ts';
+
+/** `fast` rolls back what is open and ends; `immediate` drops everything, and recovery follows. */
+export type Shutdown = 'fast' | 'immediate';
+
+/** A Postgres that comes back under the same address. */
+export interface RestartablePostgres {
+  /** Address of its database `postgres`. */
+  readonly adminUrl: string;
+  restart(how: Shutdown): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const SETTINGS = {
+  unix_socket_directories: '',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  max_connections: '300',
+  // Nothing has to survive a power cut; commits must survive the death of the server, so they wait
+  // for its log to be handed to the system.
+  fsync: 'off',
+  synchronous_commit: 'on',
+};
+
+/** The private Postgres' own programs, with a cluster in `home`. */
+export async function startRestartablePostgres(home: string): Promise<RestartablePostgres> {
+  const { native, version } = await findBinaries();
+  const account = serverAccount();
+  const programs = reachablePrograms(native, version, account);
+  const data = join(home, 'postgres');
+  mkdirSync(data, { mode: 0o700 });
+  if (account !== undefined) chownSync(data, account.uid, account.gid);
+  const password = newPassword();
+  await initialise({ programs, data, password, account });
+  const port = await freePort();
+  const adminUrl = `postgres://eod:${password}@127.0.0.1:${port}/postgres`;
+  const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+
+  async function start(): Promise<Program> {
+    const server = startProgram(
+      join(programs, 'bin', 'postgres'),
+      ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...settings],
+      { name: 'postgres', logFile: join(home, 'postgres.log'), cwd: '/', account, env: { LC_ALL: 'C' } },
+    );
+    await waitFor(async () => server.ending() !== null || (await isServing(adminUrl)), {
+      what: 'Postgres',
+      timeoutMs: 60_000,
+    });
+    if (server.ending() !== null) throw new Error(`Postgres did not start:\n${tail(server.printed())}`);
+    return server;
+  }
+
+  let server = await start();
+  return {
+    adminUrl,
+    async restart(how) {
+      server.kill(how === 'fast' ? 'SIGINT' : 'SIGQUIT');
+      await server.ended;
+      server = await start();
+    },
+    async stop() {
+      server.kill('SIGQUIT');
+      await server.ended;
+    },
+  };
+}
+
+/** Rows of one statement, on a connection of its own: the server may have been restarted since. */
+export async function rowsOf<Row extends pg.QueryResultRow>(
+  url: string,
+  statement: string,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url, application_name: 'chaos' });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const result = await client.query<Row>(statement, [...values]);
+    return result.rows;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

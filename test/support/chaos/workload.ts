@@ -1,0 +1,69 @@
+import { openDatabase } from '../../../src/load/database.ts';
+import { migrateDatabase } from '../../../src/load/migrate.ts';
+import { execute, withDatabase } from '../template.ts';
+import { eod, type Place } from './eod.ts';
+
+/** What is loaded: two backfills that overlap, and a night. */
+export interface Workload {
+  readonly first: Range;
+  readonly second: Range;
+  readonly night: string;
+  /** Asked one by one for each session, so that there are many small windows. */
+  readonly instruments: readonly string[];
+}
+
+interface Range {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Session by session, range by range (these split when an answer breaks off), instrument by instrument. */
+const OPERATIONS = [
+  ...['GetBhavCopyCM', 'GetCircuitBreakers', 'GetFinRatioEOD'],
+  ...['GetSeriesChange', 'GetTop5GainersLosers', 'GetTotalTradeHighlights'],
+];
+
+/** Some 4,700 windows. */
+export const LONG: Workload = {
+  first: { from: '2025-01-01', to: '2025-06-30' },
+  second: { from: '2025-04-01', to: '2025-09-30' },
+  night: '2025-09-30',
+  instruments: ['TCS', 'INFY', 'M&M', 'RELIANCE', 'HDFCBANK', 'ITC', 'SBIN', 'BAJAJ-AUTO'],
+};
+
+/** Some 300 windows. */
+export const SHORT: Workload = {
+  first: { from: '2025-08-04', to: '2025-08-22' },
+  second: { from: '2025-08-18', to: '2025-09-05' },
+  night: '2025-09-05',
+  instruments: ['TCS', 'M&M', 'BAJAJ-AUTO', 'ITC'],
+};
+
+export function backfillArgs({ from, to }: Range): string[] {
+  return ['backfill', ...OPERATIONS, '--from', from, '--to', to];
+}
+
+export function nightlyArgs({ night }: Workload): string[] {
+  return ['nightly', '--date', night];
+}
+
+/** The place of a night: all operations of NSE, each of which the backfills ask too. */
+export function nightPlace(place: Place): Place {
+  return { ...place, env: { ...place.env, EOD_EXCHANGES: 'NSE' } };
+}
+
+/** A new migrated database. */
+export async function newDatabase(adminUrl: string, name: string): Promise<string> {
+  await execute(adminUrl, `create database ${name}`);
+  const url = withDatabase(adminUrl, name);
+  const database = openDatabase({ url, connections: 1 });
+  await migrateDatabase(database).finally(() => database.close());
+  return url;
+}
+
+/** Loads everything, one thing after the other, by one process nobody disturbs. */
+export async function loadUndisturbed(place: Place, workload: Workload): Promise<void> {
+  await eod(place, backfillArgs(workload.first));
+  await eod(place, backfillArgs(workload.second));
+  await eod(nightPlace(place), nightlyArgs(workload));
+}

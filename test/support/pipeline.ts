@@ -1,0 +1,175 @@
+import { afterAll } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import { createLog } from '../../src/core/log.ts';
+import { createSource } from '../../src/extract/index.ts';
+import type { QueueContext, WorkContext } from '../../src/jobs/context.ts';
+import { openQueues } from '../../src/jobs/queue.ts';
+import { type RunReport, reportRun } from '../../src/jobs/report.ts';
+import type { RunRequest } from '../../src/jobs/request.ts';
+import { startRun } from '../../src/jobs/runs.ts';
+import { startWorker } from '../../src/jobs/worker.ts';
+import { openDatabase } from '../../src/load/database.ts';
+import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
+import { freePrefix, redisUrl } from './redis.ts';
+import { waitFor } from './wait-for.ts';
+
+export type Backend = 'postgres' | 'redis';
+
+/** Both homes of the queue: what a worker does must not depend on which it is. */
+export const backends: readonly Backend[] = ['postgres', 'redis'];
+
+export interface PipelineOptions {
+  readonly databaseUrl: string;
+  readonly sourceUrl: string;
+  readonly backend: Backend;
+  /** Of another pipeline, to share its queue; a new one when not given. */
+  readonly prefix?: string;
+  readonly clock?: Clock;
+  /** Settings beside those that make a test quick. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export interface Pipeline extends WorkContext {
+  /** The settings as an environment, for `eod` processes that work on the same queue. */
+  readonly environment: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+const open = new Set<Pipeline>();
+
+/** All a worker needs, on real servers; closed after the file's last test if not before. */
+export async function openPipeline(options: PipelineOptions): Promise<Pipeline> {
+  const environment: Record<string, string> = {
+    EOD_BASE_URL: options.sourceUrl,
+    EOD_ACCESS_KEY: 'a key for tests',
+    EOD_QUEUE_PREFIX: options.prefix ?? freePrefix(),
+    EOD_CONCURRENCY: '3',
+    EOD_STALL_MS: '1000',
+    EOD_BACKOFF_MS: '10',
+    EOD_NOT_READY_WAIT_MS: '20',
+    EOD_LOG_LEVEL: 'silent',
+    EOD_HTTP_PORT: '0',
+    DATABASE_URL: options.databaseUrl,
+    ...(options.backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
+    ...options.settings,
+  };
+  const config = loadConfig(environment);
+  const log = createLog(config);
+  const db = openDatabase({ url: options.databaseUrl, connections: config.EOD_CONCURRENCY + 2, log });
+  const queues = await openQueues({ databaseUrl: options.databaseUrl, config, log });
+  const source = createSource(
+    {
+      baseUrl: options.sourceUrl,
+      accessKey: config.EOD_ACCESS_KEY ?? '',
+      dateDialect: config.EOD_DATE_DIALECT,
+      dateFormat: config.EOD_DATE_FORMAT,
+      format: config.EOD_FORMAT,
+      timeZone: config.EOD_TIMEZONE,
+      timeoutMs: config.EOD_TIMEOUT_MS,
+      maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
+      connections: config.EOD_CONCURRENCY,
+      tlsVerify: config.EOD_TLS_VERIFY,
+    },
+    log,
+  );
+  const pipeline: Pipeline = {
+    ...{ config, log, db, queues, source, environment },
+    calendar: loadCalendar(),
+    clock: options.clock ?? systemClock,
+    async close() {
+      if (!open.delete(pipeline)) return;
+      await source.close();
+      await queues.close();
+      await db.close();
+    },
+  };
+  open.add(pipeline);
+  return pipeline;
+}
+
+afterAll(async () => {
+  for (const pipeline of open) await pipeline.close();
+});
+
+export interface BackfillOptions {
+  readonly from: string;
+  readonly to: string;
+  /** Names; all when not given. */
+  readonly operations?: readonly string[];
+  /** Asked of these where the operation knows them; its own when not given. */
+  readonly exchanges?: readonly string[];
+  readonly instruments?: readonly string[];
+  readonly options?: Readonly<Record<string, string>>;
+  readonly force?: boolean;
+}
+
+/** What `eod backfill` asks for. */
+export function backfill({ from, to, ...asked }: BackfillOptions): RunRequest {
+  const chosen = asked.operations?.map(operationNamed) ?? operations;
+  return {
+    kind: 'backfill',
+    targets: chosen.flatMap((operation) =>
+      (asked.exchanges ?? operation.exchanges).map((exchange) => ({
+        operation: operation.name,
+        ...{ exchange, from, to },
+        againFrom: asked.force === true ? from : null,
+      })),
+    ),
+    instruments: asked.instruments ?? [],
+    options: asked.options ?? {},
+    live: false,
+  };
+}
+
+/** Starts a run and gives its number. */
+export async function start(context: QueueContext, request: RunRequest): Promise<number> {
+  const runId = await startRun(context, request);
+  if (runId === null) throw new Error('a run of the same tick exists already');
+  return runId;
+}
+
+/** Waits until a run has ended, whoever works on it. */
+export async function ended(context: QueueContext, runId: number, timeoutMs = 40_000): Promise<RunReport> {
+  return waitFor(
+    async () => {
+      const report = await reportRun(context.db.pool, runId);
+      return report.state === 'running' ? null : report;
+    },
+    { what: `the end of run ${runId}`, everyMs: 50, timeoutMs },
+  );
+}
+
+/** Runs a request to its end with one worker. */
+export async function runToEnd(context: WorkContext, request: RunRequest): Promise<RunReport> {
+  const runId = await start(context, request);
+  const worker = await startWorker(context);
+  try {
+    return await ended(context, runId);
+  } finally {
+    await worker.stop();
+  }
+}
+
+/** The record counts of a run, without what differs between two runs of the same work. */
+export function countsOf(report: RunReport) {
+  const { windows, fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn } = report;
+  return { windows, fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn };
+}
+
+/** Rows and a checksum of all data columns (not the load audit) of every market table. */
+export async function marketContents({
+  db,
+}: Pick<WorkContext, 'db'>): Promise<Record<string, { rows: number; sum: string | null }>> {
+  const contents: Record<string, { rows: number; sum: string | null }> = {};
+  for (const table of tables) {
+    const columns = table.fields.map((field) => `"${field.column}"`).join(', ');
+    const found = await db.pool.query<{ rows: number; sum: string | null }>(
+      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text)) as sum
+         from (select ${columns} from market.${table.name}) r`,
+    );
+    contents[table.name] = found.rows[0] ?? { rows: 0, sum: null };
+  }
+  return contents;
+}
