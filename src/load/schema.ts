@@ -4,6 +4,7 @@ import {
   bigserial,
   boolean,
   check,
+  customType,
   date,
   index,
   integer,
@@ -22,6 +23,8 @@ const id = () => bigserial('id', { mode: 'number' }).primaryKey();
 const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
 const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 const reference = (name: string) => bigint(name, { mode: 'number' });
+
+const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 
 /** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
 const recordCounts = () => ({
@@ -97,6 +100,9 @@ export const windows = etl.table(
     error: text('error'),
     /** The answer lacked more rows than may be withdrawn: nothing was, and somebody should look. */
     suspicious: text('suspicious'),
+    /** The file an import read, and the SHA-256 of its bytes. */
+    source_file: text('source_file'),
+    source_hash: text('source_hash'),
     warnings: text('warnings').array().notNull().default([]),
     started_at: moment('started_at'),
     finished_at: moment('finished_at'),
@@ -202,4 +208,97 @@ export const rangeLimits = etl.table(
     learned_at: moment('learned_at').notNull().defaultNow(),
   },
   (table) => [primaryKey({ name: 'range_limits_pkey', columns: [table.key_hash, table.operation] })],
+);
+
+/** Bodies of answers, each kept once however often it came. */
+export const responseBodies = etl.table('response_bodies', {
+  /** SHA-256 of the body as it was read, in hex. */
+  hash: text('hash').primaryKey(),
+  encoding: text('encoding').notNull(),
+  body: bytea('body').notNull(),
+  bytes: integer('bytes').notNull(),
+});
+
+/** Every answer with the request that fetched it (never the access key): what `replay` reads. */
+export const responses = etl.table(
+  'responses',
+  {
+    id: id(),
+    run_id: reference('run_id').notNull(),
+    window_id: reference('window_id').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    from_date: date('from_date', { mode: 'string' }).notNull(),
+    to_date: date('to_date', { mode: 'string' }).notNull(),
+    instruments: text('instruments').array().notNull(),
+    params: jsonb('params').notNull(),
+    part: text('part').notNull(),
+    narrowed: boolean('narrowed').notNull(),
+    /** Day of the call in the source's zone: some answers belong to it. */
+    called_on: date('called_on', { mode: 'string' }).notNull(),
+    hash: text('hash')
+      .notNull()
+      .references(() => responseBodies.hash),
+    content_type: text('content_type'),
+    fetched_at: moment('fetched_at').notNull().defaultNow(),
+  },
+  (table) => [
+    index('responses_asked_idx').on(table.operation, table.exchange, table.from_date),
+    index('responses_hash_idx').on(table.hash),
+    index('responses_window_idx').on(table.window_id),
+  ],
+);
+
+/** What the data sets say against one another; a finding never blocks or alters data. */
+export const findings = etl.table(
+  'findings',
+  {
+    id: id(),
+    check: text('check').notNull(),
+    severity: text('severity').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    date: date('date', { mode: 'string' }).notNull(),
+    instrument: text('instrument').notNull().default(''),
+    expected: text('expected'),
+    found: text('found'),
+    run_id: reference('run_id'),
+    found_at: moment('found_at').notNull().defaultNow(),
+    resolved_at: moment('resolved_at'),
+  },
+  (table) => [
+    unique('findings_key').on(table.check, table.operation, table.exchange, table.date, table.instrument),
+    check('findings_severity', sql`${table.severity} in ('info', 'warning', 'error')`),
+  ],
+);
+
+/** Alerts raised, each kept once while it lasts: what the webhook was told, and whether it heard. */
+export const alerts = etl.table(
+  'alerts',
+  {
+    id: id(),
+    kind: text('kind').notNull(),
+    /** Same kind and subject: the same alert, not a new one. */
+    subject: text('subject').notNull(),
+    message: text('message').notNull(),
+    facts: jsonb('facts').notNull().default({}),
+    raised_at: moment('raised_at').notNull().defaultNow(),
+    repeated: integer('repeated').notNull().default(0),
+    delivered_at: moment('delivered_at'),
+    attempts: integer('attempts').notNull().default(0),
+    error: text('error'),
+  },
+  (table) => [index('alerts_subject_idx').on(table.kind, table.subject)],
+);
+
+/** Sessions of the exchanges as the calendar knows them, for views that ask what should be there. */
+export const sessions = etl.table(
+  'sessions',
+  {
+    exchange: text('exchange').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    /** session, special, or observed: data came for a day the calendar calls closed. */
+    kind: text('kind').notNull(),
+  },
+  (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );

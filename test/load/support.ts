@@ -2,6 +2,7 @@ import { afterAll } from 'vitest';
 import type { CoverageEntry } from '../../src/load/coverage.ts';
 import { type Database, openDatabase } from '../../src/load/database.ts';
 import type { RejectEntry } from '../../src/load/rejects.ts';
+import type { FullSet } from '../../src/load/stage.ts';
 import { loadWindow, type RecordCounts } from '../../src/load/window.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
@@ -49,6 +50,7 @@ export interface Answer {
   readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
   readonly rejects?: readonly RejectEntry[];
   readonly coverage?: readonly CoverageEntry[];
+  readonly fullSets?: readonly FullSet[];
   readonly runId?: number;
   readonly windowId?: number;
 }
@@ -62,6 +64,8 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     batches: answer.batches,
     rejects: answer.rejects ?? [],
     coverage: answer.coverage ?? [],
+    fullSets: answer.fullSets ?? [],
+    maxWithdrawShare: 0.1,
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
