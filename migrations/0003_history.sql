@@ -41,7 +41,7 @@ CREATE TABLE "market_history"."bhavcopy_cm" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "bhavcopy_cm_history_pkey" PRIMARY KEY("exchange","symbol","series","trade_date","revision")
+	CONSTRAINT "bhavcopy_cm_history_pkey" PRIMARY KEY("exchange","symbol","series","trade_date","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."circuit_breakers" (
@@ -61,7 +61,7 @@ CREATE TABLE "market_history"."circuit_breakers" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "circuit_breakers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_id","series","band","revision")
+	CONSTRAINT "circuit_breakers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_id","series","band","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."consolidated_pledge" (
@@ -94,7 +94,7 @@ CREATE TABLE "market_history"."consolidated_pledge" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "consolidated_pledge_history_pkey" PRIMARY KEY("exchange","scrip_code","trade_date","revision")
+	CONSTRAINT "consolidated_pledge_history_pkey" PRIMARY KEY("exchange","scrip_code","trade_date","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."corporate_action_categories" (
@@ -110,7 +110,7 @@ CREATE TABLE "market_history"."corporate_action_categories" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "corporate_action_categories_history_pkey" PRIMARY KEY("exchange","purpose_code","revision")
+	CONSTRAINT "corporate_action_categories_history_pkey" PRIMARY KEY("exchange","purpose_code","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."sectoral_classification" (
@@ -137,7 +137,7 @@ CREATE TABLE "market_history"."sectoral_classification" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "sectoral_classification_history_pkey" PRIMARY KEY("exchange","isin","scrip_code","allotted_from","revision")
+	CONSTRAINT "sectoral_classification_history_pkey" PRIMARY KEY("exchange","isin","scrip_code","allotted_from","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."series_changes" (
@@ -156,7 +156,7 @@ CREATE TABLE "market_history"."series_changes" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "series_changes_history_pkey" PRIMARY KEY("exchange","change_date","scrip_id","prev_series","to_series","revision")
+	CONSTRAINT "series_changes_history_pkey" PRIMARY KEY("exchange","change_date","scrip_id","prev_series","to_series","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."top_gainers_losers" (
@@ -181,7 +181,7 @@ CREATE TABLE "market_history"."top_gainers_losers" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "top_gainers_losers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_code","is_loser","revision")
+	CONSTRAINT "top_gainers_losers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_code","is_loser","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."total_trade_highlights" (
@@ -201,7 +201,7 @@ CREATE TABLE "market_history"."total_trade_highlights" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "total_trade_highlights_history_pkey" PRIMARY KEY("exchange","trade_date","trade_highlight","revision")
+	CONSTRAINT "total_trade_highlights_history_pkey" PRIMARY KEY("exchange","trade_date","trade_highlight","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."corporate_actions" (
@@ -239,7 +239,7 @@ CREATE TABLE "market_history"."corporate_actions" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "corporate_actions_history_pkey" PRIMARY KEY("exchange","scrip_code","action_id","revision")
+	CONSTRAINT "corporate_actions_history_pkey" PRIMARY KEY("exchange","scrip_code","action_id","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."financial_ratio_facts" (
@@ -265,7 +265,7 @@ CREATE TABLE "market_history"."financial_ratio_facts" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "financial_ratio_facts_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","revision")
+	CONSTRAINT "financial_ratio_facts_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","valid_from")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."financial_ratios" (
@@ -303,7 +303,7 @@ CREATE TABLE "market_history"."financial_ratios" (
 	"withdrawn_at" timestamp with time zone,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "financial_ratios_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","revision")
+	CONSTRAINT "financial_ratios_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","valid_from")
 );
 --> statement-breakpoint
 ALTER TABLE "etl"."windows" ADD COLUMN "suspicious" text;

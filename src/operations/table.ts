@@ -157,7 +157,7 @@ export function defineTable(options: TableOptions): TableDefinition {
     (table) => [
       primaryKey({
         name: `${options.name}_history_pkey`,
-        columns: [...options.key, 'revision'].map((column) => table[column as keyof typeof table]) as never,
+        columns: [...options.key, 'valid_from'].map((column) => table[column as keyof typeof table]) as never,
       }),
     ],
   );

@@ -64,7 +64,7 @@ describe.each(servers)('merging on %s', (server) => {
     const runId = await newRun(store);
     const counts = await loadBhav(store, [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'B' })], { runId });
     expect(counts).toEqual({
-      ...{ fetched: 2, inserted: 2, updated: 0, unchanged: 0, stale: 0, duplicate: 0, rejected: 0 },
+      ...{ fetched: 2, inserted: 2, updated: 0, unchanged: 0, stale: 0, duplicate: 0, rejected: 0, withdrawn: 0 },
     });
     expect(await one()).toMatchObject({ symbol: 'A', revision: 1, run_id: String(runId) });
   });
