@@ -169,3 +169,11 @@ COMMENT ON COLUMN "etl"."sessions"."kind" IS 'session, special, or observed: dat
 COMMENT ON COLUMN "etl"."windows"."source_file" IS 'The file an import read.';
 --> statement-breakpoint
 COMMENT ON COLUMN "etl"."windows"."source_hash" IS 'SHA-256 of that file, in hex.';
+--> statement-breakpoint
+ALTER TABLE "etl"."runs" DROP CONSTRAINT "runs_kind";--> statement-breakpoint
+ALTER TABLE "etl"."windows" ADD COLUMN "preview" jsonb;--> statement-breakpoint
+ALTER TABLE "etl"."runs" ADD CONSTRAINT "runs_kind" CHECK ("etl"."runs"."kind" in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview'));
+--> statement-breakpoint
+COMMENT ON COLUMN "etl"."windows"."preview" IS 'What a preview would have changed: sample rows with the columns that differ.';
+--> statement-breakpoint
+COMMENT ON COLUMN "etl"."runs"."kind" IS 'backfill, nightly, import, replay, gap_fill or preview (asked, compared, rolled back).';

@@ -5,6 +5,7 @@ import { cancelCommand } from './cancel.ts';
 import { type AddCommand, type Cli, examples } from './command.ts';
 import { configCommand } from './config.ts';
 import { demoCommand } from './demo.ts';
+import { diffCommand } from './diff.ts';
 import { migrateCommand } from './migrate.ts';
 import { nightlyCommand } from './nightly.ts';
 import { operationsCommand } from './operations.ts';
@@ -19,6 +20,7 @@ import { upCommand } from './up.ts';
 const COMMANDS: readonly AddCommand[] = [
   ...[demoCommand, upCommand, backfillCommand, nightlyCommand, runsCommand, runCommand, resumeCommand],
   ...[cancelCommand, statusCommand, schedulesCommand, operationsCommand, migrateCommand, sandboxCommand],
+  diffCommand,
   configCommand,
 ];
 

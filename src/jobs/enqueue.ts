@@ -1,5 +1,5 @@
 import type { QueueContext } from './context.ts';
-import { type NewJob, WINDOW_QUEUES, type WindowJob } from './queue.ts';
+import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
 import { openWindows } from './window-store.ts';
 
 const PORTION = 1_000;
@@ -11,10 +11,12 @@ const PORTION = 1_000;
 export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
   if (runIds.length === 0) return;
   const open = await openWindows(context.db, runIds);
-  for (const kind of WINDOW_QUEUES) {
-    const jobs = open.filter((window) => window.kind === kind).map((window) => windowJob(context, window));
+  for (const name of WINDOW_QUEUES) {
+    const jobs = open
+      .filter((window) => queueOf(window.kind) === name)
+      .map((window) => windowJob(context, window));
     for (let at = 0; at < jobs.length; at += PORTION) {
-      await context.queues.windows[kind].addBulk(jobs.slice(at, at + PORTION));
+      await context.queues.windows[name].addBulk(jobs.slice(at, at + PORTION));
     }
   }
 }

@@ -11,6 +11,7 @@ import {
 import { Redis } from 'ioredis';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
+import type { RunKind } from './request.ts';
 
 /** A job names its window and carries nothing else: etl.* is the truth, and no secret travels. */
 export interface WindowJob {
@@ -61,20 +62,22 @@ export type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
 
 /** Nights and backfills queue apart, so that one can wait for the clock hour while the other goes on. */
 export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;
+export type WindowQueue = (typeof WINDOW_QUEUES)[number];
+
+/** Whatever is not a night's work waits for its turn with the backfills. */
+export function queueOf(kind: RunKind): WindowQueue {
+  return kind === 'nightly' ? 'nightly' : 'backfill';
+}
 
 /** The queue, on Redis or on Postgres. Nothing outside this file knows which. */
 export interface Queues {
   readonly backend: 'redis' | 'postgres';
-  readonly windows: Readonly<Record<(typeof WINDOW_QUEUES)[number], JobQueue<WindowJob>>>;
+  readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
   /** No worker anywhere starts another window until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  work<Data>(
-    queue: (typeof WINDOW_QUEUES)[number] | 'ticks',
-    processor: Processor<Data>,
-    settings: WorkerSettings,
-  ): JobWorker;
+  work<Data>(queue: WindowQueue | 'ticks', processor: Processor<Data>, settings: WorkerSettings): JobWorker;
   close(): Promise<void>;
 }
 

@@ -10,7 +10,8 @@ export interface Target {
   readonly againFrom: Day | null;
 }
 
-export type RunKind = 'backfill' | 'nightly';
+/** `preview` asks and rolls back; `gap_fill` is a backfill of what is missing. */
+export type RunKind = 'backfill' | 'nightly' | 'import' | 'replay' | 'gap_fill' | 'preview';
 
 /** What a run was asked to do; kept with the run, so that any worker can plan the rest of it. */
 export interface RunRequest {

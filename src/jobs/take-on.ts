@@ -3,9 +3,8 @@ import { PipelineError } from '../core/errors.ts';
 import { databaseError } from '../load/failures.ts';
 import type { Breaker } from './breaker.ts';
 import type { WorkContext } from './context.ts';
-import type { JobQueue, WindowJob } from './queue.ts';
+import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
 import { type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
-import type { RunKind } from './request.ts';
 import { Hold } from './verdict.ts';
 import { type Claim, claimWindow } from './window-store.ts';
 
@@ -13,7 +12,7 @@ import { type Claim, claimWindow } from './window-store.ts';
 export interface Bench {
   /** The queue the job came from: long waits are announced there. */
   readonly queue: JobQueue<WindowJob>;
-  readonly kind: RunKind;
+  readonly kind: WindowQueue;
   readonly breaker: Breaker;
   readonly signal: AbortSignal;
 }

@@ -64,7 +64,7 @@ export const runs = etl.table(
   (table) => [
     unique('runs_tick_key').on(table.tick),
     index('runs_open_idx').on(table.id).where(sql`${table.state} in ('running', 'paused')`),
-    check('runs_kind', sql`${table.kind} in ('backfill', 'nightly', 'import', 'replay', 'gap_fill')`),
+    check('runs_kind', sql`${table.kind} in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview')`),
     check('runs_state', sql`${table.state} in ('running', 'paused', 'completed', 'failed', 'cancelled')`),
   ],
 );
@@ -103,6 +103,8 @@ export const windows = etl.table(
     /** The file an import read, and the SHA-256 of its bytes. */
     source_file: text('source_file'),
     source_hash: text('source_hash'),
+    /** What a preview would have changed: sample rows with the columns that differ. */
+    preview: jsonb('preview'),
     warnings: text('warnings').array().notNull().default([]),
     started_at: moment('started_at'),
     finished_at: moment('finished_at'),
