@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { usageError } from '../core/errors.ts';
-import { type Difference, difference, endOfRun, type RowDifference } from '../jobs/diff.ts';
+import { type Difference, difference, endOfRun } from '../jobs/diff.ts';
+import type { RowDifference } from '../load/differences.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { openContext } from './app.ts';
 import { parseRunId } from './args.ts';

@@ -1,18 +1,16 @@
 import type { Pool } from 'pg';
 import { usageError } from '../core/errors.ts';
+import {
+  CHANGE_SQL,
+  type Change,
+  describeDifference,
+  type RowDifference,
+  type Texts,
+  textsSql,
+} from '../load/differences.ts';
 import { list, quote } from '../load/merge-sql.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { TableDefinition } from '../operations/table.ts';
-
-export type Change = 'inserted' | 'changed' | 'withdrawn' | 'relisted';
-
-export interface RowDifference {
-  readonly table: string;
-  readonly change: Change;
-  readonly key: Readonly<Record<string, string | null>>;
-  /** Columns that differ, old and new; empty for inserted and withdrawn rows. */
-  readonly columns: Readonly<Record<string, { readonly old: string | null; readonly new: string | null }>>;
-}
 
 export interface Difference {
   readonly operation: string;
@@ -42,11 +40,11 @@ export async function difference(
       [between.from, between.to],
     );
     for (const total of totals.rows) counts[total.change] += total.rows;
-    const shown = await pool.query<{ change: Change; before: Sent | null; after: Sent }>(
+    const shown = await pool.query<{ change: Change; before: Texts | null; after: Texts }>(
       `${compared(table)} select change, before, after from compared order by ${list(table.key)} limit $3`,
       [between.from, between.to, limit - rows.length],
     );
-    rows.push(...shown.rows.map((row) => describe(table, row)));
+    rows.push(...shown.rows.map((row) => describeDifference(table, row)));
   }
   return {
     operation: operation.name,
@@ -55,18 +53,6 @@ export async function difference(
     ...counts,
     rows,
   };
-}
-
-/** Data columns of a row as text, so that no digit is lost on the way. */
-type Sent = Readonly<Record<string, string | null>>;
-
-function texts(table: TableDefinition, row: string): string {
-  // jsonb_build_object takes 50 pairs; concatenated objects take any number.
-  const pairs = table.fields.map(({ column }) => `'${column}', ${row}.${quote(column)}::text`);
-  const parts: string[] = [];
-  for (let at = 0; at < pairs.length; at += 40)
-    parts.push(`jsonb_build_object(${pairs.slice(at, at + 40).join(', ')})`);
-  return `(${parts.join(' || ')})`;
 }
 
 /** Rows with a revision that began after $1 and by $2, as they were at both moments. */
@@ -78,37 +64,11 @@ function compared(table: TableDefinition): string {
       select ${keys} from market.${name} where last_changed_at > $1 and last_changed_at <= $2
       union select ${keys} from market_history.${name} where valid_from > $1 and valid_from <= $2
     ), compared as (
-      select ${list(table.key, 'a.')}, case when b.revision is not null then ${texts(table, 'b')} end as before,
-        ${texts(table, 'a')} as after, case
-          when b.revision is null then 'inserted'
-          when b.withdrawn_at is null and a.withdrawn_at is not null then 'withdrawn'
-          when b.withdrawn_at is not null and a.withdrawn_at is null then 'relisted'
-          else 'changed' end as change
+      select ${list(table.key, 'a.')}, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
+        ${textsSql(table, 'a')} as after, ${CHANGE_SQL} as change
       from touched join market.${quote(`${table.name}_as_of`)}($2) a using (${keys})
       left join market.${quote(`${table.name}_as_of`)}($1) b using (${keys})
     )`;
-}
-
-function describe(
-  table: TableDefinition,
-  { change, before, after }: { change: Change; before: Sent | null; after: Sent },
-): RowDifference {
-  const key = Object.fromEntries(table.key.map((column) => [column, after[column] ?? null]));
-  return {
-    table: `market.${table.name}`,
-    change,
-    key,
-    columns: before === null ? {} : changedColumns(before, after),
-  };
-}
-
-/** Columns in which two versions of a row differ. */
-function changedColumns(before: Sent, after: Sent): RowDifference['columns'] {
-  return Object.fromEntries(
-    Object.keys(after)
-      .filter((column) => before[column] !== after[column])
-      .map((column) => [column, { old: before[column] ?? null, new: after[column] ?? null }]),
-  );
 }
 
 /** When a run had ended, or now where it is still open. */

@@ -118,6 +118,7 @@ async function fetchAndLoad(
     outcome,
     bytes: answer.bytes,
     warnings: extracted.warnings,
+    preview: window.runKind === 'preview',
   });
   context.log.info(
     { runId: window.runId, windowId: window.id, operation: window.operation, counts },

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { usageError } from '../core/errors.ts';
+import type { RowDifference } from '../load/differences.ts';
 import type { RunKind, RunState } from './request.ts';
 
 /** Counts of windows by end; `open` is what has not ended. */
@@ -58,6 +59,10 @@ export interface RunReport extends Counts {
   readonly error: string | null;
   readonly operations: readonly OperationReport[];
   readonly failures: readonly Failure[];
+  /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
+  readonly suspicious: readonly { readonly windowId: number; readonly reason: string }[];
+  /** For a preview: sample rows that would change. */
+  readonly preview: readonly RowDifference[];
   /** Why windows were skipped, and how many for each reason. */
   readonly skips: readonly { readonly reason: string; readonly windows: number }[];
 }
@@ -145,6 +150,16 @@ export async function reportRun(pool: Pool, runId: number): Promise<RunReport> {
       where run_id = $1 and state = 'skipped' group by 1 order by 2 desc, 1`,
     [runId],
   );
+  const suspicious = await pool.query<{ windowId: number; reason: string }>(
+    `select id::int as "windowId", suspicious as reason from etl.windows
+      where run_id = $1 and suspicious is not null order by id`,
+    [runId],
+  );
+  const preview = await pool.query<{ sample: RowDifference }>(
+    `select jsonb_array_elements(preview) as sample from etl.windows
+      where run_id = $1 and preview is not null order by id limit 100`,
+    [runId],
+  );
   return {
     runId: run.id,
     kind: run.kind,
@@ -160,6 +175,8 @@ export async function reportRun(pool: Pool, runId: number): Promise<RunReport> {
       ...countsOf(row),
     })),
     failures: failures.rows,
+    suspicious: suspicious.rows,
+    preview: preview.rows.map((row) => row.sample),
     skips: skips.rows,
   };
 }

@@ -64,7 +64,10 @@ export const runs = etl.table(
   (table) => [
     unique('runs_tick_key').on(table.tick),
     index('runs_open_idx').on(table.id).where(sql`${table.state} in ('running', 'paused')`),
-    check('runs_kind', sql`${table.kind} in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview')`),
+    check(
+      'runs_kind',
+      sql`${table.kind} in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview')`,
+    ),
     check('runs_state', sql`${table.state} in ('running', 'paused', 'completed', 'failed', 'cancelled')`),
   ],
 );
@@ -103,6 +106,8 @@ export const windows = etl.table(
     /** The file an import read, and the SHA-256 of its bytes. */
     source_file: text('source_file'),
     source_hash: text('source_hash'),
+    /** The kept answer a replay reads, in etl.responses. */
+    response_id: reference('response_id'),
     /** What a preview would have changed: sample rows with the columns that differ. */
     preview: jsonb('preview'),
     warnings: text('warnings').array().notNull().default([]),
@@ -111,6 +116,7 @@ export const windows = etl.table(
   },
   (table) => [
     index('windows_run_idx').on(table.run_id, table.state),
+    index('windows_response_idx').on(table.response_id).where(sql`${table.response_id} is not null`),
     index('windows_open_idx').on(table.run_id).where(sql`${table.state} in ('pending', 'running')`),
     check(
       'windows_state',

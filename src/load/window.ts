@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { type CoverageEntry, writeCoverage } from './coverage.ts';
 import type { Database } from './database.ts';
+import { type RowDifference, sampleDifferences } from './differences.ts';
 import { databaseError } from './failures.ts';
 import { ensurePartitions } from './partitions.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
@@ -36,6 +37,8 @@ export interface WindowLoad {
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
+  /** Compare and count as usual, then roll the rows back: only the window keeps what it saw. */
+  readonly preview: boolean;
 }
 
 /**
@@ -109,11 +112,33 @@ async function inTransaction(
     counts.fetched += rows.length;
     if (merged.suspicious !== null) suspicions.push(merged.suspicious);
   }
-  await writeRejects(client, load);
-  await writeCoverage(client, load);
-  await endWindow(client, load, counts, suspicions);
+  if (load.preview) {
+    const samples = await samplesOf(client, load, tables);
+    await client.query('rollback');
+    await client.query('begin');
+    await endWindow(client, load, counts, suspicions);
+    await client.query('update etl.windows set preview = $2 where id = $1', [
+      load.windowId,
+      JSON.stringify(samples),
+    ]);
+  } else {
+    await writeRejects(client, load);
+    await writeCoverage(client, load);
+    await endWindow(client, load, counts, suspicions);
+  }
   await client.query('commit');
   return counts;
+}
+
+/** Sample rows of each kind of change that a preview shows, per table. */
+const PREVIEW_SAMPLES = 5;
+
+async function samplesOf(client: PoolClient, { runId }: WindowLoad, tables: WindowLoad['batches']) {
+  const samples: RowDifference[] = [];
+  for (const { table } of tables) {
+    samples.push(...(await sampleDifferences(client, table, runId, PREVIEW_SAMPLES)));
+  }
+  return samples;
 }
 
 async function endWindow(

@@ -50,6 +50,7 @@ export interface Answer {
   readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
   readonly rejects?: readonly RejectEntry[];
   readonly coverage?: readonly CoverageEntry[];
+  readonly preview?: boolean;
   readonly fullSets?: readonly FullSet[];
   readonly runId?: number;
   readonly windowId?: number;
@@ -69,6 +70,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
+    preview: answer.preview ?? false,
   });
 }
 
