@@ -63,6 +63,19 @@ const windowDays = z.string().transform((text, context) => {
   return days;
 });
 
+const findingSeverity = z.string().transform((text, context) => {
+  const severities: Record<string, 'info' | 'warning' | 'error' | 'off'> = {};
+  for (const pair of readList(text)) {
+    const match = /^(\w+)=(info|warning|error|off)$/.exec(pair);
+    if (match === null) {
+      context.addIssue({ code: 'custom', message: `"${pair}" is not check=info, warning, error or off` });
+      return z.NEVER;
+    }
+    severities[match[1] as string] = match[2] as 'info' | 'warning' | 'error' | 'off';
+  }
+  return severities;
+});
+
 const flag = z
   .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
   .transform((text) => text === 'true' || text === '1');
@@ -114,6 +127,9 @@ export const settings = {
   EOD_OUTAGE_PATIENCE_MS: whole(1_000, 86_400_000).default(3_600_000),
   EOD_MAX_REJECT_SHARE: share.default(0.2),
   EOD_MAX_WITHDRAW_SHARE: share.default(0.1),
+  EOD_KEEP_RAW: flag.default(true),
+  EOD_KEEP_RAW_DAYS: whole(1, 100_000).optional(),
+  EOD_FINDING_SEVERITY: findingSeverity.default({}),
   EOD_STALL_MS: whole(1_000, 600_000).default(20_000),
   EOD_LOOKBACK_SESSIONS: whole(0, 60).default(3),
   EOD_HISTORY_DAYS: whole(1, 10_000).default(30),

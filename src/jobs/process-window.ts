@@ -1,8 +1,9 @@
 import type { Job } from 'bullmq';
-import { today } from '../core/clock.ts';
+import { type Clock, today } from '../core/clock.ts';
 import { daysBetween } from '../core/days.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Extracted } from '../extract/types.ts';
+import { packBody } from '../load/responses.ts';
 import { loadWindow } from '../load/window.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { keyAccepted, probeFailed } from './access-key.ts';
@@ -80,7 +81,10 @@ async function fetchAndLoad(
   { breaker, signal }: Bench,
   { claim, permit }: Taken,
 ): Promise<void> {
-  const { config, source, db, calendar, clock } = context;
+  const { config, source, db, calendar } = context;
+  // An answer is read as of its call: so it can be read again at any time, with the same result.
+  const calledAt = context.clock.now();
+  const clock: Clock = { now: () => calledAt };
   const { window, probe } = claim;
   const operation = operationNamed(window.operation);
   const asked = {
@@ -100,6 +104,7 @@ async function fetchAndLoad(
   await keyAccepted(db.pool, permit, probe);
   const extracted = source.read(operation, asked, answer);
   reportOddities(context, window, extracted);
+  const packed = config.EOD_KEEP_RAW ? await packBody(answer.body) : null;
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
   const kept =
@@ -118,6 +123,15 @@ async function fetchAndLoad(
     outcome,
     bytes: answer.bytes,
     warnings: extracted.warnings,
+    answer:
+      packed === null
+        ? undefined
+        : {
+            packed,
+            contentType: answer.contentType,
+            calledOn: asked.calledOn,
+            fetchedAt: new Date(calledAt),
+          },
     preview: window.runKind === 'preview',
   });
   context.log.info(

@@ -5,7 +5,9 @@ import type { Database } from './database.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import { databaseError } from './failures.ts';
 import { ensurePartitions } from './partitions.ts';
+import { settleRejects } from './reject-ends.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
+import { type AnswerToKeep, keepAnswer } from './responses.ts';
 import { ensureStage, type FullSet, mergeTable } from './stage.ts';
 
 /** What became of the records of an answer. `fetched` is the sum of all the others. */
@@ -37,6 +39,10 @@ export interface WindowLoad {
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
+  /** Kept for replay; left out where nothing is to be kept, or is kept already. */
+  readonly answer?: AnswerToKeep | undefined;
+  /** Windows whose open rejects are among the records of this answer, read once more. */
+  readonly rereads?: readonly number[];
   /** Compare and count as usual, then roll the rows back: only the window keeps what it saw. */
   readonly preview: boolean;
 }
@@ -122,7 +128,8 @@ async function inTransaction(
       JSON.stringify(samples),
     ]);
   } else {
-    await writeRejects(client, load);
+    if (load.answer !== undefined) await keepAnswer(client, load.windowId, load.answer);
+    await writeRejects(client, { ...load, rejects: await settleRejects(client, load) });
     await writeCoverage(client, load);
     await endWindow(client, load, counts, suspicions);
   }
