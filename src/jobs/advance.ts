@@ -43,7 +43,7 @@ async function planDeferred(context: QueueContext, runId: number): Promise<boole
 }
 
 /** Writes the totals and the end of a run that has no open window left. */
-async function closeRun({ db, log }: QueueContext, runId: number): Promise<void> {
+export async function closeRun({ db, log }: Pick<QueueContext, 'db' | 'log'>, runId: number): Promise<void> {
   const closed = await db.pool.query<{ state: string }>(
     `update etl.runs r set
        state = case when t.bad > 0 then 'failed' else 'completed' end,

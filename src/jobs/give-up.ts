@@ -5,7 +5,7 @@ import { operationNamed } from '../operations/registry.ts';
 import type { Context } from './context.ts';
 import { questionsOf } from './coverage.ts';
 import type { Trouble, Verdict } from './verdict.ts';
-import { type ClaimedWindow, type EndedWindow, endWindows, type Selection } from './window-store.ts';
+import { ASKING, type ClaimedWindow, type EndedWindow, endWindows, type Selection } from './window-store.ts';
 
 /** A window in trouble; only its numbers are known when it could not even be claimed. */
 export type Troubled = Pick<ClaimedWindow, 'id' | 'runId'> &
@@ -40,9 +40,10 @@ export async function giveUp(
       });
     }
     if (verdict.scope === 'key') {
-      await client.query("update etl.runs set error = $1, deferred = '[]' where state = 'running'", [
-        trouble.error,
-      ]);
+      await client.query(
+        `update etl.runs set error = $1, deferred = '[]' where state = 'running' and ${ASKING}`,
+        [trouble.error],
+      );
     }
     return [...new Set([window.runId, ...ended.map((one) => one.runId)])];
   });

@@ -1,22 +1,18 @@
 import type { Job } from 'bullmq';
-import { type Clock, today } from '../core/clock.ts';
-import { daysBetween } from '../core/days.ts';
+import { dayAt, daysBetween } from '../core/days.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Extracted } from '../extract/types.ts';
 import { packBody } from '../load/responses.ts';
-import { loadWindow } from '../load/window.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { keyAccepted, probeFailed } from './access-key.ts';
 import { advanceRun } from './advance.ts';
 import type { Breaker } from './breaker.ts';
 import { hand } from './bullmq-errors.ts';
 import type { WorkContext } from './context.ts';
-import { coverageOf } from './coverage.ts';
-import { fullSetsOf } from './full-set.ts';
-import { outcomeOf } from './outcome.ts';
 import type { WindowJob } from './queue.ts';
 import { type Permit, permitOf, untilNextHour } from './quota.ts';
 import { settle } from './settle.ts';
+import { storeAnswer } from './store.ts';
 import { type Bench, type Taken, takeOn } from './take-on.ts';
 import { judge, type Verdict } from './verdict.ts';
 import type { ClaimedWindow } from './window-store.ts';
@@ -81,10 +77,9 @@ async function fetchAndLoad(
   { breaker, signal }: Bench,
   { claim, permit }: Taken,
 ): Promise<void> {
-  const { config, source, db, calendar } = context;
+  const { config, source, db } = context;
   // An answer is read as of its call: so it can be read again at any time, with the same result.
   const calledAt = context.clock.now();
-  const clock: Clock = { now: () => calledAt };
   const { window, probe } = claim;
   const operation = operationNamed(window.operation);
   const asked = {
@@ -93,7 +88,7 @@ async function fetchAndLoad(
     to: window.to,
     instruments: window.instruments,
     params: window.params,
-    calledOn: today(clock, config.EOD_TIMEZONE),
+    calledOn: dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE),
   };
   const answer = await source.fetch(operation, asked, signal).catch(async (error) => {
     tellBreaker(breaker, error, splittableDays(window));
@@ -105,34 +100,15 @@ async function fetchAndLoad(
   const extracted = source.read(operation, asked, answer);
   reportOddities(context, window, extracted);
   const packed = config.EOD_KEEP_RAW ? await packBody(answer.body) : null;
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
-  const kept =
-    outcome.state === 'failed' ? { ...extracted, batches: [], fetched: extracted.rejects.length } : extracted;
-  const coverage = coverageOf(operation, window, sessions, kept, { clock, config });
-  const counts = await loadWindow(db, {
-    windowId: window.id,
-    runId: window.runId,
-    operation: window.operation,
-    exchange: window.exchange,
-    batches: kept.batches,
-    rejects: kept.rejects,
-    fullSets: fullSetsOf(operation, window, kept, coverage),
-    maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
-    coverage,
-    outcome,
-    bytes: answer.bytes,
-    warnings: extracted.warnings,
+  const counts = await storeAnswer(context, {
+    ...{ window, extracted, calledAt, bytes: answer.bytes, preview: window.runKind === 'preview' },
     answer:
       packed === null
         ? undefined
         : {
-            packed,
-            contentType: answer.contentType,
-            calledOn: asked.calledOn,
-            fetchedAt: new Date(calledAt),
+            ...{ packed, contentType: answer.contentType },
+            ...{ calledOn: asked.calledOn, fetchedAt: new Date(calledAt) },
           },
-    preview: window.runKind === 'preview',
   });
   context.log.info(
     { runId: window.runId, windowId: window.id, operation: window.operation, counts },

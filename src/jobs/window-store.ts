@@ -9,6 +9,9 @@ import type { Trouble } from './verdict.ts';
 
 type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0];
 
+/** Runs that ask the source: the others read files or kept answers, and no worker takes them on. */
+export const ASKING = "kind not in ('import', 'replay')";
+
 /** Windows written with one statement. */
 const PORTION = 2_000;
 
@@ -105,7 +108,7 @@ export async function endWindows(
       where id in (
         select id from etl.windows
          where ($1::bigint is null or run_id = $1) and state in ('pending', 'running')
-           and run_id in (select id from etl.runs where state = 'running')
+           and run_id in (select id from etl.runs where state = 'running' and ($5::bigint is not null or ${ASKING}))
            and ($5::bigint is null or id = $5) and ($6::text is null or operation = $6)
            and ($7::text is null or exchange = $7)
          order by id for update)
@@ -163,7 +166,7 @@ export async function widePendingWindows(
   return result.rows;
 }
 
-/** Open windows of these runs, in the order they were planned. */
+/** Open windows of these runs that ask the source, in the order they were planned. */
 export async function openWindows(
   database: Database,
   runIds: readonly number[],
@@ -171,7 +174,7 @@ export async function openWindows(
   const result = await database.pool.query<{ id: number; runId: number; kind: RunKind }>(
     `select w.id::int, w.run_id::int as "runId", r.kind
        from etl.windows w join etl.runs r on r.id = w.run_id
-      where w.run_id = any($1) and w.state in ('pending', 'running') and r.state = 'running'
+      where w.run_id = any($1) and w.state in ('pending', 'running') and r.state = 'running' and r.${ASKING}
       order by w.id`,
     [runIds],
   );
