@@ -1,6 +1,6 @@
 import type { QueueContext } from './context.ts';
 import { type NewJob, WINDOW_QUEUES, type WindowJob } from './queue.ts';
-import { openWindows } from './window-store.ts';
+import { type OpenWindow, openWindows } from './window-store.ts';
 
 const PORTION = 1_000;
 
@@ -19,7 +19,7 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
   }
 }
 
-function windowJob({ config }: QueueContext, window: { id: number; runId: number }): NewJob<WindowJob> {
+function windowJob({ config }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
   return {
     name: 'window',
     data: { runId: window.runId, windowId: window.id },
@@ -27,6 +27,9 @@ function windowJob({ config }: QueueContext, window: { id: number; runId: number
       jobId: `run-${window.runId}-window-${window.id}`,
       attempts: config.EOD_ATTEMPTS,
       backoff: { type: 'eod' },
+      // Pieces go first: whether the source answers at all then shows at a single day, before every
+      // long window has run into the same trouble.
+      lifo: window.piece,
       // A kept finished job would block the same id from being added again by a resume.
       removeOnComplete: true,
       removeOnFail: true,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../core/config.ts';
 import { PipelineError } from '../core/errors.ts';
 import { databaseError } from '../load/failures.ts';
 import type { Breaker } from './breaker.ts';
@@ -66,12 +67,16 @@ function waitBefore({ config }: WorkContext, { breaker, kind }: Bench, permit: P
   if (turn > 0) return turn;
   const admission = breaker.admit();
   if (admission.admitted) return 0;
-  const patience = config.EOD_OUTAGE_PATIENCE_MS / (kind === 'nightly' ? 1 : BACKFILL_IMPATIENCE);
-  if (admission.downMs <= patience) return admission.waitMs;
+  if (admission.downMs <= patienceMs(config, kind)) return admission.waitMs;
   throw new PipelineError(
     `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
     { kind: 'network', retryable: false },
   );
+}
+
+/** How long a source may be down before the windows of such a run are given up. */
+export function patienceMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, kind: RunKind): number {
+  return config.EOD_OUTAGE_PATIENCE_MS / (kind === 'nightly' ? 1 : BACKFILL_IMPATIENCE);
 }
 
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -153,9 +153,9 @@ export async function splitWindow(
 export async function widePendingWindows(
   client: ClientBase,
   asked: { readonly runId: number; readonly operation: string; readonly days: number },
-): Promise<(Piece & { id: number })[]> {
-  const result = await client.query<Piece & { id: number }>(
-    `select id::int, to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to"
+): Promise<(Piece & Pick<ClaimedWindow, 'id' | 'exchange'>)[]> {
+  const result = await client.query<Piece & Pick<ClaimedWindow, 'id' | 'exchange'>>(
+    `select id::int, exchange, to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to"
        from etl.windows where run_id = $1 and operation = $2 and state = 'pending' and to_date - from_date >= $3
       order by id for update`,
     [asked.runId, asked.operation, asked.days],
@@ -163,13 +163,19 @@ export async function widePendingWindows(
   return result.rows;
 }
 
+/** A window that has not ended, as the queue needs to know it. */
+export interface OpenWindow {
+  readonly id: number;
+  readonly runId: number;
+  readonly kind: RunKind;
+  /** It is a piece of a window that was split. */
+  readonly piece: boolean;
+}
+
 /** Open windows of these runs, in the order they were planned. */
-export async function openWindows(
-  database: Database,
-  runIds: readonly number[],
-): Promise<{ id: number; runId: number; kind: RunKind }[]> {
-  const result = await database.pool.query<{ id: number; runId: number; kind: RunKind }>(
-    `select w.id::int, w.run_id::int as "runId", r.kind
+export async function openWindows(database: Database, runIds: readonly number[]): Promise<OpenWindow[]> {
+  const result = await database.pool.query<OpenWindow>(
+    `select w.id::int, w.run_id::int as "runId", r.kind, w.parent_id is not null as piece
        from etl.windows w join etl.runs r on r.id = w.run_id
       where w.run_id = any($1) and w.state in ('pending', 'running') and r.state = 'running'
       order by w.id`,
