@@ -18,6 +18,9 @@ const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 /** Windows in flight have this long to finish after a stop before they are rolled back. */
 const GRACE_MS = 7_000;
 
+/** And this long to roll back. */
+const ROLL_BACK_MS = 2_000;
+
 export interface RunningWorker {
   /**
    * Takes no new window, lets those in flight finish for a few seconds, then rolls the rest back
@@ -89,11 +92,20 @@ export async function reconcile(context: WorkContext): Promise<void> {
 
 async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortController): Promise<void> {
   const closed = Promise.all(workers.map((worker) => worker.close()));
-  const done = new AbortController();
-  const late = sleep(graceMs, 'late' as const, { signal: done.signal }).catch(() => 'cancelled' as const);
-  const first = await Promise.race([closed, late]);
-  done.abort();
-  if (first !== 'late') return;
+  if (await settlesWithin(closed, graceMs)) return;
   abort.abort();
-  await closed;
+  // While it reconnects, BullMQ waits for the end of a connection it does not have. Nothing is lost
+  // with what is left behind: its jobs stall, and other workers take them.
+  await settlesWithin(closed, ROLL_BACK_MS);
+}
+
+/** @returns false when time is up first. @throws what `work` throws. */
+async function settlesWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  const done = new AbortController();
+  const late = sleep(milliseconds, false, { signal: done.signal }).catch(() => false);
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    done.abort();
+  }
 }
