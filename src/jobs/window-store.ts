@@ -74,6 +74,15 @@ export async function claimWindow(pool: Pool, windowId: number, permit: Permit):
   return (result.rows[0] as { claim: Claim }).claim;
 }
 
+/** Undoes a claim that no call followed; the call stays counted in the hour it was meant for. */
+export async function unclaimWindow(pool: Pool, windowId: number): Promise<void> {
+  await pool.query(
+    `update etl.windows set state = 'pending', attempts = attempts - 1, requests = requests - 1
+      where id = $1 and state = 'running'`,
+    [windowId],
+  );
+}
+
 /** Puts a window back for a later try, keeping what went wrong. */
 export async function releaseWindow(pool: Pool, windowId: number, trouble: Trouble | null): Promise<void> {
   await pool.query(
