@@ -123,6 +123,14 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
           ...{ fetched: 0, rejected: 0 },
         })
         .where(and(eq(windows.run_id, runId), inArray(windows.state, ['failed', 'blocked'])));
+      // A refused key ends a run before what waits for its bhav copies is planned: that is left to do too.
+      await tx.execute(sql`
+        update etl.runs r set deferred = (
+          select coalesce(jsonb_agg(t.target), '[]') from jsonb_array_elements(r.request -> 'targets') as t(target)
+           where not exists (
+             select from etl.windows w
+              where w.run_id = r.id and w.operation = t.target ->> 'operation' and w.exchange = t.target ->> 'exchange'))
+         where r.id = ${runId}`);
     }
     await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
   });
