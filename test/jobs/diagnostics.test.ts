@@ -199,7 +199,7 @@ describe.each(backends)('what the source answers instead of data, the queue in %
     expect(performance.now() - refusedAt).toBeGreaterThan(2_500);
     expect(report).toMatchObject({ state: 'completed', windows: { total: 5, failed: 0, blocked: 0 } });
     expect(refused()).toBeLessThanOrEqual(2);
-    expect(sandbox.stats().byHour['2025-09-10T21']).toBe(3 + refused());
-    expect(sandbox.stats().byHour['2025-09-10T22']).toBe(2);
+    expect(sandbox.stats().byHour['2025-09-10T20']).toBe(3 + refused());
+    expect(sandbox.stats().byHour['2025-09-10T21']).toBe(2);
   });
 });
