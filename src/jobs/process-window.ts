@@ -118,9 +118,13 @@ async function record(
   error: unknown,
 ): Promise<void> {
   try {
-    if (verdict.act === 'end') await giveUp(context, window, verdict, error);
-    else
-      await releaseWindow(context.db.pool, window.id, verdict.act === 'put_back' ? null : troubleOf(error));
+    if (verdict.act === 'end') {
+      await giveUp(context, window, verdict, error);
+      return;
+    }
+    const trouble = verdict.act === 'put_back' ? null : troubleOf(error);
+    const anew = verdict.act === 'put_back' || verdict.act === 'next_hour';
+    await releaseWindow(context.db.pool, window.id, trouble, anew);
   } catch (failure) {
     // Postgres is away: the window stays as it is, and the job comes back for it.
     const problem = databaseError(failure);

@@ -132,6 +132,11 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
               where w.run_id = r.id and w.operation = t.target ->> 'operation' and w.exchange = t.target ->> 'exchange'))
          where r.id = ${runId}`);
     }
+    // However long ago it was first tried: the source's time to get ready begins anew.
+    await tx
+      .update(windows)
+      .set({ started_at: null })
+      .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
     await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
   });
   await enqueueOpenWindows(context, [runId]);

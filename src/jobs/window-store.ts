@@ -63,7 +63,7 @@ export async function claimWindow(pool: Pool, windowId: number): Promise<Claimed
       returning w.id::int, w.run_id::int as "runId", r.kind as "runKind", w.operation, w.exchange,
         to_char(w.from_date, 'YYYY-MM-DD') as "from", to_char(w.to_date, 'YYYY-MM-DD') as "to",
         w.instruments, w.params, w.part, w.narrowed, w.attempts,
-        (extract(epoch from clock_timestamp() - w.started_at) * 1000)::int as "ageMs"`,
+        (extract(epoch from clock_timestamp() - w.started_at) * 1000)::float8 as "ageMs"`,
     [windowId],
   );
   return result.rows[0] ?? null;
@@ -75,11 +75,22 @@ export interface Trouble {
   readonly diagnostic?: string | undefined;
 }
 
-/** Puts a window back for a later try, keeping what went wrong. */
-export async function releaseWindow(pool: Pool, windowId: number, trouble: Trouble | null): Promise<void> {
+/**
+ * Puts a window back for a later try, keeping what went wrong.
+ *
+ * @param anew it is as if it had not been started: the time it then waits is not the source's.
+ */
+export async function releaseWindow(
+  pool: Pool,
+  windowId: number,
+  trouble: Trouble | null,
+  anew: boolean,
+): Promise<void> {
   await pool.query(
-    `update etl.windows set state = 'pending', error = $2, diagnostic = $3 where id = $1 and state = 'running'`,
-    [windowId, trouble?.error ?? null, trouble?.diagnostic ?? null],
+    `update etl.windows
+        set state = 'pending', error = $2, diagnostic = $3, started_at = case when $4 then null else started_at end
+      where id = $1 and state = 'running'`,
+    [windowId, trouble?.error ?? null, trouble?.diagnostic ?? null, anew],
   );
 }
 

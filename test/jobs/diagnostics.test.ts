@@ -202,4 +202,16 @@ describe.each(backends)('what the source answers instead of data, the queue in %
     expect(sandbox.stats().byHour['2025-09-10T20']).toBe(3 + refused());
     expect(sandbox.stats().byHour['2025-09-10T21']).toBe(2);
   });
+
+  test('the time a window waits for the hour is not taken from the time the source has to get ready', async () => {
+    const clock = { now: () => Date.parse('2025-09-10T15:29:59.990Z') };
+    const line = { kind: 'diagnostic', first: 1, value: 'Calls per hour are limited.' } as const;
+    const { pipeline } = await against(
+      { behaviour: { notReady: 2, faults: [line] } },
+      { EOD_NOT_READY_BUDGET_MS: '1000' },
+      clock,
+    );
+    const request = backfill({ ...WEEK, operations: ['GetSeriesChange'], force: true });
+    expect(await runToEnd(pipeline, request)).toMatchObject({ state: 'completed', requests: 4 });
+  });
 });

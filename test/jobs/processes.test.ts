@@ -27,11 +27,19 @@ const REQUEST = backfill({
   ],
 });
 const CONCURRENCY = 2;
-const SETTINGS = { EOD_INSTRUMENT_LIMIT: '1', EOD_CONCURRENCY: String(CONCURRENCY), EOD_LOG_LEVEL: 'info' };
+const SETTINGS = {
+  EOD_INSTRUMENT_LIMIT: '1',
+  EOD_CONCURRENCY: String(CONCURRENCY),
+  // Short, so that what a killed worker had is picked up soon.
+  EOD_STALL_MS: '2000',
+};
 
 /** A worker of its own process on the pipeline's queue, ready to work. */
 async function workerProcess(pipeline: Pipeline): Promise<RunningEod> {
-  const worker = spawnEod(['up', '--roles', 'worker'], { env: pipeline.environment, cwd: temporaryFolder() });
+  const worker = spawnEod(['up', '--roles', 'worker'], {
+    env: { ...pipeline.environment, EOD_LOG_LEVEL: 'info' },
+    cwd: temporaryFolder(),
+  });
   await worker.output(/eod is up/);
   return worker;
 }
