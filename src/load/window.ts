@@ -128,7 +128,7 @@ async function mergeBatch(
   const result = await client.query<Record<keyof Merged, string>>({
     name: `merge_${table.name}`,
     text: sql.merge,
-    values: [runId, ...(table.dateColumn === null ? [] : daySpan(rows, table.dateColumn))],
+    values: [runId],
   });
   const row = result.rows[0] as Record<keyof Merged, string>;
   return {
@@ -138,18 +138,6 @@ async function mergeBatch(
     stale: Number(row.stale),
     duplicate: Number(row.duplicate),
   };
-}
-
-/** First and last value of a date column; dates sort as text. */
-function daySpan(rows: readonly Row[], column: string): [string, string] {
-  let first = '9999-12-31';
-  let last = '0001-01-01';
-  for (const row of rows) {
-    const day = row[column] as string;
-    if (day < first) first = day;
-    if (day > last) last = day;
-  }
-  return [first, last];
 }
 
 const staged = new WeakMap<PoolClient, Set<string>>();
