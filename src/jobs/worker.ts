@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { advanceRun } from './advance.ts';
 import type { Context, WorkContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
+import { keepHeapTight } from './heap.ts';
 import { processWindow } from './process-window.ts';
 import type { JobWorker, WindowJob, WorkerSettings } from './queue.ts';
 import { openRuns } from './runs.ts';
@@ -25,6 +26,7 @@ export interface RunningWorker {
 /** Starts taking windows, after bringing the queue in line with etl.* (which is the truth). */
 export async function startWorker(context: WorkContext): Promise<RunningWorker> {
   const { config, queues, log } = context;
+  keepHeapTight();
   const abort = new AbortController();
   await reconcile(context);
   const worker = queues.work<WindowJob>(
