@@ -144,6 +144,13 @@ async function giveUp(
   let broken: Error | undefined;
   try {
     await client.query('begin');
+    // The run's row before its windows', as everywhere, so that two writers cannot deadlock.
+    if (verdict.scope === 'run') {
+      await client.query("update etl.runs set error = $2, deferred = '[]' where id = $1", [
+        window.runId,
+        trouble.error,
+      ]);
+    }
     const ended = await endWindows(client, selectionOf(window, verdict.scope), verdict.state, trouble);
     for (const one of ended.sort(byKey)) {
       const sessions = calendar.sessions(one.exchange, one.from, one.to);
@@ -160,12 +167,6 @@ async function giveUp(
           diagnostic: trouble.diagnostic ?? trouble.error,
         })),
       });
-    }
-    if (verdict.scope === 'run') {
-      await client.query("update etl.runs set error = $2, deferred = '[]' where id = $1", [
-        window.runId,
-        trouble.error,
-      ]);
     }
     await client.query('commit');
   } catch (failure) {

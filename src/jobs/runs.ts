@@ -92,15 +92,15 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
   const state = await runState(context, runId);
   if (state !== 'running' && state !== 'paused') throw usageError(`run ${runId} has ended (${state})`);
   await context.db.drizzle.transaction(async (tx) => {
+    // The run first: its lock waits for whoever is planning more windows of it, so that none is missed.
+    await tx
+      .update(runs)
+      .set({ state: 'cancelled', deferred: [], finished_at: sql`clock_timestamp()` })
+      .where(eq(runs.id, runId));
     await tx
       .update(windows)
       .set({ state: 'cancelled', error: 'cancelled by hand', finished_at: sql`clock_timestamp()` })
       .where(and(eq(windows.run_id, runId), inArray(windows.state, ['pending', 'running'])));
-    await tx.update(runs).set({ deferred: [] }).where(eq(runs.id, runId));
-    await tx
-      .update(runs)
-      .set({ state: 'cancelled', finished_at: sql`clock_timestamp()` })
-      .where(eq(runs.id, runId));
   });
 }
 
@@ -115,6 +115,7 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
   if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
   if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new backfill instead`);
   await context.db.drizzle.transaction(async (tx) => {
+    await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
     if (state === 'failed') {
       await tx
         .update(windows)
@@ -137,7 +138,6 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
       .update(windows)
       .set({ started_at: null })
       .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
-    await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
   });
   await enqueueOpenWindows(context, [runId]);
   await advanceRun(context, runId);

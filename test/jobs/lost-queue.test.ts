@@ -1,7 +1,8 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startWorker } from '../../src/jobs/worker.ts';
+import { pauseRun } from '../../src/jobs/runs.ts';
+import { reconcile, startWorker } from '../../src/jobs/worker.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import {
@@ -17,6 +18,7 @@ import {
   start,
 } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
   ...{ from: '2025-09-01', to: '2025-09-05' },
@@ -94,6 +96,23 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
     await before.close();
     await loseQueue(backend, prefix, databaseUrl);
     await finish(await open(), runId);
+  });
+
+  test('while a worker is at work, it brings the rest back and goes on', async () => {
+    const pipeline = await open();
+    const runId = await start(pipeline, REQUEST);
+    await pauseRun(pipeline, runId);
+    const worker = await startWorker(pipeline);
+    await waitFor(async () =>
+      Object.values(await pipeline.queues.windows.getJobCounts()).every((jobs) => jobs === 0),
+    );
+    // The queue is empty now and the worker waits for jobs; the run goes on without anybody telling the queue.
+    await pipeline.db.pool.query("update etl.runs set state = 'running' where id = $1", [runId]);
+    await reconcile(pipeline);
+    const report = await ended(pipeline, runId);
+    await worker.stop();
+    expect(countsOf(report)).toEqual(counts);
+    expect(await marketContents(pipeline)).toEqual(undisturbed);
   });
 
   test('windows whose process died between commit and enqueue are found although the queue knows others', async () => {

@@ -64,6 +64,28 @@ describe.each(backends)('a run that is taken in hand, the queue in %s', (backend
     await expect(resumeRun(pipeline, runId)).rejects.toMatchObject({ kind: 'usage' });
   });
 
+  test('cancelled while somebody plans more of it: those windows are cancelled too', async () => {
+    await worker.stop();
+    const runId = await start(pipeline, REQUEST);
+    const planner = await pipeline.db.pool.connect();
+    await planner.query('begin');
+    await planner.query('select from etl.runs where id = $1 for update', [runId]);
+    await planner.query(
+      `insert into etl.windows (run_id, operation, exchange, from_date, to_date)
+       values ($1, 'GetFinRatioEOD', 'BSE', '2025-09-01', '2025-09-01')`,
+      [runId],
+    );
+    const cancelled = cancelRun(pipeline, runId);
+    // Asked on another connection: within a transaction the view does not change.
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await waitFor(async () => (await pipeline.db.pool.query(waiting)).rowCount === 1);
+    await planner.query('commit');
+    planner.release();
+    await cancelled;
+    const { windows } = await report(runId);
+    expect(windows).toMatchObject({ open: 0, cancelled: windows.total });
+  });
+
   test('paused: nothing further is started until it is resumed, then all of it is done', async () => {
     const runId = await start(pipeline, REQUEST);
     await someDone(runId);
