@@ -1,5 +1,5 @@
 import type { Calendar } from '../calendar/types.ts';
-import { type Clock, today } from '../core/clock.ts';
+import { today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { addDays, type Day } from '../core/days.ts';
 import { lastLoadedDay } from '../load/coverage.ts';
