@@ -9,6 +9,8 @@ export interface MergeSql {
   readonly lock: string;
   /** Parameter $1: the run. */
   readonly merge: string;
+  /** Reads the rows of an exchange ($1) and days ($2); for tables with a date column. */
+  readonly settle: string;
 }
 
 const built = new WeakMap<TableDefinition, MergeSql>();
@@ -89,6 +91,8 @@ function build(table: TableDefinition): MergeSql {
         count(*) filter (where verdict = 'unchanged') as unchanged,
         count(*) filter (where verdict = 'stale') as stale
       from judged`,
+    settle: `select count(t.revision) from ${target} t
+      where t.exchange = $1 and t.${quote(table.dateColumn ?? 'exchange')} = any($2)`,
   };
 }
 

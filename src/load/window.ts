@@ -10,6 +10,7 @@ import { databaseError } from './failures.ts';
 import { mergeSql } from './merge-sql.ts';
 import { ensurePartitions } from './partitions.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
+import { settle } from './settle.ts';
 
 /** What became of the records of an answer. `fetched` is the sum of all the others. */
 export interface RecordCounts {
@@ -62,7 +63,10 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
   let broken: Error | undefined;
   try {
     for (const batch of batches) await ensureStage(client, batch.table);
-    return await inTransaction(client, load, batches);
+    const counts = await inTransaction(client, load, batches);
+    const written = counts === null ? 0 : counts.inserted + counts.updated;
+    for (const batch of batches) await settle(client, batch, load.exchange, written);
+    return counts;
   } catch (error) {
     broken = error instanceof Error ? error : new Error(String(error));
     throw databaseError(error);
