@@ -26,6 +26,7 @@ const LAYOUTS = [
   { name: 'd', key: BY_DAY },
   { name: 'e', key: BY_SYMBOL, second: 'btree (trade_date)' },
 ] as const;
+type By = 'symbol' | 'day' | 'nothing';
 type Layout = { readonly name: string; readonly key: string; readonly second?: string };
 
 const QUERIES = [
@@ -49,6 +50,11 @@ const QUERIES = [
     by: 'day',
     sql: `select symbol, series, close_price, traded_quantity from ${TARGET}
            where exchange = '${EXCHANGE}' and trade_date = $1 order by symbol, series`,
+  },
+  {
+    what: 'newest day',
+    by: 'nothing',
+    sql: `select max(trade_date) from ${TARGET} where exchange = '${EXCHANGE}'`,
   },
 ] as const;
 
@@ -145,19 +151,20 @@ const STAGE_DAY = `
     lateral (select 10 + ((n * 37 + ($1::date - date '2020-01-01') * 11) % 400000) / 100.0 as p,
       1 + (n::bigint * 7919 + ($1::date - date '2020-01-01') * 104729) % 9000000 as q) as v`;
 
-async function medianMs(client: pg.Client, text: string, by: 'symbol' | 'day'): Promise<number> {
+async function medianMs(client: pg.Client, text: string, by: By): Promise<number> {
+  const symbols = await client.query<{ symbol: string }>(
+    'select upper(substr(md5(n::text), 1, 9)) as symbol from generate_series(1, $1::integer, $2::integer) as n',
+    [instruments, Math.ceil(instruments / ASKED)],
+  );
+  const values: Record<By, readonly unknown[]> = {
+    symbol: symbols.rows.map(({ symbol }) => symbol),
+    day: days.filter((_, at) => at % Math.ceil(days.length / ASKED) === 0),
+    nothing: Array.from({ length: ASKED }),
+  };
   const times: number[] = [];
-  for (let at = 0; at < ASKED; at++) {
-    const value =
-      by === 'day'
-        ? days[Math.floor((at * days.length) / ASKED)]
-        : (
-            await client.query<{ symbol: string }>('select upper(substr(md5($1), 1, 9)) as symbol', [
-              String(1 + Math.floor((at * instruments) / ASKED)),
-            ])
-          ).rows[0]?.symbol;
+  for (const value of values[by]) {
     const start = performance.now();
-    const found = await client.query(text, [value]);
+    const found = await client.query(text, value === undefined ? [] : [value]);
     times.push(performance.now() - start);
     if (found.rowCount === 0) throw new Error(`nothing found by ${text} with ${value}`);
   }
