@@ -19,6 +19,18 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
   }
 }
 
+/**
+ * The same for a run that is written already: a queue that is away for a moment does not undo it.
+ * Workers find such windows by themselves (reconcile).
+ */
+export async function announceRun(context: QueueContext, runId: number): Promise<void> {
+  try {
+    await enqueueOpenWindows(context, [runId]);
+  } catch (error) {
+    context.log.warn({ runId, err: error }, 'could not enqueue the run; workers will within a minute');
+  }
+}
+
 function windowJob({ config }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
   return {
     name: 'window',

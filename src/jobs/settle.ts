@@ -38,7 +38,9 @@ export async function settle(
       await splitAndEnqueue(context, window, verdict, permit.keyHash);
     } else {
       if (verdict.act === 'hold') await closeHour(db.pool, permit, trouble.diagnostic ?? trouble.error);
-      await releaseWindow(db.pool, windowId, verdict.act === 'put_back' ? null : trouble);
+      const putBack = verdict.act === 'put_back';
+      const anew = putBack || verdict.act === 'hold';
+      await releaseWindow(db.pool, windowId, putBack ? null : trouble, anew);
     }
   } catch (failure) {
     // Postgres is away: the window stays as it is, and the job comes back for it.

@@ -83,11 +83,22 @@ export async function unclaimWindow(pool: Pool, windowId: number): Promise<void>
   );
 }
 
-/** Puts a window back for a later try, keeping what went wrong. */
-export async function releaseWindow(pool: Pool, windowId: number, trouble: Trouble | null): Promise<void> {
+/**
+ * Puts a window back for a later try, keeping what went wrong.
+ *
+ * @param anew it is as if it had not been started: the time it then waits is not the source's.
+ */
+export async function releaseWindow(
+  pool: Pool,
+  windowId: number,
+  trouble: Trouble | null,
+  anew: boolean,
+): Promise<void> {
   await pool.query(
-    `update etl.windows set state = 'pending', error = $2, diagnostic = $3 where id = $1 and state = 'running'`,
-    [windowId, trouble?.error ?? null, trouble?.diagnostic ?? null],
+    `update etl.windows
+        set state = 'pending', error = $2, diagnostic = $3, started_at = case when $4 then null else started_at end
+      where id = $1 and state = 'running'`,
+    [windowId, trouble?.error ?? null, trouble?.diagnostic ?? null, anew],
   );
 }
 

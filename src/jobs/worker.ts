@@ -1,19 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { advanceRun } from './advance.ts';
 import { createBreaker } from './breaker.ts';
 import type { Context, WorkContext } from './context.ts';
-import { enqueueOpenWindows } from './enqueue.ts';
+import { keepHeapTight } from './heap.ts';
 import { processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
-import { openRuns } from './runs.ts';
+import { keepReconciled } from './reconcile.ts';
 import { backoffMs } from './verdict.ts';
-import { openWindows } from './window-store.ts';
-
-/** How often a worker looks for windows the queue has lost while it runs. */
-const RECONCILE_MS = 30_000;
-
-/** Job states in which a window will yet be worked on. */
-const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 
 /** Windows in flight have this long to finish after a stop before they are rolled back. */
 const GRACE_MS = 7_000;
@@ -31,9 +23,10 @@ export interface RunningWorker {
 
 /** Starts taking windows, after bringing the queue in line with etl.* (which is the truth). */
 export async function startWorker(context: WorkContext): Promise<RunningWorker> {
-  const { config, queues, log, clock } = context;
+  const { config, queues, clock } = context;
+  keepHeapTight();
   const abort = new AbortController();
-  await reconcile(context);
+  const reconciling = await keepReconciled(context);
   // Both queues ask the same source: what one learns of its health holds for the other.
   const breaker = createBreaker(clock);
   const workers = WINDOW_QUEUES.map((kind) => {
@@ -44,13 +37,9 @@ export async function startWorker(context: WorkContext): Promise<RunningWorker> 
       workerSettings(context, config.EOD_CONCURRENCY),
     );
   });
-  const timer = setInterval(() => {
-    reconcile(context).catch((error) => log.warn({ err: error }, 'could not compare the queue with etl.*'));
-  }, RECONCILE_MS);
-  timer.unref();
   return {
     async stop(graceMs = GRACE_MS) {
-      clearInterval(timer);
+      reconciling.stop();
       await closeWithin(workers, graceMs, abort);
     },
   };
@@ -71,23 +60,6 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
         backoffMs(attempt ?? 1, error, config.EOD_BACKOFF_MS, Math.random()),
     },
   };
-}
-
-/**
- * Enqueues open windows the queue does not know (it was lost, or its process died between commit
- * and enqueue) and closes runs whose last worker died before it could.
- */
-export async function reconcile(context: WorkContext): Promise<void> {
-  const runs = await openRuns(context);
-  if (runs.length === 0) return;
-  const open = await openWindows(context.db, runs);
-  let queued = 0;
-  for (const kind of WINDOW_QUEUES) {
-    const counts = await context.queues.windows[kind].getJobCounts();
-    for (const state of QUEUED) queued += counts[state] ?? 0;
-  }
-  if (queued < open.length) await enqueueOpenWindows(context, runs);
-  for (const runId of runs) await advanceRun(context, runId);
 }
 
 async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortController): Promise<void> {

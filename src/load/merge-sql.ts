@@ -7,8 +7,10 @@ export interface MergeSql {
   readonly copy: string;
   /** Queues up with other loads of the same table, exchange and day. */
   readonly lock: string;
-  /** Parameter $1: the run. $2, $3: first and last day staged, where the table has a date column. */
+  /** Parameter $1: the run. */
   readonly merge: string;
+  /** Reads the rows of an exchange ($1) and days ($2); for tables with a date column. */
+  readonly settle: string;
 }
 
 const built = new WeakMap<TableDefinition, MergeSql>();
@@ -25,6 +27,12 @@ export function mergeSql(table: TableDefinition): MergeSql {
 
 const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
+/*
+ * Why the stored row is looked up by a lateral join with a limit: it leaves the planner one way only,
+ * the whole key in the primary key's index, once a record. Any other way is a trap here, because the
+ * statistics never know the day that is just being loaded: taking it to be empty, the planner once
+ * read all of the day for each of its records (docs/performance.md).
+ */
 function build(table: TableDefinition): MergeSql {
   const target = `market.${quote(table.name)}`;
   const stage = `pg_temp.${quote(`stage_${table.name}`)}`;
@@ -35,8 +43,6 @@ function build(table: TableDefinition): MergeSql {
     names.map((name) => prefix + quote(name)).join(', ');
   const same = (left: string, right: string) =>
     table.key.map((column) => `${left}.${quote(column)} = ${right}.${quote(column)}`).join(' and ');
-  // A bound on the date column lets the planner leave other partitions and index pages alone.
-  const bounded = table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $2 and $3`;
 
   return {
     createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
@@ -57,7 +63,9 @@ function build(table: TableDefinition): MergeSql {
             when s.source_saved_at < t.source_saved_at then 'stale'
             when ${differs(values, audit)} then 'update'
             else 'unchanged' end as verdict
-        from ranked s left join ${target} t on ${same('t', 's')} ${bounded}
+        from ranked s left join lateral (
+          select * from ${target} t where ${same('t', 's')} limit 1
+        ) t on true
         where s.place = 1
       ), inserted as (
         insert into ${target} (${list(columns)}, first_loaded_at, last_changed_at, revision, run_id)
@@ -73,7 +81,7 @@ function build(table: TableDefinition): MergeSql {
           ].join(', ')},
           last_changed_at = statement_timestamp(), revision = t.revision + 1, run_id = $1
         from judged s
-        where s.verdict = 'update' and ${same('t', 's')} ${bounded}
+        where s.verdict = 'update' and ${same('t', 's')}
         returning 1
       )
       select
@@ -83,6 +91,8 @@ function build(table: TableDefinition): MergeSql {
         count(*) filter (where verdict = 'unchanged') as unchanged,
         count(*) filter (where verdict = 'stale') as stale
       from judged`,
+    settle: `select count(t.revision) from ${target} t
+      where t.exchange = $1 and t.${quote(table.dateColumn ?? 'exchange')} = any($2)`,
   };
 }
 

@@ -10,6 +10,7 @@ import { databaseError } from './failures.ts';
 import { mergeSql } from './merge-sql.ts';
 import { ensurePartitions } from './partitions.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
+import { settle } from './settle.ts';
 
 /** What became of the records of an answer. `fetched` is the sum of all the others. */
 export interface RecordCounts {
@@ -62,7 +63,10 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
   let broken: Error | undefined;
   try {
     for (const batch of batches) await ensureStage(client, batch.table);
-    return await inTransaction(client, load, batches);
+    const counts = await inTransaction(client, load, batches);
+    const written = counts === null ? 0 : counts.inserted + counts.updated;
+    for (const batch of batches) await settle(client, batch, load.exchange, written);
+    return counts;
   } catch (error) {
     broken = error instanceof Error ? error : new Error(String(error));
     throw databaseError(error);
@@ -128,7 +132,7 @@ async function mergeBatch(
   const result = await client.query<Record<keyof Merged, string>>({
     name: `merge_${table.name}`,
     text: sql.merge,
-    values: [runId, ...(table.dateColumn === null ? [] : daySpan(rows, table.dateColumn))],
+    values: [runId],
   });
   const row = result.rows[0] as Record<keyof Merged, string>;
   return {
@@ -138,18 +142,6 @@ async function mergeBatch(
     stale: Number(row.stale),
     duplicate: Number(row.duplicate),
   };
-}
-
-/** First and last value of a date column; dates sort as text. */
-function daySpan(rows: readonly Row[], column: string): [string, string] {
-  let first = '9999-12-31';
-  let last = '0001-01-01';
-  for (const row of rows) {
-    const day = row[column] as string;
-    if (day < first) first = day;
-    if (day > last) last = day;
-  }
-  return [first, last];
 }
 
 const staged = new WeakMap<PoolClient, Set<string>>();
