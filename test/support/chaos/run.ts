@@ -226,16 +226,17 @@ const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
           and pid <> pg_backend_pid() and backend_type = 'client backend' and md5(pid || $1) < '8'`,
       [String(random())],
     ),
-  'start a second backfill': ({ place, workload }) =>
-    eod(place, [...backfillArgs(workload.second), '--detach']),
-  'start a night': async ({ place, url, workload, beside }) => {
+  'start a second backfill and a night at once': async ({ place, url, workload, beside }) => {
     beside.push(startEod(nightPlace(place), nightlyArgs(workload)));
+    await eod(place, [...backfillArgs(workload.second), '--detach']);
     // Its own start finds the servers in order; whoever starts it without them is told so at once.
-    const planned =
-      "select from etl.runs where kind = 'nightly' and exists (select from etl.windows where run_id = runs.id and started_at is not null)";
-    await waitFor(async () => (await rowsOf(url, planned)).length > 0, { what: 'the night' });
+    await waitFor(async () => (await rowsOf(url, NIGHT_AT_WORK)).length > 0, { what: 'the night' });
   },
 };
+
+const NIGHT_AT_WORK = `
+  select from etl.runs r where kind = 'nightly' and exists (
+    select from etl.windows where run_id = r.id and started_at is not null)`;
 
 interface Outcome extends Performance {
   readonly stage: Stage;
