@@ -98,7 +98,7 @@ async function budgetOf({ db }: Pipeline): Promise<number[]> {
 
 async function attemptsOf({ db }: Pipeline): Promise<number[]> {
   const found = await db.pool.query<{ attempts: number }>(
-    'select distinct attempts from etl.windows where state <> 'skipped' order by 1',
+    "select distinct attempts from etl.windows where state <> 'skipped' order by 1",
   );
   return found.rows.map(({ attempts }) => attempts);
 }
