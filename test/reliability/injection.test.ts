@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
@@ -48,7 +49,7 @@ describe('texts of the source', () => {
     const records = TEXTS.map((text) => ({
       ...sampleOf(operation),
       Symbol: text,
-      Isin: text,
+      ISIN: text,
       FinInstrmNm: text,
     }));
     const { counts } = await loadBody(store, operation, bodyOf(records));
@@ -97,6 +98,28 @@ describe('texts of whoever asks', () => {
     expect([...new Set(asked.map(({ params }) => params.instrumentIdentifier))].sort()).toEqual(names);
     expect(new Set(asked.map(({ params }) => params.exchange))).toEqual(new Set(['NSE']));
     expect(await inventory(stage.db)).toBe(before);
+  });
+
+  test('an instrument longer than any name is refused before anything is planned', async () => {
+    const stage = await openStage();
+    const asked = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
+    const long = 'x'.repeat(6_000);
+    await expect(start(stage, { ...asked, instruments: ['TCS', long] })).rejects.toMatchObject({
+      kind: 'usage',
+    });
+    expect((await stage.db.pool.query('select from etl.runs')).rowCount).toBe(0);
+  });
+
+  test('a window whose outcome Postgres will not keep ends as failed, and is not asked for again', async () => {
+    const stage = await openStage();
+    // Random letters do not compress: with such an exchange no row of coverage fits its index.
+    const exchange = randomBytes(5_000).toString('hex');
+    const report = await stage.run({
+      ...{ operations: ['GetCircuitBreakers'], exchanges: [exchange] },
+      ...{ from: '2025-09-11', to: '2025-09-11' },
+    });
+    expect(report).toMatchObject({ state: 'failed', requests: 1, windows: { failed: 1 } });
+    expect(await coverageRows(stage)).toEqual([]);
   });
 
   test('options and exchanges are sent and stored as they are, whatever the source makes of them', async () => {

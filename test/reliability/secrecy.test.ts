@@ -20,10 +20,24 @@ import { waitFor } from '../support/wait-for.ts';
 /** Every letter that some notation spells differently. */
 const KEY = `k3y/s'e+cr!et&"q\\u(0)%41 =ü~end`;
 
-const strict = encodeURIComponent(KEY).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
+const strict = encodeURIComponent(KEY).replace(
+  /[!'()*]/g,
+  (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+);
 const FORMS = [
-  ...[KEY, encodeURIComponent(KEY), strict, encodeURI(KEY), strict.toLowerCase(), new URLSearchParams({ k: KEY }).toString().slice(2)],
-  ...[JSON.stringify(KEY).slice(1, -1), Buffer.from(KEY).toString('base64'), Buffer.from(KEY).toString('hex')],
+  ...[
+    KEY,
+    encodeURIComponent(KEY),
+    strict,
+    encodeURI(KEY),
+    strict.toLowerCase(),
+    new URLSearchParams({ k: KEY }).toString().slice(2),
+  ],
+  ...[
+    JSON.stringify(KEY).slice(1, -1),
+    Buffer.from(KEY).toString('base64'),
+    Buffer.from(KEY).toString('hex'),
+  ],
 ];
 
 function expectSecret(text: string, what: string): void {
@@ -64,7 +78,7 @@ async function redisText(prefix: string): Promise<string> {
         hash: () => redis.hgetall(key),
         list: () => redis.lrange(key, 0, -1),
         set: () => redis.smembers(key),
-        zset: () => redis.zrange(key, 0, -1),
+        zset: () => redis.zrange(key, '0', '-1'),
         stream: () => redis.xrange(key, '-', '+'),
       };
       const value = await read[await redis.type(key)]?.();
@@ -112,7 +126,7 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
     const prefix = freePrefix();
     const env = {
       ...{ EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: KEY, EOD_LOG_LEVEL: 'trace', EOD_QUEUE_PREFIX: prefix },
-      ...{ DATABASE_URL: url, EOD_ATTEMPTS: '9', EOD_BACKOFF_MS: '10', EOD_HTTP_PORT: '0' },
+      ...{ DATABASE_URL: url, EOD_ATTEMPTS: '4', EOD_BACKOFF_MS: '10', EOD_HTTP_PORT: '0' },
       ...(backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
     };
     const options = { env, cwd: temporaryFolder() };
@@ -139,10 +153,13 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
     expectSecret(during, 'what is stored during the run');
     expectSecret(after, 'what is stored after the run');
 
-    for (const args of [['config'], ['config', '--json'], ['status'], ['run', '1'], ['run', '1', '--json'], ['runs']]) {
-      const said = await runEod(args, options);
+    const commands = ['config', 'config --json', 'status', 'run 1 --json', 'runs'].map((text) =>
+      text.split(' '),
+    );
+    const answers = await Promise.all(commands.map((args) => runEod(args, options)));
+    for (const [at, said] of answers.entries()) {
       expect(said.stdout.length).toBeGreaterThan(50);
-      expectSecret(said.stdout + said.stderr, `eod ${args.join(' ')}`);
+      expectSecret(said.stdout + said.stderr, `eod ${commands[at]?.join(' ')}`);
     }
   });
 });
@@ -172,7 +189,9 @@ describe('errors do not tell the key', () => {
     );
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
-    expect(await failure(`https://127.0.0.1:${(server.address() as AddressInfo).port}`)).toContain('self-signed certificate');
+    expect(await failure(`https://127.0.0.1:${(server.address() as AddressInfo).port}`)).toContain(
+      'self-signed certificate',
+    );
   });
 
   test.each([
