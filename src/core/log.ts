@@ -4,10 +4,20 @@ import { messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
 
+/** A secret as it is, as it stands in addresses, and as it stands in JSON. */
+function spellings(secret: string): string[] {
+  const encoded = encodeURIComponent(secret);
+  const strict = encoded.replace(
+    /[!'()*]/g,
+    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return [secret, encoded, strict, JSON.stringify(secret).slice(1, -1)];
+}
+
 /** Replaces every occurrence of the known secrets in a text. */
 export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
   const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
-  const forms = [...new Set(known.flatMap((secret) => [secret, encodeURIComponent(secret)]))];
+  const forms = [...new Set(known.flatMap(spellings))];
   return (text) => forms.reduce((clean, secret) => clean.replaceAll(secret, '[redacted]'), text);
 }
 

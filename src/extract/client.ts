@@ -45,7 +45,10 @@ export function createClient(settings: ClientSettings): Client {
     }
     const read = await readBody(body, headers, Math.min(MAX_ERROR_BYTES, maxResponseBytes)).catch(() => null);
     // A line of the table means the same whatever the status it came with.
-    throw diagnose(read?.body.toString('utf8') ?? '') ?? statusError(status, single(headers['retry-after']));
+    throw (
+      diagnose(read?.body.toString('utf8') ?? '', redact) ??
+      statusError(status, single(headers['retry-after']))
+    );
   }
 
   return {

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
 /**
@@ -11,7 +11,8 @@ export function decodeText(body: Buffer): string {
   if (!isUtf8(body)) throw unreadable('it is not UTF-8');
   const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
   try {
-    return body.toString('utf8', marked ? 3 : 0);
+    // Plain ASCII, as nearly every answer is, is read several times as fast when we say so.
+    return isAscii(body) ? body.toString('latin1') : body.toString('utf8', marked ? 3 : 0);
   } catch {
     throw tooLarge(`${body.length} bytes do not fit one text`);
   }

@@ -63,10 +63,12 @@ const LONGEST_LINE = 200;
 /**
  * The error a diagnostic line stands for, or null when the text is none (field notes,
  * "Diagnostics": plain text, usually with status 200). `limitDays` is set where a range is named.
+ *
+ * @param redact takes the access key out, should the source have echoed it.
  */
-export function diagnose(text: string): PipelineError | null {
+export function diagnose(text: string, redact = (said: string) => said): PipelineError | null {
   if (text.length > 4 * LONGEST_LINE) return null;
-  const said = text
+  const said = redact(text)
     .trim()
     .replace(/^"(.*)"$/s, '$1')
     .replace(/\s+/g, ' ')

@@ -53,7 +53,7 @@ const PAGE = 'it is an HTML or XML page, not data';
 function openText(text: string, context: Context, wrappings: number, utf8?: Buffer): Records {
   const start = text.slice(0, 1_000).trimStart();
   if (start === '' && text.trim() === '') throw unreadable('it is empty');
-  const diagnostic = diagnose(text);
+  const diagnostic = diagnose(text, context.redact);
   if (diagnostic !== null) throw diagnostic;
   if (start.startsWith('<')) throw unreadable(PAGE);
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
@@ -119,7 +119,7 @@ function refuseError(entries: readonly [string, unknown][], enveloped: boolean, 
     .filter(([key, value]) => MESSAGE_KEYS.includes(key.toLowerCase()) && typeof value === 'string')
     .map(([, value]) => String(value));
   for (const message of messages) {
-    const diagnostic = diagnose(message);
+    const diagnostic = diagnose(message, redact);
     if (diagnostic !== null) throw diagnostic;
   }
   if (!enveloped && messages.length > 0) throw unknownDiagnostic(messages.join(' · '), redact);

@@ -13,8 +13,8 @@ export interface Breaker {
   failed(): void;
   /** The admitted call was not made, or told nothing about the source. */
   abandoned(): void;
-  /** Milliseconds until the source is tried again; 0 while it answers. */
-  waitMs(): number;
+  /** How long the source has not answered and when it is tried again; null while it answers. */
+  outage(): { readonly downMs: number; readonly waitMs: number } | null;
 }
 
 const FIRST_PAUSE_MS = 1_000;
@@ -47,8 +47,10 @@ export function createBreaker(clock: Clock, threshold = 5): Breaker {
     abandoned() {
       probing = false;
     },
-    waitMs() {
-      return failures < threshold ? 0 : Math.max(PROBE_WAIT_MS, tryAt - clock.now());
+    outage() {
+      if (failures < threshold) return null;
+      const now = clock.now();
+      return { downMs: now - downSince, waitMs: Math.max(PROBE_WAIT_MS, tryAt - now) };
     },
     failed() {
       const now = clock.now();

@@ -1,6 +1,6 @@
 import type { QueueContext } from './context.ts';
 import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
-import { openWindows } from './window-store.ts';
+import { type OpenWindow, openWindows } from './window-store.ts';
 
 const PORTION = 1_000;
 
@@ -21,7 +21,19 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
   }
 }
 
-function windowJob({ config }: QueueContext, window: { id: number; runId: number }): NewJob<WindowJob> {
+/**
+ * The same for a run that is written already: a queue that is away for a moment does not undo it.
+ * Workers find such windows by themselves (reconcile).
+ */
+export async function announceRun(context: QueueContext, runId: number): Promise<void> {
+  try {
+    await enqueueOpenWindows(context, [runId]);
+  } catch (error) {
+    context.log.warn({ runId, err: error }, 'could not enqueue the run; workers will within a minute');
+  }
+}
+
+function windowJob({ config }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
   return {
     name: 'window',
     data: { runId: window.runId, windowId: window.id },
@@ -29,6 +41,9 @@ function windowJob({ config }: QueueContext, window: { id: number; runId: number
       jobId: `run-${window.runId}-window-${window.id}`,
       attempts: config.EOD_ATTEMPTS,
       backoff: { type: 'eod' },
+      // Pieces go first: whether the source answers at all then shows at a single day, before every
+      // long window has run into the same trouble.
+      lifo: window.piece,
       // A kept finished job would block the same id from being added again by a resume.
       removeOnComplete: true,
       removeOnFail: true,

@@ -22,6 +22,13 @@ export async function giveUp(
   trouble: Trouble,
 ): Promise<number[]> {
   return transaction(db, async (client) => {
+    // The run's row before its windows', as everywhere, so that two writers cannot deadlock.
+    if (verdict.scope === 'key') {
+      await client.query(
+        `update etl.runs set error = $1, deferred = '[]' where state = 'running' and ${ASKING}`,
+        [trouble.error],
+      );
+    }
     const ended = await endWindows(client, selectionOf(window, verdict), verdict.state, trouble);
     const calledOn = today(clock, config.EOD_TIMEZONE);
     for (const one of ended.sort(byKey)) {
@@ -38,12 +45,6 @@ export async function giveUp(
           diagnostic: trouble.diagnostic ?? trouble.error,
         })),
       });
-    }
-    if (verdict.scope === 'key') {
-      await client.query(
-        `update etl.runs set error = $1, deferred = '[]' where state = 'running' and ${ASKING}`,
-        [trouble.error],
-      );
     }
     return [...new Set([window.runId, ...ended.map((one) => one.runId)])];
   });

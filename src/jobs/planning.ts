@@ -1,4 +1,5 @@
 import { today } from '../core/clock.ts';
+import { usageError } from '../core/errors.ts';
 import { readCovered } from '../load/coverage.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
@@ -55,6 +56,9 @@ export async function planTarget(
 
 type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
 
+/** No ticker comes near; longer names would not fit the index of etl.coverage. */
+const MAX_INSTRUMENT = 200;
+
 /** All that the plan of a target depends on, gathered. */
 export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
   const { config, calendar, clock, db } = context;
@@ -63,6 +67,10 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     operation.windows.per === 'instrument' && request.instruments.length === 0
       ? await defaultInstruments(db.pool, config, target.exchange)
       : request.instruments;
+  const long = instruments.find((name) => name.length > MAX_INSTRUMENT);
+  if (long !== undefined) {
+    throw usageError(`"${long.slice(0, 40)}…" is no instrument: it has ${long.length} characters`);
+  }
   return {
     operation,
     exchange: target.exchange,

@@ -13,7 +13,7 @@ import type { WindowJob } from './queue.ts';
 import { type Permit, permitOf, untilNextHour } from './quota.ts';
 import { settle } from './settle.ts';
 import { storeAnswer } from './store.ts';
-import { type Bench, type Taken, takeOn } from './take-on.ts';
+import { type Bench, patienceMs, type Taken, takeOn } from './take-on.ts';
 import { judge, type Verdict } from './verdict.ts';
 import type { ClaimedWindow } from './window-store.ts';
 
@@ -38,7 +38,7 @@ export async function processWindow(
   } catch (error) {
     const window = taken?.claim.window ?? null;
     const permit = taken?.permit ?? permitOf(context.config, context.clock);
-    const verdict = patient(bench, error, verdictOn(context, error, job, window, permit));
+    const verdict = patient(context, bench, error, verdictOn(context, error, job, window, permit));
     await settle(context, { error, verdict, window, permit, job });
     if (verdict.act === 'split') return;
     await hand(verdict, error, job, token, bench.queue);
@@ -132,9 +132,17 @@ function tellBreaker(breaker: Breaker, error: unknown, days: number): void {
 }
 
 /** While the source is away no try counts: how long to wait for it is not a matter of attempts. */
-function patient({ breaker }: Bench, error: unknown, verdict: Verdict): Verdict {
-  const delayMs = isSilence(error) ? breaker.waitMs() : 0;
-  return delayMs > 0 && verdict.act !== 'split' ? { act: 'postpone', delayMs } : verdict;
+function patient(
+  { config }: WorkContext,
+  { breaker, kind }: Bench,
+  error: unknown,
+  verdict: Verdict,
+): Verdict {
+  const outage = isSilence(error) && verdict.act !== 'split' ? breaker.outage() : null;
+  if (outage === null) return verdict;
+  return outage.downMs <= patienceMs(config, kind)
+    ? { act: 'postpone', delayMs: outage.waitMs }
+    : { act: 'end', state: 'failed', scope: 'window' };
 }
 
 /** Any line but a refusal of the key itself shows that the key is good. */

@@ -77,6 +77,12 @@ export interface Queues {
   /** No worker anywhere starts another window until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /**
+   * Calls back whenever the queue's server is there again: it may have forgotten everything.
+   *
+   * @returns how to listen no longer.
+   */
+  onReturn(listener: () => void): () => void;
   work<Data>(queue: WindowQueue | 'ticks', processor: Processor<Data>, settings: WorkerSettings): JobWorker;
   close(): Promise<void>;
 }
@@ -115,6 +121,8 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
   return {
     backend: 'postgres',
     ...together(queues),
+    // Jobs are as safe there as the windows they stand for.
+    onReturn: () => () => undefined,
     work(name, processor, options) {
       return trouble.listen(new PgWorker(name, processor, { ...options, connection: connection(2) }));
     },
@@ -140,6 +148,10 @@ async function onRedis({ config, log }: QueueSettings, url: string): Promise<Que
   return {
     backend: 'redis',
     ...together(queues),
+    onReturn(listener) {
+      connection.on('ready', listener);
+      return () => void connection.off('ready', listener);
+    },
     work(name, processor, settings) {
       return trouble.listen(new Worker(name, processor, { ...settings, ...options }));
     },

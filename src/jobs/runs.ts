@@ -8,7 +8,7 @@ import { operationNamed } from '../operations/registry.ts';
 import { trustKeyAgain } from './access-key.ts';
 import { advanceRun } from './advance.ts';
 import type { Context, QueueContext } from './context.ts';
-import { enqueueOpenWindows } from './enqueue.ts';
+import { announceRun } from './enqueue.ts';
 import { planRun, type RunPlan } from './planning.ts';
 import { keyHash } from './quota.ts';
 import type { RunRequest, RunState } from './request.ts';
@@ -38,7 +38,7 @@ export async function startRun(
   const runId = await insertRun(context, request, plan, options);
   if (runId === null) return null;
   await noteHolidays(context, request, runId);
-  await enqueueOpenWindows(context, [runId]);
+  await announceRun(context, runId);
   // A run with nothing to ask is over at once.
   await advanceRun(context, runId);
   return runId;
@@ -124,15 +124,15 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
   const state = await runState(context, runId);
   if (state !== 'running' && state !== 'paused') throw usageError(`run ${runId} has ended (${state})`);
   await context.db.drizzle.transaction(async (tx) => {
+    // The run first: its lock waits for whoever is planning more windows of it, so that none is missed.
+    await tx
+      .update(runs)
+      .set({ state: 'cancelled', deferred: [], finished_at: sql`clock_timestamp()` })
+      .where(eq(runs.id, runId));
     await tx
       .update(windows)
       .set({ state: 'cancelled', error: 'cancelled by hand', finished_at: sql`clock_timestamp()` })
       .where(and(eq(windows.run_id, runId), inArray(windows.state, ['pending', 'running'])));
-    await tx.update(runs).set({ deferred: [] }).where(eq(runs.id, runId));
-    await tx
-      .update(runs)
-      .set({ state: 'cancelled', finished_at: sql`clock_timestamp()` })
-      .where(eq(runs.id, runId));
   });
 }
 
@@ -148,6 +148,7 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
   if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new backfill instead`);
   await trustKey(context);
   await context.db.drizzle.transaction(async (tx) => {
+    await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
     if (state === 'failed') {
       await tx
         .update(windows)
@@ -156,10 +157,22 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
           ...{ fetched: 0, rejected: 0 },
         })
         .where(and(eq(windows.run_id, runId), inArray(windows.state, ['failed', 'blocked'])));
+      // A refused key ends a run before what waits for its bhav copies is planned: that is left to do too.
+      await tx.execute(sql`
+        update etl.runs r set deferred = (
+          select coalesce(jsonb_agg(t.target), '[]') from jsonb_array_elements(r.request -> 'targets') as t(target)
+           where not exists (
+             select from etl.windows w
+              where w.run_id = r.id and w.operation = t.target ->> 'operation' and w.exchange = t.target ->> 'exchange'))
+         where r.id = ${runId}`);
     }
-    await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
+    // However long ago it was first tried: the source's time to get ready begins anew.
+    await tx
+      .update(windows)
+      .set({ started_at: null })
+      .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
   });
-  await enqueueOpenWindows(context, [runId]);
+  await announceRun(context, runId);
   // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
   // were open again, they would be done with, and nobody would come for the windows.
   await context.queues.resume();

@@ -1,4 +1,5 @@
 import type { Job } from 'bullmq';
+import { sql } from 'drizzle-orm';
 import type { Config } from '../core/config.ts';
 import { dayAt } from '../core/days.ts';
 import type { Operation } from '../operations/operation.ts';
@@ -40,9 +41,20 @@ function cronOf({ schedule }: Operation, place: number): string {
 
 /**
  * Brings the job schedulers in line with the declarations: adds, changes, and prunes what no
- * operation declares any more. Two schedulers doing this at once end with the same schedulers.
+ * operation declares any more. Any number of processes may do this: they queue up, because BullMQ
+ * refuses a scheduler that is being added twice at the same moment.
  */
-export async function syncSchedules({ config, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
+export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
+  const { config, db } = context;
+  return db.drizzle.transaction(async (tx) => {
+    await tx.execute(
+      sql`select pg_advisory_xact_lock(hashtextextended(${`eod schedules ${config.EOD_QUEUE_PREFIX}`}, 0))`,
+    );
+    return bringInLine(context);
+  });
+}
+
+async function bringInLine({ config, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
   const planned = plannedSchedules(config);
   const known = await queues.ticks.getJobSchedulers();
   for (const scheduler of known) {

@@ -1,5 +1,6 @@
 import type { Job } from 'bullmq';
 import { databaseError } from '../load/failures.ts';
+import { transaction } from '../load/transaction.ts';
 import { keyRefused } from './access-key.ts';
 import { advanceRun } from './advance.ts';
 import type { WorkContext } from './context.ts';
@@ -8,7 +9,7 @@ import type { WindowJob } from './queue.ts';
 import { closeHour, type Permit } from './quota.ts';
 import { splitAndEnqueue } from './split.ts';
 import { Hold, troubleOf, type Verdict } from './verdict.ts';
-import { type ClaimedWindow, releaseWindow } from './window-store.ts';
+import { type ClaimedWindow, endWindows, releaseWindow } from './window-store.ts';
 
 /** A window that did not load, and what was decided about it. */
 export interface Case {
@@ -38,13 +39,21 @@ export async function settle(
       await splitAndEnqueue(context, window, verdict, permit.keyHash);
     } else {
       if (verdict.act === 'hold') await closeHour(db.pool, permit, trouble.diagnostic ?? trouble.error);
-      await releaseWindow(db.pool, windowId, verdict.act === 'put_back' ? null : trouble);
+      const putBack = verdict.act === 'put_back';
+      const anew = putBack || verdict.act === 'hold';
+      await releaseWindow(db.pool, windowId, putBack ? null : trouble, anew);
     }
   } catch (failure) {
     // Postgres is away: the window stays as it is, and the job comes back for it.
     const problem = databaseError(failure);
-    if (!problem.retryable) throw problem;
-    log.warn({ windowId, err: problem }, 'could not keep what went wrong');
+    if (problem.retryable) {
+      log.warn({ windowId, err: problem }, 'could not keep what went wrong');
+      return;
+    }
+    // What cannot be kept now never can: left open, the window would be asked for again and again.
+    log.error({ windowId, err: problem }, 'could not keep what went wrong; the window ends as failed');
+    await transaction(db, (client) => endWindows(client, { runId, windowId }, 'failed', trouble));
+    await advanceRun(context, runId);
   }
 }
 

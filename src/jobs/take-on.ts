@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../core/config.ts';
 import { PipelineError } from '../core/errors.ts';
 import { databaseError } from '../load/failures.ts';
+import { probeFailed } from './access-key.ts';
 import type { Breaker } from './breaker.ts';
 import type { WorkContext } from './context.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
+import { hourStart, type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
 import { Hold } from './verdict.ts';
-import { type Claim, claimWindow } from './window-store.ts';
+import { type Claim, claimWindow, unclaimWindow } from './window-store.ts';
 
 /** What a worker brings along for its windows. */
 export interface Bench {
@@ -50,13 +52,27 @@ export async function takeOn(context: WorkContext, bench: Bench, windowId: numbe
       bench.breaker.abandoned();
       throw databaseError(error);
     });
-    if (claim.outcome === 'claimed') return { claim, permit };
+    if (claim.outcome === 'claimed' && stillCounts(context, permit)) return { claim, permit };
     bench.breaker.abandoned();
+    if (claim.outcome === 'claimed') {
+      // Postgres kept us waiting until the hour turned: the call would count against the next one.
+      await unclaimWindow(context.db.pool, windowId).catch((error) => {
+        throw databaseError(error);
+      });
+      if (claim.probe) await probeFailed(context.db.pool, permit);
+      continue;
+    }
     if (claim.outcome === 'gone') return null;
     if (claim.outcome === 'refused') throw refusedKey(claim.diagnostic);
     if (claim.outcome === 'spent') throw new Hold(untilNextHour(permit.now, context.config.EOD_TIMEZONE));
     await pause(PROBE_WAIT_MS, bench.signal);
   }
+}
+
+/** Is it still the hour whose budget holds the call, and not its very end? */
+function stillCounts({ config, clock }: WorkContext, permit: Permit): boolean {
+  const now = clock.now();
+  return hourStart(now, config.EOD_TIMEZONE) === permit.hour && turnWait(now, config.EOD_TIMEZONE) === 0;
 }
 
 /** Milliseconds until a call may start, as far as the clock and the source's health go. */
@@ -65,12 +81,16 @@ function waitBefore({ config }: WorkContext, { breaker, kind }: Bench, permit: P
   if (turn > 0) return turn;
   const admission = breaker.admit();
   if (admission.admitted) return 0;
-  const patience = config.EOD_OUTAGE_PATIENCE_MS / (kind === 'nightly' ? 1 : BACKFILL_IMPATIENCE);
-  if (admission.downMs <= patience) return admission.waitMs;
+  if (admission.downMs <= patienceMs(config, kind)) return admission.waitMs;
   throw new PipelineError(
     `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
     { kind: 'network', retryable: false },
   );
+}
+
+/** How long a source may be down before the windows of such a run are given up. */
+export function patienceMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, kind: WindowQueue): number {
+  return config.EOD_OUTAGE_PATIENCE_MS / (kind === 'nightly' ? 1 : BACKFILL_IMPATIENCE);
 }
 
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -77,11 +77,31 @@ export async function claimWindow(pool: Pool, windowId: number, permit: Permit):
   return (result.rows[0] as { claim: Claim }).claim;
 }
 
-/** Puts a window back for a later try, keeping what went wrong. */
-export async function releaseWindow(pool: Pool, windowId: number, trouble: Trouble | null): Promise<void> {
+/** Undoes a claim that no call followed; the call stays counted in the hour it was meant for. */
+export async function unclaimWindow(pool: Pool, windowId: number): Promise<void> {
   await pool.query(
-    `update etl.windows set state = 'pending', error = $2, diagnostic = $3 where id = $1 and state = 'running'`,
-    [windowId, trouble?.error ?? null, trouble?.diagnostic ?? null],
+    `update etl.windows set state = 'pending', attempts = attempts - 1, requests = requests - 1
+      where id = $1 and state = 'running'`,
+    [windowId],
+  );
+}
+
+/**
+ * Puts a window back for a later try, keeping what went wrong.
+ *
+ * @param anew it is as if it had not been started: the time it then waits is not the source's.
+ */
+export async function releaseWindow(
+  pool: Pool,
+  windowId: number,
+  trouble: Trouble | null,
+  anew: boolean,
+): Promise<void> {
+  await pool.query(
+    `update etl.windows
+        set state = 'pending', error = $2, diagnostic = $3, started_at = case when $4 then null else started_at end
+      where id = $1 and state = 'running'`,
+    [windowId, trouble?.error ?? null, trouble?.diagnostic ?? null, anew],
   );
 }
 
@@ -156,9 +176,9 @@ export async function splitWindow(
 export async function widePendingWindows(
   client: ClientBase,
   asked: { readonly runId: number; readonly operation: string; readonly days: number },
-): Promise<(Piece & { id: number })[]> {
-  const result = await client.query<Piece & { id: number }>(
-    `select id::int, to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to"
+): Promise<(Piece & Pick<ClaimedWindow, 'id' | 'exchange'>)[]> {
+  const result = await client.query<Piece & Pick<ClaimedWindow, 'id' | 'exchange'>>(
+    `select id::int, exchange, to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to"
        from etl.windows where run_id = $1 and operation = $2 and state = 'pending' and to_date - from_date >= $3
       order by id for update`,
     [asked.runId, asked.operation, asked.days],
@@ -166,13 +186,19 @@ export async function widePendingWindows(
   return result.rows;
 }
 
+/** A window that has not ended, as the queue needs to know it. */
+export interface OpenWindow {
+  readonly id: number;
+  readonly runId: number;
+  readonly kind: RunKind;
+  /** It is a piece of a window that was split. */
+  readonly piece: boolean;
+}
+
 /** Open windows of these runs that ask the source, in the order they were planned. */
-export async function openWindows(
-  database: Database,
-  runIds: readonly number[],
-): Promise<{ id: number; runId: number; kind: RunKind }[]> {
-  const result = await database.pool.query<{ id: number; runId: number; kind: RunKind }>(
-    `select w.id::int, w.run_id::int as "runId", r.kind
+export async function openWindows(database: Database, runIds: readonly number[]): Promise<OpenWindow[]> {
+  const result = await database.pool.query<OpenWindow>(
+    `select w.id::int, w.run_id::int as "runId", r.kind, w.parent_id is not null as piece
        from etl.windows w join etl.runs r on r.id = w.run_id
       where w.run_id = any($1) and w.state in ('pending', 'running') and r.state = 'running' and r.${ASKING}
       order by w.id`,

@@ -1,22 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { advanceRun } from './advance.ts';
 import { createBreaker } from './breaker.ts';
 import type { Context, WorkContext } from './context.ts';
-import { enqueueOpenWindows } from './enqueue.ts';
+import { keepHeapTight } from './heap.ts';
 import { processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
-import { openRuns } from './runs.ts';
+import { keepReconciled } from './reconcile.ts';
 import { backoffMs } from './verdict.ts';
-import { openWindows } from './window-store.ts';
-
-/** How often a worker looks for windows the queue has lost while it runs. */
-const RECONCILE_MS = 30_000;
-
-/** Job states in which a window will yet be worked on. */
-const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 
 /** Windows in flight have this long to finish after a stop before they are rolled back. */
 const GRACE_MS = 7_000;
+
+/** And this long to roll back. */
+const ROLL_BACK_MS = 2_000;
 
 export interface RunningWorker {
   /**
@@ -28,9 +23,10 @@ export interface RunningWorker {
 
 /** Starts taking windows, after bringing the queue in line with etl.* (which is the truth). */
 export async function startWorker(context: WorkContext): Promise<RunningWorker> {
-  const { config, queues, log, clock } = context;
+  const { config, queues, clock } = context;
+  keepHeapTight();
   const abort = new AbortController();
-  await reconcile(context);
+  const reconciling = await keepReconciled(context);
   // Both queues ask the same source: what one learns of its health holds for the other.
   const breaker = createBreaker(clock);
   const workers = WINDOW_QUEUES.map((kind) => {
@@ -41,13 +37,9 @@ export async function startWorker(context: WorkContext): Promise<RunningWorker> 
       workerSettings(context, config.EOD_CONCURRENCY),
     );
   });
-  const timer = setInterval(() => {
-    reconcile(context).catch((error) => log.warn({ err: error }, 'could not compare the queue with etl.*'));
-  }, RECONCILE_MS);
-  timer.unref();
   return {
     async stop(graceMs = GRACE_MS) {
-      clearInterval(timer);
+      reconciling.stop();
       await closeWithin(workers, graceMs, abort);
     },
   };
@@ -70,30 +62,22 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
   };
 }
 
-/**
- * Enqueues open windows the queue does not know (it was lost, or its process died between commit
- * and enqueue) and closes runs whose last worker died before it could.
- */
-export async function reconcile(context: WorkContext): Promise<void> {
-  const runs = await openRuns(context);
-  if (runs.length === 0) return;
-  const open = await openWindows(context.db, runs);
-  let queued = 0;
-  for (const kind of WINDOW_QUEUES) {
-    const counts = await context.queues.windows[kind].getJobCounts();
-    for (const state of QUEUED) queued += counts[state] ?? 0;
-  }
-  if (queued < open.length) await enqueueOpenWindows(context, runs);
-  for (const runId of runs) await advanceRun(context, runId);
-}
-
 async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortController): Promise<void> {
   const closed = Promise.all(workers.map((worker) => worker.close()));
-  const done = new AbortController();
-  const late = sleep(graceMs, 'late' as const, { signal: done.signal }).catch(() => 'cancelled' as const);
-  const first = await Promise.race([closed, late]);
-  done.abort();
-  if (first !== 'late') return;
+  if (await settlesWithin(closed, graceMs)) return;
   abort.abort();
-  await closed;
+  // While it reconnects, BullMQ waits for the end of a connection it does not have. Nothing is lost
+  // with what is left behind: its jobs stall, and other workers take them.
+  await settlesWithin(closed, ROLL_BACK_MS);
+}
+
+/** @returns false when time is up first. @throws what `work` throws. */
+async function settlesWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  const done = new AbortController();
+  const late = sleep(milliseconds, false, { signal: done.signal }).catch(() => false);
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    done.abort();
+  }
 }

@@ -10,13 +10,15 @@ export interface MergeSql {
    * last day of the window, or nulls where nothing will be withdrawn.
    */
   readonly lock: string;
-  /** Parameter $1: the run. $2, $3: first and last day staged, where the table has a date column. */
+  /** Parameter $1: the run. */
   readonly merge: string;
   /**
    * Marks rows the source lists no longer. $1: run, $2: exchange, $3: largest share that may go,
    * $4: number that may always go, $5, $6: first and last day, where the table has a date column.
    */
   readonly withdraw: string;
+  /** Reads the rows of some days, see settle.ts. $1: exchange, $2: days. */
+  readonly settle: string;
 }
 
 const built = new WeakMap<TableDefinition, MergeSql>();
@@ -38,6 +40,12 @@ export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 export const list = (names: readonly string[], prefix = '') =>
   names.map((name) => prefix + quote(name)).join(', ');
 
+/*
+ * Why the stored row is looked up by a lateral join with a limit: it leaves the planner one way only,
+ * the whole key in the primary key's index, once a record. Any other way is a trap here, because the
+ * statistics never know the day that is just being loaded: taking it to be empty, the planner once
+ * read all of the day for each of its records (docs/performance.md).
+ */
 function build(table: TableDefinition): MergeSql {
   const parts = partsOf(table);
   const { stage, target, columns } = parts;
@@ -48,6 +56,8 @@ function build(table: TableDefinition): MergeSql {
     lock: lockSql(table, parts),
     merge: mergeStatement(table, parts),
     withdraw: withdrawStatement(table, parts),
+    settle: `select count(t.revision) from ${target} t
+      where t.exchange = $1 and t.${quote(table.dateColumn ?? 'exchange')} = any($2)`,
   };
 }
 
@@ -100,8 +110,6 @@ const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 
 
 function mergeStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, columns, values, same } = parts;
-  // A bound on the date column lets the planner leave other partitions and index pages alone.
-  const bounded = table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $2 and $3`;
   return `
     with ranked as materialized (
       select s.*, row_number() over (
@@ -114,7 +122,7 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
             case when t.withdrawn_at is null then 'stale' else 'relist' end
           when t.withdrawn_at is not null or ${differs(values)} then 'update'
           else 'unchanged' end as verdict
-      from ranked s left join ${target} t on ${same('t', 's')} ${bounded}
+      from ranked s left join ${stored(parts)} on true
       where s.place = 1
     ), inserted as (
       insert into ${target} (${list(columns)}, first_loaded_at, last_changed_at, revision, run_id)
@@ -122,7 +130,7 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
       from judged where verdict = 'insert' order by ${list(table.key)}
       returning 1
     ), archived as (
-      ${archive(parts, `judged s where s.verdict in ('update', 'relist') and ${same('t', 's')} ${bounded}`)}
+      ${archive(parts, 'judged', `s.verdict in ('update', 'relist')`)}
     ), updated as (
       update ${target} t set
         ${[
@@ -134,13 +142,13 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
         ].join(', ')},
         withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
       from judged s
-      where s.verdict = 'update' and ${same('t', 's')} ${bounded}
+      where s.verdict = 'update' and ${same('t', 's')}
       returning 1
     ), relisted as (
       update ${target} t set
         withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
       from judged s
-      where s.verdict = 'relist' and ${same('t', 's')} ${bounded}
+      where s.verdict = 'relist' and ${same('t', 's')}
       returning 1
     )
     select
@@ -152,11 +160,21 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
     from judged`;
 }
 
+/**
+ * The stored row of a record `s`, as `t`. Why by a lateral join with a limit: it leaves the planner
+ * one way only, the whole key in the primary key's index, once a record. Any other way is a trap
+ * here, because the statistics never know the day that is just being loaded: taking it to be empty,
+ * the planner once read all of the day for each of its records (docs/performance.md).
+ */
+function stored({ target, same }: Parts): string {
+  return `lateral (select * from ${target} t where ${same('t', 's')} limit 1) t`;
+}
+
 /** Keeps the revisions about to be replaced; `s.moment` is when the next one begins. */
-function archive({ history, target, columns }: Parts, from: string): string {
-  const kept = [...columns, ...Object.keys(LOAD_AUDIT)];
-  return `insert into ${history} (${list(kept)}, valid_from, valid_to)
-      select ${list(kept, 't.')}, t.last_changed_at, s.moment from ${target} t, ${from}`;
+function archive(parts: Parts, from: string, where: string): string {
+  const kept = [...parts.columns, ...Object.keys(LOAD_AUDIT)];
+  return `insert into ${parts.history} (${list(kept)}, valid_from, valid_to)
+      select ${list(kept, 't.')}, t.last_changed_at, s.moment from ${from} s join ${stored(parts)} on true where ${where}`;
 }
 
 function withdrawStatement(table: TableDefinition, parts: Parts): string {
@@ -172,7 +190,7 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
       select gone, present, gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
         from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as present) as counted
     ), archived as (
-      ${archive(parts, `gone s where (select allowed from judged) and ${same('t', 's')}`)}
+      ${archive(parts, 'gone', '(select allowed from judged)')}
     ), withdrawn as (
       update ${target} t set withdrawn_at = s.moment, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
         from gone s where (select allowed from judged) and ${same('t', 's')}

@@ -64,11 +64,11 @@ const NOTHING: Merged = {
   suspicious: null,
 };
 
-async function merge(client: PoolClient, { table, rows, runId }: MergeInput): Promise<Merged> {
+async function merge(client: PoolClient, { table, runId }: MergeInput): Promise<Merged> {
   const result = await client.query<Record<string, string>>({
     name: `merge_${table.name}`,
     text: mergeSql(table).merge,
-    values: [runId, ...(table.dateColumn === null ? [] : daySpan(rows, table.dateColumn))],
+    values: [runId],
   });
   const count = (name: string) => Number(result.rows[0]?.[name]);
   return {
@@ -99,18 +99,6 @@ async function withdraw(
     ? null
     : `${row.gone} of ${row.present} rows of market.${table.name} were not listed any more; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
   return { withdrawn: Number(row.withdrawn), suspicious };
-}
-
-/** First and last value of a date column; dates sort as text. */
-function daySpan(rows: readonly Row[], column: string): [string, string] {
-  let first = '9999-12-31';
-  let last = '0001-01-01';
-  for (const row of rows) {
-    const day = row[column] as string;
-    if (day < first) first = day;
-    if (day > last) last = day;
-  }
-  return [first, last];
 }
 
 const staged = new WeakMap<PoolClient, Set<string>>();

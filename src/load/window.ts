@@ -8,6 +8,7 @@ import { ensurePartitions } from './partitions.ts';
 import { settleRejects } from './reject-ends.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
 import { type AnswerToKeep, keepAnswer } from './responses.ts';
+import { settle } from './settle.ts';
 import { ensureStage, type FullSet, mergeTable } from './stage.ts';
 
 /** What became of the records of an answer. `fetched` is the sum of all the others. */
@@ -70,7 +71,10 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
   let broken: Error | undefined;
   try {
     for (const { table } of tables) await ensureStage(client, table);
-    return await inTransaction(client, load, tables);
+    const counts = await inTransaction(client, load, tables);
+    const written = counts === null ? 0 : counts.inserted + counts.updated;
+    for (const batch of load.batches) await settle(client, batch, load.exchange, written);
+    return counts;
   } catch (error) {
     broken = error instanceof Error ? error : new Error(String(error));
     throw databaseError(error);

@@ -23,7 +23,7 @@ export interface TableDefinition {
   /** Name inside the schema `market`. */
   readonly name: string;
   readonly comment: string;
-  /** Primary key columns in index order; `exchange` is always among them. */
+  /** Primary key columns, `exchange` always among them; a migration may index them in another order. */
   readonly key: readonly string[];
   /** Every data column: key columns first, then values, then source audit. */
   readonly fields: readonly Field[];

@@ -39,7 +39,16 @@ describe('a window', () => {
     const counts = await loadBhav(store, [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'A' })], {
       ...{ runId, windowId, rejects: REJECTS, coverage: [day('loaded', 2)] },
     });
-    const sum = { fetched: 4, inserted: 1, updated: 0, unchanged: 0, stale: 0, duplicate: 1, rejected: 2, withdrawn: 0 };
+    const sum = {
+      fetched: 4,
+      inserted: 1,
+      updated: 0,
+      unchanged: 0,
+      stale: 0,
+      duplicate: 1,
+      rejected: 2,
+      withdrawn: 0,
+    };
     expect(counts).toEqual(sum);
     const [window] = await rowsOf('select * from etl.windows where id = $1', [windowId]);
     expect(window).toMatchObject({ state: 'loaded', error: null, bytes: '1' });

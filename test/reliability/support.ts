@@ -25,6 +25,8 @@ export interface StageOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly backend?: Backend;
   readonly clock?: Clock;
+  /** Instruments of each exchange of the sandbox; few when not given. */
+  readonly instruments?: number;
 }
 
 /** A sandbox that misbehaves as told, and all a real worker needs to meet it. */
@@ -49,7 +51,7 @@ afterEach(async () => {
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const clock = options.clock ?? clockFrom(EVENING);
   const sandbox = await startSandbox({
-    ...{ clock, instrumentsPerExchange: 40 },
+    ...{ clock, instrumentsPerExchange: options.instruments ?? 40 },
     behaviour: options.behaviour ?? {},
   });
   closing.push(() => sandbox.close());

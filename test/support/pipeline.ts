@@ -46,7 +46,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     EOD_ACCESS_KEY: 'a key for tests',
     EOD_QUEUE_PREFIX: options.prefix ?? freePrefix(),
     EOD_CONCURRENCY: '3',
-    EOD_STALL_MS: '1000',
+    EOD_STALL_MS: '5000',
     EOD_BACKOFF_MS: '10',
     EOD_NOT_READY_WAIT_MS: '20',
     EOD_LOG_LEVEL: 'silent',

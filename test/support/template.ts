@@ -25,7 +25,6 @@ export async function prepareTemplate(adminUrl: string): Promise<void> {
 /** Speed for a server that is thrown away after the run: nothing has to survive a power cut. */
 export async function makeDisposable(adminUrl: string): Promise<void> {
   await execute(adminUrl, 'alter system set fsync = off');
-  await execute(adminUrl, 'alter system set synchronous_commit = off');
   await execute(adminUrl, 'select pg_reload_conf()');
 }
 

@@ -99,6 +99,8 @@ export async function stopServer(pid: number, data: string): Promise<void> {
     if (waited > 30_000) throw new Error(`Postgres (process ${pid}) does not stop`);
     await sleep(20);
   }
+  // Its file goes a moment before the process does. Whose child it is may be slow to see it gone.
+  for (let waited = 0; isAlive(pid) && waited < 2_000; waited += 20) await sleep(20);
 }
 
 /** Does a server answer at this address? */

@@ -45,10 +45,7 @@ export interface SandboxFigures {
 }
 
 /** The source in a process of its own. */
-export async function startSandboxProcess(
-  place: Place,
-  flags: readonly string[],
-): Promise<SandboxProcess> {
+export async function startSandboxProcess(place: Place, flags: readonly string[]): Promise<SandboxProcess> {
   const program = startEod(place, ['sandbox', '--port', '0', '--instruments', '60', ...flags]);
   const [, url = ''] = await program.output(/listening on (\S+)/);
   return {

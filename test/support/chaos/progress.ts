@@ -1,5 +1,8 @@
-import { waitFor } from '../wait-for.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { messageOf } from '../../../src/core/errors.ts';
 import { rowsOf } from './postgres.ts';
+
+const LOOK_EVERY_MS = 50;
 
 /** No window ended for so long: something hangs. */
 const PATIENCE_MS = 120_000;
@@ -30,38 +33,36 @@ export function watchProgress(url: string): Progress {
   let changedAt = Date.now();
   let longest = 0;
 
-  async function look(): Promise<Look> {
-    const [row] = await rowsOf<{ ended: number; total: number; running: number }>(url, LOOK);
-    if (row === undefined) throw new Error('no answer');
-    const pause = Date.now() - changedAt;
-    longest = Math.max(longest, pause);
-    if (row.ended !== ended || row.running === 0) changedAt = Date.now();
-    ended = row.ended;
-    if (pause > PATIENCE_MS) throw new Error(`no window ended for ${Math.round(pause / 1000)} s`);
-    return row;
-  }
-
-  /** The first look that will do; a server that is away is asked again. */
-  async function until<T>(answer: (seen: Look) => T | null, what: string): Promise<T> {
-    const found = await waitFor(
-      async () => {
-        const seen = answer(await look());
-        return seen === null ? null : { seen };
-      },
-      { timeoutMs: PATIENCE_MS * 60, everyMs: 50, what },
-    );
-    return found.seen;
+  async function until(enough: (seen: Look) => boolean): Promise<Look> {
+    let trouble = '';
+    for (;;) {
+      // A server that is away is asked again.
+      const [seen] = await rowsOf<Look>(url, LOOK).catch((error) => {
+        trouble = messageOf(error);
+        return [];
+      });
+      if (seen !== undefined) {
+        if (seen.ended !== ended) {
+          longest = Math.max(longest, ended < 0 ? 0 : Date.now() - changedAt);
+          changedAt = Date.now();
+        }
+        ended = seen.ended;
+        if (enough(seen)) return seen;
+      }
+      if (Date.now() - changedAt > PATIENCE_MS) {
+        throw new Error(`no window ended for ${PATIENCE_MS / 1000} s: ${JSON.stringify(seen)} ${trouble}`);
+      }
+      await pause(LOOK_EVERY_MS);
+    }
   }
 
   return {
-    reach(share) {
-      return until(({ ended, total, running }) => {
-        if (total > 0 && ended / total >= share) return true;
-        return running === 0 && total > 0 ? false : null;
-      }, `${Math.round(share * 100)} % of the windows`);
+    async reach(share) {
+      const seen = await until(({ ended, total, running }) => running === 0 || ended / total >= share);
+      return seen.running > 0;
     },
     async end() {
-      await until(({ running }) => (running === 0 ? true : null), 'the end of all runs');
+      await until(({ running }) => running === 0);
     },
     longestPause: () => longest,
   };

@@ -1,0 +1,83 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { startEmbeddedPostgres } from '../../src/load/embedded/index.ts';
+
+export interface BenchServer {
+  readonly url: string;
+  /** A folder for scratch files; goes with the server. */
+  readonly folder: string;
+  stop(): Promise<void>;
+}
+
+/** The private Postgres with its settings as shipped (it waits for the disk), in a folder of its own. */
+export async function startBenchServer(): Promise<BenchServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'eod-bench-'));
+  // Started by root, the server runs as somebody else, who must be able to get in.
+  chmodSync(folder, 0o755);
+  const server = await startEmbeddedPostgres({ dataDir: join(folder, 'postgres') });
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  const abandon = () => {
+    server.abandon();
+    remove();
+  };
+  process.once('exit', abandon);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+  return {
+    url: server.url,
+    folder,
+    async stop() {
+      process.off('exit', abandon);
+      await server.stop();
+      remove();
+    },
+  };
+}
+
+/** Another database of the same server, made anew. */
+export async function freshDatabase(adminUrl: string, name: string): Promise<string> {
+  await withClient(adminUrl, async (client) => {
+    await client.query(`drop database if exists ${name} with (force)`);
+    await client.query(`create database ${name}`);
+  });
+  const url = new URL(adminUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+export async function dropDatabase(adminUrl: string, name: string): Promise<void> {
+  await withClient(adminUrl, (client) => client.query(`drop database if exists ${name} with (force)`));
+}
+
+export async function withClient<Result>(
+  url: string,
+  work: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Runs `work` after a checkpoint and says how long it took and how much WAL the server wrote meanwhile. */
+export async function measured<Result>(
+  url: string,
+  work: () => Promise<Result>,
+): Promise<{ readonly result: Result; readonly seconds: number; readonly walBytes: number }> {
+  return withClient(url, async (client) => {
+    await client.query('checkpoint');
+    const before = await client.query<{ lsn: string }>('select pg_current_wal_insert_lsn() as lsn');
+    const start = performance.now();
+    const result = await work();
+    const seconds = (performance.now() - start) / 1000;
+    const wal = await client.query<{ bytes: string }>(
+      'select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1) as bytes',
+      [before.rows[0]?.lsn],
+    );
+    return { result, seconds, walBytes: Number(wal.rows[0]?.bytes) };
+  });
+}

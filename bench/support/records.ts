@@ -1,0 +1,80 @@
+/** The trade date in a rendered body, to be overwritten with the day that was asked for. */
+const PLACEHOLDER = 'MM-DD-YYYY';
+
+/** One session's answer to GetBhavCopyCM, rendered once: only its dates are written anew. */
+export interface RenderedSession {
+  readonly body: Buffer;
+  readonly dateOffsets: readonly number[];
+}
+
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+
+/** A ticker of eight letters; neighbours in the answer lie far apart in the index, as in real files. */
+function symbolOf(instrument: number): string {
+  let rest = (instrument * 2_654_435_761) % 2 ** 32;
+  let symbol = '';
+  for (let at = 0; at < 7; at++) {
+    symbol += LETTERS[rest % 26];
+    rest = Math.floor(rest / 26);
+  }
+  return `${symbol}${LETTERS[instrument % 26]}`;
+}
+
+function record(instrument: number, variant: number) {
+  const price = Math.round((10 + ((instrument * 37 + variant * 11) % 400_000) / 100) * 100) / 100;
+  const at = (factor: number) => Math.round(price * factor * 100) / 100;
+  const quantity = 1 + ((instrument * 7_919 + variant * 104_729) % 9_000_000);
+  return {
+    InstrumentName: '',
+    Sgmt: 'CM',
+    Src: 'BSE',
+    FinInstrmTp: 'STK',
+    FinInstrmId: 500_000 + instrument,
+    ISIN: `INE${String(instrument).padStart(6, '0')}01018`,
+    Symbol: symbolOf(instrument),
+    SctySrs: `${['A', 'B', 'X', 'T', 'XT'][instrument % 5]} `,
+    OptionType: '',
+    FinInstrmNm: `COMPANY NUMBER ${instrument} LIMITED`,
+    SsnId: 'F1',
+    TradDt: PLACEHOLDER,
+    BizDt: PLACEHOLDER,
+    Expiry: '01-01-0001',
+    FinInstrmActlXpryDt: '01-01-0001',
+    StrikePrice: null,
+    OpenPrice: at(0.995),
+    HighPrice: at(1.021),
+    LowPrice: at(0.983),
+    ClosePrice: price,
+    LastPrice: at(1.001),
+    PrevClosePrice: at(0.99),
+    UnderlyingPrice: null,
+    SttlmPric: price,
+    OI: null,
+    OIChng: null,
+    TTQ: quantity,
+    TtlTrfVal: Math.round(quantity * price * 100) / 100,
+    TotalTradesNo: 1 + (quantity % 90_000),
+    NewBrdLotQty: 1,
+    ReceivedAt: `${PLACEHOLDER} 21:02:11`,
+    SavedAt: `${PLACEHOLDER} 21:02:14`,
+  };
+}
+
+/** Renders a session of `size` records; sessions of different variants differ in every price. */
+export function renderSession(size: number, variant: number): RenderedSession {
+  const records = Array.from({ length: size }, (_, instrument) => record(instrument, variant));
+  const body = Buffer.from(JSON.stringify({ Value: records, Count: size }));
+  const dateOffsets: number[] = [];
+  for (let at = body.indexOf(PLACEHOLDER); at >= 0; at = body.indexOf(PLACEHOLDER, at + 1)) {
+    dateOffsets.push(at);
+  }
+  return { body, dateOffsets };
+}
+
+/** The session's body for one day (`YYYY-MM-DD`). */
+export function bodyFor({ body, dateOffsets }: RenderedSession, day: string): Buffer {
+  const copy = Buffer.from(body);
+  const date = `${day.slice(5, 7)}-${day.slice(8, 10)}-${day.slice(0, 4)}`;
+  for (const at of dateOffsets) copy.write(date, at, 'latin1');
+  return copy;
+}

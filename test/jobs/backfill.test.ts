@@ -1,0 +1,131 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { operations } from '../../src/operations/registry.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import {
+  backends,
+  backfill,
+  countsOf,
+  marketContents,
+  openPipeline,
+  type Pipeline,
+  runToEnd,
+} from '../support/pipeline.ts';
+
+/** A Wednesday evening in India, after publication: the same for the pipeline and the source. */
+const clock = { now: () => Date.parse('2025-09-10T22:00:00+05:30') };
+const WEEK = { from: '2025-09-01', to: '2025-09-05' };
+const SESSIONS = 5;
+const INSTRUMENTS = 2;
+
+describe.each(backends)('a backfill of everything, the queue in %s', (backend) => {
+  let sandbox: Sandbox;
+  let pipeline: Pipeline;
+  beforeAll(async () => {
+    sandbox = await startSandbox({ clock, instrumentsPerExchange: 30 });
+    const { url: databaseUrl } = await testDatabase();
+    pipeline = await openPipeline({
+      ...{ databaseUrl, sourceUrl: sandbox.url, backend, clock },
+      settings: { EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) },
+    });
+    return () => sandbox.close();
+  });
+
+  const rowsOf = async (query: string) => (await pipeline.db.pool.query(query)).rows;
+
+  test('loads all eleven operations, and its counts add up', async () => {
+    const report = await runToEnd(pipeline, backfill(WEEK));
+    expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0, error: null });
+    expect(report.windows).toMatchObject({ failed: 0, blocked: 0, cancelled: 0, skipped: 0, open: 0 });
+    expect(new Set(report.operations.map((one) => one.operation))).toEqual(
+      new Set(operations.map((one) => one.name)),
+    );
+    const byName = (name: string) => report.operations.filter((one) => one.operation === name);
+    expect(byName('GetBhavCopyCM').map((one) => one.windows.loaded)).toEqual([SESSIONS, SESSIONS]);
+    // Both natures: each session and the one quarter they lie in; the snapshot is of today alone.
+    expect(byName('GetFinRatioEOD')[0]?.windows.total).toBe(INSTRUMENTS * 2 * SESSIONS);
+    expect(byName('GetFinancialRatios')[0]?.windows.total).toBe(INSTRUMENTS * 2 * (SESSIONS + 1));
+    expect(byName('GetFinRatioSnapshot')[0]?.windows.total).toBe(INSTRUMENTS * 2);
+    expect(report.requests).toBe(sandbox.stats().requests);
+    expect(report.requests).toBe(report.windows.total);
+    for (const counts of [report, ...report.operations]) {
+      const { inserted, updated, unchanged, stale, duplicate, rejected } = counts;
+      expect(counts.fetched).toBe(inserted + updated + unchanged + stale + duplicate + rejected);
+    }
+    const contents = await marketContents(pipeline);
+    const rows = Object.values(contents).reduce((sum, table) => sum + table.rows, 0);
+    expect(rows).toBe(report.inserted);
+    expect(contents.bhavcopy_cm?.rows).toBeGreaterThan(SESSIONS * 2 * 20);
+    expect(await rowsOf("select * from etl.coverage where state not in ('loaded', 'empty')")).toEqual([]);
+  });
+
+  test('instruments nobody named are those with the largest turnover of the newest bhav copy', async () => {
+    const largest = await rowsOf(
+      `select symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${WEEK.to}'
+        group by symbol order by sum(turnover) desc, symbol limit ${INSTRUMENTS}`,
+    );
+    const asked = await rowsOf(
+      "select distinct instruments[1] as symbol from etl.windows where operation = 'GetFinRatioEOD'",
+    );
+    expect(asked).toHaveLength(INSTRUMENTS);
+    expect(asked).toEqual(expect.arrayContaining(largest));
+  });
+
+  test('a second time skips every session that is loaded, without one request', async () => {
+    const before = { requests: sandbox.stats().requests, market: await marketContents(pipeline) };
+    const report = await runToEnd(pipeline, backfill(WEEK));
+    expect(report).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
+    expect(report.windows.skipped).toBe(report.windows.total);
+    expect(new Set(report.operations.map((one) => one.operation)).size).toBe(operations.length);
+    expect(report.skips.every((skip) => skip.reason.startsWith('loaded already'))).toBe(true);
+    expect({ requests: sandbox.stats().requests, market: await marketContents(pipeline) }).toEqual(before);
+  });
+
+  test('by force asks for all of it again and changes nothing', async () => {
+    const before = { requests: sandbox.stats().requests, market: await marketContents(pipeline) };
+    const revisions =
+      'select symbol, trade_date, revision, run_id, xmin::text from market.bhavcopy_cm order by 1, 2, 3, 5';
+    const stored = await rowsOf(revisions);
+    const report = await runToEnd(pipeline, backfill({ ...WEEK, force: true, operations: RANGED }));
+    expect(report).toMatchObject({ state: 'completed', inserted: 0, updated: 0, stale: 0, rejected: 0 });
+    expect(report.unchanged).toBe(report.fetched);
+    expect(report.fetched).toBeGreaterThan(0);
+    expect(sandbox.stats().requests).toBe(before.requests + report.windows.total);
+    expect(await marketContents(pipeline)).toEqual(before.market);
+    expect(await rowsOf(revisions)).toEqual(stored);
+  });
+
+  test('a longer range asks only for what is new', async () => {
+    const report = await runToEnd(
+      pipeline,
+      backfill({ from: WEEK.from, to: '2025-09-08', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
+    );
+    expect(countsOf(report).windows).toMatchObject({ loaded: 1, skipped: SESSIONS });
+  });
+
+  test('named instruments are asked for and covered one by one', async () => {
+    const [first] = await rowsOf("select symbol from market.bhavcopy_cm where exchange = 'NSE' limit 1");
+    const request = backfill({
+      ...{ from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] },
+      instruments: [first.symbol, 'NO SUCH & CO'],
+    });
+    expect((await runToEnd(pipeline, request)).windows).toMatchObject({ total: 1, loaded: 1 });
+    expect(
+      await rowsOf("select instrument, state from etl.coverage where day = '2025-08-29' order by state"),
+    ).toEqual([
+      { instrument: 'NO SUCH & CO', state: 'empty' },
+      { instrument: first.symbol, state: 'loaded' },
+    ]);
+  });
+
+  test('nothing of the access key is kept', async () => {
+    const found = await rowsOf(
+      `select 1 from etl.runs r where r::text ilike '%key for tests%'
+       union all select 1 from etl.windows w where w::text ilike '%key for tests%'`,
+    );
+    expect(found).toEqual([]);
+  });
+});
+
+/** Operations whose windows do not depend on which instruments are the largest today. */
+const RANGED = operations.filter((one) => one.windows.per !== 'instrument').map((one) => one.name);

@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'vitest';
+import { epochOf } from '../../src/core/days.ts';
+import type { Extracted } from '../../src/extract/types.ts';
+import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/coverage.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import type { Row } from '../../src/operations/table.ts';
+
+const ZONE = 'Asia/Kolkata';
+const SESSIONS = ['2025-09-08', '2025-09-09', '2025-09-10'];
+const config = { EOD_TIMEZONE: ZONE, EOD_PUBLISHED_AT: '21:15' };
+/** The clock at a wall-clock time in India. */
+const at = (day: string, hour: number, minute = 0) => ({
+  clock: { now: () => epochOf(day, hour * 3600 + minute * 60, ZONE) * 1000 },
+  config,
+});
+const LATER = at('2025-10-01', 12);
+
+const window = (changes: Partial<CoveredWindow> = {}): CoveredWindow => ({
+  ...{ from: '2025-09-08', to: '2025-09-10', instruments: [], part: '', narrowed: false },
+  ...changes,
+});
+
+/** What was read of an answer: rows of the operation's shape number `shape`, and so many rejects. */
+function extracted(operation: string, rows: readonly Row[], rejects = 0, shape = 0): Extracted {
+  const { table } = operationNamed(operation).shapes[shape] ?? operationNamed(operation).shapes[0];
+  return {
+    batches: rows.length === 0 ? [] : [{ table, rows }],
+    rejects: Array.from({ length: rejects }, (_, position) => ({ position, record: {}, problems: [] })),
+    fetched: rows.length + rejects,
+    warnings: [],
+    unknownFields: [],
+  };
+}
+
+/** `day state records` of each entry, `instrument` in front where there is one. */
+function told(operation: string, answer: Extracted, when = LATER, changes: Partial<CoveredWindow> = {}) {
+  return coverageOf(operationNamed(operation), window(changes), SESSIONS, answer, when).map((entry) =>
+    [entry.instrument, entry.day, entry.state, entry.records].filter((part) => part !== '').join(' '),
+  );
+}
+
+describe('what an answer tells of its days', () => {
+  test('day by day where records carry their day', () => {
+    const rows = ['2025-09-08', '2025-09-08', '2025-09-10'].map((change_date) => ({ change_date }));
+    expect(told('GetSeriesChange', extracted('GetSeriesChange', rows))).toEqual([
+      '2025-09-08 loaded 2',
+      '2025-09-09 empty 0',
+      '2025-09-10 loaded 1',
+    ]);
+  });
+
+  test('as a whole where they do not', () => {
+    const rows = [{ allotted_from: '2022-03-31' }, { allotted_from: '2025-09-09' }];
+    expect(told('GetSectoralClassification', extracted('GetSectoralClassification', rows))).toEqual([
+      '2025-09-08 loaded 2',
+      '2025-09-09 loaded 2',
+      '2025-09-10 loaded 2',
+    ]);
+  });
+
+  test('instrument by instrument where instruments were asked for, without regard to case', () => {
+    const rows = [{ symbol: 'M&M', trade_date: '2025-09-08' }];
+    const changes = { to: '2025-09-08', instruments: ['m&m', 'NOSUCH'] };
+    const entries = coverageOf(
+      operationNamed('GetBhavCopyCM'),
+      window(changes),
+      ['2025-09-08'],
+      extracted('GetBhavCopyCM', rows),
+      LATER,
+    );
+    expect(entries.map(({ instrument, state }) => [instrument, state])).toEqual([
+      ['m&m', 'loaded'],
+      ['NOSUCH', 'empty'],
+    ]);
+  });
+
+  test('records of the undated shape count for every day asked about', () => {
+    const answer = extracted('GetConsolidatedPledge', [{ action_id: '1' }], 0, 0);
+    expect(told('GetConsolidatedPledge', answer)).toEqual(SESSIONS.map((day) => `${day} loaded 1`));
+  });
+
+  test('an answer of nothing but rejects is a failure, not an empty day', () => {
+    expect(told('GetSeriesChange', extracted('GetSeriesChange', [], 3))).toEqual(
+      SESSIONS.map((day) => `${day} failed 0`),
+    );
+  });
+
+  test('nothing, when the window was narrowed by hand', () => {
+    const rows = [{ change_date: '2025-09-08' }];
+    expect(told('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { narrowed: true })).toEqual(
+      [],
+    );
+  });
+});
+
+describe('a day without a record', () => {
+  const none = (operation: string) => extracted(operation, []);
+
+  test('of the past is empty', () => {
+    expect(told('GetBhavCopyCM', none('GetBhavCopyCM'))[2]).toBe('2025-09-10 empty 0');
+  });
+
+  test('of today, before the hour of publication, is not published', () => {
+    expect(told('GetSeriesChange', none('GetSeriesChange'), at('2025-09-10', 21, 14))).toEqual([
+      '2025-09-08 empty 0',
+      '2025-09-09 empty 0',
+      '2025-09-10 not_published 0',
+    ]);
+  });
+
+  test('of today, after it, is empty only where that is normal', () => {
+    const evening = at('2025-09-10', 21, 15);
+    expect(told('GetSeriesChange', none('GetSeriesChange'), evening)[2]).toBe('2025-09-10 empty 0');
+    expect(told('GetBhavCopyCM', none('GetBhavCopyCM'), evening)[2]).toBe('2025-09-10 not_published 0');
+  });
+
+  test('is of today by Indian time', () => {
+    // 23:30 on the 9th in London is 04:00 on the 10th in India.
+    expect(told('GetSeriesChange', none('GetSeriesChange'), at('2025-09-10', 4))[2]).toContain(
+      'not_published',
+    );
+  });
+});
+
+describe('the questions a window answers', () => {
+  const days = (operation: string, changes: Partial<CoveredWindow> = {}) =>
+    questionsOf(operationNamed(operation), window(changes), SESSIONS, '2025-10-01').map(({ day }) => day);
+
+  test('are its sessions', () => {
+    expect(days('GetBhavCopyCM')).toEqual(SESSIONS);
+  });
+
+  test('are the day of the call where the operation knows no dates, or asks for real time', () => {
+    expect(days('GetCorporateActionsCategories')).toEqual(['2025-10-01']);
+    expect(days('GetFinRatioSnapshot')).toEqual(['2025-10-01']);
+    expect(days('GetFinancialRatios', { part: 'realtime/Standalone' })).toEqual(['2025-10-01']);
+  });
+
+  test('are the last day of a quarter', () => {
+    expect(days('GetFinancialRatios', { part: 'quarter/Standalone', to: '2025-09-30' })).toEqual([
+      '2025-09-30',
+    ]);
+  });
+});

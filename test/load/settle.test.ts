@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { bhavRow, loadBhav, openPool, openStore } from './support.ts';
+
+test('the same answer again writes next to no WAL, though a checkpoint has passed', async () => {
+  const store = await openStore();
+  const rows = Array.from({ length: 5_000 }, (_, at) => bhavRow({ symbol: `S${at}` }));
+  expect(await loadBhav(store, rows)).toMatchObject({ inserted: 5_000 });
+  await store.pool.query('checkpoint');
+  // One connection, so that its WAL can be told from that of everybody else on the server.
+  const alone = openPool(store.url, 1);
+  const version = await alone.pool.query("select current_setting('server_version_num')::int as number");
+  const bytes =
+    version.rows[0].number < 180_000
+      ? "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8"
+      : '(select wal_bytes::float8 from pg_stat_get_backend_wal(pg_backend_pid()))';
+  const written = async (): Promise<number> => {
+    await alone.pool.query('select pg_stat_force_next_flush()');
+    return (await alone.pool.query(`select ${bytes} as bytes`)).rows[0].bytes;
+  };
+  const before = await written();
+  expect(await loadBhav(alone, rows)).toMatchObject({ unchanged: 5_000 });
+  expect((await written()) - before).toBeLessThan(256 * 1024);
+});

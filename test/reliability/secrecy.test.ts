@@ -1,0 +1,210 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createSource } from '../../src/extract/index.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { askedOf, SETTINGS, serve } from '../extract/support.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod, spawnEod } from '../support/eod.ts';
+import { freePort } from '../support/free-port.ts';
+import { backends } from '../support/pipeline.ts';
+import { freePrefix, redisUrl } from '../support/redis.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** Every letter that some notation spells differently. */
+const KEY = `k3y/s'e+cr!et&"q\\u(0)%41 =ü~end`;
+
+const strict = encodeURIComponent(KEY).replace(
+  /[!'()*]/g,
+  (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+);
+const FORMS = [
+  ...[
+    KEY,
+    encodeURIComponent(KEY),
+    strict,
+    encodeURI(KEY),
+    strict.toLowerCase(),
+    new URLSearchParams({ k: KEY }).toString().slice(2),
+  ],
+  ...[
+    JSON.stringify(KEY).slice(1, -1),
+    Buffer.from(KEY).toString('base64'),
+    Buffer.from(KEY).toString('hex'),
+  ],
+];
+
+function expectSecret(text: string, what: string): void {
+  const lower = text.toLowerCase();
+  const found = FORMS.filter((form) => lower.includes(form.toLowerCase()));
+  expect(found, `forms of the key in ${what}`).toEqual([]);
+}
+
+/** All rows of all tables of these schemas, and the statements the server remembers. */
+async function postgresText(url: string, schemas: readonly string[]): Promise<string> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const tables = await client.query<{ name: string }>(
+      `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = any($1)`,
+      [schemas],
+    );
+    const texts: string[] = [];
+    for (const { name } of tables.rows) {
+      const rows = await client.query<{ text: string }>(`select to_jsonb(t)::text as text from ${name} t`);
+      texts.push(...rows.rows.map(({ text }) => `${name} ${text}`));
+    }
+    const running = await client.query<{ text: string }>('select query as text from pg_stat_activity');
+    return [...texts, ...running.rows.map(({ text }) => text)].join('\n');
+  } finally {
+    await client.end();
+  }
+}
+
+/** Every key of a prefix with its value, whatever its type. */
+async function redisText(prefix: string): Promise<string> {
+  const redis = new Redis(redisUrl());
+  const texts: string[] = [];
+  try {
+    for (const key of await redis.keys(`${prefix}:*`)) {
+      const read: Record<string, () => Promise<unknown>> = {
+        string: () => redis.get(key),
+        hash: () => redis.hgetall(key),
+        list: () => redis.lrange(key, 0, -1),
+        set: () => redis.smembers(key),
+        zset: () => redis.zrange(key, '0', '-1'),
+        stream: () => redis.xrange(key, '-', '+'),
+      };
+      const value = await read[await redis.type(key)]?.();
+      texts.push(`${key} ${JSON.stringify(value)}`);
+    }
+  } finally {
+    redis.disconnect();
+  }
+  return texts.join('\n');
+}
+
+/** The process list, as `ps` shows it. */
+function processList(): string {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      } catch {
+        // It has ended meanwhile.
+        return '';
+      }
+    })
+    .join('\n');
+}
+
+describe.each(backends)('the access key (queue on %s)', (backend) => {
+  test('appears nowhere but in the outgoing request, whatever goes wrong', async () => {
+    const sandbox = await startSandbox({
+      accessKey: KEY,
+      instrumentsPerExchange: 40,
+      behaviour: {
+        delayMs: 60,
+        faults: [
+          { kind: 'diagnostic', value: `Trouble with ${KEY} and ${strict}`, operation: 'GetCircuitBreakers' },
+          { kind: 'status', every: 5 },
+          { kind: 'reset', every: 6 },
+          { kind: 'html', every: 7 },
+          { kind: 'truncate', every: 8 },
+        ],
+      },
+    });
+    onTestFinished(() => sandbox.close());
+    const { url } = await testDatabase();
+    const prefix = freePrefix();
+    const env = {
+      ...{ EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: KEY, EOD_LOG_LEVEL: 'trace', EOD_QUEUE_PREFIX: prefix },
+      ...{ DATABASE_URL: url, EOD_ATTEMPTS: '4', EOD_BACKOFF_MS: '10', EOD_HTTP_PORT: '0' },
+      ...(backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
+    };
+    const options = { env, cwd: temporaryFolder() };
+    const stored = async () =>
+      `${await postgresText(url, ['etl', `${prefix}_queue`])}\n${backend === 'redis' ? await redisText(prefix) : ''}`;
+
+    const asked = ['GetBhavCopyCM', 'GetCircuitBreakers', '--from', '2025-09-08', '--to', '2025-09-11'];
+    const eod = spawnEod(['backfill', ...asked], options);
+    await waitFor(() => sandbox.stats().requests >= 4, { timeoutMs: 30_000 });
+    const during = await stored();
+    const processes = processList();
+    const { stdout, stderr } = await eod.ended;
+    const after = await stored();
+
+    // The right key did go out, and what we search in is what we mean to search in.
+    expect(sandbox.stats().byDiagnostic).not.toHaveProperty('Access Denied. Key not found.');
+    expect(processes).toContain('backfill GetBhavCopyCM');
+    expect(during).toContain('run-1-window-');
+    expect(after).toContain('Trouble with [redacted] and [redacted]');
+    expect(stderr).toContain('"level":20');
+    expectSecret(stdout, 'stdout');
+    expectSecret(stderr, 'stderr');
+    expectSecret(processes, 'the process list');
+    expectSecret(during, 'what is stored during the run');
+    expectSecret(after, 'what is stored after the run');
+
+    const commands = ['config', 'config --json', 'status', 'run 1 --json', 'runs'].map((text) =>
+      text.split(' '),
+    );
+    const answers = await Promise.all(commands.map((args) => runEod(args, options)));
+    for (const [at, said] of answers.entries()) {
+      expect(said.stdout.length).toBeGreaterThan(50);
+      expectSecret(said.stdout + said.stderr, `eod ${commands[at]?.join(' ')}`);
+    }
+  });
+});
+
+const TLS = new URL('../fixtures/tls/', import.meta.url);
+
+describe('errors do not tell the key', () => {
+  const operation = operationNamed('GetBhavCopyCM');
+  const failure = async (baseUrl: string) => {
+    const source = createSource({ ...SETTINGS, accessKey: KEY, baseUrl, timeoutMs: 2_000 });
+    const error = await source.fetch(operation, askedOf(operation)).catch((caught: unknown) => caught);
+    await source.close();
+    expect(error).toBeInstanceOf(Error);
+    expectSecret(inspect(error, { depth: 12, showHidden: true }), 'an error');
+    return (error as Error).message;
+  };
+
+  test('of a refused connection, and of a host that does not exist', async () => {
+    expect(await failure(`http://127.0.0.1:${await freePort()}`)).toContain('ECONNREFUSED');
+    expect(await failure('http://source.invalid')).toContain('cannot be reached');
+  });
+
+  test('of TLS', async () => {
+    const server = createSecureServer(
+      { cert: readFileSync(new URL('cert.pem', TLS)), key: readFileSync(new URL('key.pem', TLS)) },
+      (_, response) => response.end('{}'),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    expect(await failure(`https://127.0.0.1:${(server.address() as AddressInfo).port}`)).toContain(
+      'self-signed certificate',
+    );
+  });
+
+  test.each([
+    ['a line of its own', 200, `Your key ${KEY} is odd`],
+    ['the line of a refusal', 200, `Access Denied. Key ${KEY} not found.`],
+    ['the line of a refusal, with a status', 403, `Access Denied. Key ${strict} blocked.`],
+    ['a message in JSON', 200, JSON.stringify({ message: `no such key ${KEY}` })],
+    ['a known message in JSON', 200, JSON.stringify({ message: `Access Denied. Key ${KEY} unknown.` })],
+  ])('of a source that repeats it: %s', async (_, status, body) => {
+    const { baseUrl } = await serve((_request, response) => {
+      response.writeHead(status);
+      response.end(body);
+    });
+    expect(await failure(baseUrl)).toContain('[redacted]');
+  });
+});

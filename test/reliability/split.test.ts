@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { daysBetween } from '../../src/core/days.ts';
+import type { Behaviour } from '../../src/sandbox/index.ts';
+import { backends } from '../support/pipeline.ts';
+import {
+  accountsOf,
+  coverageRows,
+  openStage,
+  type Stage,
+  type StageOptions,
+  start,
+  tally,
+  windowsOf,
+} from './support.ts';
+
+/** 26 days with 18 sessions: one window of an operation that takes 30 days a call. */
+const MONTH = { from: '2025-08-11', to: '2025-09-05' };
+const HIGHLIGHTS = { ...MONTH, operations: ['GetTotalTradeHighlights'] };
+
+const span = ({ from, to }: { from: string; to: string }) => daysBetween(from, to) + 1;
+
+const calendar = loadCalendar();
+
+/** The pieces hold the sessions of the whole, each once, and none of them is without a session. */
+function expectWhole(pieces: readonly { from: string; to: string }[], { from, to }: typeof MONTH): void {
+  const sessions = pieces.map((piece) => calendar.sessions('NSE', piece.from, piece.to));
+  expect(sessions.flat().sort()).toEqual(calendar.sessions('NSE', from, to));
+  expect(Math.min(...sessions.map((some) => some.length))).toBeGreaterThan(0);
+}
+
+/** What the same run loads from a source without faults. */
+async function undisturbed(options: StageOptions = {}): Promise<{ rows: string; coverage: unknown }> {
+  const stage = await openStage(options);
+  await stage.run(HIGHLIGHTS);
+  return { rows: await rowsOf(stage), coverage: await coverageRows(stage) };
+}
+
+async function rowsOf({ db }: Stage): Promise<string> {
+  const found = await db.pool.query<{ rows: string }>(
+    `select string_agg(concat_ws('|', exchange, trade_date, trade_highlight, scrip_count, trade_count, shares_volume), e'\\n'
+       order by exchange, trade_date, trade_highlight) as rows from market.total_trade_highlights`,
+  );
+  return found.rows[0]?.rows ?? '';
+}
+
+describe.each(backends)('a range that is refused with its limit (queue on %s)', (backend) => {
+  test('is split to that many days at once; the limit is remembered and used by the next plan', async () => {
+    const stage = await openStage({
+      backend,
+      settings: { EOD_CONCURRENCY: '1' },
+      behaviour: { maxRangeDays: { GetTotalTradeHighlights: 5 } },
+    });
+    const report = await stage.run({ ...HIGHLIGHTS, from: '2025-07-14' });
+    const windows = await windowsOf(stage, report.runId);
+    const wide = windows.filter(({ parent }) => parent === null);
+    const pieces = windows.filter(({ parent }) => parent !== null);
+    expect(report).toMatchObject({ state: 'completed', windows: { loaded: pieces.length } });
+    expect(wide.map(({ state }) => state)).toEqual(['split', 'split']);
+    // The second wide window was split without being asked.
+    expect(wide.map(({ requests }) => requests)).toEqual([1, 0]);
+    expect(pieces.every((piece) => span(piece) <= 5 && piece.requests === 1)).toBe(true);
+    for (const parent of wide) {
+      expectWhole(
+        pieces.filter((piece) => piece.parent === parent.id),
+        parent,
+      );
+    }
+    expect(stage.sandbox.stats().byDiagnostic).toEqual({ 'Date is out of allowed range of 5 days.': 1 });
+    await accountsOf(stage, report);
+
+    const next = await start(stage, { ...HIGHLIGHTS, from: '2025-06-16', to: '2025-07-11' });
+    const planned = await windowsOf(stage, next);
+    expect(Math.max(...planned.map(span))).toBe(5);
+    // The limit is of that operation alone.
+    const other = await start(stage, { ...MONTH, operations: ['GetSeriesChange'] });
+    expect(Math.max(...(await windowsOf(stage, other)).map(span))).toBe(26);
+  });
+});
+
+test('a limit of one day costs a call for each session, beside the one that was refused', async () => {
+  const daily = await openStage({ behaviour: { maxRangeDays: { GetTotalTradeHighlights: 1 } } });
+  const report = await daily.run(HIGHLIGHTS);
+  expect(report).toMatchObject({ state: 'completed', requests: 1 + 18 });
+  expect(daily.sandbox.stats().byDiagnostic).toEqual({ 'Date is out of allowed range of 1 day.': 1 });
+  expect(Object.keys(tally((await coverageRows(daily)).map(({ day }) => day)))).toHaveLength(18 + 2);
+  await accountsOf(daily, report);
+});
+
+test('a refusal that names no limit is halved; days beyond the reach end as blocked, the others load', async () => {
+  const stage = await openStage({ behaviour: { historyDays: 20 } });
+  const report = await stage.run(HIGHLIGHTS);
+  expect(report.state).toBe('failed');
+  const coverage = await coverageRows(stage);
+  const sessions = coverage.filter(({ state }) => state !== 'holiday');
+  for (const { day, state, diagnostic } of sessions) {
+    const reached = day >= '2025-08-23';
+    expect([day, state, diagnostic]).toEqual([
+      day,
+      reached ? 'loaded' : 'blocked',
+      reached ? null : 'Date is out of allowed range.',
+    ]);
+  }
+  await accountsOf(stage, report);
+});
+
+const TROUBLES: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
+  ['no answer in time', { kind: 'hang', minDays: 8 }, { EOD_TIMEOUT_MS: '400' }, 7],
+  ['half a JSON', { kind: 'half-json', minDays: 4 }, {}, 3],
+  ['a connection that breaks in the body', { kind: 'truncate', minDays: 2 }, {}, 1],
+];
+
+describe('a long range that does not come whole is split in half, as often as it takes', () => {
+  test.each(TROUBLES)('%s', async (_, fault, settings, longest) => {
+    const plain = await undisturbed();
+    const stage = await openStage({ settings, behaviour: { faults: [fault] } });
+    const report = await stage.run(HIGHLIGHTS);
+    expect(report.state).toBe('completed');
+    const windows = await windowsOf(stage, report.runId);
+    const [whole, ...rest] = windows;
+    expect(whole).toMatchObject({ state: 'split', ...MONTH });
+    const asked = rest.filter(({ state }) => state !== 'split');
+    expectWhole(asked, MONTH);
+    expect(Math.max(...asked.map(span))).toBeLessThanOrEqual(longest);
+    // Every piece is about half of its parent, and each window was asked once.
+    for (const piece of rest) {
+      const parent = windows.find(({ id }) => id === piece.parent);
+      expect(span(piece)).toBeLessThanOrEqual(Math.ceil(span(parent ?? piece) / 2));
+    }
+    expect(new Set(windows.map(({ requests }) => requests))).toEqual(new Set([1]));
+    expect(await rowsOf(stage)).toBe(plain.rows);
+    expect(await coverageRows(stage)).toEqual(plain.coverage);
+    await accountsOf(stage, report);
+  });
+
+  test('an answer larger than the cap', async () => {
+    const stage = await openStage({ instruments: 200, settings: { EOD_MAX_RESPONSE_MB: '1' } });
+    const report = await stage.run({ ...MONTH, operations: ['GetConsolidatedPledge'], exchanges: ['BSE'] });
+    expect(report.state).toBe('completed');
+    expect((await windowsOf(stage, report.runId))[0]).toMatchObject({ state: 'split', requests: 1 });
+    await accountsOf(stage, report);
+  });
+});
+
+test('an error page or nothing at all is asked again as it was: less would not bring more', async () => {
+  const stage = await openStage({
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: {
+      faults: [
+        { kind: 'html', first: 1 },
+        { kind: 'empty-body', first: 2 },
+      ],
+    },
+  });
+  const report = await stage.run(HIGHLIGHTS);
+  expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { total: 1, loaded: 1 } });
+});

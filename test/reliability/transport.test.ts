@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+import { createServer as createSecureServer } from 'node:https';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Fault } from '../../src/sandbox/index.ts';
+import { backends } from '../support/pipeline.ts';
+import { accountsOf, coverageRows, openStage, tally, windowsOf } from './support.ts';
+
+const DAY = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-11', to: '2025-09-11' };
+
+/** Fault, what the window says when it strikes every time, and the settings it needs. */
+const FAULTS: [string, Fault, RegExp, Record<string, string>][] = [
+  ['status 429', { kind: 'status', value: '429' }, /HTTP status 429/, {}],
+  ['status 500', { kind: 'status', value: '500' }, /HTTP status 500/, {}],
+  ['status 503', { kind: 'status', value: '503' }, /HTTP status 503/, {}],
+  ['a reset connection', { kind: 'reset' }, /the source cannot be reached/, {}],
+  ['a body that breaks off', { kind: 'truncate' }, /in the middle of the answer/, {}],
+  [
+    'a slow body',
+    { kind: 'slow', value: '5000' },
+    /no whole answer within 300 ms/,
+    { EOD_TIMEOUT_MS: '300' },
+  ],
+  ['no answer', { kind: 'hang' }, /no whole answer within 300 ms/, { EOD_TIMEOUT_MS: '300' }],
+  ['an HTML page', { kind: 'html' }, /HTML or XML page/, {}],
+  ['half a JSON', { kind: 'half-json' }, /broken JSON/, {}],
+  ['200 with nothing', { kind: 'empty-body' }, /it is empty/, {}],
+];
+
+test.each(FAULTS)(
+  '%s is retried: a passing one does no harm, a lasting one fails its window',
+  async (...fault) => {
+    const [, { kind, value }, sentence, settings] = fault;
+    const struck = value === undefined ? { kind } : { kind, value };
+    const stage = await openStage({
+      settings: { EOD_CONCURRENCY: '1', EOD_ATTEMPTS: '3', ...settings },
+      behaviour: {
+        faults: [
+          { ...struck, operation: 'GetBhavCopyCM', first: 1 },
+          { ...struck, operation: 'GetCircuitBreakers' },
+        ],
+      },
+    });
+    const report = await stage.run({ ...DAY, operations: ['GetBhavCopyCM', 'GetCircuitBreakers'] });
+    expect(report).toMatchObject({ state: 'failed', requests: 5, windows: { loaded: 1, failed: 1 } });
+    const [passing, lasting] = await windowsOf(stage, report.runId);
+    expect(passing).toMatchObject({ state: 'loaded', attempts: 2, error: null });
+    expect(lasting).toMatchObject({ state: 'failed', attempts: 3, diagnostic: null });
+    expect(lasting?.error).toMatch(sentence);
+    expect((await coverageRows(stage)).map(({ state }) => state)).toEqual(['loaded', 'failed']);
+    await accountsOf(stage, report);
+  },
+);
+
+test.each([400, 403, 404])('status %i says that the request is wrong: it is not repeated', async (status) => {
+  const stage = await openStage({ behaviour: { faults: [{ kind: 'status', value: String(status) }] } });
+  const report = await stage.run(DAY);
+  expect(report).toMatchObject({ state: 'failed', requests: 1, windows: { failed: 1 } });
+});
+
+describe.each(backends)('Retry-After (queue on %s)', (backend) => {
+  test('is waited for, to the second', async () => {
+    const stage = await openStage({
+      backend,
+      behaviour: { faults: [{ kind: 'retry-after', value: '2', first: 1 }] },
+    });
+    const begun = Date.now();
+    const report = await stage.run(DAY);
+    expect(Date.now() - begun).toBeGreaterThan(2_000);
+    expect(report).toMatchObject({ state: 'completed', requests: 2 });
+  });
+});
+
+const TLS = new URL('../fixtures/tls/', import.meta.url);
+
+/** The sandbox behind TLS; the first so many connections get something that is no TLS. */
+async function tlsDoor(target: () => string, garbled: number) {
+  const sockets = new Set<Socket>();
+  const counts = { connections: 0 };
+  const secure = createSecureServer(
+    { cert: readFileSync(new URL('cert.pem', TLS)), key: readFileSync(new URL('key.pem', TLS)) },
+    (request, response) => {
+      fetch(`${target()}${request.url}`)
+        .then((answer) => answer.text())
+        .then((text) => response.end(text))
+        .catch(() => response.destroy());
+    },
+  );
+  await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve));
+  const inside = (secure.address() as AddressInfo).port;
+  const front = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    counts.connections += 1;
+    if (counts.connections <= garbled) {
+      socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+      return;
+    }
+    const inner = connect(inside, '127.0.0.1').on('error', () => undefined);
+    sockets.add(inner);
+    socket.pipe(inner).pipe(socket);
+  });
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    secure.closeAllConnections();
+    secure.close();
+    front.close();
+  });
+  return { url: `https://127.0.0.1:${(front.address() as AddressInfo).port}`, counts };
+}
+
+describe('TLS', () => {
+  test('trouble in the handshake is retried, and the window loads once it has passed', async () => {
+    let target = '';
+    const { url, counts } = await tlsDoor(() => target, 2);
+    const stage = await openStage({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });
+    target = stage.sandbox.url;
+    const report = await stage.run(DAY);
+    expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { loaded: 1 } });
+    expect(counts.connections).toBe(3);
+  });
+
+  test('a certificate nobody vouches for is refused unless EOD_TLS_VERIFY=false', async () => {
+    let target = '';
+    const { url } = await tlsDoor(() => target, 0);
+    const strict = await openStage({ sourceUrl: url, settings: { EOD_ATTEMPTS: '2' } });
+    target = strict.sandbox.url;
+    const refused = await strict.run(DAY);
+    expect(refused).toMatchObject({ state: 'failed', windows: { failed: 1 } });
+    const [window] = await windowsOf(strict, refused.runId);
+    expect(window?.error).toMatch(/cannot be reached.*self-signed certificate/);
+    expect(strict.sandbox.stats().requests).toBe(0);
+
+    const lax = await openStage({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });
+    target = lax.sandbox.url;
+    expect(await lax.run(DAY)).toMatchObject({ state: 'completed', windows: { loaded: 1 } });
+  });
+});
+
+test('faults of every kind at random, on many windows: all of them end well', async () => {
+  const kinds = FAULTS.map(([, fault]) => fault).filter(({ kind }) => kind !== 'hang');
+  const stage = await openStage({
+    settings: { EOD_TIMEOUT_MS: '2000', EOD_ATTEMPTS: '20' },
+    behaviour: {
+      seed: 7,
+      faults: kinds.map((fault) => ({
+        ...fault,
+        value: fault.kind === 'slow' ? '100' : (fault.value ?? '503'),
+        rate: 0.04,
+      })),
+    },
+  });
+  const report = await stage.run({
+    ...{ operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetTop5GainersLosers'] },
+    ...{ from: '2025-08-04', to: '2025-09-11' },
+  });
+  expect(report.state).toBe('completed');
+  expect(Object.keys(stage.sandbox.stats().byFault).length).toBeGreaterThan(4);
+  expect(Object.keys(tally((await coverageRows(stage)).map(({ state }) => state))).sort()).toEqual([
+    'empty',
+    'holiday',
+    'loaded',
+  ]);
+  await accountsOf(stage, report);
+});

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest';
+import { standingClock } from '../sandbox/support.ts';
+import { backends, ended } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { accountsOf, coverageRows, openStage, start, tally, windowsOf } from './support.ts';
+
+const WEEK = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-08', to: '2025-09-11' };
+const NOT_READY = 'Authentication request received. Try request data in next moment.';
+
+describe.each(backends)('data that is not ready yet (queue on %s)', (backend) => {
+  test('is asked for again, more often than a failure would be', async () => {
+    const stage = await openStage({ backend, settings: { EOD_ATTEMPTS: '2' }, behaviour: { notReady: 5 } });
+    const report = await stage.run(WEEK);
+    expect(report).toMatchObject({ state: 'completed', requests: 24, windows: { loaded: 4 } });
+    expect(stage.sandbox.stats().byDiagnostic).toEqual({ [NOT_READY]: 20 });
+    for (const window of await windowsOf(stage, report.runId)) {
+      expect(window).toMatchObject({ state: 'loaded', attempts: 6, diagnostic: null, error: null });
+    }
+    await accountsOf(stage, report);
+  });
+
+  test('fails with that line once the budget of waiting is used up', async () => {
+    const stage = await openStage({
+      backend,
+      settings: { EOD_NOT_READY_BUDGET_MS: '600', EOD_NOT_READY_WAIT_MS: '50' },
+      behaviour: { notReady: 1_000_000 },
+    });
+    const report = await stage.run({ ...WEEK, to: '2025-09-08' });
+    expect(report).toMatchObject({ state: 'failed', windows: { failed: 1 } });
+    expect(report.requests).toBeGreaterThan(3);
+    expect(report.requests).toBeLessThanOrEqual(14);
+    expect((await windowsOf(stage, report.runId))[0]).toMatchObject({
+      state: 'failed',
+      diagnostic: NOT_READY,
+    });
+    expect((await coverageRows(stage))[0]).toMatchObject({ state: 'failed', diagnostic: NOT_READY });
+    await accountsOf(stage, report);
+  });
+});
+
+describe.each(['Calls per hour are limited.', 'Bandwidth per hour is limited.'])('%s', (line) => {
+  test('nobody asks before the next clock hour, and no attempt is used up', async () => {
+    const clock = standingClock(Date.parse('2025-09-12T22:59:56+05:30'));
+    const stage = await openStage({
+      clock,
+      settings: { EOD_ATTEMPTS: '1', EOD_CONCURRENCY: '1' },
+      behaviour: { faults: [{ kind: 'diagnostic', value: line, first: 1 }] },
+    });
+    const runId = await start(stage, WEEK);
+    await stage.work(2);
+    const closed = await waitFor(async () => {
+      const found = await stage.db.pool.query<{ diagnostic: string }>(
+        'select diagnostic from etl.call_budget where refused_at is not null',
+      );
+      return found.rows[0]?.diagnostic;
+    });
+    expect(closed).toBe(line);
+    // Both workers saw the door closed; the clock has not moved, so nothing is asked.
+    await waitFor(async () => (await windowsOf(stage, runId)).every(({ state }) => state === 'pending'));
+    expect(stage.sandbox.stats().requests).toBe(1);
+    clock.moveTo(Date.parse('2025-09-12T23:00:03+05:30'));
+    const report = await ended(stage, runId);
+    expect(report).toMatchObject({ state: 'completed', requests: 5, windows: { loaded: 4 } });
+    await accountsOf(stage, report);
+  });
+});
+
+describe('text nobody knows', () => {
+  const text = `Scheduled maintenance ${'until the morning '.repeat(60)}`;
+
+  test('is retried, then fails that window alone, with its first 500 characters', async () => {
+    const stage = await openStage({
+      settings: { EOD_ATTEMPTS: '3', EOD_CONCURRENCY: '1' },
+      behaviour: { faults: [{ kind: 'diagnostic', value: text, operation: 'GetCircuitBreakers' }] },
+    });
+    const report = await stage.run({
+      ...{ from: '2025-09-11', to: '2025-09-11', exchanges: ['NSE'] },
+      operations: ['GetCircuitBreakers', 'GetBhavCopyCM'],
+    });
+    expect(report).toMatchObject({ state: 'failed', windows: { failed: 1, loaded: 1 } });
+    const [window] = await windowsOf(stage, report.runId);
+    expect(window).toMatchObject({ state: 'failed', attempts: 3, diagnostic: text.slice(0, 500) });
+    expect(window?.error).toContain('text that is no data');
+    expect(stage.sandbox.stats().byOperation).toEqual({ GetCircuitBreakers: 3, GetBhavCopyCM: 1 });
+    expect(tally((await coverageRows(stage)).map(({ operation, state }) => `${operation} ${state}`))).toEqual(
+      {
+        'GetBhavCopyCM loaded': 1,
+        'GetCircuitBreakers failed': 1,
+      },
+    );
+    await accountsOf(stage, report);
+  });
+
+  test('that passes is forgotten', async () => {
+    const stage = await openStage({ behaviour: { faults: [{ kind: 'diagnostic', value: text, first: 2 }] } });
+    const report = await stage.run({ ...WEEK, to: '2025-09-08' });
+    expect(report).toMatchObject({ state: 'completed', requests: 3 });
+    expect((await windowsOf(stage, report.runId))[0]).toMatchObject({ diagnostic: null, error: null });
+  });
+});

@@ -1,0 +1,55 @@
+import { tables } from '../../../src/operations/registry.ts';
+import { rowsOf } from './postgres.ts';
+
+/** Columns that say when and by which run a row came: these may differ. */
+const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'run_id'];
+
+/** Rows named in a problem. */
+const SHOWN = 3;
+
+export interface Comparison {
+  /** Rows in all tables of `market`. */
+  readonly rows: number;
+  readonly problems: readonly string[];
+}
+
+/** Compares every table of `market`, and what is known of each day, row for row and column for column. */
+export async function compareDatabases(expected: string, actual: string): Promise<Comparison> {
+  const problems: string[] = [];
+  let rows = 0;
+  for (const { name } of tables) {
+    const statement = `select (to_jsonb(t) - $1::text[])::text as row from market."${name}" t`;
+    const [wanted, found] = await Promise.all(
+      [expected, actual].map((url) => textRows(url, statement, [LOAD_AUDIT])),
+    );
+    rows += found?.length ?? 0;
+    problems.push(...difference(`market.${name}`, wanted ?? [], found ?? []));
+  }
+  const known = `select concat_ws(' | ', operation, exchange, day, instrument, part, state, records) as row from etl.coverage`;
+  const [wanted, found] = await Promise.all([expected, actual].map((url) => textRows(url, known, [])));
+  problems.push(...difference('etl.coverage', wanted ?? [], found ?? []));
+  return { rows, problems };
+}
+
+async function textRows(url: string, statement: string, values: readonly unknown[]): Promise<string[]> {
+  const rows = await rowsOf<{ row: string }>(url, statement, values);
+  return rows.map(({ row }) => row);
+}
+
+/** What one list holds and the other does not; a row that is there twice counts twice (pure). */
+export function difference(what: string, wanted: readonly string[], found: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  for (const row of wanted) counts.set(row, (counts.get(row) ?? 0) + 1);
+  for (const row of found) counts.set(row, (counts.get(row) ?? 0) - 1);
+  const missing = [...counts].filter(([, count]) => count > 0).map(([row]) => row);
+  const extra = [...counts].filter(([, count]) => count < 0).map(([row]) => row);
+  if (missing.length === 0 && extra.length === 0) return [];
+  const list = (rows: string[]) => rows.slice(0, SHOWN).map((row) => `\n    ${row.slice(0, 600)}`);
+  return [
+    [
+      `${what} differs from an undisturbed load: ${missing.length} rows missing, ${extra.length} rows too many`,
+      ...(missing.length > 0 ? ['\n  missing:', ...list(missing)] : []),
+      ...(extra.length > 0 ? ['\n  too many:', ...list(extra)] : []),
+    ].join(''),
+  ];
+}

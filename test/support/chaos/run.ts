@@ -1,0 +1,281 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitFor } from '../wait-for.ts';
+import { checkBooks, checkBudget, checkMemory, type MemoryFigures } from './checks.ts';
+import { compareDatabases } from './compare.ts';
+import { type Crew, type CrewFigures, startCrew } from './crew.ts';
+import { eod, type Place, type SandboxProcess, startEod, startSandboxProcess } from './eod.ts';
+import { type ActKind, type Backend, planActs } from './plan.ts';
+import { type RestartablePostgres, rowsOf, startRestartablePostgres } from './postgres.ts';
+import { type Program, tail } from './process.ts';
+import { type Progress, watchProgress } from './progress.ts';
+import { randomFrom } from './random.ts';
+import { type RestartableRedis, startRestartableRedis } from './redis.ts';
+import {
+  backfillArgs,
+  loadUndisturbed,
+  newDatabase,
+  nightlyArgs,
+  nightPlace,
+  type Workload,
+} from './workload.ts';
+
+export interface ChaosOptions {
+  readonly seed: number;
+  readonly kills: number;
+  readonly backends: readonly Backend[];
+  readonly workload: Workload;
+  /** Worker processes at any time. */
+  readonly workers: number;
+  /** The source takes so long for an answer: work is in flight when a process dies. */
+  readonly delayMs: number;
+  readonly say: (line: string) => void;
+}
+
+export interface ChaosFigures {
+  readonly backend: Backend;
+  readonly seed: number;
+  readonly seconds: number;
+  readonly windows: Readonly<Record<string, number>>;
+  /** Times a window was taken on; more than windows, because work was cut short or failed. */
+  readonly attempts: number;
+  readonly rows: number;
+  /** What was done, and how often, while windows were open. */
+  readonly acts: Readonly<Partial<Record<ActKind, number>>>;
+  readonly workers: Omit<CrewFigures, 'memory'>;
+  readonly calls: number;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly longestPauseMs: number;
+  readonly memory: Omit<MemoryFigures, 'problems'>;
+  /** Empty where everything came out as it must. */
+  readonly problems: readonly string[];
+}
+
+const CALLS_PER_HOUR = 200_000;
+
+/** Failures of the source, by the seed: about every tenth call. */
+const FAULTS = [
+  'status=503,rate=0.02',
+  'reset,rate=0.015',
+  'truncate,rate=0.015',
+  'half-json,rate=0.01',
+  'html,rate=0.01',
+  'empty-body,rate=0.01',
+  'slow=700,rate=0.01',
+  'retry-after=1,rate=0.003',
+  'diagnostic=Authentication request received. Try request data in next moment.,rate=0.015',
+];
+
+/**
+ * Loads the same twice: undisturbed, and while processes are killed, servers restart, connections
+ * break and the source fails at random. Says what differs afterwards.
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosFigures[]> {
+  const home = mkdtempSync(join(tmpdir(), 'eod-chaos-'));
+  // Started by root, the server runs as somebody else, who must be able to get in.
+  chmodSync(home, 0o755);
+  const postgres = await startRestartablePostgres(home);
+  try {
+    options.say(`seed ${options.seed}; logs in ${home}`);
+    const expected = await undisturbed(home, postgres, options);
+    const figures: ChaosFigures[] = [];
+    for (const backend of options.backends) {
+      figures.push(await disturbed(home, postgres, backend, expected, options));
+    }
+    if (figures.every(({ problems }) => problems.length === 0)) rmSync(home, { recursive: true });
+    return figures;
+  } finally {
+    await postgres.stop();
+  }
+}
+
+/** @returns address of the database that holds what must come out. */
+async function undisturbed(
+  home: string,
+  postgres: RestartablePostgres,
+  { workload, say }: ChaosOptions,
+): Promise<string> {
+  const url = await newDatabase(postgres.adminUrl, 'undisturbed');
+  const env = { ...settings(workload), DATABASE_URL: url, EOD_CONCURRENCY: '12' };
+  const sandbox = await startSandboxProcess({ home, env: {} }, []);
+  try {
+    const started = Date.now();
+    await loadUndisturbed({ home, env: { ...env, EOD_BASE_URL: sandbox.url } }, workload);
+    say(`undisturbed load: ${Math.round((Date.now() - started) / 1000)} s`);
+  } finally {
+    await sandbox.stop();
+  }
+  const problems = await checkBooks(url);
+  if (problems.length > 0) throw new Error(`the undisturbed load is wrong:\n${problems.join('\n')}`);
+  return url;
+}
+
+function settings(workload: Workload): Record<string, string> {
+  return {
+    EOD_ACCESS_KEY: 'chaos',
+    EOD_INSTRUMENTS: workload.instruments.join(','),
+    EOD_CALLS_PER_HOUR: String(CALLS_PER_HOUR),
+    EOD_HTTP_PORT: '0',
+    EOD_STALL_MS: '1500',
+    EOD_BACKOFF_MS: '50',
+    EOD_ATTEMPTS: '25',
+    EOD_NOT_READY_WAIT_MS: '100',
+    EOD_TIMEOUT_MS: '5000',
+  };
+}
+
+/** What the acts work on. */
+interface Stage {
+  readonly place: Place;
+  readonly url: string;
+  readonly workload: Workload;
+  readonly postgres: RestartablePostgres;
+  readonly redis: RestartableRedis | undefined;
+  readonly crew: Crew;
+  readonly progress: Progress;
+  readonly random: () => number;
+  /** Commands that go on beside the acts. */
+  readonly beside: Program[];
+}
+
+async function disturbed(
+  home: string,
+  postgres: RestartablePostgres,
+  backend: Backend,
+  expected: string,
+  options: ChaosOptions,
+): Promise<ChaosFigures> {
+  const { seed, workload } = options;
+  const redis = backend === 'redis' ? await startRestartableRedis(home) : undefined;
+  const faults = FAULTS.flatMap((rule) => ['--fault', rule]);
+  const limits = ['--calls-per-hour', String(CALLS_PER_HOUR), '--delay', String(options.delayMs)];
+  const sandbox = await startSandboxProcess({ home, env: {} }, [
+    ...limits,
+    ...faults,
+    '--seed',
+    String(seed),
+  ]);
+  const url = await newDatabase(postgres.adminUrl, `chaos_${backend}`);
+  const env = {
+    ...settings(workload),
+    ...{ DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_CONCURRENCY: '4' },
+    ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
+  };
+  const place = { home, env };
+  const crew = startCrew(place, options.workers);
+  try {
+    await crew.ready();
+    const started = Date.now();
+    await eod(place, [...backfillArgs(workload.first), '--detach']);
+    const stage: Stage = {
+      ...{ place, url, workload, postgres, redis, crew, beside: [] },
+      ...{ progress: watchProgress(url), random: randomFrom(seed + 1) },
+    };
+    const done = await perform(stage, backend, options);
+    const seconds = Math.round((Date.now() - started) / 1000);
+    await crew.dismiss();
+    return await reckon({ stage, backend, expected, sandbox, seconds, options, ...done });
+  } finally {
+    await crew.dismiss();
+    await Promise.all([sandbox.stop(), redis?.stop()]);
+  }
+}
+
+interface Performance {
+  readonly acts: ChaosFigures['acts'];
+  readonly problems: string[];
+}
+
+async function perform(
+  stage: Stage,
+  backend: Backend,
+  { seed, kills, say }: ChaosOptions,
+): Promise<Performance> {
+  const acts: Partial<Record<ActKind, number>> = {};
+  const problems: string[] = [];
+  let late = 0;
+  for (const { kind, at } of planActs(seed, kills, backend)) {
+    if (!(await stage.progress.reach(at))) late += 1;
+    else acts[kind] = (acts[kind] ?? 0) + 1;
+    await ACTS[kind](stage);
+    if (kind !== 'kill -9 a worker' || (acts[kind] ?? 0) % 20 === 0) {
+      say(`${backend}, ${Math.round(at * 100)} %: ${kind}`);
+    }
+  }
+  if (late > 0) problems.push(`${late} acts came after the work was done: the source must be slower`);
+  await stage.progress.end();
+  for (const program of stage.beside) {
+    const { code, signal } = await program.ended;
+    if (code !== 0)
+      problems.push(`${program.name} ended with ${signal ?? code}:\n${tail(program.printed())}`);
+  }
+  return { acts, problems };
+}
+
+const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
+  'kill -9 a worker': ({ crew, random }) => crew.killOne(random),
+  'restart Postgres, fast': ({ postgres }) => postgres.restart('fast'),
+  'restart Postgres, immediate': ({ postgres }) => postgres.restart('immediate'),
+  'restart Redis, empty': async ({ redis }) => redis?.restart(),
+  'cut connections to Redis': async ({ redis }) => redis?.cutConnections(),
+  'cut connections to Postgres': ({ url, random }) =>
+    rowsOf(
+      url,
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+          and pid <> pg_backend_pid() and backend_type = 'client backend' and md5(pid || $1) < '8'`,
+      [String(random())],
+    ),
+  'start a second backfill and a night at once': async ({ place, url, workload, beside }) => {
+    beside.push(startEod(nightPlace(place), nightlyArgs(workload)));
+    await eod(place, [...backfillArgs(workload.second), '--detach']);
+    // Its own start finds the servers in order; whoever starts it without them is told so at once.
+    await waitFor(async () => (await rowsOf(url, NIGHT_AT_WORK)).length > 0, { what: 'the night' });
+  },
+};
+
+const NIGHT_AT_WORK = `
+  select from etl.runs r where kind = 'nightly' and exists (
+    select from etl.windows where run_id = r.id and started_at is not null)`;
+
+interface Outcome extends Performance {
+  readonly stage: Stage;
+  readonly backend: Backend;
+  readonly expected: string;
+  readonly sandbox: SandboxProcess;
+  readonly seconds: number;
+  readonly options: ChaosOptions;
+}
+
+/** Compares, checks and counts. */
+async function reckon({ stage, expected, sandbox, ...outcome }: Outcome): Promise<ChaosFigures> {
+  const { url, crew, progress } = stage;
+  const stats = await sandbox.stats();
+  const windows = await rowsOf<{ state: string; windows: number; attempts: number }>(
+    url,
+    'select state, count(*)::int as windows, sum(attempts)::int as attempts from etl.windows group by 1 order by 1',
+  );
+  const comparison = await compareDatabases(expected, url);
+  const { memory: samples, ...workers } = crew.figures();
+  const { problems: growth, ...memory } = checkMemory(samples, { growth: 0.4, megabytes: 400 });
+  return {
+    ...{ backend: outcome.backend, seed: outcome.options.seed, seconds: outcome.seconds },
+    windows: Object.fromEntries(windows.map((row) => [row.state, row.windows])),
+    attempts: windows.reduce((sum, row) => sum + row.attempts, 0),
+    rows: comparison.rows,
+    acts: outcome.acts,
+    workers,
+    calls: stats.requests,
+    faults: stats.byFault,
+    longestPauseMs: progress.longestPause(),
+    memory,
+    problems: [
+      ...outcome.problems,
+      ...comparison.problems,
+      ...(await checkBooks(url)),
+      ...(await checkBudget(url, stats, CALLS_PER_HOUR)),
+      ...crew.problems(),
+      ...growth,
+    ],
+  };
+}
