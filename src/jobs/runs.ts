@@ -95,7 +95,7 @@ async function insertRun(
 }
 
 /** For people; an account without a name, as containers have them, is known by its number. */
-function whoAsks(): string {
+export function whoAsks(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
