@@ -8,6 +8,7 @@ import { createSource } from '../extract/index.ts';
 import type { SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { openQueues } from '../jobs/queue.ts';
+import { syncSessions } from '../jobs/sessions.ts';
 import { type Database, openDatabase } from '../load/database.ts';
 import { startEmbeddedPostgres } from '../load/embedded/index.ts';
 import { migrateDatabase, schemaState } from '../load/migrate.ts';
@@ -23,7 +24,9 @@ export async function openContext(life: Lifecycle, config: Config = loadConfig()
   const log = createLog(config);
   const db = await openStore(life, config, log);
   await ensureSchema(life, db, config);
-  return { config, log, db, calendar, clock: systemClock };
+  const context = { config, log, db, calendar, clock: systemClock };
+  await life.open(() => syncSessions(context));
+  return context;
 }
 
 /** With the queue: for commands that start and stop runs. */
@@ -89,7 +92,7 @@ async function ensureSchema(life: Lifecycle, db: Database, config: Config): Prom
   if (state === 'behind' && config.DATABASE_URL !== undefined) {
     throw usageError('the tables of this database are of an older version: run "eod migrate" first');
   }
-  await life.open(() => migrateDatabase(db));
+  await life.open(() => migrateDatabase(db, config));
 }
 
 /**

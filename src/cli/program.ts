@@ -6,6 +6,8 @@ import { type AddCommand, type Cli, examples } from './command.ts';
 import { configCommand } from './config.ts';
 import { demoCommand } from './demo.ts';
 import { diffCommand } from './diff.ts';
+import { fillGapsCommand } from './fill-gaps.ts';
+import { gapsCommand } from './gaps.ts';
 import { migrateCommand } from './migrate.ts';
 import { nightlyCommand } from './nightly.ts';
 import { operationsCommand } from './operations.ts';
@@ -21,6 +23,7 @@ const COMMANDS: readonly AddCommand[] = [
   ...[demoCommand, upCommand, backfillCommand, nightlyCommand, runsCommand, runCommand, resumeCommand],
   ...[cancelCommand, statusCommand, schedulesCommand, operationsCommand, migrateCommand, sandboxCommand],
   diffCommand,
+  ...[gapsCommand, fillGapsCommand],
   configCommand,
 ];
 

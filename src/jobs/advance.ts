@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { QueueContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
-import { planTarget } from './planning.ts';
+import { planDeferred } from './planning.ts';
 import type { RunRequest, Target } from './request.ts';
 import { insertWindows } from './window-store.ts';
 
@@ -11,7 +11,7 @@ import { insertWindows } from './window-store.ts';
  */
 export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
   if (await hasOpenWindows(context, runId)) return;
-  const planned = await planDeferred(context, runId);
+  const planned = await planWaiting(context, runId);
   if (planned) {
     await enqueueOpenWindows(context, [runId]);
     if (await hasOpenWindows(context, runId)) return;
@@ -27,16 +27,14 @@ async function hasOpenWindows({ db }: QueueContext, runId: number): Promise<bool
   return found.rowCount === 1;
 }
 
-async function planDeferred(context: QueueContext, runId: number): Promise<boolean> {
+async function planWaiting(context: QueueContext, runId: number): Promise<boolean> {
   return context.db.drizzle.transaction(async (tx) => {
     const locked = await tx.execute<{ request: RunRequest; deferred: Target[] }>(sql`
       select request, deferred from etl.runs
        where id = ${runId} and state = 'running' and deferred <> '[]'::jsonb for update`);
     const run = locked.rows[0];
     if (run === undefined) return false;
-    for (const target of run.deferred) {
-      await insertWindows(tx, runId, await planTarget(context, run.request, target));
-    }
+    await insertWindows(tx, runId, await planDeferred(context, run.request, run.deferred));
     await tx.execute(sql`update etl.runs set deferred = '[]' where id = ${runId}`);
     return true;
   });
