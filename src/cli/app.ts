@@ -33,10 +33,11 @@ export async function openContext(life: Lifecycle, config: Config = loadConfig()
 export async function openQueueContext(
   life: Lifecycle,
   config: Config = loadConfig(),
+  opened?: Context,
 ): Promise<QueueContext> {
   const { REDIS_URL } = config;
   if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL));
-  const context = await openContext(life, config);
+  const context = opened ?? (await openContext(life, config));
   const { db, log } = context;
   const queues = await life.open(
     () => openQueues({ databaseUrl: db.url, config, log }),
@@ -45,10 +46,18 @@ export async function openQueueContext(
   return { ...context, queues };
 }
 
-/** With the source: for commands that do the work. */
-export async function openWorkContext(life: Lifecycle, config: Config = loadConfig()): Promise<WorkContext> {
+/**
+ * With the source: for commands that do the work.
+ *
+ * @param opened what the command has opened already, where it had to look first.
+ */
+export async function openWorkContext(
+  life: Lifecycle,
+  config: Config = loadConfig(),
+  opened?: Context,
+): Promise<WorkContext> {
   const settings = sourceSettings(config);
-  const context = await openQueueContext(life, config);
+  const context = await openQueueContext(life, config, opened);
   const source = await life.open(
     async () => createSource(settings, context.log),
     (opened) => opened.close(),

@@ -11,6 +11,9 @@ import { gapsCommand } from './gaps.ts';
 import { migrateCommand } from './migrate.ts';
 import { nightlyCommand } from './nightly.ts';
 import { operationsCommand } from './operations.ts';
+import { pruneCommand } from './prune.ts';
+import { rejectsCommand } from './rejects.ts';
+import { replayCommand } from './replay.ts';
 import { resumeCommand } from './resume.ts';
 import { runCommand } from './run.ts';
 import { runsCommand } from './runs.ts';
@@ -23,6 +26,7 @@ const COMMANDS: readonly AddCommand[] = [
   ...[demoCommand, upCommand, backfillCommand, nightlyCommand, runsCommand, runCommand, resumeCommand],
   ...[cancelCommand, statusCommand, schedulesCommand, operationsCommand, migrateCommand, sandboxCommand],
   diffCommand,
+  ...[replayCommand, rejectsCommand, pruneCommand],
   ...[gapsCommand, fillGapsCommand],
   configCommand,
 ];
