@@ -1,9 +1,10 @@
 import { messageOf, PipelineError, usageError } from '../core/errors.ts';
 import { readAnswer } from '../extract/index.ts';
-import { readAnswerKept } from '../load/responses.ts';
+import { type KeptAnswer, readAnswerKept } from '../load/responses.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { closeRun } from './advance.ts';
 import type { Context } from './context.ts';
+import { isOutdated } from './outdated.ts';
 import { recordsOf } from './refused-records.ts';
 import { laneOf, type ReplayRequest } from './replay-plan.ts';
 import { storeAnswer } from './store.ts';
@@ -109,9 +110,7 @@ async function replayWindow(context: Context, window: ReplayWindow, fresh: boole
   const { db, log } = context;
   try {
     if (window.responseId === null) await replayRecords(context, window);
-    else if (!fresh && (await isOutdated(context, window))) {
-      await skip(context, window.id, 'a newer answer that speaks for all of its days is kept');
-    } else await replayAnswer(context, window, window.responseId);
+    else await replayAnswer(context, window, window.responseId, fresh);
   } catch (error) {
     // Postgres may come back: the window stays open. Anything else is about this answer.
     if (error instanceof PipelineError && error.kind === 'database' && error.retryable) throw error;
@@ -125,25 +124,34 @@ async function replayWindow(context: Context, window: ReplayWindow, fresh: boole
   }
 }
 
-async function replayAnswer(context: Context, window: ReplayWindow, responseId: number): Promise<void> {
+async function replayAnswer(
+  context: Context,
+  window: ReplayWindow,
+  responseId: number,
+  fresh: boolean,
+): Promise<void> {
   const { db, config } = context;
   const kept = await readAnswerKept(db.pool, responseId);
   if (kept === null) return skip(context, window.id, 'its answer has been pruned');
-  const { body, contentType, calledOn, fetchedAt } = kept;
-  const extracted = readAnswer(
-    operationNamed(window.operation),
-    { ...window, calledOn },
-    { body, contentType, bytes: 0 },
-    readSettings(config),
-  );
+  const read = (answer: KeptAnswer) =>
+    readAnswer(
+      operationNamed(window.operation),
+      { ...window, calledOn: answer.calledOn },
+      { body: answer.body, contentType: answer.contentType, bytes: 0 },
+      readSettings(config),
+    );
+  const extracted = read(kept);
+  if (!fresh && (await isOutdated(context, { window, responseId, extracted, read }))) {
+    return skip(context, window.id, 'a newer answer that speaks for all of its days is kept');
+  }
   const sharing = await db.pool.query<{ id: number }>(
     `select window_id::int as id from etl.responses where id = $1
-     union select id::int from etl.windows where response_id = $1 and id <> $2`,
-    [responseId, window.id],
+     union select id::int from etl.windows where response_id = $1`,
+    [responseId],
   );
   const rereads = sharing.rows.map((row) => row.id).filter((id) => id !== window.id);
   await storeAnswer(context, {
-    ...{ window, extracted, calledAt: fetchedAt.getTime(), bytes: 0, preview: false, rereads },
+    ...{ window, extracted, calledAt: kept.fetchedAt.getTime(), bytes: 0, preview: false, rereads },
   });
 }
 
@@ -164,23 +172,4 @@ async function skip({ db }: Context, windowId: number, reason: string): Promise<
     `update etl.windows set state = 'skipped', error = $2, finished_at = clock_timestamp() where id = $1`,
     [windowId, reason],
   );
-}
-
-/**
- * Has a newer answer said all there is to say of these days? Then this one could only undo what
- * that one did: bring back rows it no longer listed, or older values.
- */
-async function isOutdated({ db }: Context, window: ReplayWindow): Promise<boolean> {
-  const { shapes } = operationNamed(window.operation);
-  if (shapes.some((shape) => shape.fullSet !== 'days')) return false;
-  const newer = await db.pool.query(
-    `select from etl.responses a
-       join etl.responses k on k.operation = a.operation and k.exchange = a.exchange
-         and (k.fetched_at, k.id) > (a.fetched_at, a.id) and k.instruments = '{}' and not k.narrowed
-         and k.from_date <= a.from_date and k.to_date >= a.to_date
-       join etl.windows w on w.id = k.window_id
-      where a.id = $1 and w.state = 'loaded' and w.rejected = 0 and w.suspicious is null limit 1`,
-    [window.responseId],
-  );
-  return newer.rowCount === 1;
 }
