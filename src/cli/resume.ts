@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
+import { usageError } from '../core/errors.ts';
 import { reportRun } from '../jobs/report.ts';
 import { reopenRun, resumeRun } from '../jobs/runs.ts';
 import { openContext, openWorkContext } from './app.ts';
@@ -20,7 +21,11 @@ export function resumeCommand(program: Command, cli: Cli): Command {
       const config = loadConfig();
       // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
       const opened = await openContext(cli.life, config);
-      if ((await reportRun(opened.db.pool, runId)).kind === 'replay') {
+      const { kind } = await reportRun(opened.db.pool, runId);
+      if (kind === 'import') {
+        throw usageError(`run ${runId} is an import: import the same files again, those loaded are skipped`);
+      }
+      if (kind === 'replay') {
         await reopenRun(opened, runId);
         return workAndPrint(cli, opened, runId, flags);
       }
