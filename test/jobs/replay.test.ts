@@ -2,13 +2,13 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { workReplay } from '../../src/jobs/replay.ts';
 import { planReplay } from '../../src/jobs/replay-plan.ts';
-import type { RunReport } from '../../src/jobs/report.ts';
 import { reportRun } from '../../src/jobs/report.ts';
 import { copyAnswers } from '../../src/load/copy-answers.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { replay } from './replay-support.ts';
 
 /** Friday evening, an hour after the data is out. */
 const clock: Clock = (() => {
@@ -44,16 +44,6 @@ async function coverageOf({ db }: Pipeline): Promise<unknown[]> {
 
 const count = async ({ db }: Pipeline, what: string) =>
   (await db.pool.query<{ n: number }>(`select count(*)::int as n from ${what}`)).rows[0]?.n;
-
-async function replay(
-  pipeline: Pipeline,
-  ...plan: Parameters<typeof planReplay> extends [unknown, ...infer Rest] ? Rest : never
-): Promise<RunReport> {
-  const runId = await planReplay(pipeline, ...plan);
-  if (runId === null) throw new Error('there is nothing to replay');
-  await workReplay(pipeline, runId, new AbortController().signal);
-  return reportRun(pipeline.db.pool, runId);
-}
 
 describe('all eleven operations, corrected once and short of an instrument once', () => {
   let url: string;
