@@ -91,13 +91,14 @@ export async function planReplay(
   filter: AnswerFilter,
   { rejectsOnly = false } = {},
 ): Promise<number | null> {
-  checkNames(filter);
+  checkRange(filter);
   const fresh = await freshLanes(context);
   const request: ReplayRequest = { kind: 'replay', ...filter, rejectsOnly, fresh };
   const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
   const all = Object.values(filter).every((part) => part === undefined) && !rejectsOnly;
-  const source = all
-    ? 'with chosen(id) as (select r.id from etl.responses r where cardinality($5::text[]) >= 0)'
+  // Chosen all together they need no search for newer ones.
+  const chosen = all
+    ? `with chosen(id) as (select r.id from etl.responses r where ${FILTER} and $5::text[] is not null)`
     : CHOSEN(rejectsOnly ? `${FILTER} and ${HAS_REJECTS}` : FILTER);
   return transaction(context.db, async (client) => {
     const run = await client.query<{ id: number }>(
@@ -107,7 +108,7 @@ export async function planReplay(
     );
     const runId = run.rows[0]?.id;
     await client.query(
-      `${all ? source.replace('cardinality', `${FILTER} and cardinality`) : source}
+      `${chosen}
        insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, part,
          narrowed, source_hash, response_id)
        select $6, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, r.narrowed,
@@ -142,6 +143,6 @@ const RECORDS = `
      and not exists (select from etl.responses k where k.window_id = r.id or k.id = r.response_id)
    order by r.id`;
 
-function checkNames({ from, to }: AnswerFilter): void {
+function checkRange({ from, to }: AnswerFilter): void {
   if (from !== undefined && to !== undefined && from > to) throw usageError('the range is reversed');
 }
