@@ -2,11 +2,13 @@ import { copyFileSync, existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
-import type { Clock } from '../../src/core/clock.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { type Gaps, gapRequest, readGaps } from '../../src/jobs/gaps.ts';
 import { syncSessions } from '../../src/jobs/sessions.ts';
 import { readStatus } from '../../src/jobs/status.ts';
+import { DEFAULT_VIEW_SETTINGS } from '../../src/load/completeness-view.ts';
 import { type CoverageState, writeCoverage } from '../../src/load/coverage.ts';
+import { migrateDatabase } from '../../src/load/migrate.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -182,6 +184,31 @@ describe('the view and the status', () => {
     expect(await of('2025-02-24T22:00')).toMatchObject({
       ...{ late: true, lastDue: '2025-02-24', lastComplete: '2025-02-21', missingSessions: 2 },
     });
+  });
+});
+
+describe('etl.completeness', () => {
+  test('explains every column and follows the settings it is made with', async () => {
+    const pipeline = await pipelineAt(systemClock);
+    const { db } = pipeline;
+    await syncSessions(pipeline);
+    const bare = await db.pool.query(
+      `select attname from pg_attribute where attrelid = 'etl.completeness'::regclass and attnum > 0
+          and col_description(attrelid, attnum) is null
+       union all select 'the view' where obj_description('etl.completeness'::regclass) is null`,
+    );
+    expect(bare.rows).toEqual([]);
+    const exchanges = async () => {
+      const found = await db.pool.query<{ exchange: string }>(
+        'select distinct exchange from etl.completeness order by 1',
+      );
+      return found.rows.map(({ exchange }) => exchange);
+    };
+    expect(await exchanges()).toEqual(['BSE', 'NSE']);
+    await migrateDatabase(db, { ...DEFAULT_VIEW_SETTINGS, EOD_EXCHANGES: ['NSE'] });
+    expect(await exchanges()).toEqual(['NSE']);
+    await migrateDatabase(db);
+    expect(await exchanges()).toEqual(['BSE', 'NSE']);
   });
 });
 
