@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { type Gaps, gapRequest, readGaps } from '../../src/jobs/gaps.ts';
@@ -278,6 +278,7 @@ describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav 
     const { url } = await testDatabase();
     const pipelineOf = async (dataDir: string) => {
       const sandbox = await startSandbox({ dataDir });
+      onTestFinished(() => sandbox.close());
       return openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres' });
     };
     const before = await pipelineOf(holed);
