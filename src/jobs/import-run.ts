@@ -1,4 +1,3 @@
-import { hostname, userInfo } from 'node:os';
 import { sql } from 'drizzle-orm';
 import type { PoolClient } from 'pg';
 import { today } from '../core/clock.ts';
@@ -7,6 +6,7 @@ import { runs } from '../load/schema.ts';
 import { closeRun } from './advance.ts';
 import type { Context } from './context.ts';
 import type { ImportFile } from './import-files.ts';
+import { whoAsks } from './runs.ts';
 
 /** The operation whose records the files hold. */
 export const IMPORTED = 'GetBhavCopyCM';
@@ -56,15 +56,6 @@ async function endDeadImports(context: Context): Promise<void> {
   }
 }
 
-/** For people; an account without a name, as containers have them, is known by its number. */
-function whoAsks(): string {
-  try {
-    return `${userInfo().username}@${hostname()}`;
-  } catch {
-    return `${process.getuid?.() ?? 'unknown'}@${hostname()}`;
-  }
-}
-
 /**
  * One window for each session of a file, all written before the first is loaded: a file of which
  * some never were is not complete, and is read again.
@@ -103,8 +94,9 @@ export async function failWindow({ db }: Context, windowId: number, error: strin
 /** Hashes of files an earlier import has loaded in full. */
 export async function importedHashes({ db }: Context): Promise<Set<string>> {
   const found = await db.pool.query<{ hash: string }>(
-    `select distinct source_hash as hash from etl.windows where source_hash is not null
-      group by source_hash, run_id having bool_and(state = 'loaded')`,
+    `select distinct w.source_hash as hash from etl.windows w join etl.runs r on r.id = w.run_id
+      where r.kind = 'import' and w.source_hash is not null
+      group by w.source_hash, w.run_id having bool_and(w.state = 'loaded')`,
   );
   return new Set(found.rows.map((row) => row.hash));
 }

@@ -139,7 +139,9 @@ async function importAll(
   { tally, width, signal, tickers }: Round,
 ): Promise<ImportFile[]> {
   const putOff = new Set<ImportFile>();
+  let calledOff = false;
   await inParallel(files, { width, signal }, async (file) => {
+    if (calledOff) return;
     try {
       const sessions = await readSessions(context, file.path);
       if (tickers === null && sessions.some((session) => session.numbered)) {
@@ -153,7 +155,8 @@ async function importAll(
         sessions,
         tickers ?? new Map(),
       );
-      if (!left) tally.add(report, differences);
+      if (left) calledOff = true;
+      else tally.add(report, differences);
     } catch (error) {
       if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
       tally.add(notLoaded(file.path, 'failed', error.message));

@@ -141,6 +141,8 @@ const RECORDS = `
     from etl.windows r
    where ${FILTER} and r.id in (select window_id from etl.rejects where resolved_at is null)
      and not exists (select from etl.responses k where k.window_id = r.id or k.id = r.response_id)
+     -- Rows of files are read again by importing the file again.
+     and r.source_file is null
    order by r.id`;
 
 function checkRange({ from, to }: AnswerFilter): void {

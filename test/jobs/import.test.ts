@@ -3,6 +3,8 @@ import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
+import { planReplay } from '../../src/jobs/replay-plan.ts';
+import { cancelRun } from '../../src/jobs/runs.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
@@ -135,6 +137,11 @@ describe('files of every format', () => {
     );
     expect(reject?.problems).toMatchObject([{ path: 'PREV_CLOSE' }]);
     expect(reject?.record).toMatchObject({ SERIES: expect.any(String), PREV_CLOSE: 'n/a' });
+    // They are of a file, not of an answer: nothing to replay. A better file settles them.
+    expect(await planReplay(context, {}, { rejectsOnly: true })).toBeNull();
+    const better = await importInto(context, [newFile('better.csv', [header, ...rows])]);
+    expect(better.files[0]).toMatchObject({ state: 'loaded', inserted: 2, unchanged: 48 });
+    expect(await query(context, 'select from etl.rejects where resolved_at is null')).toEqual([]);
     const many = await importInto(context, [newFile('many.csv', [header, ...spoil(20)])]);
     expect(many).toMatchObject({ state: 'failed', inserted: 0 });
     expect(many.files[0]).toMatchObject({
@@ -294,6 +301,20 @@ describe('an import that does not get to its end', () => {
       ACCEPTED.length - stopped.left,
     );
     expect(rest.files.filter(({ state }) => state === 'loaded')).toHaveLength(stopped.left);
+  });
+
+  test('is called off like any other run', async () => {
+    const context = await openStore();
+    let cancelled: Promise<void> | undefined;
+    const report = await importInto(context, ACCEPTED, {
+      onProgress(runId) {
+        cancelled ??= cancelRun(context, runId);
+      },
+    });
+    await cancelled;
+    expect(report).toMatchObject({ state: 'cancelled', left: expect.any(Number) });
+    expect(report.left).toBeGreaterThan(0);
+    expect(report.windows.open).toBe(0);
   });
 
   test('by its process dying is ended by the next one, and its unfinished file is read again', async () => {
