@@ -38,9 +38,11 @@ export async function reconcileData(context: Context, range: ReconcileRange): Pr
     const result = await transaction(context.db, async (client) => {
       // Two at once would report the same finding twice, or wait for each other crosswise.
       await client.query("select pg_advisory_xact_lock(hashtextextended('eod reconcile', 0))");
-      // Tables loaded a moment ago have no statistics yet: the planner takes them for small and compares
-      // every row with every other. What that leads it to believe of costs is no reason to compile either.
-      await client.query('set local enable_nestloop = off; set local jit = off');
+      // Tables loaded a moment ago have no statistics yet: the planner takes them for small and joins on
+      // one column of several. Hash joins use them all, and cost the same whatever it believes.
+      await client.query(
+        'set local enable_nestloop = off; set local enable_mergejoin = off; set local jit = off',
+      );
       if (severity === 'off') return forget(client, check, range);
       return apply(client, check, [range.from, range.to, exchanges, days, severity, range.runId ?? null]);
     });
