@@ -78,7 +78,8 @@ function importText(report: ImportReport): string {
   const of = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
   const shown = differences.slice(0, NAMED);
   return [
-    runText(report),
+    // Bad files are named on stderr; the run's own error would only name them again.
+    runText(report.left > 0 ? report : { ...report, error: null }),
     '',
     `${plural(files.length, 'file')}: ${of('loaded')} loaded, ${of('skipped')} skipped, ${of('failed')} not imported`,
     ...(shown.length === 0

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
@@ -10,6 +11,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { type ImportOptions, type ImportReport, importFiles } from '../../src/jobs/import.ts';
 import { openDatabase } from '../../src/load/database.ts';
 import { testDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 export const fixture = (path: string) => fileURLToPath(new URL(`../fixtures/${path}`, import.meta.url));
 
@@ -88,4 +90,18 @@ export function fileSums(path: string): Sums {
 function tenThousandths(text: string): bigint {
   const [whole = '', fraction = ''] = text.split('.');
   return BigInt(whole + fraction.padEnd(4, '0'));
+}
+
+export const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
+
+/** A file of its own. */
+export function newFile(name: string, lines: readonly string[]): string {
+  const path = join(temporaryFolder(), name);
+  writeFileSync(path, `${lines.join('\n')}\n`);
+  return path;
+}
+
+/** Asks one thing of the database. */
+export async function query<Row extends object>({ db }: Context, text: string): Promise<Row[]> {
+  return (await db.pool.query<Row>(text)).rows;
 }

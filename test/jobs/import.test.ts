@@ -2,14 +2,22 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
-import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay-plan.ts';
 import { cancelRun } from '../../src/jobs/runs.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { fileSums, fixture, importInto, openStore, storedSums } from './import-support.ts';
+import {
+  fileSums,
+  fixture,
+  importInto,
+  linesOf,
+  newFile,
+  openStore,
+  query,
+  storedSums,
+} from './import-support.ts';
 
 const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
 const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
@@ -18,15 +26,7 @@ const ACCEPTED = [
   fixture('files/sec_bhavdata_full_14112024.csv'),
 ];
 
-const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
 const cellsOf = (path: string) => linesOf(path).map((line) => line.split(','));
-
-/** A file of its own. */
-function newFile(name: string, lines: readonly string[]): string {
-  const path = join(temporaryFolder(), name);
-  writeFileSync(path, `${lines.join('\n')}\n`);
-  return path;
-}
 
 /** The rows of a UDiFF file as NSE's full bhav copy would print them. */
 function asFullBhavcopy(path: string): string[] {
@@ -49,10 +49,6 @@ function asFullBhavcopy(path: string): string[] {
       ].join(', '),
     ),
   ];
-}
-
-async function query<Row extends object>({ db }: Context, text: string): Promise<Row[]> {
-  return (await db.pool.query<Row>(text)).rows;
 }
 
 describe('files of every format', () => {
@@ -239,46 +235,6 @@ describe('a file and what is stored of its day', () => {
     const filled = await importInto(other, [NSE_UDIFF]);
     expect(filled).toMatchObject({ inserted: 0, updated: 100 });
     expect(await query(other, 'select from market.bhavcopy_cm where isin is null')).toEqual([]);
-  });
-});
-
-describe('BSE scrip codes', () => {
-  const head =
-    'SC_CODE,SC_NAME,SC_GROUP,SC_TYPE,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV,TDCLOINDI';
-  const row = (code: string) => `${code},NAME ${code}  ,A ,Q,1,1,1,1,1,1,1,1,1.00,`;
-  const symbols = async (context: Context, day: string) => {
-    const found = await query<{ code: string; symbol: string }>(
-      context,
-      `select instrument_id::text as code, symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${day}' order by 1`,
-    );
-    return Object.fromEntries(found.map(({ code, symbol }) => [code, symbol]));
-  };
-
-  test('get the ticker they are known by, also from a file of the same import; else the code stays', async () => {
-    const context = await openStore();
-    const old = newFile('EQ020119.CSV', [head, row('500008'), row('999999')]);
-    const first = await importInto(context, [old, BSE_UDIFF]);
-    expect(first.files.map(({ state }) => state)).toEqual(['loaded', 'loaded']);
-    const named = await symbols(context, '2019-01-02');
-    expect(named).toEqual({ 500008: 'ARE&M', 999999: '999999' });
-    // Whatever becomes known later, a file finds its own rows again.
-    const forced = await importInto(context, [old], { force: true });
-    expect(forced).toMatchObject({ inserted: 0, updated: 0, unchanged: 2 });
-  });
-
-  test('two that bore one ticker are kept apart: it goes to the one that bore it nearer to the day', async () => {
-    const context = await openStore();
-    const [header = '', line = ''] = linesOf(BSE_UDIFF);
-    const names = header.split(',');
-    const udiff = (day: string, code: string) => {
-      const cells = line.split(',');
-      const set: Record<string, string> = { TradDt: day, BizDt: day, FinInstrmId: code, TckrSymb: 'SAME' };
-      for (const [name, value] of Object.entries(set)) cells[names.indexOf(name)] = value;
-      return newFile(`${day}.csv`, [header, cells.join(',')]);
-    };
-    await importInto(context, [udiff('2020-06-01', '1001'), udiff('2024-12-02', '1002')]);
-    await importInto(context, [newFile('EQ020120.CSV', [head, row('1001'), row('1002')])]);
-    expect(await symbols(context, '2020-01-02')).toEqual({ 1001: 'SAME', 1002: '1002' });
   });
 });
 
