@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { afterRun, type EndedRun } from './after-run.ts';
 import type { QueueContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { planDeferred } from './planning.ts';
@@ -16,7 +17,8 @@ export async function advanceRun(context: QueueContext, runId: number): Promise<
     await enqueueOpenWindows(context, [runId]);
     if (await hasOpenWindows(context, runId)) return;
   }
-  await closeRun(context, runId);
+  const ended = await closeRun(context, runId);
+  if (ended !== null) await afterRun(context, ended);
 }
 
 async function hasOpenWindows({ db }: QueueContext, runId: number): Promise<boolean> {
@@ -40,9 +42,16 @@ async function planWaiting(context: QueueContext, runId: number): Promise<boolea
   });
 }
 
-/** Writes the totals and the end of a run that has no open window left. */
-export async function closeRun({ db, log }: Pick<QueueContext, 'db' | 'log'>, runId: number): Promise<void> {
-  const closed = await db.pool.query<{ state: string }>(
+/**
+ * Writes the totals and the end of a run that has no open window left.
+ *
+ * @returns the run when it was this call that ended it, else null.
+ */
+export async function closeRun(
+  { db, log }: Pick<QueueContext, 'db' | 'log'>,
+  runId: number,
+): Promise<EndedRun | null> {
+  const closed = await db.pool.query<EndedRun>(
     `update etl.runs r set
        state = case when t.bad > 0 then 'failed' else 'completed' end,
        requests = t.requests, bytes = t.bytes, fetched = t.fetched, inserted = t.inserted, updated = t.updated,
@@ -58,9 +67,10 @@ export async function closeRun({ db, log }: Pick<QueueContext, 'db' | 'log'>, ru
        from etl.windows where run_id = $1) t
      where r.id = $1 and r.state = 'running' and r.deferred = '[]'::jsonb
        and not exists (select from etl.windows where run_id = $1 and state in ('pending', 'running'))
-     returning r.state`,
+     returning r.id::int, r.kind, r.state, r.from_date::text as "from", r.to_date::text as "to"`,
     [runId],
   );
-  const state = closed.rows[0]?.state;
-  if (state !== undefined) log.info({ runId, state }, 'run has ended');
+  const ended = closed.rows[0] ?? null;
+  if (ended !== null) log.info({ runId, state: ended.state }, 'run has ended');
+  return ended;
 }
