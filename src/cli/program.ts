@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { alertCommand } from './alert.ts';
 import { backfillCommand } from './backfill.ts';
 import { cancelCommand } from './cancel.ts';
 import { type AddCommand, type Cli, examples } from './command.ts';
@@ -40,7 +41,7 @@ const COMMANDS: readonly AddCommand[] = [
   diffCommand,
   ...[replayCommand, rejectsCommand, pruneCommand],
   ...[gapsCommand, fillGapsCommand],
-  ...[reconcileCommand, findingsCommand],
+  ...[reconcileCommand, findingsCommand, alertCommand],
   configCommand,
 ];
 

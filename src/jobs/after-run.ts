@@ -1,5 +1,7 @@
+import { raiseAlerts } from './alerts.ts';
 import type { Context } from './context.ts';
 import { reconcileData } from './reconcile-data.ts';
+import { alertsOfRun } from './run-alerts.ts';
 
 /** A run that has just ended. */
 export interface EndedRun {
@@ -20,6 +22,11 @@ export async function afterRun(context: Context, run: EndedRun): Promise<void> {
       context.log.warn({ runId: run.id, err: error }, 'the data could not be reconciled after the night');
     });
   }
+  const alerts = await alertsOfRun(context, run).catch((error) => {
+    context.log.warn({ runId: run.id, err: error }, 'what the run should alert of could not be found out');
+    return [];
+  });
+  await raiseAlerts(context, alerts);
 }
 
 async function reconcileNight(context: Context, { id, from, to }: EndedRun): Promise<void> {

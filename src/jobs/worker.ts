@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { advanceRun } from './advance.ts';
+import { deliverAlerts } from './alerts.ts';
 import { createBreaker } from './breaker.ts';
 import type { Context, WorkContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
@@ -11,6 +12,9 @@ import { openWindows } from './window-store.ts';
 
 /** How often a worker looks for windows the queue has lost while it runs. */
 const RECONCILE_MS = 30_000;
+
+/** How often it sends alerts again that nobody has heard. */
+const ALERTS_MS = 60_000;
 
 /** Job states in which a window will yet be worked on. */
 const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
@@ -45,10 +49,18 @@ export async function startWorker(context: WorkContext): Promise<RunningWorker> 
     reconcile(context).catch((error) => log.warn({ err: error }, 'could not compare the queue with etl.*'));
   }, RECONCILE_MS);
   timer.unref();
+  const silence = new AbortController();
+  let sending = deliverAlerts(context, silence.signal);
+  const alertTimer = setInterval(() => {
+    sending = deliverAlerts(context, silence.signal);
+  }, ALERTS_MS);
+  alertTimer.unref();
   return {
     async stop(graceMs = GRACE_MS) {
       clearInterval(timer);
-      await closeWithin(workers, graceMs, abort);
+      clearInterval(alertTimer);
+      silence.abort();
+      await Promise.all([closeWithin(workers, graceMs, abort), sending]);
     },
   };
 }
