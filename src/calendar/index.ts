@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, usageError } from '../core/errors.ts';
-import { buildCalendar } from './build.ts';
 import { type Entry, readEntries } from './entries.ts';
-import type { Calendar } from './types.ts';
+import { type LearningCalendar, learningCalendar } from './learning.ts';
 
+export type { LearningCalendar, ObservedSession } from './learning.ts';
 export type { Calendar, DayKind } from './types.ts';
 
 const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
@@ -16,12 +16,12 @@ const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
  * @param options.file calendar file of the user, which wins over the reviewed data; docs/calendar.md.
  * @throws PipelineError `usage` when that file cannot be read or has wrong lines.
  */
-export function loadCalendar(options: { readonly file?: string | undefined } = {}): Calendar {
+export function loadCalendar(options: { readonly file?: string | undefined } = {}): LearningCalendar {
   const reviewed = REVIEWED.flatMap((name) => {
     const path = join(import.meta.dirname, 'data', name);
     return readEntries(readFileSync(path, 'utf8'), path);
   });
-  return buildCalendar([reviewed, options.file === undefined ? [] : readUserFile(options.file)]);
+  return learningCalendar([reviewed, options.file === undefined ? [] : readUserFile(options.file)]);
 }
 
 function readUserFile(path: string): Entry[] {

@@ -8,6 +8,7 @@ import { createSource } from '../extract/index.ts';
 import type { SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { openQueues } from '../jobs/queue.ts';
+import { syncSessions } from '../jobs/sessions.ts';
 import { type Database, openDatabase } from '../load/database.ts';
 import { startEmbeddedPostgres } from '../load/embedded/index.ts';
 import { migrateDatabase, schemaState } from '../load/migrate.ts';
@@ -23,17 +24,20 @@ export async function openContext(life: Lifecycle, config: Config = loadConfig()
   const log = createLog(config);
   const db = await openStore(life, config, log);
   await ensureSchema(life, db, config);
-  return { config, log, db, calendar, clock: systemClock };
+  const context = { config, log, db, calendar, clock: systemClock };
+  await life.open(() => syncSessions(context));
+  return context;
 }
 
 /** With the queue: for commands that start and stop runs. */
 export async function openQueueContext(
   life: Lifecycle,
   config: Config = loadConfig(),
+  opened?: Context,
 ): Promise<QueueContext> {
   const { REDIS_URL } = config;
   if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL));
-  const context = await openContext(life, config);
+  const context = opened ?? (await openContext(life, config));
   const { db, log } = context;
   const queues = await life.open(
     () => openQueues({ databaseUrl: db.url, config, log }),
@@ -42,10 +46,18 @@ export async function openQueueContext(
   return { ...context, queues };
 }
 
-/** With the source: for commands that do the work. */
-export async function openWorkContext(life: Lifecycle, config: Config = loadConfig()): Promise<WorkContext> {
+/**
+ * With the source: for commands that do the work.
+ *
+ * @param opened what the command has opened already, where it had to look first.
+ */
+export async function openWorkContext(
+  life: Lifecycle,
+  config: Config = loadConfig(),
+  opened?: Context,
+): Promise<WorkContext> {
   const settings = sourceSettings(config);
-  const context = await openQueueContext(life, config);
+  const context = await openQueueContext(life, config, opened);
   const source = await life.open(
     async () => createSource(settings, context.log),
     (opened) => opened.close(),
@@ -89,7 +101,7 @@ async function ensureSchema(life: Lifecycle, db: Database, config: Config): Prom
   if (state === 'behind' && config.DATABASE_URL !== undefined) {
     throw usageError('the tables of this database are of an older version: run "eod migrate" first');
   }
-  await life.open(() => migrateDatabase(db));
+  await life.open(() => migrateDatabase(db, config));
 }
 
 /**

@@ -21,7 +21,7 @@ export function migrateCommand(program: Command, cli: Cli): Command {
       const config = loadConfig();
       const db = await openStore(cli.life, config, createLog(config));
       const before = await schemaState(db);
-      await migrateDatabase(db);
+      await migrateDatabase(db, config);
       print(BEFORE[before]);
     });
 }

@@ -1,14 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { alertCommand } from './alert.ts';
 import { backfillCommand } from './backfill.ts';
 import { cancelCommand } from './cancel.ts';
 import { type AddCommand, type Cli, examples } from './command.ts';
 import { configCommand } from './config.ts';
 import { demoCommand } from './demo.ts';
 import { diffCommand } from './diff.ts';
+import { fillGapsCommand } from './fill-gaps.ts';
+import { findingsCommand } from './findings.ts';
+import { gapsCommand } from './gaps.ts';
+import { importCommand } from './import.ts';
 import { migrateCommand } from './migrate.ts';
 import { nightlyCommand } from './nightly.ts';
 import { operationsCommand } from './operations.ts';
+import { pruneCommand } from './prune.ts';
+import { reconcileCommand } from './reconcile.ts';
+import { rejectsCommand } from './rejects.ts';
+import { replayCommand } from './replay.ts';
 import { resumeCommand } from './resume.ts';
 import { runCommand } from './run.ts';
 import { runsCommand } from './runs.ts';
@@ -18,9 +27,21 @@ import { statusCommand } from './status.ts';
 import { upCommand } from './up.ts';
 
 const COMMANDS: readonly AddCommand[] = [
-  ...[demoCommand, upCommand, backfillCommand, nightlyCommand, runsCommand, runCommand, resumeCommand],
+  ...[
+    demoCommand,
+    upCommand,
+    backfillCommand,
+    nightlyCommand,
+    importCommand,
+    runsCommand,
+    runCommand,
+    resumeCommand,
+  ],
   ...[cancelCommand, statusCommand, schedulesCommand, operationsCommand, migrateCommand, sandboxCommand],
   diffCommand,
+  ...[replayCommand, rejectsCommand, pruneCommand],
+  ...[gapsCommand, fillGapsCommand],
+  ...[reconcileCommand, findingsCommand, alertCommand],
   configCommand,
 ];
 

@@ -11,13 +11,13 @@ export interface ProgressView {
 }
 
 /** A bar on a terminal; elsewhere a plain line now and then. */
-export function progressView(runId: number): ProgressView {
-  return process.stdout.isTTY && process.stderr.isTTY ? barView(runId) : lineView(runId);
+export function progressView(runId: number, noun = 'windows'): ProgressView {
+  return process.stdout.isTTY && process.stderr.isTTY ? barView(runId, noun) : lineView(runId, noun);
 }
 
-function barView(runId: number): ProgressView {
+function barView(runId: number, noun: string): ProgressView {
   const bar = new SingleBar({
-    format: `run ${runId} {bar} {value}/{total} windows · {facts}`,
+    format: `run ${runId} {bar} {value}/{total} ${noun} · {facts}`,
     barsize: 28,
     barCompleteChar: '█',
     barIncompleteChar: '░',
@@ -40,13 +40,13 @@ function barView(runId: number): ProgressView {
   };
 }
 
-function lineView(runId: number): ProgressView {
+function lineView(runId: number, noun: string): ProgressView {
   const pace = paceMeter();
   let next = Date.now() + PLAIN_LINE_EVERY_MS;
   let line = '';
   return {
     update(progress) {
-      line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} windows · ${pace(progress)}`;
+      line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} ${noun} · ${pace(progress)}`;
       if (Date.now() < next) return;
       next = Date.now() + PLAIN_LINE_EVERY_MS;
       say(line);

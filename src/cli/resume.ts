@@ -1,8 +1,12 @@
 import type { Command } from 'commander';
-import { resumeRun } from '../jobs/runs.ts';
-import { openWorkContext } from './app.ts';
+import { loadConfig } from '../core/config.ts';
+import { usageError } from '../core/errors.ts';
+import { reportRun } from '../jobs/report.ts';
+import { reopenRun, resumeRun } from '../jobs/runs.ts';
+import { openContext, openWorkContext } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { workAndPrint } from './replay.ts';
 import { workUntilEnd } from './work-command.ts';
 
 export function resumeCommand(program: Command, cli: Cli): Command {
@@ -14,7 +18,18 @@ export function resumeCommand(program: Command, cli: Cli): Command {
     .addHelpText('after', examples('eod resume 12'))
     .action(async (id: string, flags: { readonly json?: boolean }) => {
       const runId = parseRunId(id);
-      const context = await openWorkContext(cli.life);
+      const config = loadConfig();
+      // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
+      const opened = await openContext(cli.life, config);
+      const { kind } = await reportRun(opened.db.pool, runId);
+      if (kind === 'import') {
+        throw usageError(`run ${runId} is an import: import the same files again, those loaded are skipped`);
+      }
+      if (kind === 'replay') {
+        await reopenRun(opened, runId);
+        return workAndPrint(cli, opened, runId, flags);
+      }
+      const context = await openWorkContext(cli.life, config, opened);
       await resumeRun(context, runId);
       await workUntilEnd(cli, context, runId, flags);
     });

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { timeAt } from '../core/days.ts';
+import { queueOf } from '../jobs/queue.ts';
 import {
   type OpenRun,
   type OperationStatus,
@@ -14,9 +15,14 @@ import { type Column, print, printJson, table } from './output.ts';
 const COLUMNS: readonly Column<OperationStatus>[] = [
   { head: 'operation', cell: (one) => one.operation },
   { head: 'exchange', cell: (one) => one.exchange },
-  { head: 'last loaded', cell: (one) => one.lastLoaded ?? 'nothing' },
+  { head: 'complete to', cell: (one) => one.lastComplete ?? 'nothing' },
+  { head: '', cell: (one) => (one.late ? 'late' : '') },
+  { head: 'missing of 30', cell: (one) => one.missingSessions },
+  { head: 'rows', cell: (one) => one.lastRecords },
+  { head: 'usually', cell: (one) => one.medianRecords },
   { head: 'last 10 sessions', cell: (one) => recentText(one) },
   { head: 'open rejects', cell: (one) => one.openRejects },
+  { head: 'suspicious', cell: (one) => one.suspiciousWindows },
   { head: 'last run', cell: (one) => one.lastRun },
 ];
 
@@ -49,7 +55,7 @@ export function statusCommand(program: Command, cli: Cli): Command {
 }
 
 function text(
-  { operations, openRuns, queue, database, quota, keyRefused }: Status,
+  { operations, openRuns, queue, database, quota, keyRefused, observedSessions }: Status,
   timeZone: string,
 ): string {
   return [
@@ -57,6 +63,10 @@ function text(
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',
+    ...observedSessions.map(
+      ({ exchange, day }) =>
+        `${day} is a session of ${exchange} because data came, though no calendar lists it`,
+    ),
     ...(keyRefused === null ? [] : [`the source refused the access key: ${keyRefused}`]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
     `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,
@@ -72,7 +82,7 @@ function quotaText(quota: QuotaStatus, openRuns: readonly OpenRun[], timeZone: s
     { kind: 'nightly', name: 'nightly runs', until: quota.nightsWaitUntil },
     { kind: 'backfill', name: 'backfills', until: quota.backfillsWaitUntil },
   ].flatMap(({ kind, name, until }) => {
-    const open = openRuns.some((run) => run.kind === kind && run.state === 'running');
+    const open = openRuns.some((run) => queueOf(run.kind) === kind && run.state === 'running');
     return until !== null && open ? [`${name} are waiting for ${clock(until)}`] : [];
   });
   return [made, ...waiting].join('; ');

@@ -130,6 +130,8 @@ export const settings = {
   EOD_KEEP_RAW: flag.default(true),
   EOD_KEEP_RAW_DAYS: whole(1, 100_000).optional(),
   EOD_FINDING_SEVERITY: findingSeverity.default({}),
+  EOD_ALERT_WEBHOOK: url('http', 'https').optional(),
+  EOD_ALERT_REPEAT_HOURS: whole(1, 720).default(12),
   EOD_STALL_MS: whole(1_000, 600_000).default(20_000),
   EOD_LOOKBACK_SESSIONS: whole(0, 60).default(3),
   EOD_HISTORY_DAYS: whole(1, 10_000).default(30),
@@ -154,7 +156,7 @@ const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>>;
 
 /** Settings whose values never leave the process. */
-export const SECRET_SETTINGS = ['EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL'] as const;
+export const SECRET_SETTINGS = ['EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL', 'EOD_ALERT_WEBHOOK'] as const;
 
 /** The environment with `.env` beneath it: what the shell says wins. An empty value means unset. */
 export function readEnvironment(

@@ -26,10 +26,14 @@ export function redactor(secrets: readonly (string | undefined)[]): (text: strin
  * for secrets, so that no path through errors or nested objects can carry one out.
  */
 export function createLog(
-  config: Pick<Config, 'EOD_LOG_LEVEL' | 'EOD_ACCESS_KEY' | 'DATABASE_URL' | 'REDIS_URL'>,
+  config: Pick<
+    Config,
+    'EOD_LOG_LEVEL' | 'EOD_ACCESS_KEY' | 'DATABASE_URL' | 'REDIS_URL' | 'EOD_ALERT_WEBHOOK'
+  >,
 ): Logger {
   const redact = redactor([
     config.EOD_ACCESS_KEY,
+    config.EOD_ALERT_WEBHOOK,
     passwordOf(config.DATABASE_URL),
     passwordOf(config.REDIS_URL),
   ]);

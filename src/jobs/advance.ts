@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
+import { afterRun, type EndedRun } from './after-run.ts';
 import type { QueueContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
-import { planTarget } from './planning.ts';
+import { planDeferred } from './planning.ts';
 import type { RunRequest, Target } from './request.ts';
 import { insertWindows } from './window-store.ts';
 
@@ -11,12 +12,13 @@ import { insertWindows } from './window-store.ts';
  */
 export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
   if (await hasOpenWindows(context, runId)) return;
-  const planned = await planDeferred(context, runId);
+  const planned = await planWaiting(context, runId);
   if (planned) {
     await enqueueOpenWindows(context, [runId]);
     if (await hasOpenWindows(context, runId)) return;
   }
-  await closeRun(context, runId);
+  const ended = await closeRun(context, runId);
+  if (ended !== null) await afterRun(context, ended);
 }
 
 async function hasOpenWindows({ db }: QueueContext, runId: number): Promise<boolean> {
@@ -27,24 +29,29 @@ async function hasOpenWindows({ db }: QueueContext, runId: number): Promise<bool
   return found.rowCount === 1;
 }
 
-async function planDeferred(context: QueueContext, runId: number): Promise<boolean> {
+async function planWaiting(context: QueueContext, runId: number): Promise<boolean> {
   return context.db.drizzle.transaction(async (tx) => {
     const locked = await tx.execute<{ request: RunRequest; deferred: Target[] }>(sql`
       select request, deferred from etl.runs
        where id = ${runId} and state = 'running' and deferred <> '[]'::jsonb for update`);
     const run = locked.rows[0];
     if (run === undefined) return false;
-    for (const target of run.deferred) {
-      await insertWindows(tx, runId, await planTarget(context, run.request, target));
-    }
+    await insertWindows(tx, runId, await planDeferred(context, run.request, run.deferred));
     await tx.execute(sql`update etl.runs set deferred = '[]' where id = ${runId}`);
     return true;
   });
 }
 
-/** Writes the totals and the end of a run that has no open window left. */
-export async function closeRun({ db, log }: Pick<QueueContext, 'db' | 'log'>, runId: number): Promise<void> {
-  const closed = await db.pool.query<{ state: string }>(
+/**
+ * Writes the totals and the end of a run that has no open window left.
+ *
+ * @returns the run when it was this call that ended it, else null.
+ */
+export async function closeRun(
+  { db, log }: Pick<QueueContext, 'db' | 'log'>,
+  runId: number,
+): Promise<EndedRun | null> {
+  const closed = await db.pool.query<EndedRun>(
     `update etl.runs r set
        state = case when t.bad > 0 then 'failed' else 'completed' end,
        requests = t.requests, bytes = t.bytes, fetched = t.fetched, inserted = t.inserted, updated = t.updated,
@@ -60,9 +67,10 @@ export async function closeRun({ db, log }: Pick<QueueContext, 'db' | 'log'>, ru
        from etl.windows where run_id = $1) t
      where r.id = $1 and r.state = 'running' and r.deferred = '[]'::jsonb
        and not exists (select from etl.windows where run_id = $1 and state in ('pending', 'running'))
-     returning r.state`,
+     returning r.id::int, r.kind, r.state, r.from_date::text as "from", r.to_date::text as "to"`,
     [runId],
   );
-  const state = closed.rows[0]?.state;
-  if (state !== undefined) log.info({ runId, state }, 'run has ended');
+  const ended = closed.rows[0] ?? null;
+  if (ended !== null) log.info({ runId, state: ended.state }, 'run has ended');
+  return ended;
 }

@@ -1,4 +1,4 @@
-import type { Calendar } from '../calendar/types.ts';
+import type { LearningCalendar } from '../calendar/learning.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
@@ -12,7 +12,7 @@ export interface Context {
   readonly log: Logger;
   readonly db: Database;
   readonly clock: Clock;
-  readonly calendar: Calendar;
+  readonly calendar: LearningCalendar;
 }
 
 /** With the queue: what plans, enqueues and follows runs. */

@@ -1,4 +1,6 @@
+import type { Calendar } from '../calendar/types.ts';
 import { today } from '../core/clock.ts';
+import { type Day, eachDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { readCovered } from '../load/coverage.ts';
 import type { Operation } from '../operations/operation.ts';
@@ -9,6 +11,7 @@ import { type PlanInput, type PlannedWindow, planWindows } from './plan.ts';
 import { keyHash } from './quota.ts';
 import { rangeLimits } from './range-limits.ts';
 import type { RunRequest, Target } from './request.ts';
+import { syncSessions } from './sessions.ts';
 
 /** The operation whose newest file says which instruments are worth asking for one by one. */
 const INSTRUMENT_LIST = 'GetBhavCopyCM';
@@ -24,6 +27,7 @@ export interface RunPlan {
  * instrument wait for the bhav copies the same run is about to load, unless instruments are named.
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
+  await syncSessions(context);
   const windows: PlannedWindow[] = [];
   const deferred: Target[] = [];
   const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
@@ -42,15 +46,27 @@ export async function planRun(context: Context, request: RunRequest): Promise<Ru
     if (listComing) deferred.push(target);
     else windows.push(...(await planTarget(context, request, target)));
   }
-  return { windows, deferred };
+  return { windows: distinct(windows), deferred };
+}
+
+/** Plans what waited for the bhav copies of its run. */
+export async function planDeferred(
+  context: Context,
+  request: RunRequest,
+  targets: readonly Target[],
+): Promise<PlannedWindow[]> {
+  const windows: PlannedWindow[] = [];
+  for (const target of targets) windows.push(...(await planTarget(context, request, target)));
+  return distinct(windows);
+}
+
+/** Two ranges of one operation may need the same question, a quarter's ratios for one. */
+function distinct(windows: readonly PlannedWindow[]): PlannedWindow[] {
+  return [...new Map(windows.map((window) => [JSON.stringify(window), window])).values()];
 }
 
 /** Plans one target; for operations that ask per instrument this looks the instruments up. */
-export async function planTarget(
-  context: Context,
-  request: PlanRequest,
-  target: Target,
-): Promise<PlannedWindow[]> {
+async function planTarget(context: Context, request: PlanRequest, target: Target): Promise<PlannedWindow[]> {
   return planWindows(await planInput(context, request, target));
 }
 
@@ -76,7 +92,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     exchange: target.exchange,
     from: target.from,
     to: target.to,
-    sessions: calendar.sessions(target.exchange, target.from, target.to),
+    sessions: sessionsOf(calendar, operation, target),
     instruments,
     options: request.options,
     covered: await coveredBy(context, operation, target),
@@ -85,6 +101,17 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     live: request.live,
     windowDays: await windowDays(context, operation),
   };
+}
+
+/**
+ * The sessions of a range. Closed days alone, asked for again by hand, are asked for as they are:
+ * the calendar may be wrong, and only the source can tell.
+ */
+function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
+  const { exchange, from, to, againFrom } = target;
+  const sessions = calendar.sessions(exchange, from, to);
+  const byDay = windows.per === 'session' || windows.per === 'range';
+  return sessions.length === 0 && againFrom !== null && byDay ? eachDay(from, to) : sessions;
 }
 
 /** The configured length of a window, or the operation's own, as far as the source allows it. */

@@ -96,10 +96,12 @@ async function fetchAndLoad(
     throw error;
   });
   breaker.succeeded();
+  // Compressed beside the reading: a load that waited for it would be later than a refusal of the key.
+  const packed = config.EOD_KEEP_RAW ? packBody(answer.body) : null;
+  packed?.catch(() => undefined);
   await keyAccepted(db.pool, permit, probe);
   const extracted = source.read(operation, asked, answer);
   reportOddities(context, window, extracted);
-  const packed = config.EOD_KEEP_RAW ? await packBody(answer.body) : null;
   const counts = await storeAnswer(context, {
     ...{ window, extracted, calledAt, bytes: answer.bytes, preview: window.runKind === 'preview' },
     answer:

@@ -95,7 +95,7 @@ async function insertRun(
 }
 
 /** For people; an account without a name, as containers have them, is known by its number. */
-function whoAsks(): string {
+export function whoAsks(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
@@ -143,10 +143,29 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
  * @throws PipelineError `usage` when nothing is left to do.
  */
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
+  await reopenRun(context, runId, () => trustKey(context));
+  await announceRun(context, runId);
+  // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
+  // were open again, they would be done with, and nobody would come for the windows.
+  await context.queues.resume();
+  await advanceRun(context, runId);
+}
+
+/**
+ * Opens a run and what failed of it again, without asking anybody to work on it.
+ *
+ * @param before done once it is known that there is something to do.
+ * @throws PipelineError `usage` when nothing is left to do.
+ */
+export async function reopenRun(
+  context: Context,
+  runId: number,
+  before: () => Promise<void> = async () => undefined,
+): Promise<void> {
   const state = await runState(context, runId);
   if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
-  if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new backfill instead`);
-  await trustKey(context);
+  if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new one instead`);
+  await before();
   await context.db.drizzle.transaction(async (tx) => {
     await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
     if (state === 'failed') {
@@ -172,11 +191,6 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
       .set({ started_at: null })
       .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
   });
-  await announceRun(context, runId);
-  // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
-  // were open again, they would be done with, and nobody would come for the windows.
-  await context.queues.resume();
-  await advanceRun(context, runId);
 }
 
 /** Runs that are not over, oldest first. */

@@ -3,6 +3,7 @@ import { databaseError } from '../load/failures.ts';
 import { transaction } from '../load/transaction.ts';
 import { keyRefused } from './access-key.ts';
 import { advanceRun } from './advance.ts';
+import { raiseAlerts } from './alerts.ts';
 import type { WorkContext } from './context.ts';
 import { giveUp } from './give-up.ts';
 import type { WindowJob } from './queue.ts';
@@ -58,17 +59,17 @@ export async function settle(
 }
 
 /** One clear alert, from whichever worker heard it first; the queues stop until somebody acts. */
-async function raiseKeyAlert(
-  { db, queues, log }: WorkContext,
-  permit: Permit,
-  error: unknown,
-): Promise<void> {
+async function raiseKeyAlert(context: WorkContext, permit: Permit, error: unknown): Promise<void> {
   const trouble = troubleOf(error);
-  const first = await keyRefused(db.pool, permit, trouble.diagnostic ?? trouble.error);
+  const first = await keyRefused(context.db.pool, permit, trouble.diagnostic ?? trouble.error);
   if (!first) return;
-  log.error(
-    { alert: 'access key', diagnostic: trouble.diagnostic },
-    'the source refuses the access key; nothing more is asked until you run a command again',
-  );
-  await queues.pause();
+  await context.queues.pause();
+  await raiseAlerts(context, [
+    {
+      kind: 'access_key',
+      subject: permit.keyHash,
+      message: `the source refuses the access key (${trouble.diagnostic ?? trouble.error}); nothing more is asked until you run a command again`,
+      facts: { diagnostic: trouble.diagnostic ?? null },
+    },
+  ]);
 }

@@ -1,26 +1,29 @@
 import { today } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
+import { scheduledPairs } from '../load/completeness-view.ts';
 import type { CoverageState } from '../load/coverage.ts';
 import { operations } from '../operations/registry.ts';
 import { refusal } from './access-key.ts';
+import { type Freshness, readFreshness } from './completeness.ts';
 import type { Context } from './context.ts';
 import { exchangesOf } from './nightly.ts';
 import { currentHour, keyHash, permitOf } from './quota.ts';
 import { type Progress, runProgress } from './report.ts';
 import type { RunKind } from './request.ts';
+import { observedSessions, type SessionRow, syncSessions } from './sessions.ts';
 
 /** Sessions looked back at. */
 const RECENT_SESSIONS = 10;
 
-export interface OperationStatus {
-  readonly operation: string;
-  readonly exchange: string;
+export interface OperationStatus extends Freshness {
   /** The watermark: last session that is loaded, or null. */
   readonly lastLoaded: Day | null;
   /** Sessions of the last ten by what is known of them; `never` for those nobody asked about. */
   readonly recent: Readonly<Partial<Record<CoverageState | 'never', number>>>;
   /** Records that were refused and not settled since. */
   readonly openRejects: number;
+  /** Windows that lacked too many rows, with no good answer since: somebody should look. */
+  readonly suspiciousWindows: number;
   /** The run that asked last, and when, or null. */
   readonly lastRun: number | null;
   readonly lastAskedAt: string | null;
@@ -40,6 +43,8 @@ export interface Status {
   readonly quota: QuotaStatus | null;
   /** The line with which the source refused the key, or null. */
   readonly keyRefused: string | null;
+  /** Sessions no calendar file lists: data came for them. */
+  readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
 }
 
 export interface QuotaStatus {
@@ -55,11 +60,20 @@ export interface QuotaStatus {
   readonly nightsWaitUntil: string | null;
 }
 
+/** Nothing is expected, or was ever loaded. */
+const UNKNOWN: Omit<Freshness, 'operation' | 'exchange'> = {
+  ...{ lastComplete: null, lastDue: null, late: false, missingSessions: 0 },
+  ...{ lastRecords: null, medianRecords: null },
+};
+
 /** What is loaded, what is missing, and what is being worked on. */
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
+  await syncSessions(context);
   const known = await coverageFacts(context);
+  const freshness = await readFreshness(context, { expected: scheduledPairs(config), others: true });
   const rejects = await openRejects(context);
+  const suspicious = await suspiciousWindows(context);
   const pairs = operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => ({ operation: operation.name, exchange })),
   );
@@ -70,12 +84,13 @@ export async function readStatus(context: Context): Promise<Status> {
   const statuses: OperationStatus[] = [];
   for (const { operation, exchange } of pairs) {
     const facts = known.find((one) => one.operation === operation && one.exchange === exchange);
+    const fresh = freshness.find((one) => one.operation === operation && one.exchange === exchange);
     statuses.push({
-      operation,
-      exchange,
+      ...(fresh ?? { ...UNKNOWN, operation, exchange }),
       lastLoaded: facts?.lastLoaded ?? null,
       recent: await recentSessions(context, operation, exchange),
       openRejects: rejects.get(`${operation}|${exchange}`) ?? 0,
+      suspiciousWindows: suspicious.get(`${operation}|${exchange}`) ?? 0,
       lastRun: facts?.lastRun ?? null,
       lastAskedAt: facts?.lastAskedAt.toISOString() ?? null,
     });
@@ -88,6 +103,7 @@ export async function readStatus(context: Context): Promise<Status> {
     quota: config.EOD_ACCESS_KEY === undefined ? null : await quotaStatus(context),
     keyRefused:
       config.EOD_ACCESS_KEY === undefined ? null : await refusal(db.pool, keyHash(config.EOD_ACCESS_KEY)),
+    observedSessions: (await observedSessions(context)).map(({ exchange, day }) => ({ exchange, day })),
   };
 }
 
@@ -149,6 +165,22 @@ async function openRejects({ db }: Context): Promise<Map<string, number>> {
        from etl.rejects where resolved_at is null group by 1`,
   );
   return new Map(result.rows.map(({ name, rejects }) => [name, rejects]));
+}
+
+/** A later good answer for the whole of a window settles it. */
+async function suspiciousWindows({ db }: Context): Promise<Map<string, number>> {
+  const result = await db.pool.query<{ name: string; windows: number }>(
+    `with real as (select w.* from etl.windows w join etl.runs r on r.id = w.run_id where r.kind <> 'preview')
+     select operation || '|' || exchange as name, count(*)::int as windows from real w
+      where suspicious is not null and not exists (
+        select from real later
+         where later.id > w.id and later.operation = w.operation and later.exchange = w.exchange
+           and later.from_date <= w.from_date and later.to_date >= w.to_date and later.instruments = w.instruments
+           and later.part = w.part and later.state in ('loaded', 'empty') and later.suspicious is null
+           and not later.narrowed)
+      group by 1`,
+  );
+  return new Map(result.rows.map(({ name, windows }) => [name, windows]));
 }
 
 async function openRuns(pool: Context['db']['pool']): Promise<OpenRun[]> {

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Extracted } from '../extract/types.ts';
+import type { Standing } from '../load/keep-stored.ts';
 import type { AnswerToKeep } from '../load/responses.ts';
 import { loadWindow, type RecordCounts } from '../load/window.ts';
 import { operationNamed } from '../operations/registry.ts';
@@ -7,6 +8,7 @@ import type { Context } from './context.ts';
 import { type CoveredWindow, coverageOf } from './coverage.ts';
 import { fullSetsOf } from './full-set.ts';
 import { outcomeOf } from './outcome.ts';
+import { observeSessions, provenDays } from './sessions.ts';
 
 /** A window with its answer, read. */
 export interface Answered {
@@ -25,6 +27,10 @@ export interface Answered {
   /** Kept for replay; left out where nothing is to be kept. */
   readonly answer?: AnswerToKeep | undefined;
   readonly rereads?: readonly number[];
+  /** May lack rows of its day although nothing was left out on purpose: none is withdrawn. */
+  readonly partial?: boolean;
+  /** Stored values that stand, because this answer knows less. */
+  readonly standing?: Standing;
 }
 
 /**
@@ -34,15 +40,18 @@ export interface Answered {
  * @returns null when the window had ended already.
  */
 export async function storeAnswer(
-  { config, db, calendar }: Pick<Context, 'config' | 'db' | 'calendar'>,
-  { window, extracted, calledAt, bytes, preview, answer, rereads = [] }: Answered,
+  context: Context,
+  { window, extracted, calledAt, bytes, preview, answer, rereads = [], ...file }: Answered,
 ): Promise<RecordCounts | null> {
+  const { config, db, calendar } = context;
   const operation = operationNamed(window.operation);
   const clock: Clock = { now: () => calledAt };
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
   const kept =
     outcome.state === 'failed' ? { ...extracted, batches: [], fetched: extracted.rejects.length } : extracted;
+  // First, so that a day the calendar was wrong about counts in the coverage.
+  if (!preview) await observeSessions(context, window.exchange, provenDays(operation, kept));
+  const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const coverage = coverageOf(operation, window, sessions, kept, { clock, config });
   return loadWindow(db, {
     windowId: window.id,
@@ -51,7 +60,8 @@ export async function storeAnswer(
     exchange: window.exchange,
     batches: kept.batches,
     rejects: kept.rejects,
-    fullSets: fullSetsOf(operation, window, kept, coverage),
+    fullSets: file.partial === true ? [] : fullSetsOf(operation, window, kept, coverage),
+    standing: file.standing,
     maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { deliverAlerts } from './alerts.ts';
 import { createBreaker } from './breaker.ts';
 import type { Context, WorkContext } from './context.ts';
 import { keepHeapTight } from './heap.ts';
@@ -6,6 +7,9 @@ import { processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { keepReconciled } from './reconcile.ts';
 import { backoffMs } from './verdict.ts';
+
+/** How often it sends alerts again that nobody has heard. */
+const ALERTS_MS = 60_000;
 
 /** Windows in flight have this long to finish after a stop before they are rolled back. */
 const GRACE_MS = 7_000;
@@ -37,10 +41,18 @@ export async function startWorker(context: WorkContext): Promise<RunningWorker> 
       workerSettings(context, config.EOD_CONCURRENCY),
     );
   });
+  const silence = new AbortController();
+  let sending = deliverAlerts(context, silence.signal);
+  const alertTimer = setInterval(() => {
+    sending = deliverAlerts(context, silence.signal);
+  }, ALERTS_MS);
+  alertTimer.unref();
   return {
     async stop(graceMs = GRACE_MS) {
       reconciling.stop();
-      await closeWithin(workers, graceMs, abort);
+      clearInterval(alertTimer);
+      silence.abort();
+      await Promise.all([closeWithin(workers, graceMs, abort), sending]);
     },
   };
 }

@@ -34,18 +34,27 @@ export const CHANGE_SQL = `case
     when b.withdrawn_at is not null and a.withdrawn_at is null then 'relisted'
     else 'changed' end`;
 
+/** A decimal without the zeros at its end: 10.50 and 10.5 are one number. */
+function plain(decimal: string | null | undefined): string | null {
+  return decimal?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') ?? null;
+}
+
 /** A difference for people and JSON. */
 export function describeDifference(
   table: TableDefinition,
   { change, before, after }: { change: Change; before: Texts | null; after: Texts },
 ): RowDifference {
+  const numbers = new Set(table.fields.filter(({ kind }) => kind === 'numeric').map(({ column }) => column));
   const key = Object.fromEntries(table.key.map((column) => [column, after[column] ?? null]));
   const columns =
     before === null
       ? {}
       : Object.fromEntries(
           Object.keys(after)
-            .filter((column) => before[column] !== after[column])
+            .filter((column) => {
+              if (numbers.has(column)) return plain(before[column]) !== plain(after[column]);
+              return before[column] !== after[column];
+            })
             .map((column) => [column, { old: before[column] ?? null, new: after[column] ?? null }]),
         );
   return { table: `market.${table.name}`, change, key, columns };

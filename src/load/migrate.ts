@@ -6,6 +6,7 @@ import type { PoolClient } from 'pg';
 import { usageError } from '../core/errors.ts';
 import { writeAsOfFunctions } from './as-of.ts';
 import { writeComments } from './comments.ts';
+import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from './completeness-view.ts';
 import type { Database } from './database.ts';
 
 const FOLDER = {
@@ -33,11 +34,14 @@ export async function schemaState(database: Database): Promise<SchemaState> {
 
 /**
  * Brings the schema up to this version and the comments of `market` in line with the operation
- * files. Safe to run from several processes at once: they queue up.
+ * files, its functions and views included. Safe to run from several processes at once: they queue up.
  *
  * @throws PipelineError `usage` when the server is older than Postgres 15.
  */
-export async function migrateDatabase(database: Database): Promise<void> {
+export async function migrateDatabase(
+  database: Database,
+  viewSettings: ViewSettings = DEFAULT_VIEW_SETTINGS,
+): Promise<void> {
   const client = await database.pool.connect();
   try {
     await checkServer(client);
@@ -48,6 +52,7 @@ export async function migrateDatabase(database: Database): Promise<void> {
       await migrate(drizzle(client), FOLDER);
       await writeComments(client);
       await writeAsOfFunctions(client);
+      await writeCompletenessView(client, viewSettings);
     } finally {
       await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
       await client.query('reset client_min_messages');

@@ -19,14 +19,15 @@ export interface PackedBody {
 
 /** An answer to be kept, with what of its request its window does not say. */
 export interface AnswerToKeep {
-  readonly packed: PackedBody;
+  /** Begun before the transaction, so that it is there when it is needed. */
+  readonly packed: Promise<PackedBody>;
   readonly contentType: string | null;
   /** Day of the call in the source's zone. */
   readonly calledOn: string;
   readonly fetchedAt: Date;
 }
 
-/** Compresses a body, in zlib's own threads: to be done before the transaction that keeps it. */
+/** Compresses a body, in zlib's own threads: to be begun before the transaction that keeps it. */
 export async function packBody(body: Buffer): Promise<PackedBody> {
   return {
     hash: createHash('sha256').update(body).digest('hex'),
@@ -44,7 +45,7 @@ const LOCK = "hashtextextended('eod response bodies', 0)";
  * The request's facts are the window's own, which never hold the access key.
  */
 export async function keepAnswer(client: ClientBase, windowId: number, answer: AnswerToKeep): Promise<void> {
-  const { packed } = answer;
+  const packed = await answer.packed;
   await client.query(`select pg_advisory_xact_lock_shared(${LOCK})`);
   const known = await client.query('select from etl.response_bodies where hash = $1', [packed.hash]);
   if (known.rowCount === 0) await insertBody(client, packed);

@@ -294,6 +294,8 @@ export const alerts = etl.table(
     repeated: integer('repeated').notNull().default(0),
     delivered_at: moment('delivered_at'),
     attempts: integer('attempts').notNull().default(0),
+    /** Not sent again before: while one worker sends it, the others leave it alone. */
+    next_attempt_at: moment('next_attempt_at').notNull().defaultNow(),
     error: text('error'),
   },
   (table) => [index('alerts_subject_idx').on(table.kind, table.subject)],

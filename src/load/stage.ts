@@ -4,6 +4,7 @@ import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { encodeRows } from './copy.ts';
+import { keepStored, type Standing } from './keep-stored.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** Rows an answer speaks for in full: those it does not list are withdrawn. */
@@ -36,6 +37,8 @@ export interface MergeInput {
   readonly fullSet: FullSet | undefined;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
+  /** Stored values that stand, because the input knows less; none when not given. */
+  readonly standing?: Standing | undefined;
 }
 
 /**
@@ -50,6 +53,9 @@ export async function mergeTable(client: PoolClient, input: MergeInput): Promise
   }
   const exchange = fullSet?.exchange ?? null;
   await client.query(sql.lock, [exchange, fullSet?.days?.from ?? null, fullSet?.days?.to ?? null]);
+  if (rows.length > 0 && input.standing !== undefined) {
+    await keepStored(client, table, input.standing, daySpan(table, rows));
+  }
   const merged = rows.length === 0 ? NOTHING : await merge(client, input);
   return fullSet === undefined ? merged : { ...merged, ...(await withdraw(client, input, fullSet)) };
 }
@@ -99,6 +105,19 @@ async function withdraw(
     ? null
     : `${row.gone} of ${row.present} rows of market.${table.name} were not listed any more; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
   return { withdrawn: Number(row.withdrawn), suspicious };
+}
+
+/** First and last day of the rows, where the table has a date column; dates sort as text. */
+function daySpan({ dateColumn }: TableDefinition, rows: readonly Row[]): string[] {
+  if (dateColumn === null) return [];
+  let first = '9999-12-31';
+  let last = '0001-01-01';
+  for (const row of rows) {
+    const day = row[dateColumn] as string;
+    if (day < first) first = day;
+    if (day > last) last = day;
+  }
+  return [first, last];
 }
 
 const staged = new WeakMap<PoolClient, Set<string>>();

@@ -4,6 +4,7 @@ import { type CoverageEntry, writeCoverage } from './coverage.ts';
 import type { Database } from './database.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import { databaseError } from './failures.ts';
+import type { Standing } from './keep-stored.ts';
 import { ensurePartitions } from './partitions.ts';
 import { settleRejects } from './reject-ends.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
@@ -44,6 +45,8 @@ export interface WindowLoad {
   readonly answer?: AnswerToKeep | undefined;
   /** Windows whose open rejects are among the records of this answer, read once more. */
   readonly rereads?: readonly number[];
+  /** Stored values that stand, because this answer knows less; none when not given. */
+  readonly standing?: Standing | undefined;
   /** Compare and count as usual, then roll the rows back: only the window keeps what it saw. */
   readonly preview: boolean;
 }
@@ -113,9 +116,9 @@ async function inTransaction(
   };
   const suspicions: string[] = [];
   for (const { table, rows } of tables) {
-    const { runId, maxWithdrawShare } = load;
+    const { runId, maxWithdrawShare, standing } = load;
     const fullSet = load.fullSets.find((set) => set.table === table);
-    const merged = await mergeTable(client, { table, rows, runId, fullSet, maxWithdrawShare });
+    const merged = await mergeTable(client, { table, rows, runId, fullSet, maxWithdrawShare, standing });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }

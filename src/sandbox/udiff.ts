@@ -3,43 +3,11 @@ import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { type Day, isDay } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
+import { UDIFF_COLUMNS } from '../operations/udiff.ts';
 import type { SourceRecord, Value } from './answer/record.ts';
 import type { DataSet } from './datasets/dataset.ts';
 import { Lru } from './market/lru.ts';
 import type { Audit } from './market/market.ts';
-
-/** Source field of each UDiFF column; columns that are not named here are not passed on. */
-const COLUMNS: Readonly<Record<string, string>> = {
-  TradDt: 'tradDt',
-  BizDt: 'bizDt',
-  Sgmt: 'sgmt',
-  Src: 'src',
-  FinInstrmTp: 'finInstrmTp',
-  FinInstrmId: 'finInstrmId',
-  ISIN: 'isin',
-  TckrSymb: 'symbol',
-  SctySrs: 'sctySrs',
-  XpryDt: 'expiry',
-  FininstrmActlXpryDt: 'finInstrmActlXpryDt',
-  StrkPric: 'strikePrice',
-  OptnTp: 'optionType',
-  FinInstrmNm: 'finInstrmNm',
-  OpnPric: 'openPrice',
-  HghPric: 'highPrice',
-  LwPric: 'lowPrice',
-  ClsPric: 'closePrice',
-  LastPric: 'lastPrice',
-  PrvsClsgPric: 'prevClosePrice',
-  UndrlygPric: 'underlyingPrice',
-  SttlmPric: 'sttlmPric',
-  OpnIntrst: 'oi',
-  ChngInOpnIntrst: 'oiChng',
-  TtlTradgVol: 'ttq',
-  TtlTrfVal: 'ttlTrfVal',
-  TtlNbOfTxsExctd: 'totalTradesNo',
-  SsnId: 'ssnId',
-  NewBrdLotQty: 'newBrdLotQty',
-};
 
 const HEAD_BYTES = 4_096;
 const REMEMBERED_FILES = 8;
@@ -104,7 +72,7 @@ export function findBhavcopies(directory: string): BhavcopyFiles {
 /** A row as a record; figures stay text, so that no digit changes on the way into the answer. */
 function record(row: Record<string, string>, audit: Audit): SourceRecord {
   const values: Record<string, Value> = { instrumentName: null, ...audit };
-  for (const [column, source] of Object.entries(COLUMNS)) {
+  for (const [column, source] of Object.entries(UDIFF_COLUMNS)) {
     const text = row[column];
     values[source] = text === undefined || text === '' ? null : text;
   }

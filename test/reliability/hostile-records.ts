@@ -53,8 +53,19 @@ export async function loadBody(store: Database, operation: Operation, body: stri
   const windowId = await newWindow(store, runId);
   const counts = await loadWindow(store, {
     ...{ windowId, runId, operation: operation.name, exchange: operation.sample.asked.exchange },
-    ...{ batches: extracted.batches, rejects: extracted.rejects, coverage: [], fullSets: [], maxWithdrawShare: 0.1 },
-    ...{ outcome: outcomeOf(extracted, 1), bytes: buffer.length, warnings: extracted.warnings, preview: false },
+    ...{
+      batches: extracted.batches,
+      rejects: extracted.rejects,
+      coverage: [],
+      fullSets: [],
+      maxWithdrawShare: 0.1,
+    },
+    ...{
+      outcome: outcomeOf(extracted, 1),
+      bytes: buffer.length,
+      warnings: extracted.warnings,
+      preview: false,
+    },
   });
   return { windowId, extracted, counts };
 }

@@ -1,0 +1,141 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
+import { usageError } from '../core/errors.ts';
+import {
+  type OpenReject,
+  openRejectIds,
+  openRejects,
+  type RejectDetail,
+  type RejectFilter,
+  rejectDetail,
+  stillOpen,
+} from '../jobs/rejects.ts';
+import { planReplay } from '../jobs/replay-plan.ts';
+import { openContext } from './app.ts';
+import { parseExchanges, parseOperations } from './args.ts';
+import { type Cli, examples } from './command.ts';
+import { EXIT } from './errors.ts';
+import { type Column, plural, print, printJson, say, table } from './output.ts';
+import { replayUntilEnd } from './replay-work.ts';
+import { exitCodeOf, failuresText } from './run-view.ts';
+
+const COLUMNS: readonly Column<OpenReject>[] = [
+  { head: 'reject', cell: (one) => one.id },
+  { head: 'operation', cell: (one) => one.operation },
+  { head: 'exchange', cell: (one) => one.exchange },
+  { head: 'days', cell: (one) => (one.from === one.to ? one.from : `${one.from} to ${one.to}`) },
+  { head: 'place', cell: (one) => one.position },
+  { head: 'why', cell: (one) => whyText(one) },
+];
+
+interface Flags {
+  readonly operation?: string;
+  readonly exchange?: string;
+  readonly limit?: string;
+  readonly json?: boolean;
+}
+
+export function rejectsCommand(program: Command, cli: Cli): Command {
+  const command = program
+    .command('rejects')
+    .description('Records that were refused and are not settled yet, the newest first.')
+    .addHelpText('after', examples('eod rejects', 'eod rejects show 17', 'eod rejects retry'));
+  command
+    .command('list', { isDefault: true })
+    .description('the open rejects')
+    .option('--operation <list>', 'only these operations')
+    .option('--exchange <list>', 'only these exchanges')
+    .option('--limit <n>', 'how many', '50')
+    .option('--json', 'print one JSON document: a list of rejects')
+    .action((flags: Flags) => listRejects(cli, flags));
+  command
+    .command('show')
+    .description('one reject with the record as it was sent')
+    .argument('<id>', 'number of the reject')
+    .option('--json', 'print one JSON document')
+    .action((id: string, flags: Flags) => showReject(cli, id, flags));
+  command
+    .command('retry')
+    .description('read the refused records again with the code of today; what passes now is loaded')
+    .option('--operation <list>', 'only these operations')
+    .option('--exchange <list>', 'only these exchanges')
+    .option('--json', 'print one JSON document')
+    .action((flags: Flags) => retryRejects(cli, flags));
+  return command;
+}
+
+async function listRejects(cli: Cli, flags: Flags): Promise<void> {
+  const limit = wholeNumber('--limit', flags.limit ?? '50');
+  const filter = filterOf(flags);
+  const context = await openContext(cli.life);
+  const found = await openRejects(context.db.pool, filter, limit);
+  if (flags.json === true) return printJson(found);
+  if (found.length === 0) return print('no open rejects');
+  const all = (await openRejectIds(context.db.pool, filter)).length;
+  print(table(COLUMNS, found));
+  if (all > found.length)
+    print(`\nthe newest ${found.length} of ${plural(all, 'reject')}; --limit shows more`);
+}
+
+async function showReject(cli: Cli, id: string, flags: Flags): Promise<void> {
+  const number = wholeNumber('reject', id);
+  const context = await openContext(cli.life);
+  const reject = await rejectDetail(context.db.pool, number);
+  if (flags.json === true) printJson(reject);
+  else print(detailText(reject));
+}
+
+async function retryRejects(cli: Cli, flags: Flags): Promise<void> {
+  const filter = filterOf(flags);
+  const context = await openContext(cli.life, loadConfig());
+  const { pool } = context.db;
+  const before = await openRejectIds(pool, filter);
+  const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
+  if (runId === null) {
+    if (flags.json === true) printJson({ runId: null, tried: 0, resolved: 0, open: [], report: null });
+    else print('no open rejects');
+    return;
+  }
+  const { report, interrupted } = await replayUntilEnd(cli, context, runId);
+  const open = await stillOpen(pool, before);
+  const resolved = before.length - open.length;
+  if (flags.json === true) printJson({ runId, tried: before.length, resolved, open, report });
+  else
+    print(
+      `run ${runId}: ${resolved} of ${plural(before.length, 'reject')} resolved, ${open.length} still refused`,
+    );
+  const failures = failuresText(report);
+  if (failures !== null) say(failures);
+  const failed = open.length > 0 ? EXIT.failed : exitCodeOf(report);
+  cli.exitCode = (interrupted ? cli.life.cutShort() : null) ?? failed;
+}
+
+function filterOf({ operation, exchange }: Flags): RejectFilter {
+  return {
+    operations:
+      operation === undefined ? undefined : parseOperations([operation], false).map((one) => one.name),
+    exchanges: parseExchanges(exchange),
+  };
+}
+
+function wholeNumber(what: string, text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw usageError(`${what}: "${text}" is not a whole number from 1`);
+  return Number(text);
+}
+
+function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
+  return problems.map(({ path, message }) => (path === '' ? message : `${path} ${message}`)).join('; ');
+}
+
+function detailText(reject: RejectDetail): string {
+  const { id, operation, exchange, from, to, position, runId, windowId, rejectedAt, resolvedAt } = reject;
+  return [
+    `reject ${id}: ${operation} ${exchange} ${from === to ? from : `${from} to ${to}`}, record ${position} of the answer`,
+    `refused at ${rejectedAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
+    reject.responseId === null ? 'its answer is not kept' : `its answer is kept (${reject.responseId})`,
+    '',
+    ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),
+    '',
+    JSON.stringify(reject.record, null, 2),
+  ].join('\n');
+}

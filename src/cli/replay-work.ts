@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from '../jobs/context.ts';
+import { workReplay } from '../jobs/replay.ts';
+import { reportRun, runProgress } from '../jobs/report.ts';
+import { pauseRun } from '../jobs/runs.ts';
+import type { Cli } from './command.ts';
+import { progressView } from './progress.ts';
+import { type Ending, sayHowToResume } from './work.ts';
+
+const LOOK_EVERY_MS = 250;
+
+/** Works on a replay and shows how far it is, until its end or until somebody asks us to stop. */
+export async function replayUntilEnd({ life }: Cli, context: Context, runId: number): Promise<Ending> {
+  const view = progressView(runId);
+  const { pool } = context.db;
+  const done = new AbortController();
+  const work = workReplay(context, runId, life.signal).finally(() => done.abort());
+  try {
+    while (!done.signal.aborted) {
+      view.update(await runProgress(pool, runId));
+      await sleep(LOOK_EVERY_MS, undefined, { signal: done.signal }).catch(() => undefined);
+    }
+    view.update(await runProgress(pool, runId));
+  } finally {
+    view.end();
+    // What goes wrong stops the lanes; the run stays open for a resume.
+    await work.catch(async (error) => {
+      await pauseRun(context, runId);
+      throw error;
+    });
+  }
+  const { state } = await runProgress(pool, runId);
+  const interrupted = life.signal.aborted && state === 'running';
+  if (interrupted) await pauseRun(context, runId);
+  const report = await reportRun(pool, runId);
+  if (interrupted) sayHowToResume(report);
+  return { report, interrupted };
+}

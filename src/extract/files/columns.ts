@@ -1,0 +1,71 @@
+import type { Field } from '../../operations/fields.ts';
+import { SOURCE_AUDIT } from '../../operations/table.ts';
+import { type FileField, type FileFormat, FORMATS } from './formats.ts';
+import { badFile } from './trouble.ts';
+
+/** A row of a file, by the names of its header. */
+export type FileRow = Readonly<Record<string, unknown>>;
+
+/** The columns of one file, matched to the fields of its format. */
+export interface FileColumns {
+  readonly format: FileFormat;
+  /** The row as a record of the operation: source fields, texts as printed, blanks as null. */
+  record(row: FileRow): Record<string, string | null>;
+  /** The file's own value of a field. */
+  value(row: FileRow, source: string): string | null;
+  /** The file's own name for a field, for problems; the field's where it has none. */
+  nameOf(source: string): string;
+  /** A needed column that a row does not reach, where it breaks off; null for whole rows. */
+  missingIn(row: FileRow): string | null;
+  /** Columns of the table of which this file knows nothing, or less than others; source audit apart. */
+  unknown(fields: readonly Field[]): string[];
+}
+
+/**
+ * Says what kind of file a header belongs to.
+ *
+ * @throws PipelineError `unreadable` for unknown headers, and for known ones that lack a needed column.
+ */
+export function columnsOf(header: readonly string[]): FileColumns {
+  const byName = new Map(header.map((name) => [name.trim().toUpperCase(), name]));
+  const own = (column: string) => byName.get(column.toUpperCase());
+  const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
+  if (format === undefined) {
+    throw badFile(`is no bhav copy of a known format; its header begins "${header.join(',').slice(0, 80)}"`);
+  }
+  const lacking = format.needs.filter((column) => own(column) === undefined);
+  if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
+  const needed = [...format.marks, ...format.needs].map((column) => own(column) as string);
+  const present = Object.entries(format.fields).flatMap(([source, field]) => {
+    const column = own(field.column);
+    return column === undefined ? [] : [{ source, column, read: field.read }];
+  });
+  const audit: readonly string[] = SOURCE_AUDIT;
+  const found = new Map(present.map((one) => [one.source, one]));
+  return {
+    format,
+    record: (row) =>
+      Object.fromEntries(present.map(({ source, column, read }) => [source, textOf(row[column], read)])),
+    value(row, source) {
+      const one = found.get(source);
+      return one === undefined ? null : textOf(row[one.column], one.read);
+    },
+    nameOf: (source) => found.get(source)?.column ?? source,
+    missingIn: (row) => needed.find((column) => row[column] === null) ?? null,
+    unknown: (fields) =>
+      fields
+        .filter(({ from, column }) => from === 'answer' && !audit.includes(column))
+        .filter((field) => {
+          const source = field.from === 'answer' ? field.source : '';
+          return !found.has(source) || format.vague.includes(source);
+        })
+        .map(({ column }) => column),
+  };
+}
+
+/** `-` and blanks are no value. */
+function textOf(value: unknown, read: FileField['read']): string | null {
+  const text = typeof value === 'string' ? value.trim() : '';
+  if (text === '' || text === '-') return null;
+  return read === undefined ? text : read(text);
+}

@@ -1,0 +1,142 @@
+import { UDIFF_COLUMNS } from '../../operations/udiff.ts';
+
+export type FormatName = 'udiff' | 'nse-bhav' | 'nse-full' | 'bse-equity';
+
+/** Where a field comes from in a row of the file, and how its text is turned into the field's. */
+export interface FileField {
+  readonly column: string;
+  readonly read?: (text: string) => string;
+}
+
+/** A kind of bhav copy file. Which kind a file is, its header says, not its name. */
+export interface FileFormat {
+  readonly name: FormatName;
+  /** The exchange that writes such files; null where the rows say. */
+  readonly exchange: 'NSE' | 'BSE' | null;
+  /** A header with all of these is of this kind … */
+  readonly marks: readonly string[];
+  /** … and is of no use without these. */
+  readonly needs: readonly string[];
+  /** By source field. Columns that are named here and not needed may be missing. */
+  readonly fields: Readonly<Record<string, FileField>>;
+  /** Is a file everything its exchange traded that day? */
+  readonly complete: boolean;
+  /** Does the date stand in the file's name where no column has it? */
+  readonly datedByName: boolean;
+  /** Are instruments named by their number only, so that tickers must come from elsewhere? */
+  readonly numbered: boolean;
+  /** Fields that are shorter or vaguer than elsewhere: a stored value stands. */
+  readonly vague: readonly string[];
+  /** Fields the file rounds: a stored value that differs by less than this stands. */
+  readonly rounded: Readonly<Record<string, number>>;
+}
+
+const plain = {
+  complete: false,
+  datedByName: false,
+  numbered: false,
+  vague: [],
+  rounded: {},
+} as const;
+
+const fieldsOf = (columns: Readonly<Record<string, string>>): Record<string, FileField> =>
+  Object.fromEntries(Object.entries(columns).map(([column, source]) => [source, { column }]));
+
+/** `BhavCopy_NSE_CM_0_0_0_YYYYMMDD_F_0000.csv` and the like of BSE. */
+const UDIFF: FileFormat = {
+  ...plain,
+  name: 'udiff',
+  exchange: null,
+  marks: ['TradDt', 'TckrSymb'],
+  needs: [
+    ...['TradDt', 'Sgmt', 'Src', 'TckrSymb', 'SctySrs', 'OpnPric', 'HghPric', 'LwPric', 'ClsPric'],
+    ...['LastPric', 'PrvsClsgPric', 'TtlTradgVol', 'TtlTrfVal', 'TtlNbOfTxsExctd'],
+  ],
+  fields: fieldsOf(UDIFF_COLUMNS),
+  complete: true,
+};
+
+/** `cmDDMMMYYYYbhav.csv` of NSE until July 2024; the oldest lack TOTALTRADES and ISIN. */
+const NSE_BHAV: FileFormat = {
+  ...plain,
+  name: 'nse-bhav',
+  exchange: 'NSE',
+  marks: ['SYMBOL', 'SERIES', 'TIMESTAMP', 'TOTTRDQTY'],
+  needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'TOTTRDVAL'],
+  fields: fieldsOf({
+    ...{ SYMBOL: 'symbol', SERIES: 'sctySrs', TIMESTAMP: 'tradDt', ISIN: 'isin' },
+    ...{ OPEN: 'openPrice', HIGH: 'highPrice', LOW: 'lowPrice', CLOSE: 'closePrice', LAST: 'lastPrice' },
+    ...{ PREVCLOSE: 'prevClosePrice', TOTTRDQTY: 'ttq', TOTTRDVAL: 'ttlTrfVal' },
+    TOTALTRADES: 'totalTradesNo',
+  }),
+};
+
+/** Lakhs of rupees in rupees, exactly: the digits stay, the point moves by five places. */
+const lakhs = (text: string) => `${text}e5`;
+
+/** `sec_bhavdata_full_DDMMYYYY.csv` of NSE. Average price and deliveries have no field. */
+const NSE_FULL: FileFormat = {
+  ...plain,
+  name: 'nse-full',
+  exchange: 'NSE',
+  marks: ['SYMBOL', 'SERIES', 'DATE1'],
+  needs: [
+    ...['PREV_CLOSE', 'OPEN_PRICE', 'HIGH_PRICE', 'LOW_PRICE', 'LAST_PRICE', 'CLOSE_PRICE'],
+    ...['TTL_TRD_QNTY', 'TURNOVER_LACS', 'NO_OF_TRADES'],
+  ],
+  fields: {
+    ...fieldsOf({
+      ...{ SYMBOL: 'symbol', SERIES: 'sctySrs', DATE1: 'tradDt', PREV_CLOSE: 'prevClosePrice' },
+      ...{ OPEN_PRICE: 'openPrice', HIGH_PRICE: 'highPrice', LOW_PRICE: 'lowPrice' },
+      ...{ LAST_PRICE: 'lastPrice', CLOSE_PRICE: 'closePrice', TTL_TRD_QNTY: 'ttq' },
+      NO_OF_TRADES: 'totalTradesNo',
+    }),
+    ttlTrfVal: { column: 'TURNOVER_LACS', read: lakhs },
+  },
+  // Two decimals of a lakh.
+  rounded: { ttlTrfVal: 1_000 },
+};
+
+/** `03-Jan-23` with its century; other texts stay as they are. */
+const fullYear = (text: string) => text.replace(/^(\d{1,2}-[A-Za-z]{3}-)(\d{2})$/, '$120$2');
+
+/** `EQ_ISINCODE_DDMMYY.CSV` and, without ISIN and date, `EQDDMMYY.CSV` of BSE until July 2024. */
+const BSE_EQUITY: FileFormat = {
+  ...plain,
+  name: 'bse-equity',
+  exchange: 'BSE',
+  marks: ['SC_CODE', 'SC_NAME', 'SC_GROUP'],
+  needs: [
+    ...['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE'],
+    ...['NO_TRADES', 'NO_OF_SHRS', 'NET_TURNOV'],
+  ],
+  fields: {
+    ...fieldsOf({
+      ...{ SC_CODE: 'finInstrmId', SC_NAME: 'finInstrmNm', SC_GROUP: 'sctySrs', ISIN_CODE: 'isin' },
+      ...{ OPEN: 'openPrice', HIGH: 'highPrice', LOW: 'lowPrice', CLOSE: 'closePrice', LAST: 'lastPrice' },
+      ...{
+        PREVCLOSE: 'prevClosePrice',
+        NO_TRADES: 'totalTradesNo',
+        NO_OF_SHRS: 'ttq',
+        NET_TURNOV: 'ttlTrfVal',
+      },
+    }),
+    // The file has no tickers: until somebody knows better, the code names the instrument.
+    symbol: { column: 'SC_CODE' },
+    tradDt: { column: 'TRADING_DATE', read: fullYear },
+  },
+  datedByName: true,
+  numbered: true,
+  // Cut to twelve characters.
+  vague: ['finInstrmNm'],
+};
+
+export const FORMATS: readonly FileFormat[] = [UDIFF, NSE_BHAV, NSE_FULL, BSE_EQUITY];
+
+/** The day an old BSE file's name states (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */
+export function dayInName(name: string): string | null {
+  const found = /(?:^|[\\/])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?:_CSV)?\.(?:csv|zip)$/i.exec(name);
+  if (found === null) return null;
+  const [, day, month, year] = found;
+  return `${Number(year) >= 90 ? 19 : 20}${year}-${month}-${day}`;
+}

@@ -1,0 +1,176 @@
+import { messageOf, PipelineError } from '../../core/errors.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { EXCHANGES } from '../../operations/operation.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Row } from '../../operations/table.ts';
+import { readCsv } from '../csv.ts';
+import { decodeText } from '../decode.ts';
+import { createRecordReader, type RecordReader } from '../records.ts';
+import { sanitizeRecord } from '../sanitize.ts';
+import type { Reject } from '../types.ts';
+import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
+import { dayInName, type FormatName } from './formats.ts';
+import { badFile } from './trouble.ts';
+import { isZip, unzip } from './zip.ts';
+
+/** What a file holds of one exchange and session, validated as an answer of the source would be. */
+export interface FileSession {
+  readonly format: FormatName;
+  readonly exchange: string;
+  readonly day: string;
+  readonly rows: readonly Row[];
+  readonly rejects: readonly Reject[];
+  /** Is this all the exchange traded on that day? */
+  readonly complete: boolean;
+  /** Are symbols in it scrip codes, for want of tickers? */
+  readonly numbered: boolean;
+  /** Columns the file knows nothing of: what is stored there stands. */
+  readonly unknown: readonly string[];
+  /** Columns the file rounds: a stored value that differs by less than this stands. */
+  readonly rounded: Readonly<Record<string, number>>;
+}
+
+/**
+ * Reads a bhav copy file, or a zip archive of them. The rows say which sessions it holds; the name
+ * does only where the format has no date. A file with anything broken in it is not read in part.
+ *
+ * @throws PipelineError `unreadable` that says what is wrong with the file.
+ */
+export function readBhavFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
+  if (!isZip(bytes)) return readOne(name, bytes, timeZone);
+  const sessions: FileSession[] = [];
+  let entries = 0;
+  for (const entry of unzip(bytes, (inside) => /\.csv$/i.test(inside))) {
+    entries++;
+    try {
+      sessions.push(...readOne(entry.name, entry.data, timeZone));
+    } catch (error) {
+      throw badFile(`${entry.name} in it: ${messageOf(error)}`, { cause: error });
+    }
+  }
+  if (entries === 0) throw badFile('the zip archive holds no .csv file');
+  return sessions;
+}
+
+function readOne(name: string, bytes: Buffer, timeZone: string): FileSession[] {
+  const rows = parseRows(bytes);
+  const [first] = rows;
+  if (first === undefined) throw badFile('holds no rows');
+  const columns = columnsOf(Object.keys(first));
+  const named = columns.format.datedByName ? dayInName(name) : null;
+  if (columns.nameOf('tradDt') === 'tradDt' && named === null) {
+    throw badFile('has no date: neither a column holds it, nor a name such as EQ070421.CSV');
+  }
+  const operation = operationNamed('GetBhavCopyCM');
+  const groups = new Map<string, Group>();
+  rows.forEach((row, position) => {
+    const exchange = exchangeOf(columns, row);
+    let group = groups.get(exchange);
+    if (group === undefined) {
+      group = newGroup(operation, exchange, timeZone);
+      groups.set(exchange, group);
+    }
+    readRow(group, { columns, row, position, named });
+  });
+  return [...groups].flatMap(([exchange, group]) => sessionsOf(exchange, group, columns));
+}
+
+function parseRows(bytes: Buffer): FileRow[] {
+  try {
+    return readCsv(decode(bytes)) as FileRow[];
+  } catch (error) {
+    if (!(error instanceof PipelineError)) throw error;
+    throw badFile(error.message.replace(/^the answer /, ''), { cause: error });
+  }
+}
+
+/** Files from before UTF-8 was usual hold names in the code page of Windows. */
+function decode(bytes: Buffer): string {
+  try {
+    return decodeText(bytes);
+  } catch {
+    return new TextDecoder('windows-1252').decode(bytes);
+  }
+}
+
+/** A file of another market segment has the same header, and must not end among the shares. */
+function exchangeOf(columns: FileColumns, row: FileRow): string {
+  const { format } = columns;
+  if (format.exchange !== null) return format.exchange;
+  const segment = columns.value(row, 'sgmt');
+  if (segment !== null && segment !== 'CM')
+    throw badFile(`is of the segment ${segment}, not the cash market`);
+  const exchange = columns.value(row, 'src');
+  const known: readonly string[] = EXCHANGES;
+  if (exchange === null || !known.includes(exchange)) {
+    throw badFile(
+      `holds rows of ${exchange ?? 'an exchange it does not name'}; known are ${known.join(' and ')}`,
+    );
+  }
+  return exchange;
+}
+
+/** The rows of one exchange as they are read. */
+interface Group {
+  readonly reader: RecordReader;
+  readonly byDay: Map<string, Row[]>;
+  readonly rejects: Reject[];
+}
+
+function newGroup(operation: Operation, exchange: string, timeZone: string): Group {
+  const asked = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
+  return { reader: createRecordReader(operation, asked, timeZone), byDay: new Map(), rejects: [] };
+}
+
+interface Place {
+  readonly columns: FileColumns;
+  readonly row: FileRow;
+  readonly position: number;
+  /** The day the file's name states, where that counts. */
+  readonly named: string | null;
+}
+
+function readRow(group: Group, { columns, row, position, named }: Place): void {
+  const missing = columns.missingIn(row);
+  const record = columns.record(row);
+  if (named !== null) record.tradDt ??= named;
+  const result = missing === null ? group.reader.read(record) : null;
+  if (result?.table != null) {
+    const day = String(result.row.trade_date);
+    const rows = group.byDay.get(day);
+    if (rows === undefined) group.byDay.set(day, [result.row]);
+    else rows.push(result.row);
+    return;
+  }
+  const problems =
+    result === null
+      ? [{ path: missing ?? '', message: 'is missing: the row breaks off' }]
+      : result.problems.map(({ path, message }) => ({ path: columns.nameOf(path), message }));
+  group.rejects.push({ position, record: sanitizeRecord(row), problems });
+}
+
+/** Refused rows count with the session most of the file is of: their own date may be what is wrong. */
+function sessionsOf(exchange: string, { byDay, rejects }: Group, columns: FileColumns): FileSession[] {
+  const { format } = columns;
+  const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
+  if (days.length === 0) {
+    const problem = rejects[0]?.problems[0];
+    throw badFile(
+      `holds no row that can be read; of the first, ${problem?.path ?? ''} ${problem?.message ?? ''}`,
+    );
+  }
+  const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
+  const columnOf = (source: string) =>
+    fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
+  return days.map(([day, rows], at) => ({
+    format: format.name,
+    ...{ exchange, day, rows },
+    rejects: at === 0 ? rejects : [],
+    complete: format.complete && days.length === 1,
+    numbered: format.numbered,
+    unknown: columns.unknown(fields),
+    rounded: Object.fromEntries(
+      Object.entries(format.rounded).map(([source, within]) => [columnOf(source), within]),
+    ),
+  }));
+}

@@ -1,0 +1,62 @@
+import { type Check, halfUnit, isT0 } from './check.ts';
+
+const moved = (row: string) =>
+  `((${row}.close_price - ${row}.previous_close_price) * 100 / nullif(${row}.previous_close_price, 0))`;
+
+/** BSE states the turnover in lakhs of rupees, the bhav copy in rupees. */
+const LAKH = 100_000;
+
+const differs = (stated: string, exact: string) => `abs(${stated} - ${exact}) > ${halfUnit(stated)}`;
+
+const moverValues: Check = {
+  name: 'top_movers_values',
+  severity: 'warning',
+  operation: 'GetTop5GainersLosers',
+  rule: 'A top gainer or loser has the close, previous close, change, quantity and turnover of its line in the bhav copy.',
+  dated: true,
+  sql: `
+    select t.exchange, t.trade_date as date, t.scrip_code::text as instrument, wrong.expected, wrong.found
+      from market.top_gainers_losers t
+      join complete c on c.exchange = t.exchange and c.day = t.trade_date
+      left join market.bhavcopy_cm b on b.exchange = t.exchange and b.trade_date = t.trade_date
+        and b.trade_date between $1 and $2 and b.instrument_id = t.scrip_code and b.withdrawn_at is null
+      cross join lateral (
+        select string_agg(what || ' ' || coalesce(round(exact, 4)::text, 'none'), ', ') as expected,
+               string_agg(what || ' ' || stated, ', ') as found
+          from (values ('close', t.close_price, b.close_price),
+                       ('previous close', t.previous_close_price, b.previous_close_price),
+                       ('percent', t.percent_change, ${moved('b')}),
+                       ('quantity', t.quantity, b.traded_quantity),
+                       ('turnover in lakhs', t.turnover, b.turnover / ${LAKH})) as v(what, stated, exact)
+         where stated is not null and (exact is null or ${differs('stated', 'exact')})) as wrong
+     where t.trade_date between $1 and $2 and t.withdrawn_at is null and wrong.found is not null`,
+};
+
+/** By the change at each place, not by the name: of equal changes any order is right. */
+const moverRanks: Check = {
+  name: 'top_movers_ranking',
+  severity: 'warning',
+  operation: 'GetTop5GainersLosers',
+  rule: 'The change at each place of the list is the change at that place when the whole bhav copy is ranked.',
+  dated: true,
+  sql: `
+    select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
+           format('place %s of the %s: %s', t.rank, case when t.is_loser then 'losers' else 'gainers' end,
+             coalesce(format('%s%% (%s)', round(r.change, 2), r.instrument_id), 'nobody')) as expected,
+           t.percent_change || '%' as found
+      from market.top_gainers_losers t
+      join complete c on c.exchange = t.exchange and c.day = t.trade_date
+      left join (
+        select exchange, trade_date, instrument_id, change, is_loser,
+               row_number() over (partition by exchange, trade_date, is_loser order by abs(change) desc) as place
+          from (
+            select b.exchange, b.trade_date, b.instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
+              from market.bhavcopy_cm b
+             where b.trade_date between $1 and $2 and b.withdrawn_at is null and not ${isT0('b')}
+               and b.previous_close_price > 0 and b.close_price <> b.previous_close_price) as changes
+      ) as r on r.exchange = t.exchange and r.trade_date = t.trade_date and r.is_loser = t.is_loser and r.place = t.rank
+     where t.trade_date between $1 and $2 and t.withdrawn_at is null
+       and (r.change is null or ${differs('t.percent_change', 'r.change')})`,
+};
+
+export const moverChecks: readonly Check[] = [moverValues, moverRanks];

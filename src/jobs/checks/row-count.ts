@@ -1,0 +1,38 @@
+import type { Check } from './check.ts';
+
+/** Sessions a day's number of records is compared with, and how many of them there must be at least. */
+const SESSIONS = 20;
+const AT_LEAST = 5;
+/** None older than this counts: markets grow. */
+const DAYS = 60;
+/** How far from their median it may be. */
+const SHARE = '0.2';
+
+/** Data sets with about the same number of records every session. */
+const STEADY = ['GetBhavCopyCM', 'GetTop5GainersLosers', 'GetTotalTradeHighlights'];
+
+const rowCount = (operation: string): Check => ({
+  name:
+    operation === 'GetBhavCopyCM' ? 'row_count' : `row_count_${operation.slice('Get'.length).toLowerCase()}`,
+  severity: 'warning',
+  operation,
+  rule: `${operation} brings about as many records as in the ${SESSIONS} sessions before (their median, ${Number(SHARE) * 100} % more or less).`,
+  dated: true,
+  sql: `
+    select c.exchange, c.day as date, '' as instrument,
+           format('about %s (median of %s sessions)', before.median, before.sessions) as expected,
+           c.records::text as found
+      from etl.coverage c
+      cross join lateral (
+        select percentile_cont(0.5) within group (order by records) as median, count(*) as sessions
+          from (
+            select records from etl.coverage e
+             where e.operation = c.operation and e.exchange = c.exchange and e.instrument = '' and e.part = ''
+               and e.state = 'loaded' and e.day < c.day and e.day >= c.day - ${DAYS}
+             order by e.day desc limit ${SESSIONS}) as earlier) as before
+     where c.operation = '${operation}' and c.instrument = '' and c.part = '' and c.state = 'loaded'
+       and c.day between $1 and $2
+       and before.sessions >= ${AT_LEAST} and abs(c.records - before.median) > before.median * ${SHARE}`,
+});
+
+export const rowCountChecks: readonly Check[] = STEADY.map(rowCount);

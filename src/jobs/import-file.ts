@@ -1,0 +1,162 @@
+import { readFile } from 'node:fs/promises';
+import { messageOf, PipelineError } from '../core/errors.ts';
+import { type FileSession, readBhavFile } from '../extract/files/read-file.ts';
+import type { RowDifference } from '../load/differences.ts';
+import { databaseError } from '../load/failures.ts';
+import { windowDifferences } from '../load/import-differences.ts';
+import type { RecordCounts } from '../load/window.ts';
+import { operationNamed } from '../operations/registry.ts';
+import type { Context } from './context.ts';
+import type { ImportFile } from './import-files.ts';
+import { failWindow, IMPORTED, openFileWindows } from './import-run.ts';
+import { nameRows, symbolsOfDay, type Tickers } from './import-tickers.ts';
+import { storeAnswer } from './store.ts';
+
+/** Differences listed for one session of a file. */
+const LISTED = 10;
+
+/** What became of one file. */
+export interface FileReport {
+  readonly file: string;
+  /** Kind of file, or null where it is not known; of an archive with several, all. */
+  readonly format: string | null;
+  readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
+  /** Rows of the file; the sum of the counts that follow, but for `withdrawn`. */
+  readonly rows: number;
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly duplicate: number;
+  readonly rejected: number;
+  readonly withdrawn: number;
+  readonly state: 'loaded' | 'skipped' | 'failed';
+  /** Why it was skipped or failed. */
+  readonly error: string | null;
+}
+
+/** A row on which a file and what was stored disagree. */
+export type FileDifference = RowDifference & { readonly file: string };
+
+/** What a file brought. */
+export interface Imported {
+  readonly report: FileReport;
+  readonly differences: readonly FileDifference[];
+  /** The run was called off while the file was read: it is left for another time. */
+  readonly left: boolean;
+}
+
+/** The report of a file that was not loaded. */
+export function notLoaded(file: string, state: 'skipped' | 'failed', error: string): FileReport {
+  const counts = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
+  return { file, format: null, sessions: [], ...counts, state, error };
+}
+
+/** Reads a file. @throws PipelineError `unreadable` that says what is wrong with it. */
+export async function readSessions({ config }: Context, path: string): Promise<FileSession[]> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(path);
+  } catch (error) {
+    throw new PipelineError(`cannot be read: ${messageOf(error)}`, { kind: 'unreadable', retryable: false });
+  }
+  return readBhavFile(path, bytes, config.EOD_TIMEZONE);
+}
+
+/**
+ * Stores the sessions of a file, one window and transaction each.
+ *
+ * @throws PipelineError `database` when Postgres is in trouble; what it refuses fails the file only.
+ */
+export async function importSessions(
+  context: Context,
+  runId: number,
+  file: ImportFile,
+  sessions: readonly FileSession[],
+  tickers: Tickers,
+): Promise<Imported> {
+  const windowIds = await openFileWindows(context, runId, file, sessions);
+  const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
+  const differences: FileDifference[] = [];
+  const problems: string[] = [];
+  let left = windowIds === null;
+  for (const [at, windowId] of (windowIds ?? []).entries()) {
+    const session = sessions[at] as FileSession;
+    const counts = await importSession(context, { runId, windowId, session, tickers }).catch(
+      async (error) => {
+        const problem = databaseError(error);
+        if (problem.retryable) throw problem;
+        problems.push(problem.message);
+        await failWindow(context, windowId, problem.message);
+        return undefined;
+      },
+    );
+    if (counts === undefined) continue;
+    if (counts === null) {
+      left = true;
+      break;
+    }
+    const problem = await windowProblem(context, windowId);
+    if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
+    sums.rows += counts.fetched;
+    for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
+      sums[name] += counts[name];
+    }
+    const found = await windowDifferences(context.db.pool, table(), windowId, LISTED);
+    differences.push(...found.map((one) => ({ file: file.path, ...one })));
+  }
+  const report: FileReport = {
+    file: file.path,
+    format: [...new Set(sessions.map((one) => one.format))].join(', '),
+    sessions: sessions.map(({ exchange, day }) => ({ exchange, day })),
+    ...sums,
+    state: problems.length === 0 ? 'loaded' : 'failed',
+    error: problems.length === 0 ? null : problems.join('; '),
+  };
+  return { report, differences, left };
+}
+
+const table = () => operationNamed(IMPORTED).shapes[0].table;
+
+interface Load {
+  readonly runId: number;
+  readonly windowId: number;
+  readonly session: FileSession;
+  readonly tickers: Tickers;
+}
+
+async function importSession(
+  context: Context,
+  { runId, windowId, session, tickers }: Load,
+): Promise<RecordCounts | null> {
+  const { exchange, day, rejects } = session;
+  const rows = session.numbered
+    ? nameRows(session.rows, day, await symbolsOfDay(context.db.pool, day), tickers)
+    : session.rows;
+  return storeAnswer(context, {
+    window: {
+      ...{ id: windowId, runId, operation: IMPORTED, exchange, from: day, to: day },
+      ...{ instruments: [], part: '', narrowed: false },
+    },
+    extracted: {
+      batches: [{ table: table(), rows }],
+      rejects,
+      fetched: rows.length + rejects.length,
+      warnings: [],
+      unknownFields: [],
+    },
+    calledAt: context.clock.now(),
+    bytes: 0,
+    preview: false,
+    partial: !session.complete,
+    standing: { columns: session.unknown, rounded: session.rounded },
+  });
+}
+
+/** Why a window that was stored is no good: too many of its records were refused. */
+async function windowProblem({ db }: Context, windowId: number): Promise<string | null> {
+  const found = await db.pool.query<{ problem: string | null }>(
+    "select error as problem from etl.windows where id = $1 and state = 'failed'",
+    [windowId],
+  );
+  return found.rows[0]?.problem ?? null;
+}

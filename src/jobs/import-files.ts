@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, type Dirent } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf, usageError } from '../core/errors.ts';
+import { dayInName } from '../extract/files/formats.ts';
+
+/** A file to import, and what its bytes are known by. */
+export interface ImportFile {
+  readonly path: string;
+  /** SHA-256 in hex; null where the file cannot be read. */
+  readonly hash: string | null;
+  readonly error: string | null;
+}
+
+/**
+ * The bhav copy files these paths stand for: files as named, of folders and all below them whatever
+ * ends in .csv or .zip. In order of the day in their names where only those have one, then by name.
+ *
+ * @throws PipelineError `usage` for a path that is not there, and when there is nothing to import.
+ */
+export async function findFiles(paths: readonly string[]): Promise<string[]> {
+  const found = new Set<string>();
+  for (const path of paths) {
+    const about = await stat(path).catch((error) => {
+      throw usageError(`${path} cannot be read: ${messageOf(error)}`);
+    });
+    if (!about.isDirectory()) {
+      found.add(path);
+      continue;
+    }
+    for (const inside of await listFolder(path)) found.add(inside);
+  }
+  if (found.size === 0) throw usageError(`${paths.join(', ')}: no .csv or .zip file is in there`);
+  const rank = (path: string) => `${dayInName(path) ?? ''}|${path}`;
+  return [...found].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
+}
+
+async function listFolder(folder: string): Promise<string[]> {
+  let entries: Dirent[];
+  try {
+    entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  } catch (error) {
+    throw usageError(`${folder} cannot be read: ${messageOf(error)}`);
+  }
+  return entries
+    .filter((entry) => !entry.isDirectory() && /\.(?:csv|zip)$/i.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** Reads a file once through for its hash. */
+export async function fingerprint(path: string): Promise<ImportFile> {
+  const hash = createHash('sha256');
+  try {
+    for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+    return { path, hash: hash.digest('hex'), error: null };
+  } catch (error) {
+    return { path, hash: null, error: `cannot be read: ${messageOf(error)}` };
+  }
+}
+
+/** Does `work` for every item, so many at a time, until all are done or `signal` aborts. */
+export async function inParallel<Item>(
+  items: readonly Item[],
+  { width, signal }: { readonly width: number; readonly signal?: AbortSignal | undefined },
+  work: (item: Item, at: number) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  let broken = false;
+  const lane = async () => {
+    while (next < items.length && signal?.aborted !== true && !broken) {
+      const at = next++;
+      try {
+        await work(items[at] as Item, at);
+      } catch (error) {
+        broken = true;
+        throw error;
+      }
+    }
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: width }, lane));
+  const failed = lanes.find((one) => one.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}

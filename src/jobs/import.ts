@@ -1,0 +1,166 @@
+import { PipelineError } from '../core/errors.ts';
+import type { Context } from './context.ts';
+import {
+  type FileDifference,
+  type FileReport,
+  importSessions,
+  notLoaded,
+  readSessions,
+} from './import-file.ts';
+import { findFiles, fingerprint, type ImportFile, inParallel } from './import-files.ts';
+import { closeImport, importedHashes, openImport } from './import-run.ts';
+import { knownTickers, type Tickers } from './import-tickers.ts';
+import { type Progress, type RunReport, reportRun } from './report.ts';
+
+/** What `eod import --json` prints: the run, and what became of each file. */
+export interface ImportReport extends RunReport {
+  /** In the order of their names. Files that were not got to are not in it. */
+  readonly files: readonly FileReport[];
+  /** Files that were not got to before a signal or `eod cancel`. */
+  readonly left: number;
+  /** Rows on which a file and what was stored before disagree; the first few of each file. */
+  readonly differences: readonly FileDifference[];
+}
+
+export interface ImportOptions {
+  readonly paths: readonly string[];
+  /** Read files again that were imported in full before. */
+  readonly force: boolean;
+  /** Stops between two files. */
+  readonly signal?: AbortSignal;
+  /** Told the number of the run, then after each file how far it is; `total` and `ended` count files. */
+  readonly onProgress?: (runId: number, progress: Progress) => void;
+}
+
+/** Differences one report lists. */
+const MAX_DIFFERENCES = 500;
+
+/**
+ * Imports the exchanges' own bhav copy files: reads each, and stores its sessions as answers of the
+ * source are stored. A bad file is named and the others go on.
+ *
+ * @throws PipelineError `usage` for paths that are not there; `database` when Postgres is away.
+ */
+export async function importFiles(context: Context, options: ImportOptions): Promise<ImportReport> {
+  const { signal } = options;
+  const width = context.config.EOD_CONCURRENCY;
+  const paths = await findFiles(options.paths);
+  const run = await openImport(context, options);
+  const tally = createTally(run.runId, paths.length, options);
+  let stopped: string | null = 'stopped by an error; import the same files again to go on';
+  try {
+    const files: ImportFile[] = [];
+    await inParallel(paths, { width, signal }, async (path, at) => {
+      files[at] = await fingerprint(path);
+    });
+    const fresh = await sortOut(context, files.filter(Boolean), options.force, tally);
+    const numbered = await importAll(context, run.runId, fresh, { tally, width, signal, tickers: null });
+    if (numbered.length > 0) {
+      const tickers = await knownTickers(context.db.pool);
+      await importAll(context, run.runId, numbered, { tally, width, signal, tickers });
+    }
+    stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
+  } finally {
+    const bad = tally.files().filter((file) => file.state === 'failed');
+    await closeImport(context, run, { bad: bad.map(({ file, error }) => `${file}: ${error}`), stopped });
+  }
+  return {
+    ...(await reportRun(context.db.pool, run.runId)),
+    files: tally.files(),
+    left: tally.left(),
+    differences: tally.differences(),
+  };
+}
+
+/** What has become of the files so far. */
+interface Tally {
+  add(report: FileReport, differences?: readonly FileDifference[]): void;
+  files(): FileReport[];
+  left(): number;
+  differences(): FileDifference[];
+}
+
+function createTally(runId: number, total: number, { onProgress }: ImportOptions): Tally {
+  const files: FileReport[] = [];
+  const differences: FileDifference[] = [];
+  let fetched = 0;
+  const tell = () =>
+    onProgress?.(runId, {
+      ...{ state: 'running', total, ended: files.length, requests: 0, fetched, deferred: false },
+    });
+  tell();
+  return {
+    add(report, found = []) {
+      files.push(report);
+      differences.push(...found.slice(0, MAX_DIFFERENCES - differences.length));
+      fetched += report.rows;
+      tell();
+    },
+    files: () => files.sort((a, b) => (a.file < b.file ? -1 : 1)),
+    left: () => total - files.length,
+    differences: () => differences.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0)),
+  };
+}
+
+/** Sets aside what cannot be read, what was imported before and what is here twice. */
+async function sortOut(
+  context: Context,
+  files: readonly ImportFile[],
+  force: boolean,
+  tally: Tally,
+): Promise<ImportFile[]> {
+  const before = force ? new Set<string>() : await importedHashes(context);
+  const here = new Map<string, string>();
+  return files.filter(({ path, hash, error }) => {
+    if (hash === null) tally.add(notLoaded(path, 'failed', error ?? 'cannot be read'));
+    else if (before.has(hash)) tally.add(notLoaded(path, 'skipped', 'imported before'));
+    else if (here.has(hash)) tally.add(notLoaded(path, 'skipped', `the same content as ${here.get(hash)}`));
+    else {
+      here.set(hash, path);
+      return true;
+    }
+    return false;
+  });
+}
+
+interface Round {
+  readonly tally: Tally;
+  readonly width: number;
+  readonly signal: AbortSignal | undefined;
+  /** Null: put off files whose rows have no tickers, so that the others can bring them. */
+  readonly tickers: Tickers | null;
+}
+
+/** @returns files that were put off, in order. */
+async function importAll(
+  context: Context,
+  runId: number,
+  files: readonly ImportFile[],
+  { tally, width, signal, tickers }: Round,
+): Promise<ImportFile[]> {
+  const putOff = new Set<ImportFile>();
+  let calledOff = false;
+  await inParallel(files, { width, signal }, async (file) => {
+    if (calledOff) return;
+    try {
+      const sessions = await readSessions(context, file.path);
+      if (tickers === null && sessions.some((session) => session.numbered)) {
+        putOff.add(file);
+        return;
+      }
+      const { report, differences, left } = await importSessions(
+        context,
+        runId,
+        file,
+        sessions,
+        tickers ?? new Map(),
+      );
+      if (left) calledOff = true;
+      else tally.add(report, differences);
+    } catch (error) {
+      if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
+      tally.add(notLoaded(file.path, 'failed', error.message));
+    }
+  });
+  return files.filter((file) => putOff.has(file));
+}

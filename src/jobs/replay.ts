@@ -1,0 +1,175 @@
+import { messageOf, PipelineError, usageError } from '../core/errors.ts';
+import { readAnswer } from '../extract/index.ts';
+import { type KeptAnswer, readAnswerKept } from '../load/responses.ts';
+import { operationNamed } from '../operations/registry.ts';
+import { closeRun } from './advance.ts';
+import type { Context } from './context.ts';
+import { isOutdated } from './outdated.ts';
+import { recordsOf } from './refused-records.ts';
+import { laneOf, type ReplayRequest } from './replay-plan.ts';
+import { storeAnswer } from './store.ts';
+import { endWindows } from './window-store.ts';
+
+/** A window of a replay that has not ended. */
+export interface ReplayWindow {
+  readonly id: number;
+  readonly runId: number;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: string[];
+  readonly params: Record<string, string>;
+  readonly part: string;
+  readonly narrowed: boolean;
+  readonly responseId: number | null;
+  readonly parentId: number | null;
+}
+
+/**
+ * Works on a replay in this process, without the queue and without the source: lane by lane in the
+ * order the answers were fetched, EOD_CONCURRENCY lanes side by side. Stopped by the signal, what
+ * is left stays open for `eod resume`.
+ *
+ * @throws PipelineError `usage` when another process works on the run; `database` when Postgres goes.
+ */
+export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
+  const client = await context.db.pool.connect();
+  const lock = `hashtextextended('eod replay ${runId}', 0)`;
+  try {
+    const mine = await client.query<{ locked: boolean }>(`select pg_try_advisory_lock(${lock}) as locked`);
+    if (!mine.rows[0]?.locked) throw usageError(`run ${runId} is being worked on by another process`);
+    await workLanes(context, runId, signal);
+    await closeRun(context, runId);
+    await client.query(`select pg_advisory_unlock(${lock})`);
+    client.release();
+  } catch (error) {
+    // Thrown away: the lock goes with it.
+    client.release(true);
+    throw error;
+  }
+}
+
+async function workLanes(context: Context, runId: number, signal: AbortSignal): Promise<void> {
+  const { db, config } = context;
+  const run = await db.pool.query<{ request: ReplayRequest }>(
+    "select request from etl.runs where id = $1 and kind = 'replay'",
+    [runId],
+  );
+  const fresh = new Set(run.rows[0]?.request.fresh ?? []);
+  const lanes = new Map<string, ReplayWindow[]>();
+  for (const window of await openReplayWindows(context, runId)) {
+    const name = `${laneOf(window.operation)}|${window.exchange}`;
+    const lane = lanes.get(name);
+    if (lane === undefined) lanes.set(name, [window]);
+    else lane.push(window);
+  }
+  const waiting = [...lanes];
+  let broken = false;
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [name, windows] = next;
+      for (const window of windows) {
+        if (signal.aborted || broken || !(await begin(context, window.id))) return;
+        await replayWindow(context, window, fresh.has(name));
+      }
+    }
+  };
+  const workers = Array.from({ length: Math.min(config.EOD_CONCURRENCY, lanes.size) }, () =>
+    work().catch((error) => {
+      broken = true;
+      throw error;
+    }),
+  );
+  for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
+}
+
+async function openReplayWindows({ db }: Context, runId: number): Promise<ReplayWindow[]> {
+  const found = await db.pool.query<ReplayWindow>(
+    `select id::int, run_id::int as "runId", operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
+       to_char(to_date, 'YYYY-MM-DD') as "to", instruments, params, part, narrowed,
+       response_id::int as "responseId", parent_id::int as "parentId"
+     from etl.windows where run_id = $1 and state in ('pending', 'running') order by id`,
+    [runId],
+  );
+  return found.rows;
+}
+
+/** @returns false when the run was cancelled or paused meanwhile. */
+async function begin({ db }: Context, windowId: number): Promise<boolean> {
+  const begun = await db.pool.query(
+    `update etl.windows w set state = 'running', attempts = attempts + 1,
+       started_at = coalesce(w.started_at, clock_timestamp())
+      from etl.runs r where w.id = $1 and r.id = w.run_id and r.state = 'running' and w.state in ('pending', 'running')`,
+    [windowId],
+  );
+  return begun.rowCount === 1;
+}
+
+async function replayWindow(context: Context, window: ReplayWindow, fresh: boolean): Promise<void> {
+  const { db, log } = context;
+  try {
+    if (window.responseId === null) await replayRecords(context, window);
+    else await replayAnswer(context, window, window.responseId, fresh);
+  } catch (error) {
+    // Postgres may come back: the window stays open. Anything else is about this answer.
+    if (error instanceof PipelineError && error.kind === 'database' && error.retryable) throw error;
+    log.warn({ runId: window.runId, windowId: window.id, err: error }, 'answer cannot be replayed');
+    const client = await db.pool.connect();
+    try {
+      await endWindows(client, { windowId: window.id }, 'failed', { error: messageOf(error) });
+    } finally {
+      client.release();
+    }
+  }
+}
+
+async function replayAnswer(
+  context: Context,
+  window: ReplayWindow,
+  responseId: number,
+  fresh: boolean,
+): Promise<void> {
+  const { db, config } = context;
+  const kept = await readAnswerKept(db.pool, responseId);
+  if (kept === null) return skip(context, window.id, 'its answer has been pruned');
+  const read = (answer: KeptAnswer) =>
+    readAnswer(
+      operationNamed(window.operation),
+      { ...window, calledOn: answer.calledOn },
+      { body: answer.body, contentType: answer.contentType, bytes: 0 },
+      readSettings(config),
+    );
+  const extracted = read(kept);
+  if (!fresh && (await isOutdated(context, { window, responseId, extracted, read }))) {
+    return skip(context, window.id, 'a newer answer that speaks for all of its days is kept');
+  }
+  const sharing = await db.pool.query<{ id: number }>(
+    `select window_id::int as id from etl.responses where id = $1
+     union select id::int from etl.windows where response_id = $1`,
+    [responseId],
+  );
+  const rereads = sharing.rows.map((row) => row.id).filter((id) => id !== window.id);
+  await storeAnswer(context, {
+    ...{ window, extracted, calledAt: kept.fetchedAt.getTime(), bytes: 0, preview: false, rereads },
+  });
+}
+
+async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
+  const { extracted, refusedAt } = await recordsOf(context, window, readSettings(context.config));
+  await storeAnswer(context, {
+    ...{ window, extracted, calledAt: refusedAt, bytes: 0, preview: false },
+    rereads: window.parentId === null ? [] : [window.parentId],
+  });
+}
+
+function readSettings(config: Context['config']) {
+  return { accessKey: config.EOD_ACCESS_KEY ?? '', timeZone: config.EOD_TIMEZONE };
+}
+
+async function skip({ db }: Context, windowId: number, reason: string): Promise<void> {
+  await db.pool.query(
+    `update etl.windows set state = 'skipped', error = $2, finished_at = clock_timestamp() where id = $1`,
+    [windowId, reason],
+  );
+}

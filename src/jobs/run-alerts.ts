@@ -1,0 +1,110 @@
+import { epochOf } from '../core/days.ts';
+import { operationNamed } from '../operations/registry.ts';
+import type { EndedRun } from './after-run.ts';
+import type { Alert } from './alerts.ts';
+import type { Context } from './context.ts';
+import { type Gap, readGaps } from './gaps.ts';
+
+/** At most this many items are told in one message; the facts hold them all. */
+const TOLD = 5;
+
+/** What somebody should know of a run that has ended. */
+export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
+  if (run.kind === 'preview') return [];
+  const alerts = [await failure(context, run), await suspicion(context, run)];
+  if (run.kind === 'nightly') alerts.push(await lateness(context, run), await gaps(context, run));
+  return alerts.filter((alert) => alert !== null);
+}
+
+async function failure({ db }: Context, run: EndedRun): Promise<Alert | null> {
+  if (run.state !== 'failed') return null;
+  const { rows } = await db.pool.query<{ what: string; windows: number; reason: string | null }>(
+    `select operation || ' ' || exchange as what, count(*)::int as windows,
+            (array_agg(coalesce(diagnostic, error) order by id desc))[1] as reason
+       from etl.windows where run_id = $1 and state in ('failed', 'blocked') group by 1 order by 1`,
+    [run.id],
+  );
+  return {
+    kind: 'run_failed',
+    subject: `${run.kind}: ${rows.map(({ what }) => what).join(', ')}`,
+    message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) failed: ${told(rows.map(({ what, windows, reason }) => `${what} (${windows}: ${reason})`))}`,
+    facts: { run: run.id, runKind: run.kind, from: run.from, to: run.to, failed: rows },
+  };
+}
+
+async function suspicion({ db }: Context, run: EndedRun): Promise<Alert | null> {
+  const { rows } = await db.pool.query<{ what: string; window: number; suspicious: string }>(
+    `select format('%s %s %s', operation, exchange, from_date) as what, id::int as window, suspicious
+       from etl.windows where run_id = $1 and suspicious is not null order by id`,
+    [run.id],
+  );
+  if (rows.length === 0) return null;
+  return {
+    kind: 'suspicious',
+    subject: rows.map(({ what }) => what).join(', '),
+    message: `run ${run.id} took nothing away although rows are missing: ${told(rows.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
+    facts: { run: run.id, windows: rows },
+  };
+}
+
+/** The night is over, and the exchange's bhav copy of the day is not there. */
+async function lateness({ db, config, clock, calendar }: Context, run: EndedRun): Promise<Alert | null> {
+  const [hours = 0, minutes = 0] = config.EOD_PUBLISHED_AT.split(':').map(Number);
+  const due = epochOf(run.to, hours * 3_600 + minutes * 60, config.EOD_TIMEZONE) * 1_000;
+  if (clock.now() < due) return null;
+  const { rows } = await db.pool.query<{ exchange: string }>(
+    `select exchange from etl.coverage
+      where operation = 'GetBhavCopyCM' and day = $2 and run_id = $1 and instrument = '' and part = ''
+        and state in ('not_published', 'empty') order by exchange`,
+    [run.id, run.to],
+  );
+  const late = rows
+    .map(({ exchange }) => exchange)
+    .filter((exchange) => calendar.sessions(exchange, run.to, run.to).length > 0);
+  if (late.length === 0) return null;
+  return {
+    kind: 'late_data',
+    subject: `${late.join(', ')} ${run.to}`,
+    message: `the bhav copy of ${run.to} is not there yet: ${late.join(', ')} (due ${config.EOD_PUBLISHED_AT} ${config.EOD_TIMEZONE})`,
+    facts: { run: run.id, day: run.to, exchanges: late },
+  };
+}
+
+/** Of the sessions the night has asked for, those that are still missing. */
+async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
+  const { rows: asked } = await context.db.pool.query<AskedRange>(
+    `select t.operation, t.exchange, t."from", t."to"
+       from etl.runs r, jsonb_to_recordset(r.request->'targets') as t(operation text, exchange text, "from" text, "to" text)
+      where r.id = $1`,
+    [run.id],
+  );
+  if (asked.length === 0) return null;
+  const found = await readGaps(context, {
+    operations: [...new Set(asked.map(({ operation }) => operation))].map(operationNamed),
+    exchanges: [...new Set(asked.map(({ exchange }) => exchange))],
+    ...{ from: run.from, to: run.to },
+  });
+  const missing = found.gaps.filter((gap) =>
+    asked.some(
+      ({ operation, exchange, from, to }) =>
+        gap.operation === operation && gap.exchange === exchange && gap.from <= to && gap.to >= from,
+    ),
+  );
+  if (missing.length === 0) return null;
+  return {
+    kind: 'gaps',
+    subject: missing.map(gapName).join(', '),
+    message: `sessions are missing after the night: ${told(missing.map(gapName))}; "eod fill-gaps" asks for them`,
+    facts: { run: run.id, gaps: missing },
+  };
+}
+
+type AskedRange = Pick<Gap, 'operation' | 'exchange' | 'from' | 'to'>;
+
+const gapName = ({ operation, exchange, from, to, reason }: Gap) =>
+  `${operation} ${exchange} ${from === to ? from : `${from} to ${to}`} (${reason})`;
+
+function told(items: readonly string[]): string {
+  const more = items.length - TOLD;
+  return items.slice(0, TOLD).join('; ') + (more > 0 ? `; and ${more} more` : '');
+}

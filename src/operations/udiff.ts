@@ -1,0 +1,35 @@
+/**
+ * Source field of each column of a UDiFF cash-market bhav copy, the exchanges' own daily file that
+ * the source passes on. Columns that are not named here have no field; `instrumentName` has no column.
+ */
+export const UDIFF_COLUMNS: Readonly<Record<string, string>> = {
+  TradDt: 'tradDt',
+  BizDt: 'bizDt',
+  Sgmt: 'sgmt',
+  Src: 'src',
+  FinInstrmTp: 'finInstrmTp',
+  FinInstrmId: 'finInstrmId',
+  ISIN: 'isin',
+  TckrSymb: 'symbol',
+  SctySrs: 'sctySrs',
+  XpryDt: 'expiry',
+  FininstrmActlXpryDt: 'finInstrmActlXpryDt',
+  StrkPric: 'strikePrice',
+  OptnTp: 'optionType',
+  FinInstrmNm: 'finInstrmNm',
+  OpnPric: 'openPrice',
+  HghPric: 'highPrice',
+  LwPric: 'lowPrice',
+  ClsPric: 'closePrice',
+  LastPric: 'lastPrice',
+  PrvsClsgPric: 'prevClosePrice',
+  UndrlygPric: 'underlyingPrice',
+  SttlmPric: 'sttlmPric',
+  OpnIntrst: 'oi',
+  ChngInOpnIntrst: 'oiChng',
+  TtlTradgVol: 'ttq',
+  TtlTrfVal: 'ttlTrfVal',
+  TtlNbOfTxsExctd: 'totalTradesNo',
+  SsnId: 'ssnId',
+  NewBrdLotQty: 'newBrdLotQty',
+};

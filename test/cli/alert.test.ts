@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startWebhook } from '../support/webhook.ts';
+
+const cwd = temporaryFolder();
+
+test('eod alert test says whether a test alert arrives, and never the address', async () => {
+  const webhook = await startWebhook();
+  const env = { EOD_ALERT_WEBHOOK: webhook.url };
+  const good = await runEod(['alert', 'test'], { cwd, env });
+  expect(good).toMatchObject({ code: 0, stderr: '' });
+  expect(webhook.heard).toMatchObject([
+    { kind: 'test', text: 'eod: this is a test alert; nothing is wrong' },
+  ]);
+
+  webhook.answers = 403;
+  const refused = await runEod(['alert', 'test'], { cwd, env });
+  expect(refused.code).toBe(1);
+  expect(refused.stdout).toContain('the webhook answered 403');
+
+  const config = await runEod(['config'], { cwd, env });
+  expect(config.stdout).toMatch(/^EOD_ALERT_WEBHOOK +http:\/\/127\.0\.0\.1:\d+\/… \(redacted\)/m);
+  expect(`${good.stdout}${refused.stdout}${config.stdout}`).not.toContain('kiwi');
+
+  const unset = await runEod(['alert', 'test'], { cwd });
+  expect(unset.code).toBe(2);
+  expect(unset.stderr).toContain('EOD_ALERT_WEBHOOK');
+});

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { query, runJson } from './support.ts';
+
+const cwd = temporaryFolder();
+
+test('eod reconcile and eod findings: look, list, fail on demand', async () => {
+  const { url } = await testDatabase();
+  const options = { cwd, env: { DATABASE_URL: url } };
+  const range = ['--from', '2025-09-01', '--to', '2025-09-12'];
+
+  const clean = await runJson<{ from: string; checks: { check: string; open: number }[] }>(
+    ['reconcile', ...range],
+    options,
+  );
+  expect(clean.code).toBe(0);
+  expect(clean.json.from).toBe('2025-09-01');
+  expect(clean.json.checks.every(({ open }) => open === 0)).toBe(true);
+  expect((await runEod(['findings'], options)).stdout).toContain('no findings');
+
+  await query(
+    url,
+    `insert into market.sectoral_classification (exchange, isin, scrip_code, allotted_from, symbol, macro_sector_code, sector_code, industry_code, basic_industry_code, first_loaded_at, last_changed_at, revision, run_id)
+     values ('BSE', 'INE467B01029', 532540, '2022-03-31', 'TCS', 'IN08', 'IN0901', 'IN090101', 'IN090101001', now(), now(), 1, 1)`,
+  );
+  expect((await runEod(['reconcile', ...range], options)).code).toBe(0);
+  expect((await runEod(['reconcile', ...range, '--fail-on', 'error'], options)).code).toBe(0);
+  const failed = await runEod(['reconcile', ...range, '--fail-on', 'info'], options);
+  expect(failed.code).toBe(1);
+  expect(failed.stdout).toMatch(/^classification_hierarchy +warning +1 +0 +0$/m);
+
+  const listed = await runJson<{ check: string; instrument: string; found: string }[]>(['findings'], options);
+  expect(listed.json).toMatchObject([
+    {
+      check: 'classification_hierarchy',
+      instrument: 'TCS 532540',
+      found: 'IN08 > IN0901 > IN090101 > IN090101001',
+    },
+  ]);
+  expect((await runJson<unknown[]>(['findings', '--severity', 'error'], options)).json).toEqual([]);
+  expect((await runEod(['findings', '--check', 'classification_hierarchy'], options)).stdout).toContain(
+    'IN0901',
+  );
+});
+
+test.each([
+  [['reconcile', '--fail-on', 'warn'], {}, /did you mean warning\?/],
+  [['reconcile', '--from', '2025-09-12', '--to', '2025-09-01'], {}, /reversed/],
+  [['reconcile', '--to', 'soon'], {}, /"soon" is not a day/],
+  [['reconcile'], { EOD_FINDING_SEVERITY: 'row_counts=off' }, /did you mean row_count\?/],
+  [['reconcile'], { EOD_FINDING_SEVERITY: 'row_count=fatal' }, /is not check=info, warning, error or off/],
+  [['findings', '--check', 'price_odor'], {}, /did you mean price_order\?/],
+])('%j is refused with what would be right', async (args, env, message) => {
+  const { code, stderr } = await runEod(args, { cwd, env });
+  expect(stderr).toMatch(message);
+  expect(code).toBe(2);
+});

@@ -1,0 +1,107 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import { createLog } from '../../src/core/log.ts';
+import { unzip } from '../../src/extract/files/zip.ts';
+import type { Context } from '../../src/jobs/context.ts';
+import { type ImportOptions, type ImportReport, importFiles } from '../../src/jobs/import.ts';
+import { openDatabase } from '../../src/load/database.ts';
+import { testDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+export const fixture = (path: string) => fileURLToPath(new URL(`../fixtures/${path}`, import.meta.url));
+
+const open: Context[] = [];
+
+/** What an import needs, on a database of its own or the one given. */
+export async function openStore(databaseUrl?: string): Promise<Context> {
+  const url = databaseUrl ?? (await testDatabase()).url;
+  const config = loadConfig({ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_CONCURRENCY: '3' });
+  const log = createLog(config);
+  const db = openDatabase({ url, connections: 9, log });
+  const context = { config, log, db, calendar: loadCalendar(), clock: systemClock };
+  open.push(context);
+  return context;
+}
+
+afterAll(() => Promise.all(open.splice(0).map(({ db }) => db.close())));
+
+export function importInto(
+  context: Context,
+  paths: readonly string[],
+  options: Partial<ImportOptions> = {},
+): Promise<ImportReport> {
+  return importFiles(context, { paths, force: false, ...options });
+}
+
+export interface Sums {
+  readonly rows: number;
+  readonly quantity: bigint;
+  /** In hundredths of a paisa, so that no fraction is lost. */
+  readonly turnover: bigint;
+}
+
+/** What is stored of one session. */
+export async function storedSums({ db }: Context, exchange: string, day: string): Promise<Sums> {
+  const found = await db.pool.query<{ rows: number; quantity: string; turnover: string }>(
+    `select count(*)::int as rows, coalesce(sum(traded_quantity), 0)::text as quantity,
+       trim_scale(coalesce(sum(turnover), 0) * 10000)::text as turnover
+     from market.bhavcopy_cm where exchange = $1 and trade_date = $2 and withdrawn_at is null`,
+    [exchange, day],
+  );
+  const row = found.rows[0];
+  return {
+    rows: row?.rows ?? 0,
+    quantity: BigInt(row?.quantity ?? 0),
+    turnover: BigInt(row?.turnover ?? 0),
+  };
+}
+
+/** Names of the columns for quantity and turnover in each kind of file, and the latter's unit in rupees. */
+const COLUMNS: readonly (readonly [quantity: string, turnover: string, rupees: bigint])[] = [
+  ['TtlTradgVol', 'TtlTrfVal', 1n],
+  ['TOTTRDQTY', 'TOTTRDVAL', 1n],
+  ['TTL_TRD_QNTY', 'TURNOVER_LACS', 100_000n],
+  ['NO_OF_SHRS', 'NET_TURNOV', 1n],
+];
+
+/** What a file says, added up by other means than the import's own. */
+export function fileSums(path: string): Sums {
+  const bytes = readFileSync(path);
+  const text = /\.zip$/i.test(path)
+    ? ([...unzip(bytes, () => true)][0]?.data.toString('latin1') ?? '')
+    : bytes.toString('latin1');
+  const [header = '', ...lines] = text.split(/\r?\n/).filter((line) => line !== '');
+  const names = header.split(',').map((name) => name.trim());
+  const [quantity, turnover, rupees] = COLUMNS.find(([name]) => names.includes(name)) ?? ['', '', 1n];
+  const sums = { rows: lines.length, quantity: 0n, turnover: 0n };
+  for (const line of lines) {
+    const cells = line.split(',').map((cell) => cell.trim());
+    sums.quantity += BigInt(cells[names.indexOf(quantity)] ?? '');
+    sums.turnover += tenThousandths(cells[names.indexOf(turnover)] ?? '') * rupees;
+  }
+  return sums;
+}
+
+function tenThousandths(text: string): bigint {
+  const [whole = '', fraction = ''] = text.split('.');
+  return BigInt(whole + fraction.padEnd(4, '0'));
+}
+
+export const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
+
+/** A file of its own. */
+export function newFile(name: string, lines: readonly string[]): string {
+  const path = join(temporaryFolder(), name);
+  writeFileSync(path, `${lines.join('\n')}\n`);
+  return path;
+}
+
+/** Asks one thing of the database. */
+export async function query<Row extends object>({ db }: Context, text: string): Promise<Row[]> {
+  return (await db.pool.query<Row>(text)).rows;
+}

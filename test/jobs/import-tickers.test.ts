@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import type { Context } from '../../src/jobs/context.ts';
+import { fixture, importInto, linesOf, newFile, openStore, query } from './import-support.ts';
+
+const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
+
+describe('BSE scrip codes', () => {
+  const head =
+    'SC_CODE,SC_NAME,SC_GROUP,SC_TYPE,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV,TDCLOINDI';
+  const row = (code: string) => `${code},NAME ${code}  ,A ,Q,1,1,1,1,1,1,1,1,1.00,`;
+  const symbols = async (context: Context, day: string) => {
+    const found = await query<{ code: string; symbol: string }>(
+      context,
+      `select instrument_id::text as code, symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${day}' order by 1`,
+    );
+    return Object.fromEntries(found.map(({ code, symbol }) => [code, symbol]));
+  };
+
+  test('get the ticker they are known by, also from a file of the same import; else the code stays', async () => {
+    const context = await openStore();
+    const old = newFile('EQ020119.CSV', [head, row('500008'), row('999999')]);
+    const first = await importInto(context, [old, BSE_UDIFF]);
+    expect(first.files.map(({ state }) => state)).toEqual(['loaded', 'loaded']);
+    const named = await symbols(context, '2019-01-02');
+    expect(named).toEqual({ 500008: 'ARE&M', 999999: '999999' });
+    // Whatever becomes known later, a file finds its own rows again.
+    const forced = await importInto(context, [old], { force: true });
+    expect(forced).toMatchObject({ inserted: 0, updated: 0, unchanged: 2 });
+  });
+
+  test('two that bore one ticker are kept apart: it goes to the one that bore it nearer to the day', async () => {
+    const context = await openStore();
+    const [header = '', line = ''] = linesOf(BSE_UDIFF);
+    const names = header.split(',');
+    const udiff = (day: string, code: string) => {
+      const cells = line.split(',');
+      const set: Record<string, string> = { TradDt: day, BizDt: day, FinInstrmId: code, TckrSymb: 'SAME' };
+      for (const [name, value] of Object.entries(set)) cells[names.indexOf(name)] = value;
+      return newFile(`${day}.csv`, [header, cells.join(',')]);
+    };
+    await importInto(context, [udiff('2020-06-01', '1001'), udiff('2024-12-02', '1002')]);
+    await importInto(context, [newFile('EQ020120.CSV', [head, row('1001'), row('1002')])]);
+    expect(await symbols(context, '2020-01-02')).toEqual({ 1001: 'SAME', 1002: '1002' });
+  });
+});

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { request } from 'undici';
+import { workReplay } from '../../src/jobs/replay.ts';
+import { planReplay } from '../../src/jobs/replay-plan.ts';
+import { type RunReport, reportRun } from '../../src/jobs/report.ts';
+import type { Pipeline } from '../support/pipeline.ts';
+
+/** A record of an answer, as sent. */
+export type Sent = Record<string, unknown>;
+
+export interface Meddler {
+  readonly url: string;
+  /** What becomes of the records of each answer from now on. */
+  meddle: (records: Sent[]) => void;
+  close(): Promise<void>;
+}
+
+/** A source that passes another one's answers on, with changes. */
+export async function startMeddler(sourceUrl: string): Promise<Meddler> {
+  const server = createServer((incoming, outgoing) => {
+    request(`${sourceUrl}${incoming.url ?? ''}`)
+      .then(async ({ statusCode, body }) => {
+        const answer = (await body.json()) as { Value: Sent[] };
+        meddler.meddle(answer.Value);
+        outgoing.writeHead(statusCode, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+      })
+      .catch((error: Error) => outgoing.destroy(error));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const meddler: Meddler = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    meddle: () => undefined,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+  return meddler;
+}
+
+/** Plans a replay and works on it to its end. */
+export async function replay(
+  pipeline: Pipeline,
+  filter: Parameters<typeof planReplay>[1],
+  options?: Parameters<typeof planReplay>[2],
+): Promise<RunReport> {
+  const runId = await planReplay(pipeline, filter, options);
+  if (runId === null) throw new Error('there is nothing to replay');
+  await workReplay(pipeline, runId, new AbortController().signal);
+  return reportRun(pipeline.db.pool, runId);
+}
+
+/**
+ * What a fix of the reading code comes to: from now on the kept bodies read as if this change had
+ * been made to their records.
+ */
+export async function fixReading({ db }: Pipeline, fix: (records: Sent[]) => void): Promise<void> {
+  const found = await db.pool.query<{ hash: string; body: Buffer }>(
+    'select hash, body from etl.response_bodies',
+  );
+  for (const { hash, body } of found.rows) {
+    const answer = JSON.parse(gunzipSync(body).toString()) as { Value: Sent[] };
+    fix(answer.Value);
+    await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [
+      hash,
+      gzipSync(JSON.stringify(answer)),
+    ]);
+  }
+}
