@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { pauseRun } from '../../src/jobs/runs.ts';
 import { reconcile } from '../../src/jobs/reconcile.ts';
+import { pauseRun } from '../../src/jobs/runs.ts';
 import { startWorker } from '../../src/jobs/worker.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
