@@ -13,7 +13,7 @@ import {
 } from '../support/pipeline.ts';
 
 /** A Wednesday evening in India, after publication: the same for the pipeline and the source. */
-const clock = { now: () => Date.parse('2025-09-10T22:00:00+05:30') };
+const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const WEEK = { from: '2025-09-01', to: '2025-09-05' };
 const SESSIONS = 5;
 const INSTRUMENTS = 2;

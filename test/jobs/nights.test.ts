@@ -4,7 +4,7 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandb
 import { testDatabase } from '../support/database.ts';
 import { backends, openPipeline, runToEnd } from '../support/pipeline.ts';
 
-const evening = (day: string) => ({ now: () => Date.parse(`${day}T22:00:00+05:30`) });
+const evening = (day: string) => ({ now: () => Date.parse(`${day}T22:05:00+05:30`) });
 
 describe.each(backends)('night after night, the queue in %s', (backend) => {
   let databaseUrl: string;
