@@ -6,6 +6,11 @@ const UNIT = ['core', 'calendar', 'extract', 'operations', 'house', 'sandbox'].m
   (area) => `test/${area}/**/*.test.ts`,
 );
 
+/** Areas that load a machine by themselves: real processes, killed and restarted. One file at a time, at the end. */
+const CHAOS = ['test/chaos/**/*.test.ts'];
+
+const services = { globalSetup: './test/support/global-setup.ts' };
+
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -20,8 +25,18 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
-          exclude: UNIT,
-          globalSetup: './test/support/global-setup.ts',
+          exclude: [...UNIT, ...CHAOS],
+          ...services,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'chaos',
+          include: CHAOS,
+          ...services,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -91,6 +91,13 @@ function single(header: string | string[] | undefined): string | null {
 const RETRYABLE = new Set([408, 425, 429]);
 
 function statusError(status: number, retryAfter: string | null): PipelineError {
+  // Whatever stands before the source, it says that the key is no good: trying others would not help.
+  if (status === 401) {
+    return new PipelineError('the access key was refused with HTTP status 401', {
+      kind: 'credential',
+      retryable: false,
+    });
+  }
   const retryAfterMs = retryAfter === null ? null : retryDelay(retryAfter);
   return new PipelineError(`the source answered with HTTP status ${status}`, {
     kind: 'http_status',

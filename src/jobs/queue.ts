@@ -50,7 +50,14 @@ export interface JobQueue<Data> {
 
 export type WorkerSettings = Pick<
   WorkerOptions,
-  'concurrency' | 'lockDuration' | 'stalledInterval' | 'maxStalledCount' | 'limiter' | 'settings' | 'name'
+  | 'concurrency'
+  | 'lockDuration'
+  | 'stalledInterval'
+  | 'maxStalledCount'
+  | 'limiter'
+  | 'runRetryDelay'
+  | 'settings'
+  | 'name'
 >;
 
 /** What we use of BullMQ's Worker. */

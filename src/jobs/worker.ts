@@ -65,6 +65,8 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
     stalledInterval: Math.max(500, Math.floor(config.EOD_STALL_MS / 2)),
     // A window may lose its worker any number of times: the count that matters is in etl.windows.
     maxStalledCount: 1_000_000,
+    // After a broken connection BullMQ would rest for 15 s.
+    runRetryDelay: 1_000,
     // BullMQ looks at manual rate limits (the clock hour) only where a limiter is set.
     limiter: { max: 1_000_000, duration: 1_000 },
     settings: {

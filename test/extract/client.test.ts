@@ -125,6 +125,11 @@ describe('what is no answer becomes a typed error', () => {
     expect(requests).toHaveLength(1);
   });
 
+  test('HTTP status 401 is a refusal of the key, and is never retried', async () => {
+    const { baseUrl } = await serve((_, response) => response.writeHead(401).end());
+    expect(await failure({ baseUrl })).toMatchObject({ kind: 'credential', retryable: false });
+  });
+
   test('Retry-After in seconds and as a date', async () => {
     const { baseUrl } = await serve((_, response) => {
       response.writeHead(503, { 'retry-after': '7' }).end();

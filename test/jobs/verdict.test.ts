@@ -103,8 +103,17 @@ describe('a range that is too much', () => {
       days: 15,
       learned: false,
     });
-    for (const kind of ['too_large', 'timeout', 'unreadable'] as const) {
+    for (const kind of ['too_large', 'timeout'] as const) {
       expect(verdict(kind, { days: 7 })).toEqual({ act: 'split', days: 4, learned: false });
+    }
+  });
+
+  test('is asked in halves where the answer broke off, but not where there was none', () => {
+    for (const kind of ['unreadable', 'network'] as const) {
+      const cut = new PipelineError('half of it', { kind, retryable: true, cutShort: true });
+      expect(judge(cut, { ...FIRST, days: 7 }, config)).toEqual({ act: 'split', days: 4, learned: false });
+      expect(judge(cut, FIRST, config)).toEqual({ act: 'retry' });
+      expect(verdict(kind, { days: 7 })).toEqual({ act: 'retry' });
     }
   });
 

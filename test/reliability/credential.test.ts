@@ -1,6 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
 import { backends, ended } from '../support/pipeline.ts';
+import { freePrefix } from '../support/redis.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { accountsOf, coverageRows, openStage, type Stage, start, tally, windowsOf } from './support.ts';
 
@@ -80,6 +85,21 @@ test.each(LINES)('every credential line stops everything after one call: %s', as
   });
   expect(stage.sandbox.stats().requests).toBe(1);
   expect(report.windows.blocked).toBe(report.windows.total);
+});
+
+test('the alert is given once, and the command says what is wrong and ends with 1', async () => {
+  const source = await startSandbox({ accessKey: 'another', instrumentsPerExchange: 40 });
+  onTestFinished(() => source.close());
+  const env = {
+    ...{ EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'refused', EOD_LOG_LEVEL: 'error' },
+    ...{ DATABASE_URL: (await testDatabase()).url, EOD_QUEUE_PREFIX: freePrefix() },
+  };
+  const asked = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
+  const said = await runEod(['backfill', ...asked], { env, cwd: temporaryFolder() });
+  expect(said.code).toBe(1);
+  expect(said.stderr.match(/"alert":"access key"/g)).toHaveLength(1);
+  expect(said.stdout + said.stderr).toContain('Access Denied. Key not found.');
+  expect(source.stats().requests).toBe(1);
 });
 
 test('a resume with a key that is still refused costs one more call, and no more', async () => {

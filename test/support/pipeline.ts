@@ -46,6 +46,8 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     EOD_ACCESS_KEY: 'a key for tests',
     EOD_QUEUE_PREFIX: options.prefix ?? freePrefix(),
     EOD_CONCURRENCY: '3',
+    // Tests of the budget set their own.
+    EOD_CALLS_PER_HOUR: '1000000',
     EOD_STALL_MS: '5000',
     EOD_BACKOFF_MS: '10',
     EOD_NOT_READY_WAIT_MS: '20',
@@ -57,7 +59,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
   };
   const config = loadConfig(environment);
   const log = createLog(config);
-  const db = openDatabase({ url: options.databaseUrl, connections: config.EOD_CONCURRENCY + 2, log });
+  const db = openDatabase({ url: options.databaseUrl, connections: 2 * config.EOD_CONCURRENCY + 3, log });
   const queues = await openQueues({ databaseUrl: options.databaseUrl, config, log });
   const source = createSource(
     {

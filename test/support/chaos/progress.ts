@@ -13,8 +13,15 @@ export interface Progress {
   reach(share: number): Promise<boolean>;
   /** Waits until every run is over. */
   end(): Promise<void>;
-  /** Longest time in which no window ended. Unit: milliseconds. */
-  longestPause(): number;
+  /** What was done to the pipeline just now. */
+  note(act: string): void;
+  /** Longest time in which no window ended, and what was done last before its end. */
+  longestPause(): Pause;
+}
+
+export interface Pause {
+  readonly milliseconds: number;
+  readonly after: string;
 }
 
 interface Look {
@@ -31,7 +38,8 @@ const LOOK = `
 export function watchProgress(url: string): Progress {
   let ended = -1;
   let changedAt = Date.now();
-  let longest = 0;
+  let noted = 'the start';
+  let longest: Pause = { milliseconds: 0, after: noted };
 
   async function until(enough: (seen: Look) => boolean): Promise<Look> {
     let trouble = '';
@@ -43,7 +51,8 @@ export function watchProgress(url: string): Progress {
       });
       if (seen !== undefined) {
         if (seen.ended !== ended) {
-          longest = Math.max(longest, ended < 0 ? 0 : Date.now() - changedAt);
+          const milliseconds = ended < 0 ? 0 : Date.now() - changedAt;
+          if (milliseconds > longest.milliseconds) longest = { milliseconds, after: noted };
           changedAt = Date.now();
         }
         ended = seen.ended;
@@ -63,6 +72,9 @@ export function watchProgress(url: string): Progress {
     },
     async end() {
       await until(({ running }) => running === 0);
+    },
+    note(act) {
+      noted = act;
     },
     longestPause: () => longest,
   };

@@ -9,7 +9,7 @@ import { eod, type Place, type SandboxProcess, startEod, startSandboxProcess } f
 import { type ActKind, type Backend, planActs } from './plan.ts';
 import { type RestartablePostgres, rowsOf, startRestartablePostgres } from './postgres.ts';
 import { type Program, tail } from './process.ts';
-import { type Progress, watchProgress } from './progress.ts';
+import { type Pause, type Progress, watchProgress } from './progress.ts';
 import { randomFrom } from './random.ts';
 import { type RestartableRedis, startRestartableRedis } from './redis.ts';
 import {
@@ -46,7 +46,7 @@ export interface ChaosFigures {
   readonly workers: Omit<CrewFigures, 'memory'>;
   readonly calls: number;
   readonly faults: Readonly<Record<string, number>>;
-  readonly longestPauseMs: number;
+  readonly longestPause: Pause;
   readonly memory: Omit<MemoryFigures, 'problems'>;
   /** Empty where everything came out as it must. */
   readonly problems: readonly string[];
@@ -198,7 +198,9 @@ async function perform(
   for (const { kind, at } of planActs(seed, kills, backend)) {
     if (!(await stage.progress.reach(at))) late += 1;
     else acts[kind] = (acts[kind] ?? 0) + 1;
+    const since = performance.now();
     await ACTS[kind](stage);
+    stage.progress.note(`${kind} (${Math.round(performance.now() - since)} ms)`);
     if (kind !== 'kill -9 a worker' || (acts[kind] ?? 0) % 20 === 0) {
       say(`${backend}, ${Math.round(at * 100)} %: ${kind}`);
     }
@@ -267,7 +269,7 @@ async function reckon({ stage, expected, sandbox, ...outcome }: Outcome): Promis
     workers,
     calls: stats.requests,
     faults: stats.byFault,
-    longestPauseMs: progress.longestPause(),
+    longestPause: progress.longestPause(),
     memory,
     problems: [
       ...outcome.problems,

@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+// Fails when a production dependency has a known vulnerability that nobody has explained.
+// Explanations are in scripts/audit-exceptions.json: { "<package>": "<why it does not concern us>" }.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+const run = spawnSync('npm', ['audit', '--omit=dev', '--json'], { encoding: 'utf8' });
+
+function parsed() {
+  try {
+    return JSON.parse(run.stdout);
+  } catch {
+    return null;
+  }
+}
+
+const report = parsed();
+if (report === null || report.vulnerabilities === undefined) {
+  // Mirrors of the registry often lack the audit service: that is no statement about our packages.
+  const why =
+    report?.message ?? report?.error?.summary ?? run.stderr.trim().split('\n').at(-1) ?? 'no answer';
+  console.log(
+    `audit: NOT DONE, the registry offers no audit here (${why.replace(/https?:\/\/\S+/g, 'the registry')})`,
+  );
+  process.exit(0);
+}
+
+const exceptions = JSON.parse(readFileSync(new URL('audit-exceptions.json', import.meta.url), 'utf8'));
+const found = Object.entries(report.vulnerabilities);
+const unexplained = found.filter(([name]) => exceptions[name] === undefined);
+for (const [name, { severity }] of unexplained) console.error(`audit: ${name}: ${severity}, not explained`);
+console.log(`audit: ${found.length} vulnerable packages, ${unexplained.length} not explained`);
+process.exit(unexplained.length === 0 ? 0 : 1);

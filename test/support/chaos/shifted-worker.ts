@@ -1,0 +1,17 @@
+// A worker with a clock of its own, in a process of its own; argument: by how many milliseconds the
+// clock is ahead of the machine's.
+import { openWorkContext } from '../../../src/cli/app.ts';
+import { createLifecycle } from '../../../src/cli/lifecycle.ts';
+import { startWorker } from '../../../src/jobs/worker.ts';
+
+const ahead = Number(process.argv[2]);
+const life = createLifecycle();
+const context = await openWorkContext(life);
+await life.open(
+  () => startWorker({ ...context, clock: { now: () => Date.now() + ahead } }),
+  (worker) => worker.stop(),
+);
+console.log('worker is up');
+await life.stopped;
+await life.close();
+process.exit(0);
