@@ -8,7 +8,10 @@ import { type Cli, examples } from './command.ts';
 import { print } from './output.ts';
 
 export function alertCommand(program: Command, cli: Cli): Command {
-  const alert = program.command('alert').description('Alerts: where they go, and whether they arrive.');
+  const alert = program
+    .command('alert')
+    .description('Alerts: where they go, and whether they arrive.')
+    .addHelpText('after', examples('eod alert test'));
   alert
     .command('test')
     .description('Send a test alert to EOD_ALERT_WEBHOOK; exit code 1 when it does not arrive.')

@@ -97,7 +97,7 @@ test('the alert is given once, and the command says what is wrong and ends with 
   const asked = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
   const said = await runEod(['backfill', ...asked], { env, cwd: temporaryFolder() });
   expect(said.code).toBe(1);
-  expect(said.stderr.match(/"alert":"access key"/g)).toHaveLength(1);
+  expect(said.stderr.match(/"alert":"access_key"/g)).toHaveLength(1);
   expect(said.stdout + said.stderr).toContain('Access Denied. Key not found.');
   expect(source.stats().requests).toBe(1);
 });
