@@ -17,6 +17,7 @@ import { workUntilEnd } from './work-command.ts';
 interface Flags extends BackfillFlags {
   readonly dryRun?: boolean;
   readonly detach?: boolean;
+  readonly preview?: boolean;
   readonly json?: boolean;
 }
 
@@ -33,6 +34,11 @@ export function backfillCommand(program: Command, cli: Cli): Command {
     .option('--force', 'ask again for what is loaded already')
     .option('--param <name=value>', 'a request option by its name; repeatable', collect)
     .addOption(new Option('--dry-run', 'only say what would be asked').conflicts('detach'))
+    .addOption(
+      new Option('--preview', 'ask, compare and count, then roll back: nothing is stored').conflicts([
+        ...['detach', 'dryRun'],
+      ]),
+    )
     .option('--detach', 'leave the work to running workers (eod up) and print the number of the run')
     .option('--json', 'print one JSON document');
   for (const { flag, description } of requestFlags()) command.option(flag, description);
@@ -51,7 +57,8 @@ export function backfillCommand(program: Command, cli: Cli): Command {
 
 async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = loadConfig();
-  const request = backfillRequest(names, flags, { config, clock: systemClock });
+  const asked = backfillRequest(names, flags, { config, clock: systemClock });
+  const request: RunRequest = flags.preview === true ? { ...asked, kind: 'preview' } : asked;
   if (flags.dryRun === true) {
     const forecast = await forecastRun(await openContext(cli.life, config), request);
     if (flags.json === true) printJson(forecast);

@@ -30,7 +30,21 @@ export function runText(report: RunReport): string {
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...(report.skips.length > 0 ? [''] : []),
     ...report.skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
+    ...(report.kind === 'preview' ? ['', previewText(report)] : []),
+    ...report.suspicious.map(({ windowId, reason }) => `suspicious: window ${windowId}: ${reason}`),
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
+  ].join('\n');
+}
+
+/** What a preview would have changed, by example; it stored nothing. */
+function previewText({ preview, inserted, updated, withdrawn }: RunReport): string {
+  const samples = preview.map(({ change, table: name, key, columns }) => {
+    const values = Object.entries(columns).map(([column, value]) => `${column}: ${value.old} → ${value.new}`);
+    return `  ${change}: ${name} ${Object.values(key).join(' ')}${values.length > 0 ? `: ${values.join(', ')}` : ''}`;
+  });
+  return [
+    `nothing was stored; it would insert ${inserted}, change ${updated} and withdraw ${withdrawn} rows${samples.length > 0 ? ', for example' : ''}`,
+    ...samples,
   ].join('\n');
 }
 
