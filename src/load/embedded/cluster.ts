@@ -71,7 +71,8 @@ export async function startServer(
         max_wal_senders: '0',
         shared_buffers: '256MB',
         max_wal_size: '2GB',
-        max_connections: '100',
+        // A queue in Postgres takes a few for every queue and worker of every process.
+        max_connections: '400',
         log_min_messages: 'warning',
       }).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     ],
