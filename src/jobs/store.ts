@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Extracted } from '../extract/types.ts';
+import { databaseError } from '../load/failures.ts';
 import type { Standing } from '../load/keep-stored.ts';
 import type { AnswerToKeep } from '../load/responses.ts';
 import { loadWindow, type RecordCounts } from '../load/window.ts';
@@ -50,7 +51,10 @@ export async function storeAnswer(
   const kept =
     outcome.state === 'failed' ? { ...extracted, batches: [], fetched: extracted.rejects.length } : extracted;
   // First, so that a day the calendar was wrong about counts in the coverage.
-  if (!preview) await observeSessions(context, window.exchange, provenDays(operation, kept));
+  if (!preview)
+    await observeSessions(context, window.exchange, provenDays(operation, kept)).catch((error) => {
+      throw databaseError(error);
+    });
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const coverage = coverageOf(operation, window, sessions, kept, { clock, config });
   return loadWindow(db, {

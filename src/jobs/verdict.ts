@@ -1,5 +1,6 @@
 import type { Config } from '../core/config.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
+import { databaseError } from '../load/failures.ts';
 
 /** What is to be done about a window whose call or load did not succeed. */
 export type Verdict =
@@ -93,9 +94,12 @@ function narrower(days: number, limitDays: number | undefined): number {
   return limitDays !== undefined && limitDays >= 1 && limitDays < days ? limitDays : Math.ceil(days / 2);
 }
 
-function factsOf(error: unknown): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays' | 'cutShort'> {
-  // Anything that is not one of ours is a defect: trying again would only repeat it.
-  return error instanceof PipelineError ? error : { kind: 'unreadable', retryable: false, cutShort: false };
+function factsOf(error: unknown): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays'> {
+  if (error instanceof PipelineError) return error;
+  // A statement outside a load met a Postgres that is away: its errors carry codes.
+  if (error instanceof Error && 'code' in error) return databaseError(error);
+  // Anything else is a defect: trying again would only repeat it.
+  return { kind: 'unreadable', retryable: false };
 }
 
 /**
