@@ -94,7 +94,9 @@ function narrower(days: number, limitDays: number | undefined): number {
   return limitDays !== undefined && limitDays >= 1 && limitDays < days ? limitDays : Math.ceil(days / 2);
 }
 
-function factsOf(error: unknown): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays'> {
+function factsOf(
+  error: unknown,
+): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays'> & { readonly cutShort?: boolean } {
   if (error instanceof PipelineError) return error;
   // A statement outside a load met a Postgres that is away: its errors carry codes.
   if (error instanceof Error && 'code' in error) return databaseError(error);
