@@ -8,20 +8,10 @@ import { isOutdated } from './outdated.ts';
 import { recordsOf } from './refused-records.ts';
 import { laneOf, type ReplayRequest } from './replay-plan.ts';
 import { storeAnswer } from './store.ts';
-import { endWindows } from './window-store.ts';
+import { type EndedWindow, endWindows } from './window-store.ts';
 
 /** A window of a replay that has not ended. */
-export interface ReplayWindow {
-  readonly id: number;
-  readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-  readonly instruments: string[];
-  readonly params: Record<string, string>;
-  readonly part: string;
-  readonly narrowed: boolean;
+export interface ReplayWindow extends EndedWindow {
   readonly responseId: number | null;
   readonly parentId: number | null;
 }

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { usageError } from '../core/errors.ts';
 import type { RowDifference } from '../load/differences.ts';
+import type { RecordCounts } from '../load/window.ts';
 import type { RunKind, RunState } from './request.ts';
 
 /** Counts of windows by end; `open` is what has not ended. */
@@ -15,18 +16,10 @@ export interface WindowCounts {
   readonly open: number;
 }
 
-export interface Counts {
+export interface Counts extends RecordCounts {
   readonly windows: WindowCounts;
   readonly requests: number;
   readonly bytes: number;
-  readonly fetched: number;
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly stale: number;
-  readonly duplicate: number;
-  readonly rejected: number;
-  readonly withdrawn: number;
   /** From the first start to the last end. */
   readonly seconds: number;
 }
