@@ -8,6 +8,7 @@ import { writeAsOfFunctions } from './as-of.ts';
 import { writeComments } from './comments.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from './completeness-view.ts';
 import type { Database } from './database.ts';
+import { fillSightings } from './instruments/sightings.ts';
 
 const FOLDER = {
   migrationsFolder: join(dirname(dirname(import.meta.dirname)), 'migrations'),
@@ -53,6 +54,9 @@ export async function migrateDatabase(
       await writeComments(client);
       await writeAsOfFunctions(client);
       await writeCompletenessView(client, viewSettings);
+      await client.query('begin');
+      await fillSightings(client);
+      await client.query('commit');
     } finally {
       await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
       await client.query('reset client_min_messages');

@@ -107,6 +107,18 @@ async function withdraw(
   return { withdrawn: Number(row.withdrawn), suspicious };
 }
 
+/** First and last day on which a load may have written rows; empty texts where the table has no days. */
+export function touchedDays(
+  table: TableDefinition,
+  rows: readonly Row[],
+  fullSet: FullSet | undefined,
+): [from: string, to: string] {
+  const days = rows.length === 0 ? [] : daySpan(table, rows);
+  if (table.dateColumn !== null && fullSet?.days) days.push(fullSet.days.from, fullSet.days.to);
+  days.sort();
+  return [days[0] ?? '', days.at(-1) ?? ''];
+}
+
 /** First and last day of the rows, where the table has a date column; dates sort as text. */
 function daySpan({ dateColumn }: TableDefinition, rows: readonly Row[]): string[] {
   if (dateColumn === null) return [];

@@ -4,13 +4,14 @@ import { type CoverageEntry, writeCoverage } from './coverage.ts';
 import type { Database } from './database.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import { databaseError } from './failures.ts';
+import { noteSightings, type Written } from './instruments/sightings.ts';
 import type { Standing } from './keep-stored.ts';
 import { ensurePartitions } from './partitions.ts';
 import { settleRejects } from './reject-ends.ts';
 import { type RejectEntry, writeRejects } from './rejects.ts';
 import { type AnswerToKeep, keepAnswer } from './responses.ts';
 import { settle } from './settle.ts';
-import { ensureStage, type FullSet, mergeTable } from './stage.ts';
+import { ensureStage, type FullSet, mergeTable, touchedDays } from './stage.ts';
 
 /** What became of the records of an answer. `fetched` is the sum of all the others. */
 export interface RecordCounts {
@@ -115,6 +116,7 @@ async function inTransaction(
     ...{ inserted: 0, updated: 0, unchanged: 0, stale: 0, duplicate: 0, withdrawn: 0 },
   };
   const suspicions: string[] = [];
+  const written: Written[] = [];
   for (const { table, rows } of tables) {
     const { runId, maxWithdrawShare, standing } = load;
     const fullSet = load.fullSets.find((set) => set.table === table);
@@ -123,6 +125,12 @@ async function inTransaction(
       counts[name] += merged[name];
     }
     counts.fetched += rows.length;
+    // A stale row may have been listed again: then it was written.
+    const replaced = merged.updated + merged.stale + merged.withdrawn > 0;
+    if (replaced || merged.inserted > 0) {
+      const [from, to] = touchedDays(table, rows, fullSet);
+      written.push({ table, exchange: load.exchange, runId, from, to, replaced });
+    }
     if (merged.suspicious !== null) suspicions.push(merged.suspicious);
   }
   if (load.preview) {
@@ -138,6 +146,7 @@ async function inTransaction(
     if (load.answer !== undefined) await keepAnswer(client, load.windowId, load.answer);
     await writeRejects(client, { ...load, rejects: await settleRejects(client, load) });
     await writeCoverage(client, load);
+    await noteSightings(client, written);
     await endWindow(client, load, counts, suspicions);
   }
   await client.query('commit');

@@ -10,6 +10,12 @@ const table = defineTable({
     'Bhav copy: the end-of-day trade file of the cash market, one row per symbol, series and session. Partitioned by year of trade_date.',
   key: ['exchange', 'symbol', 'series', 'trade_date'],
   partitionBy: 'trade_date',
+  names: [
+    {
+      ...{ symbol: 'symbol', series: 'series', isin: 'isin', scripCode: 'instrument_id' },
+      ...{ name: 'instrument_full_name', day: ['trade_date'] },
+    },
+  ],
   fields: [
     text('symbol', 'symbol', 'Ticker symbol; unique per day only together with the series.', {
       required: true,

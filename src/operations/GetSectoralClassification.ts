@@ -7,6 +7,13 @@ const table = defineTable({
   comment:
     'Sector, industry and basic industry of each company. Codes are hierarchical: each extends the one above.',
   key: ['exchange', 'isin', 'scrip_code', 'allotted_from'],
+  names: [
+    {
+      ...{ symbol: 'symbol', isin: 'isin', scripCode: 'scrip_code', name: 'company_name' },
+      // A classification may hold for years: the symbol it names is the one of the day it was saved.
+      day: ['source_saved_at', 'allotted_from'],
+    },
+  ],
   fields: [
     text('isin', 'isin', 'International Securities Identification Number; empty when left out.', {
       absent: '',

@@ -6,6 +6,10 @@ const table = defineTable({
   name: 'series_changes',
   comment: 'Moves of a security from one trading series to another.',
   key: ['exchange', 'change_date', 'scrip_id', 'prev_series', 'to_series'],
+  names: [
+    { symbol: 'scrip_id', series: 'prev_series', name: 'scrip_name', day: ['change_date'], dayBefore: true },
+    { symbol: 'scrip_id', series: 'to_series', name: 'scrip_name', day: ['change_date'] },
+  ],
   fields: [
     date('changeDate', 'change_date', 'Day from which the new series holds.', { required: true }),
     text('scripId', 'scrip_id', 'Security id (ticker).', { required: true }),

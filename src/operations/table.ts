@@ -19,6 +19,22 @@ export type Scalar = string | number | boolean | null;
 /** One validated record, keyed by column name. Load audit columns are not in it. */
 export type Row = Record<string, Scalar>;
 
+/**
+ * How a row names its instrument: which columns hold what. Rows of such a table tell
+ * `market.instruments` what an instrument is called on a day.
+ */
+export interface Naming {
+  readonly symbol: string;
+  readonly series?: string;
+  readonly isin?: string;
+  readonly scripCode?: string;
+  readonly name?: string;
+  /** The day it was called so: the first of these columns, dates or date-times, that has a value. */
+  readonly day: readonly [string, ...string[]];
+  /** It was last called so the day before. */
+  readonly dayBefore?: boolean;
+}
+
 export interface TableDefinition {
   /** Name inside the schema `market`. */
   readonly name: string;
@@ -31,6 +47,8 @@ export interface TableDefinition {
   readonly dateColumn: string | null;
   /** Partitioned by year of `dateColumn`. */
   readonly partitioned: boolean;
+  /** Names its rows give to instruments; several of one row are names of the same instrument. */
+  readonly names: readonly Naming[];
   readonly drizzle: PgTable;
   /** Replaced revisions: the same columns, and from when to when each was the row. */
   readonly history: PgTable;
@@ -42,6 +60,7 @@ interface TableOptions {
   readonly key: readonly string[];
   readonly fields: readonly Field[];
   readonly partitionBy?: string;
+  readonly names?: readonly Naming[];
 }
 
 /** Columns that say when and by which run a row was written; the same on every table. */
@@ -168,6 +187,7 @@ export function defineTable(options: TableOptions): TableDefinition {
     fields,
     dateColumn,
     partitioned: options.partitionBy !== undefined,
+    names: options.names ?? [],
     drizzle,
     history,
   };

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { operations } from '../../src/operations/registry.ts';
+import { operations, tables } from '../../src/operations/registry.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import {
@@ -53,7 +53,7 @@ describe.each(backends)('a backfill of everything, the queue in %s', (backend) =
       expect(counts.fetched).toBe(inserted + updated + unchanged + stale + duplicate + rejected);
     }
     const contents = await marketContents(pipeline);
-    const rows = Object.values(contents).reduce((sum, table) => sum + table.rows, 0);
+    const rows = tables.reduce((sum, { name }) => sum + (contents[name]?.rows ?? 0), 0);
     expect(rows).toBe(report.inserted);
     expect(contents.bhavcopy_cm?.rows).toBeGreaterThan(SESSIONS * 2 * 20);
     expect(await rowsOf("select * from etl.coverage where state not in ('loaded', 'empty')")).toEqual([]);

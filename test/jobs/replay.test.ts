@@ -34,6 +34,12 @@ async function rowsOf(
   return contents;
 }
 
+async function instrumentsOf({ db }: Pipeline) {
+  const found = await db.pool.query('select * from market.instruments order by instrument_id');
+  expect(found.rows.length).toBeGreaterThan(10);
+  return found.rows;
+}
+
 async function coverageOf({ db }: Pipeline): Promise<unknown[]> {
   const found = await db.pool.query(
     `select operation, exchange, day::text, instrument, part, state, records::int from etl.coverage
@@ -93,6 +99,7 @@ describe('all eleven operations, corrected once and short of an instrument once'
       const [before, after] = [await rowsOf(original, schema), await rowsOf(empty, schema)];
       for (const { name } of tables) expect(after[name], `${schema}.${name}`).toEqual(before[name]);
     }
+    expect(await instrumentsOf(empty)).toEqual(await instrumentsOf(original));
     expect(await coverageOf(empty)).toEqual(await coverageOf(original));
     const totals = await original.db.pool.query(
       'select sum(fetched)::int as fetched, sum(withdrawn)::int as withdrawn from etl.windows',

@@ -37,12 +37,17 @@ describe('the schema in the database', () => {
     return found.rows;
   }
 
-  test('market holds one table per data set and nothing else', async () => {
-    const found = await store.pool.query<{ name: string }>(
-      `select relname as name from pg_class
-        where relnamespace = 'market'::regnamespace and relkind not in ('i', 'I') order by 1`,
+  test('market holds one table per data set, the two views of instruments, and nothing else', async () => {
+    const found = await store.pool.query<{ name: string; view: boolean; uncommented: number }>(
+      `select c.relname as name, c.relkind = 'v' as view, count(*) filter (where col_description(c.oid, a.attnum) is null)::int
+           + (obj_description(c.oid, 'pg_class') is null)::int as uncommented
+         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+        where relnamespace = 'market'::regnamespace and relkind not in ('i', 'I') group by c.oid order by 1`,
     );
-    expect(found.rows.map((row) => row.name)).toEqual(tables.map((table) => table.name).sort());
+    const named = (view: boolean) => found.rows.filter((row) => row.view === view).map((row) => row.name);
+    expect(named(false)).toEqual(tables.map((table) => table.name).sort());
+    expect(named(true)).toEqual(['instrument_aliases', 'instruments']);
+    expect(found.rows.filter((row) => row.uncommented > 0)).toEqual([]);
   });
 
   test('columns come as keys, values, source audit, load audit', async () => {

@@ -54,6 +54,7 @@ export interface Answer {
   readonly fullSets?: readonly FullSet[];
   readonly runId?: number;
   readonly windowId?: number;
+  readonly exchange?: string;
 }
 
 /** Loads an answer as the worker does, in a new window unless one is named. */
@@ -61,7 +62,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
   const runId = answer.runId ?? (await newRun(database));
   const windowId = answer.windowId ?? (await newWindow(database, runId));
   return loadWindow(database, {
-    ...{ windowId, runId, operation: 'GetBhavCopyCM', exchange: 'NSE' },
+    ...{ windowId, runId, operation: 'GetBhavCopyCM', exchange: answer.exchange ?? 'NSE' },
     batches: answer.batches,
     rejects: answer.rejects ?? [],
     coverage: answer.coverage ?? [],

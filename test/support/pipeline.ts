@@ -160,7 +160,7 @@ export function countsOf(report: RunReport) {
   return { windows, fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn };
 }
 
-/** Rows and a checksum of all data columns (not the load audit) of every market table. */
+/** Rows and a checksum of all data columns (not the load audit) of every market table, and of the views made of them. */
 export async function marketContents({
   db,
 }: Pick<WorkContext, 'db'>): Promise<Record<string, { rows: number; sum: string | null }>> {
@@ -172,6 +172,12 @@ export async function marketContents({
          from (select ${columns} from market.${table.name}) r`,
     );
     contents[table.name] = found.rows[0] ?? { rows: 0, sum: null };
+  }
+  for (const view of ['instruments', 'instrument_aliases']) {
+    const found = await db.pool.query<{ rows: number; sum: string | null }>(
+      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text)) as sum from market.${view} r`,
+    );
+    contents[view] = found.rows[0] ?? { rows: 0, sum: null };
   }
   return contents;
 }

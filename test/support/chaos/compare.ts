@@ -13,11 +13,14 @@ export interface Comparison {
   readonly problems: readonly string[];
 }
 
-/** Compares every table of `market`, and what is known of each day, row for row and column for column. */
+/** Made of the tables, and kept up to date with them. */
+const VIEWS = ['instruments', 'instrument_aliases'];
+
+/** Compares every table of `market`, whom instruments are taken for, and what is known of each day, row for row and column for column. */
 export async function compareDatabases(expected: string, actual: string): Promise<Comparison> {
   const problems: string[] = [];
   let rows = 0;
-  for (const { name } of tables) {
+  for (const name of [...tables.map((table) => table.name), ...VIEWS]) {
     const statement = `select (to_jsonb(t) - $1::text[])::text as row from market."${name}" t`;
     const [wanted, found] = await Promise.all(
       [expected, actual].map((url) => textRows(url, statement, [LOAD_AUDIT])),

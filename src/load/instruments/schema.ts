@@ -1,0 +1,48 @@
+import { sql } from 'drizzle-orm';
+import { bigint, bigserial, date, index, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { etl } from '../schema.ts';
+
+/**
+ * What instruments were called, by which table, from when to when: all that `market.instruments` and
+ * `market.instrument_aliases` are made of. What a table does not say is '' or 0, so that the key is unique.
+ */
+export const instrumentSightings = etl.table(
+  'instrument_sightings',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    exchange: text('exchange').notNull(),
+    /** Table of the schema `market`. */
+    source: text('source').notNull(),
+    symbol: text('symbol').notNull(),
+    series: text('series').notNull(),
+    isin: text('isin').notNull(),
+    scrip_code: bigint('scrip_code', { mode: 'number' }).notNull(),
+    name: text('name').notNull(),
+    /** Sightings of one link are of one instrument. */
+    link: text('link').notNull(),
+    first_seen: date('first_seen', { mode: 'string' }).notNull(),
+    last_seen: date('last_seen', { mode: 'string' }).notNull(),
+    /** Null only inside the transaction that first sees it. */
+    instrument_id: text('instrument_id'),
+    /** See `Standing` (identity.ts). */
+    standing: smallint('standing').notNull().default(0),
+  },
+  (table) => [
+    unique('instrument_sightings_key').on(
+      table.exchange,
+      table.symbol,
+      table.series,
+      table.isin,
+      table.scrip_code,
+      table.name,
+      table.link,
+      table.source,
+    ),
+    // Not of what is not said: looked up by that, an index would give half the table for each row.
+    index('instrument_sightings_isin_idx').on(table.exchange, table.isin).where(sql`${table.isin} <> ''`),
+    index('instrument_sightings_scrip_code_idx')
+      .on(table.exchange, table.scrip_code)
+      .where(sql`${table.scrip_code} > 0`),
+    index('instrument_sightings_instrument_idx').on(table.instrument_id),
+  ],
+);

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { tables } from '../../src/operations/registry.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+
+const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+const RANGE = { from: '2025-08-29', to: '2025-09-12' };
+
+/** The page's SQL, each block with what its first line says it is about. */
+const blocks = [
+  ...readFileSync(new URL('../../docs/instruments.md', import.meta.url), 'utf8').matchAll(
+    /```sql\n-- ([^\n]*)\n([\s\S]*?);\n```/g,
+  ),
+].map(([, title, sql]) => ({ title: title as string, sql: sql as string }));
+const named = tables.flatMap((table) =>
+  blocks.filter(({ title }) => title.includes(table.name)).map((block) => ({ ...block, table })),
+);
+/** A block may speak of two tables alike: its SQL is of the first. */
+const joins = named.map(({ title, sql, table }) => ({
+  ...{ title, table },
+  sql: sql.replace(/from market\.\w+/, `from market.${table.name}`),
+}));
+
+/** They name no instrument. */
+const WITHOUT = ['total_trade_highlights', 'corporate_action_categories'];
+let pipeline: Pipeline;
+
+beforeAll(async () => {
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
+  pipeline = await openPipeline({
+    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+    settings: { EOD_INSTRUMENT_LIMIT: '3' },
+  });
+  const both = { ...RANGE, exchanges: ['BSE', 'NSE'] };
+  expect((await runToEnd(pipeline, backfill(both))).state).toBe('completed');
+  await sandbox.close();
+  const declared = await startSandbox({
+    ...{ clock, instrumentsPerExchange: 150, port: sandbox.port },
+    behaviour: { shapes: 'declared' },
+  });
+  const operations = ['GetConsolidatedPledge', 'GetFinRatioEOD'];
+  expect((await runToEnd(pipeline, backfill({ ...both, operations, force: true }))).state).toBe('completed');
+  await declared.close();
+});
+
+test('docs/instruments.md joins every table that names an instrument', () => {
+  expect(joins.map(({ table }) => table.name).sort()).toEqual(
+    tables
+      .map(({ name }) => name)
+      .filter((name) => !WITHOUT.includes(name))
+      .sort(),
+  );
+});
+
+describe.each(joins)('$table.name', ({ table, sql }) => {
+  test('each row is joined to exactly one instrument', async () => {
+    const { pool } = pipeline.db;
+    const count = async (text: string) =>
+      Number((await pool.query<{ n: string }>(`select count(*) as n from ${text}`)).rows[0]?.n);
+    const rows = await count(`market.${table.name}`);
+    expect(rows).toBeGreaterThan(0);
+    expect(await count(`(${sql}) as joined`)).toBe(rows);
+    expect(await count(`(select distinct ${table.key.join(', ')} from (${sql}) as joined) as keys`)).toBe(
+      rows,
+    );
+    expect(
+      await count(`(${sql}) as joined join market.instruments i on i.instrument_id = joined.instrument`),
+    ).toBe(rows);
+  });
+});
+
+test('the other queries of the page answer', async () => {
+  const others = blocks.filter(({ title }) => !joins.some((join) => join.title === title));
+  expect(others).toHaveLength(2);
+  for (const { title, sql } of others) {
+    expect((await pipeline.db.pool.query(sql)).rows.length, title).toBeGreaterThan(5);
+  }
+});
