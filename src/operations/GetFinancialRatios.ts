@@ -26,7 +26,7 @@ function quarterOf(day: string): Quarter {
 }
 
 /** The quarters that touch a range of days, oldest first. */
-export function quartersTouching(from: string, to: string): Quarter[] {
+function quartersTouching(from: string, to: string): Quarter[] {
   const quarters: Quarter[] = [];
   for (let day = from; day <= to; ) {
     const quarter = quarterOf(day);
