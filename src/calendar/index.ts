@@ -4,8 +4,8 @@ import { messageOf, usageError } from '../core/errors.ts';
 import { type Entry, readEntries } from './entries.ts';
 import { type LearningCalendar, learningCalendar } from './learning.ts';
 
-export type { LearningCalendar, ObservedSession } from './learning.ts';
-export type { Calendar, DayKind } from './types.ts';
+export type { LearningCalendar } from './learning.ts';
+export type { Calendar } from './types.ts';
 
 const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
 

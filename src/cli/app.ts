@@ -109,7 +109,7 @@ async function ensureSchema(life: Lifecycle, db: Database, config: Config): Prom
  *
  * @throws PipelineError `usage` that says how to get a simulated one.
  */
-export function sourceSettings(config: Config): SourceSettings {
+function sourceSettings(config: Config): SourceSettings {
   const { EOD_BASE_URL, EOD_ACCESS_KEY } = config;
   if (EOD_BASE_URL === undefined || EOD_ACCESS_KEY === undefined) {
     const missing = [

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { today } from '../core/clock.ts';
 import { type Config, readList } from '../core/config.ts';
-import { type Day, isDay } from '../core/days.ts';
+import { type Day, dayStart, isDay } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
 import { EXCHANGES, type Operation } from '../operations/operation.ts';
@@ -21,6 +21,21 @@ export function parseDay(flag: string, text: string, { config, clock }: DayConte
     throw usageError(`${flag}: ${text} is in the future (today is ${now} in ${config.EOD_TIMEZONE})`);
   }
   return text;
+}
+
+const MOMENT = /^(\d{4}-\d{2}-\d{2})[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-](0\d|1[0-5]):?[0-5]\d)$/i;
+
+/**
+ * A moment: a day (its first second in EOD_TIMEZONE), or a time that says its zone. Text that Postgres
+ * reads: a Date would lose the microseconds.
+ */
+export function parseMoment(flag: string, text: string, { config }: Pick<DayContext, 'config'>): string {
+  if (isDay(text)) return new Date(dayStart(text, config.EOD_TIMEZONE) * 1000).toISOString();
+  const day = MOMENT.exec(text)?.[1];
+  if (day !== undefined && isDay(day) && !Number.isNaN(Date.parse(text))) return text;
+  throw usageError(
+    `${flag}: "${text}" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30`,
+  );
 }
 
 /** Both ends of a range, in order. */

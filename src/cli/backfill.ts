@@ -2,15 +2,14 @@ import { type Command, Option } from 'commander';
 import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import type { QueueContext } from '../jobs/context.ts';
-import { forecastRun } from '../jobs/forecast.ts';
 import { reportRun } from '../jobs/report.ts';
 import type { RunRequest } from '../jobs/request.ts';
 import { startRun } from '../jobs/runs.ts';
 import { openContext, openQueueContext, openWorkContext } from './app.ts';
 import { type BackfillFlags, backfillRequest } from './backfill-request.ts';
 import { type Cli, examples } from './command.ts';
-import { forecastText } from './forecast-view.ts';
-import { print, printJson } from './output.ts';
+import { printForecast } from './forecast-view.ts';
+import { plural, print, printJson } from './output.ts';
 import { requestFlags } from './request-options.ts';
 import { workUntilEnd } from './work-command.ts';
 
@@ -60,9 +59,7 @@ async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promi
   const asked = backfillRequest(names, flags, { config, clock: systemClock });
   const request: RunRequest = flags.preview === true ? { ...asked, kind: 'preview' } : asked;
   if (flags.dryRun === true) {
-    const forecast = await forecastRun(await openContext(cli.life, config), request);
-    if (flags.json === true) printJson(forecast);
-    else print(forecastText(forecast, config.EOD_TIMEZONE));
+    await printForecast(await openContext(cli.life, config), request, flags);
     return;
   }
   if (flags.detach === true) {
@@ -73,10 +70,15 @@ async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promi
   await workUntilEnd(cli, context, await newRun(context, request), flags);
 }
 
-async function detach(context: QueueContext, request: RunRequest, flags: Flags): Promise<void> {
+/** Writes the run for other processes to work on, and says which it is. */
+export async function detach(
+  context: QueueContext,
+  request: RunRequest,
+  flags: { readonly json?: boolean },
+): Promise<void> {
   const report = await reportRun(context.db.pool, await newRun(context, request));
   if (flags.json === true) printJson(report);
-  else print(`run ${report.runId} enqueued: ${report.windows.open} windows`);
+  else print(`run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
 }
 
 /** Writes the run. Without a tick there is always a new one. */

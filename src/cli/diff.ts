@@ -1,12 +1,15 @@
 import type { Command } from 'commander';
+import type { Pool } from 'pg';
+import { type Config, loadConfig } from '../core/config.ts';
+import { dayAt, timeAt } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
-import { type Difference, difference, endOfRun } from '../jobs/diff.ts';
-import type { RowDifference } from '../load/differences.ts';
+import { type Between, betweenRuns, type Difference, difference, fromThenToNow } from '../jobs/diff.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { openContext } from './app.ts';
-import { parseRunId } from './args.ts';
+import { parseMoment, parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
-import { type Column, plural, print, printJson, table } from './output.ts';
+import { differencesText } from './difference-view.ts';
+import { count, plural, print, printJson } from './output.ts';
 
 interface Flags {
   readonly operation?: string;
@@ -16,32 +19,21 @@ interface Flags {
   readonly json?: boolean;
 }
 
-const COLUMNS: readonly Column<RowDifference>[] = [
-  { head: 'change', cell: (row) => row.change },
-  { head: 'row', cell: (row) => Object.values(row.key).join(' ') },
-  {
-    head: 'columns, old → new',
-    cell: (row) =>
-      Object.entries(row.columns)
-        .map(([column, value]) => `${column}: ${String(value.old)} → ${String(value.new)}`)
-        .join(', '),
-  },
-];
-
 export function diffCommand(program: Command, cli: Cli): Command {
   return program
     .command('diff')
     .description('What changed in an operation’s tables: rows inserted, changed, withdrawn and listed again.')
-    .option('--operation <name>', 'the operation whose tables are compared')
-    .option('--between <runs...>', 'two runs: the tables when the first had ended, and when the second had')
-    .option('--since <time>', 'the tables at this time, and now; ISO 8601, e.g. 2025-02-27T21:00:00+05:30')
-    .option('--limit <n>', 'rows to list at most', '1000')
+    .option('--operation <name>', 'the operation whose tables are compared, in any case')
+    .option('--between <runs...>', 'two runs, the older first: the tables when each had ended')
+    .option('--since <time>', 'the tables then and now; a day, or a time with its zone')
+    .option('--limit <n>', 'rows to list at most; all are counted', '100')
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',
       examples(
         'eod diff --operation GetBhavCopyCM --between 12 15',
-        'eod diff --operation GetBhavCopyCM --since 2025-02-27T21:00:00+05:30 --json',
+        'eod diff --operation GetBhavCopyCM --since 2025-02-27',
+        'eod diff --operation GetBhavCopyCM --since 2025-02-27T21:00:00+05:30 --limit 100000 --json',
       ),
     )
     .action((flags: Flags) => diff(cli, flags));
@@ -50,40 +42,46 @@ export function diffCommand(program: Command, cli: Cli): Command {
 async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('name an operation with --operation');
   const operation = operationNamed(flags.operation);
-  if (!/^[1-9]\d{0,6}$/.test(flags.limit))
-    throw usageError(`--limit: "${flags.limit}" is not a whole number from 1`);
-  if ((flags.between === undefined) === (flags.since === undefined)) {
-    throw usageError('give either --between RUN RUN or --since TIME');
+  if (!/^[1-9]\d{0,6}$/.test(flags.limit)) {
+    throw usageError(`--limit: "${flags.limit}" is not a whole number from 1 to 9999999`);
   }
-  const since = flags.since === undefined ? null : moment(flags.since);
-  const runs = flags.between?.map(parseRunId) ?? [];
-  if (since === null && runs.length !== 2) throw usageError('--between takes two runs, e.g. --between 12 15');
-  const { db } = await openContext(cli.life);
-  const between =
-    since === null
-      ? { from: await endOfRun(db.pool, runs[0] as number), to: await endOfRun(db.pool, runs[1] as number) }
-      : { from: since, to: new Date() };
-  if (between.from > between.to) {
-    throw usageError(`run ${runs[0]} ended after run ${runs[1]}: name them the other way round`);
-  }
-  const result = await difference(db.pool, operation, between, Number(flags.limit));
+  const config = loadConfig();
+  const readMoments = momentsOf(flags, config);
+  const { pool } = (await openContext(cli.life, config)).db;
+  const between = await readMoments(pool);
+  const result = await difference(pool, operation, between, Number(flags.limit));
   if (flags.json === true) printJson(result);
-  else print(text(result));
+  else print(text(result, config.EOD_TIMEZONE));
 }
 
-function moment(text: string): Date {
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime()))
-    throw usageError(`--since: "${text}" is not a time; write it as 2025-02-27T21:00:00+05:30`);
-  return time;
+/** What the flags say of the two moments; only the database knows when a run ended, and what time it is. */
+function momentsOf({ between, since }: Flags, config: Config): (pool: Pool) => Promise<Between> {
+  if (between !== undefined && since === undefined) {
+    if (between.length !== 2) throw usageError('--between takes two runs, e.g. --between 12 15');
+    const [first, second] = between.map(parseRunId) as [number, number];
+    return (pool) => betweenRuns(pool, first, second);
+  }
+  if (since !== undefined && between === undefined) {
+    const then = parseMoment('--since', since, { config });
+    return (pool) => fromThenToNow(pool, then);
+  }
+  throw usageError('give either --between RUN RUN or --since TIME');
 }
 
-function text(result: Difference): string {
-  const { inserted, changed, withdrawn, relisted, rows } = result;
-  const all = inserted + changed + withdrawn + relisted;
+function text(result: Difference, timeZone: string): string {
+  const { inserted, changed, withdrawn, relisted, rows, notListed } = result;
+  const counts = Object.entries({ changed, withdrawn, 'listed again': relisted, inserted })
+    .filter(([, rows]) => rows > 0)
+    .map(([what, rows]) => `${count(rows)} ${what}`);
+  const [from, to] = [result.from, result.to].map((iso) => momentText(iso, timeZone));
   return [
-    `${result.operation}, ${result.from} to ${result.to}: ${inserted} inserted, ${changed} changed, ${withdrawn} withdrawn, ${relisted} listed again`,
-    ...(rows.length === 0 ? [] : ['', table(COLUMNS, rows)]),
-    ...(all > rows.length ? ['', `${plural(all - rows.length, 'row')} more; see --limit`] : []),
+    `${result.operation}, ${from} to ${to} (${timeZone}): ${counts.join(', ') || 'nothing changed'}`,
+    ...(rows.length === 0 ? [] : ['', differencesText(rows)]),
+    ...(notListed === 0 ? [] : ['', `${plural(notListed, 'more row')}; --limit shows more`]),
   ].join('\n');
+}
+
+function momentText(iso: string, timeZone: string): string {
+  const seconds = Math.floor(Date.parse(iso) / 1000);
+  return `${dayAt(seconds, timeZone)} ${timeAt(seconds, timeZone)}`;
 }

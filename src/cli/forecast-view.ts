@@ -1,6 +1,8 @@
 import { dayAt, timeAt } from '../core/days.ts';
-import type { Forecast, OperationForecast } from '../jobs/forecast.ts';
-import { type Column, plural, table } from './output.ts';
+import type { Context } from '../jobs/context.ts';
+import { type Forecast, forecastRun, type OperationForecast } from '../jobs/forecast.ts';
+import type { RunRequest } from '../jobs/request.ts';
+import { type Column, plural, print, printJson, table } from './output.ts';
 
 const COLUMNS: readonly Column<OperationForecast>[] = [
   { head: 'operation', cell: (row) => row.operation },
@@ -12,8 +14,19 @@ const COLUMNS: readonly Column<OperationForecast>[] = [
   { head: '', cell: (row) => (row.estimated ? 'planned once the bhav copy is in' : '') },
 ];
 
+/** Says what a run would ask, without starting it. */
+export async function printForecast(
+  context: Context,
+  request: RunRequest,
+  flags: { readonly json?: boolean },
+): Promise<void> {
+  const forecast = await forecastRun(context, request);
+  if (flags.json === true) printJson(forecast);
+  else print(forecastText(forecast, context.config.EOD_TIMEZONE));
+}
+
 /** What a backfill would ask and when it would be done, for people. */
-export function forecastText(forecast: Forecast, timeZone: string): string {
+function forecastText(forecast: Forecast, timeZone: string): string {
   const total = { ...forecast, operation: 'total', exchange: '', estimated: false };
   const about = forecast.estimated ? 'about ' : '';
   return [

@@ -89,7 +89,6 @@ function importText(report: ImportReport): string {
           `${plural(updated, 'row')} stored before differed from the files; some of them:`,
           table(DIFFERENCES, shown),
         ]),
-    ...report.suspicious.map(({ windowId, reason }) => `suspicious: window ${windowId}: ${reason}`),
   ].join('\n');
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { allowedText } from '../operations/operation.ts';
 import { operationNamed, operations } from '../operations/registry.ts';
 import { type Cli, examples } from './command.ts';
 import { type Description, describe, type FieldDescription, type TableDescription } from './dictionary.ts';
@@ -41,10 +42,11 @@ export function operationsCommand(program: Command, _cli: Cli): Command {
 }
 
 function text(one: Description): string {
-  const options = one.options.map(
-    ({ param, meaning, values, fallback }) =>
-      `  ${param}: ${meaning}${values === undefined ? '' : ` (${values.join(', ')})`}${fallback === undefined ? '' : `; ${fallback} when not given`}`,
-  );
+  const options = one.options.map((option) => {
+    const { param, meaning, fallback } = option;
+    const allowed = allowedText(option);
+    return `  ${param}: ${meaning}${allowed === null ? '' : ` (${allowed})`}${fallback === undefined ? '' : `; ${fallback} when not given`}`;
+  });
   return [
     `${bold(one.name)}: ${one.summary}`,
     '',

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '../jobs/context.ts';
+import { runProgress } from '../jobs/progress.ts';
 import { workReplay } from '../jobs/replay.ts';
-import { reportRun, runProgress } from '../jobs/report.ts';
+import { reportRun } from '../jobs/report.ts';
 import { pauseRun } from '../jobs/runs.ts';
 import type { Cli } from './command.ts';
 import { progressView } from './progress.ts';

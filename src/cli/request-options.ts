@@ -1,6 +1,6 @@
 import { usageError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
-import type { Operation, RequestOption } from '../operations/operation.ts';
+import { allowedText, type Operation, type RequestOption, spelledOption } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 
 /** A flag made from what the operations declare, e.g. `--nature-of-report <value>`. */
@@ -19,8 +19,8 @@ export function requestFlags(): RequestFlag[] {
     const declaring = operations.filter((operation) => declared(operation, param) !== undefined);
     const meanings = declaring.map((operation) => {
       const option = declared(operation, param);
-      const values = option?.values === undefined ? '' : ` (${option.values.join(', ')})`;
-      return `${option?.meaning}${values}`;
+      const allowed = option === undefined ? null : allowedText(option);
+      return `${option?.meaning}${allowed === null ? '' : ` (${allowed})`}`;
     });
     const names = declaring.map((operation) => operation.name).join(', ');
     return {
@@ -80,16 +80,17 @@ function knownParam(chosen: readonly Operation[], name: string): string {
 function checkedValue(chosen: readonly Operation[], param: string, value: string): string {
   let spelled = value;
   for (const operation of chosen) {
-    const values = declared(operation, param)?.values;
-    if (values === undefined) continue;
-    const found = values.find((one) => one.toLowerCase() === value.toLowerCase());
-    if (found === undefined) {
-      const guess = nearest(value, values);
-      throw usageError(
-        `${param}: ${operation.name} does not know "${value}"${guess === null ? '' : `; did you mean ${guess}?`} (known: ${values.join(', ')})`,
-      );
-    }
+    const option = declared(operation, param);
+    if (option === undefined) continue;
+    const found = spelledOption(option, value);
+    if (found === null) throw usageError(`${param}: ${operation.name} ${refusal(option, value)}`);
     spelled = found;
   }
   return spelled;
+}
+
+function refusal(option: RequestOption, value: string): string {
+  const guess = nearest(value, option.values ?? []);
+  const hint = guess === null ? '' : `; did you mean ${guess}?`;
+  return `does not know "${value}"${hint} (known: ${allowedText(option)})`;
 }

@@ -1,9 +1,10 @@
 import type { OperationReport, RunReport } from '../jobs/report.ts';
+import { differencesText } from './difference-view.ts';
 import { EXIT } from './errors.ts';
-import { type Column, plural, table } from './output.ts';
+import { type Column, count, plural, table } from './output.ts';
 
-/** Names this many windows that went wrong; the JSON document has them all. */
-const NAMED_FAILURES = 20;
+/** Names this many windows that went wrong, or rows of a preview; the JSON document has more. */
+const NAMED = 20;
 
 const COLUMNS: readonly Column<OperationReport>[] = [
   { head: 'operation', cell: (row) => row.operation },
@@ -15,37 +16,67 @@ const COLUMNS: readonly Column<OperationReport>[] = [
   { head: 'updated', cell: (row) => row.updated },
   { head: 'unchanged', cell: (row) => row.unchanged },
   { head: 'rejected', cell: (row) => row.rejected },
-  { head: 'seconds', cell: (row) => row.seconds },
 ];
+/** Rare enough to be shown only where there are any. */
+const RARE_COLUMNS: readonly Column<OperationReport>[] = [
+  { head: 'stale', cell: (row) => row.stale },
+  { head: 'duplicate', cell: (row) => row.duplicate },
+  { head: 'withdrawn', cell: (row) => row.withdrawn },
+];
+const SECONDS: Column<OperationReport> = { head: 'seconds', cell: (row) => row.seconds };
 
 /** A run for people: one line, a table, and what deserves a word. */
 export function runText(report: RunReport): string {
   const { runId, kind, state, from, to, windows, seconds } = report;
-  const range = from === to ? from : `${from} to ${to}`;
+  const range = rangeText(from, to);
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
+  const rare = RARE_COLUMNS.filter(({ cell }) => cell(total) !== 0);
   return [
     `run ${runId} (${kind}, ${range}): ${state} after ${seconds} s, ${windowsText(report)}`,
     '',
-    table(COLUMNS, [...report.operations, total]),
+    table([...COLUMNS, ...rare, SECONDS], [...report.operations, total]),
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...(report.skips.length > 0 ? [''] : []),
     ...report.skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
     ...(report.kind === 'preview' ? ['', previewText(report)] : []),
-    ...report.suspicious.map(({ windowId, reason }) => `suspicious: window ${windowId}: ${reason}`),
+    ...suspiciousLines(report),
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
   ].join('\n');
 }
 
 /** What a preview would have changed, by example; it stored nothing. */
-function previewText({ preview, inserted, updated, withdrawn }: RunReport): string {
-  const samples = preview.map(({ change, table: name, key, columns }) => {
-    const values = Object.entries(columns).map(([column, value]) => `${column}: ${value.old} → ${value.new}`);
-    return `  ${change}: ${name} ${Object.values(key).join(' ')}${values.length > 0 ? `: ${values.join(', ')}` : ''}`;
-  });
+function previewText({ preview, skips, ...counts }: RunReport): string {
+  const { inserted, updated, withdrawn, unchanged, stale, rejected } = counts;
+  const shown = preview.slice(0, NAMED);
+  const more = preview.length - shown.length;
   return [
-    `nothing was stored; it would insert ${inserted}, change ${updated} and withdraw ${withdrawn} rows${samples.length > 0 ? ', for example' : ''}`,
-    ...samples,
+    `nothing was stored; it would insert ${count(inserted)}, change ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
+    ...(shown.length === 0 ? [] : ['', differencesText(shown)]),
+    ...(more > 0 ? ['', `${plural(more, 'further example')} with --json`] : []),
+    ...(skips.some(({ reason }) => reason.startsWith('loaded already'))
+      ? ['what is loaded already was not asked for; --force compares that too']
+      : []),
   ].join('\n');
+}
+
+/** Answers that lacked too many rows to be believed, by name. */
+function suspiciousLines({ suspicious }: RunReport): string[] {
+  if (suspicious.length === 0) return [];
+  const more = suspicious.length - NAMED;
+  return [
+    '',
+    ...suspicious
+      .slice(0, NAMED)
+      .map(
+        ({ operation, exchange, from, to, reason }) =>
+          `suspicious: ${operation} ${exchange} ${rangeText(from, to)}: ${reason}`,
+      ),
+    ...(more > 0 ? [`… and ${more} more`] : []),
+  ];
+}
+
+function rangeText(from: string, to: string): string {
+  return from === to ? from : `${from} to ${to}`;
 }
 
 function windowsText({ windows, requests }: RunReport): string {
@@ -56,9 +87,14 @@ function windowsText({ windows, requests }: RunReport): string {
 /** The windows that went wrong, by name, or null where none did. */
 export function failuresText({ failures }: RunReport): string | null {
   if (failures.length === 0) return null;
-  const lines = failures.slice(0, NAMED_FAILURES).map((one) => {
-    const range = one.from === one.to ? one.from : `${one.from} to ${one.to}`;
-    const facts = [one.operation, one.exchange, range, ...one.instruments.slice(0, 3), one.part];
+  const lines = failures.slice(0, NAMED).map((one) => {
+    const facts = [
+      one.operation,
+      one.exchange,
+      rangeText(one.from, one.to),
+      ...one.instruments.slice(0, 3),
+      one.part,
+    ];
     return `  ${one.state}: ${facts.filter(Boolean).join(' ')}: ${one.error ?? 'no reason is known'}`;
   });
   const more = failures.length - lines.length;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkContext } from '../jobs/context.ts';
-import { type Progress, type RunReport, reportRun, runProgress } from '../jobs/report.ts';
+import { type Progress, runProgress } from '../jobs/progress.ts';
+import { type RunReport, reportRun } from '../jobs/report.ts';
 import { pauseRun } from '../jobs/runs.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker.ts';
 import { databaseError } from '../load/failures.ts';

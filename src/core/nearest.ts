@@ -10,6 +10,9 @@ export function nearest(word: string, known: readonly string[]): string | null {
   );
   const found = known.find((name) => name.toLowerCase() === guess) ?? null;
   if (found === null) return null;
-  const near = distance(lower, guess) <= Math.max(2, Math.ceil(found.length / 2));
+  const changes = distance(lower, guess);
+  // Of short words every letter may differ within two changes: then they have nothing in common.
+  const alike = changes < Math.max(lower.length, found.length);
+  const near = alike && changes <= Math.max(2, Math.ceil(found.length / 2));
   return near || (lower.length > 2 && guess.includes(lower)) ? found : null;
 }

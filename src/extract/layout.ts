@@ -26,7 +26,7 @@ export interface Layout {
 }
 
 /** Reads a list of keys: the shape they make, and which key carries which field. */
-export function layoutOf(operation: Operation, keys: readonly string[]): Layout {
+function layoutOf(operation: Operation, keys: readonly string[]): Layout {
   const keyOf = new Map<string, string>();
   const repeated: string[] = [];
   for (const key of keys) {

@@ -32,7 +32,7 @@ export interface CompletenessScope {
 }
 
 /** The query for a scope, as of the context's clock and settings. */
-export function completenessQuery(
+function completenessQuery(
   { config, clock }: Pick<Context, 'config' | 'clock'>,
   scope: CompletenessScope,
 ): string {

@@ -10,7 +10,8 @@ import {
 import { findFiles, fingerprint, type ImportFile, inParallel } from './import-files.ts';
 import { closeImport, importedHashes, openImport } from './import-run.ts';
 import { knownTickers, type Tickers } from './import-tickers.ts';
-import { type Progress, type RunReport, reportRun } from './report.ts';
+import type { Progress } from './progress.ts';
+import { type RunReport, reportRun } from './report.ts';
 
 /** What `eod import --json` prints: the run, and what became of each file. */
 export interface ImportReport extends RunReport {

@@ -136,12 +136,12 @@ function planDays(input: PlanInput, days: number): PlannedWindow[] {
 }
 
 function noSession(input: PlanInput): PlannedWindow {
-  return window(input, {
-    from: input.from,
-    to: input.to,
-    state: 'skipped',
-    reason: `${input.exchange} had no session in this range`,
-  });
+  return skipAll(input, `${input.exchange} had no session in this range`);
+}
+
+/** The whole range as one window that needs no request. */
+function skipAll(input: PlanInput, reason: string): PlannedWindow {
+  return window(input, { from: input.from, to: input.to, state: 'skipped', reason });
 }
 
 interface Range {
@@ -203,16 +203,19 @@ function planAsks(
   asksOf: (ask: Pick<PlanInput, 'sessions' | 'from' | 'to' | 'today' | 'live'>) => readonly Ask[],
 ): PlannedWindow[] {
   const options = Object.entries(ownOptions(input));
-  const asks = asksOf(input).filter((ask) => options.every(([param, value]) => ask.params[param] === value));
-  if (asks.length === 0) return [noSession(input)];
+  const all = asksOf(input);
+  const asks = all.filter((ask) => options.every(([param, value]) => ask.params[param] === value));
+  if (all.length === 0) return [noSession(input)];
+  if (asks.length === 0) {
+    const wanted = options.map(([param, value]) => `${param} ${value}`).join(', ');
+    return [skipAll(input, `nothing to ask for ${input.from} to ${input.to} with ${wanted}`)];
+  }
   if (input.instruments.length === 0) {
     return [
-      window(input, {
-        from: input.from,
-        to: input.to,
-        state: 'skipped',
-        reason: `no instruments are known: no bhav copy of ${input.exchange} is stored; name some with --instruments or EOD_INSTRUMENTS`,
-      }),
+      skipAll(
+        input,
+        `no instruments are known: no bhav copy of ${input.exchange} is stored; name some with --instruments or EOD_INSTRUMENTS`,
+      ),
     ];
   }
   const covered = coverageTest(input);

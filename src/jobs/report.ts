@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { usageError } from '../core/errors.ts';
-import type { RowDifference } from '../load/differences.ts';
+import { inTableOrder, type RowDifference } from '../load/differences.ts';
 import type { RecordCounts } from '../load/window.ts';
 import type { RunKind, RunState } from './request.ts';
 
@@ -42,6 +42,16 @@ export interface Failure {
   readonly error: string | null;
 }
 
+/** A window whose answer lacked more rows than may be withdrawn. */
+export interface Suspicion {
+  readonly windowId: number;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  readonly reason: string;
+}
+
 /** What `eod run ID --json` and the end of every run print. */
 export interface RunReport extends Counts {
   readonly runId: number;
@@ -53,7 +63,7 @@ export interface RunReport extends Counts {
   readonly operations: readonly OperationReport[];
   readonly failures: readonly Failure[];
   /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
-  readonly suspicious: readonly { readonly windowId: number; readonly reason: string }[];
+  readonly suspicious: readonly Suspicion[];
   /** For a preview: sample rows that would change. */
   readonly preview: readonly RowDifference[];
   /** Why windows were skipped, and how many for each reason. */
@@ -104,8 +114,29 @@ function countsOf(flat: FlatCounts): Counts {
   };
 }
 
+/** Sample rows of a preview that its report carries. */
+const PREVIEW_ROWS = 100;
+
+/** Everything about one run. @throws PipelineError `usage` when there is no such run. */
+export async function reportRun(pool: Pool, runId: number): Promise<RunReport> {
+  const [report] = await readReports(pool, [runId]);
+  if (report === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  return report;
+}
+
+/** The newest runs, the newest first, with their reports. */
+export async function listRuns(pool: Pool, limit: number): Promise<RunReport[]> {
+  const found = await pool.query<{ id: number }>('select id::int from etl.runs order by id desc limit $1', [
+    limit,
+  ]);
+  return readReports(
+    pool,
+    found.rows.map(({ id }) => id),
+  );
+}
+
 interface RunRow {
-  readonly id: number;
+  readonly runId: number;
   readonly kind: RunKind;
   readonly state: RunState;
   readonly from: string;
@@ -114,97 +145,61 @@ interface RunRow {
   readonly seconds: number;
 }
 
-/** Everything about one run. @throws PipelineError `usage` when there is no such run. */
-export async function reportRun(pool: Pool, runId: number): Promise<RunReport> {
-  const found = await pool.query<RunRow>(
-    `select id::int, kind, state, to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to", error,
-       round(extract(epoch from coalesce(finished_at, clock_timestamp()) - started_at)::numeric, 3)::float8 as seconds
-     from etl.runs where id = $1`,
-    [runId],
-  );
-  const run = found.rows[0];
-  if (run === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
-  const all = await pool.query<FlatCounts>(`select ${COUNT_COLUMNS} from etl.windows where run_id = $1`, [
-    runId,
-  ]);
-  const each = await pool.query<FlatCounts & { operation: string; exchange: string }>(
-    `select operation, exchange, ${COUNT_COLUMNS} from etl.windows where run_id = $1
-      group by operation, exchange order by min(id)`,
-    [runId],
-  );
-  const failures = await pool.query<Failure>(
-    `select id::int as "windowId", operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
-       to_char(to_date, 'YYYY-MM-DD') as "to", instruments, part, state, error
-     from etl.windows where run_id = $1 and state in ('failed', 'blocked', 'cancelled') order by id`,
-    [runId],
-  );
-  const skips = await pool.query<{ reason: string; windows: number }>(
-    `select coalesce(error, '') as reason, count(*)::int as windows from etl.windows
-      where run_id = $1 and state = 'skipped' group by 1 order by 2 desc, 1`,
-    [runId],
-  );
-  const suspicious = await pool.query<{ windowId: number; reason: string }>(
-    `select id::int as "windowId", suspicious as reason from etl.windows
-      where run_id = $1 and suspicious is not null order by id`,
-    [runId],
-  );
-  const preview = await pool.query<{ sample: RowDifference }>(
-    `select jsonb_array_elements(preview) as sample from etl.windows
-      where run_id = $1 and preview is not null order by id limit 100`,
-    [runId],
-  );
-  return {
-    runId: run.id,
-    kind: run.kind,
-    state: run.state,
-    from: run.from,
-    to: run.to,
-    ...countsOf(all.rows[0] ?? {}),
-    seconds: run.seconds,
-    error: run.error,
-    operations: each.rows.map((row) => ({
-      operation: row.operation,
-      exchange: row.exchange,
-      ...countsOf(row),
-    })),
-    failures: failures.rows,
-    suspicious: suspicious.rows,
-    preview: preview.rows.map((row) => row.sample),
-    skips: skips.rows,
+/** Reports of these runs, as far as they exist, in this order; the same few queries for any number of them. */
+async function readReports(pool: Pool, runIds: readonly number[]): Promise<RunReport[]> {
+  const byRun = async <Row extends object>(text: string): Promise<Map<number, Row[]>> => {
+    const { rows } = await pool.query<Row & { runId: number }>(text, [runIds]);
+    const grouped = new Map<number, Row[]>();
+    for (const { runId, ...row } of rows) {
+      const of = grouped.get(runId) ?? [];
+      of.push(row as unknown as Row);
+      grouped.set(runId, of);
+    }
+    return grouped;
   };
-}
-
-/** How far a run is; cheap enough to ask several times a second. */
-export interface Progress {
-  readonly state: RunState;
-  readonly total: number;
-  readonly ended: number;
-  readonly requests: number;
-  readonly fetched: number;
-  /** Has part of the run yet to be planned? */
-  readonly deferred: boolean;
-}
-
-export async function runProgress(pool: Pool, runId: number): Promise<Progress> {
-  const result = await pool.query<Progress>(
-    `select r.state, r.deferred <> '[]'::jsonb as deferred, count(w.id) filter (where w.state <> 'split')::int as total,
-       count(w.id) filter (where w.state not in ('pending', 'running', 'split'))::int as ended,
-       coalesce(sum(w.requests), 0)::int as requests, coalesce(sum(w.fetched), 0)::float8 as fetched
-     from etl.runs r left join etl.windows w on w.run_id = r.id
-     where r.id = $1 group by r.id`,
-    [runId],
+  const runs = await pool.query<RunRow>(
+    `select id::int as "runId", kind, state, to_char(from_date, 'YYYY-MM-DD') as "from", to_char(to_date, 'YYYY-MM-DD') as "to", error,
+       round(extract(epoch from coalesce(finished_at, clock_timestamp()) - started_at)::numeric, 3)::float8 as seconds
+     from etl.runs where id = any($1) order by array_position($1, id::int)`,
+    [runIds],
   );
-  const progress = result.rows[0];
-  if (progress === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
-  return progress;
-}
-
-/** The newest runs with their totals. */
-export async function listRuns(pool: Pool, limit: number): Promise<RunReport[]> {
-  const found = await pool.query<{ id: number }>('select id::int from etl.runs order by id desc limit $1', [
-    limit,
-  ]);
-  const reports: RunReport[] = [];
-  for (const run of found.rows) reports.push(await reportRun(pool, run.id));
-  return reports;
+  const all = await byRun<FlatCounts>(
+    `select run_id::int as "runId", ${COUNT_COLUMNS} from etl.windows where run_id = any($1) group by run_id`,
+  );
+  const each = await byRun<FlatCounts & { operation: string; exchange: string }>(
+    `select run_id::int as "runId", operation, exchange, ${COUNT_COLUMNS} from etl.windows where run_id = any($1)
+      group by run_id, operation, exchange order by min(id)`,
+  );
+  const failures = await byRun<Failure>(
+    `select run_id::int as "runId", id::int as "windowId", operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
+       to_char(to_date, 'YYYY-MM-DD') as "to", instruments, part, state, error
+     from etl.windows where run_id = any($1) and state in ('failed', 'blocked', 'cancelled') order by id`,
+  );
+  const skips = await byRun<{ reason: string; windows: number }>(
+    `select run_id::int as "runId", coalesce(error, '') as reason, count(*)::int as windows from etl.windows
+      where run_id = any($1) and state = 'skipped' group by 1, 2 order by 3 desc, 2`,
+  );
+  const suspicious = await byRun<Suspicion>(
+    `select run_id::int as "runId", id::int as "windowId", operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
+       to_char(to_date, 'YYYY-MM-DD') as "to", suspicious as reason from etl.windows
+      where run_id = any($1) and suspicious is not null order by id`,
+  );
+  const samples = await byRun<{ sample: RowDifference }>(
+    `select run.id as "runId", s.sample from unnest($1::int[]) as run (id), lateral (
+       select jsonb_array_elements(w.preview) as sample from etl.windows w
+        where w.run_id = run.id and w.preview is not null order by w.id limit ${PREVIEW_ROWS}) s`,
+  );
+  return runs.rows.map(({ runId, kind, state, from, to, error, seconds }) => ({
+    ...{ runId, kind, state, from, to },
+    ...countsOf(all.get(runId)?.[0] ?? {}),
+    ...{ seconds, error },
+    operations: (each.get(runId) ?? []).map(({ operation, exchange, ...counts }) => ({
+      ...{ operation, exchange },
+      ...countsOf(counts as FlatCounts),
+    })),
+    failures: failures.get(runId) ?? [],
+    suspicious: suspicious.get(runId) ?? [],
+    preview: (samples.get(runId) ?? []).map(({ sample }) => inTableOrder(sample)),
+    skips: skips.get(runId) ?? [],
+  }));
 }

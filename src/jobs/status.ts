@@ -7,8 +7,8 @@ import { refusal } from './access-key.ts';
 import { type Freshness, readFreshness } from './completeness.ts';
 import type { Context } from './context.ts';
 import { exchangesOf } from './nightly.ts';
+import { type Progress, runProgress } from './progress.ts';
 import { currentHour, keyHash, permitOf } from './quota.ts';
-import { type Progress, runProgress } from './report.ts';
 import type { RunKind } from './request.ts';
 import { observedSessions, type SessionRow, syncSessions } from './sessions.ts';
 

@@ -1,4 +1,6 @@
 import type { ClientBase } from 'pg';
+import type { Field } from '../operations/fields.ts';
+import { tables } from '../operations/registry.ts';
 import type { TableDefinition } from '../operations/table.ts';
 import { list, quote } from './merge-sql.ts';
 
@@ -29,8 +31,9 @@ export function textsSql(table: TableDefinition, row: string): string {
 
 /** An SQL expression for what became of a row: `b` before, `a` after; `b` may be missing. */
 export const CHANGE_SQL = `case
-    when b.revision is null then 'inserted'
+    -- Also what came and went: a reader of the table does not see it.
     when b.withdrawn_at is null and a.withdrawn_at is not null then 'withdrawn'
+    when b.revision is null then 'inserted'
     when b.withdrawn_at is not null and a.withdrawn_at is null then 'relisted'
     else 'changed' end`;
 
@@ -39,25 +42,37 @@ function plain(decimal: string | null | undefined): string | null {
   return decimal?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') ?? null;
 }
 
-/** A difference for people and JSON. */
+/** A difference for people and JSON, its columns in the order of the table. */
 export function describeDifference(
   table: TableDefinition,
   { change, before, after }: { change: Change; before: Texts | null; after: Texts },
 ): RowDifference {
-  const numbers = new Set(table.fields.filter(({ kind }) => kind === 'numeric').map(({ column }) => column));
   const key = Object.fromEntries(table.key.map((column) => [column, after[column] ?? null]));
-  const columns =
+  const differing =
     before === null
-      ? {}
-      : Object.fromEntries(
-          Object.keys(after)
-            .filter((column) => {
-              if (numbers.has(column)) return plain(before[column]) !== plain(after[column]);
-              return before[column] !== after[column];
-            })
-            .map((column) => [column, { old: before[column] ?? null, new: after[column] ?? null }]),
-        );
+      ? []
+      : table.fields.filter((field) => differs(field, before, after)).map(({ column }) => column);
+  const columns = Object.fromEntries(
+    differing.map((column) => [column, { old: before?.[column] ?? null, new: after[column] ?? null }]),
+  );
   return { table: `market.${table.name}`, change, key, columns };
+}
+
+function differs({ column, kind }: Field, before: Texts, after: Texts): boolean {
+  return kind === 'numeric'
+    ? plain(before[column]) !== plain(after[column])
+    : before[column] !== after[column];
+}
+
+/** A difference that jsonb has kept, and so sorted its own way, with its columns in the order of the table again. */
+export function inTableOrder(difference: RowDifference): RowDifference {
+  const table = tables.find(({ name }) => `market.${name}` === difference.table);
+  const columns = table?.fields.map(({ column }) => column) ?? [];
+  const ordered = <Value>(values: Readonly<Record<string, Value>>) =>
+    Object.fromEntries(
+      Object.entries(values).sort(([left], [right]) => columns.indexOf(left) - columns.indexOf(right)),
+    );
+  return { ...difference, key: ordered(difference.key), columns: ordered(difference.columns) };
 }
 
 /** Some of the rows this transaction has written, of every kind of change. */

@@ -42,7 +42,9 @@ export default defineOperation({
     dates: 'day',
     instruments: 'none',
     dTFormat: true,
-    options: [{ param: 'band', meaning: 'only this band letter, e.g. H or L', narrows: true }],
+    options: [
+      { param: 'band', meaning: 'only this band: H upper, L lower', values: ['H', 'L'], narrows: true },
+    ],
   },
   shapes: [{ table, has: ['scripId', 'band'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },

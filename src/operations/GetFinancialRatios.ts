@@ -26,7 +26,7 @@ function quarterOf(day: string): Quarter {
 }
 
 /** The quarters that touch a range of days, oldest first. */
-export function quartersTouching(from: string, to: string): Quarter[] {
+function quartersTouching(from: string, to: string): Quarter[] {
   const quarters: Quarter[] = [];
   for (let day = from; day <= to; ) {
     const quarter = quarterOf(day);
@@ -80,7 +80,12 @@ export default defineOperation({
       },
       natureOption,
       { param: 'period', meaning: 'only this quarter', values: ['QJ', 'QS', 'QD', 'QM'], narrows: false },
-      { param: 'year', meaning: 'only this financial year, named by its first year', narrows: false },
+      {
+        param: 'year',
+        meaning: 'only this financial year, named by its first year',
+        form: { pattern: '(19|20)[0-9]{2}', says: 'a year such as 2024' },
+        narrows: false,
+      },
     ],
   },
   shapes: [ratioFactShape, ratioShape],

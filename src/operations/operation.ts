@@ -11,13 +11,33 @@ export interface RequestOption {
   readonly meaning: string;
   /** Sent when nobody says otherwise; left out of the request when undefined. */
   readonly fallback?: string;
-  /** Allowed values, where they are known. */
+  /** Allowed values, where they are known. A person may write them in any case. */
   readonly values?: readonly string[];
+  /** How a value must look, where the values cannot be listed. */
+  readonly form?: {
+    /** A regular expression that the whole value must match; text, so that it can be told as JSON. */
+    readonly pattern: string;
+    /** The same for people, e.g. `four digits`. */
+    readonly says: string;
+  };
   /**
    * Set by hand it narrows the answer: what came is then no longer the full set of its day, and
    * does not count as coverage.
    */
   readonly narrows: boolean;
+}
+
+/** A value as the source spells it (known values are read in any case), or null where the option does not allow it. */
+export function spelledOption({ values, form }: RequestOption, value: string): string | null {
+  if (values !== undefined) {
+    return values.find((one) => one.toLowerCase() === value.toLowerCase()) ?? null;
+  }
+  return form === undefined || new RegExp(`^(?:${form.pattern})$`).test(value) ? value : null;
+}
+
+/** What an option allows, for people: `H, L` or `a year such as 2024`; null where anything goes. */
+export function allowedText({ values, form }: RequestOption): string | null {
+  return values?.join(', ') ?? form?.says ?? null;
 }
 
 /** Which parameters a request carries, besides `accessKey`, `exchange` and `format`. */

@@ -3,7 +3,7 @@ import { operationNamed } from '../operations/registry.ts';
 import { chance } from './market/hash.ts';
 
 /** Ways in which an answer can go wrong. */
-export const FAULT_KINDS = [
+const FAULT_KINDS = [
   /** An HTTP status (`value`, default 503) with a short text. */
   'status',
   /** The connection is reset before any answer. */

@@ -14,7 +14,7 @@ import { Market } from './market/market.ts';
 import { findBhavcopies, realBhavcopy } from './udiff.ts';
 
 export type { Behaviour } from './behaviour.ts';
-export type { Fault, FaultKind } from './faults.ts';
+export type { Fault } from './faults.ts';
 export { parseFault } from './faults.ts';
 export { type SandboxFlag, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/stats.ts';

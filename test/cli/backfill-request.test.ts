@@ -47,7 +47,11 @@ describe('what a backfill asks for', () => {
   });
 
   test('request options by --param and by their own flags, spelled as the source spells them', () => {
-    expect(request(['GetCircuitBreakers'], { ...RANGE, band: 'H' }).options).toEqual({ band: 'H' });
+    expect(request(['GetCircuitBreakers'], { ...RANGE, band: 'h' }).options).toEqual({ band: 'H' });
+    const quarter = { ...RANGE, param: ['band=l'], period: 'qm', year: '2024' };
+    expect(request(['GetCircuitBreakers', 'GetFinancialRatios'], quarter).options).toEqual({
+      ...{ band: 'L', period: 'QM', year: '2024' },
+    });
     const flags = { ...RANGE, param: ['TYPE=quarter', 'year=2024'], natureOfReport: 'consolidated' };
     expect(request(['GetFinancialRatios'], flags).options).toEqual({
       type: 'Quarter',
@@ -80,6 +84,11 @@ const MISTAKES: [names: string[], flags: BackfillFlags, says: RegExp][] = [
   [['GetCircuitBreakers'], { ...RANGE, param: ['bnad=H'] }, /"bnad"; did you mean band\?/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['band'] }, /"band" is not name=value/],
   [['GetBhavCopyCM'], { ...RANGE, band: 'H' }, /GetBhavCopyCM has no request option "band"/],
+  [['GetCircuitBreakers'], { ...RANGE, band: 'X' }, /band: GetCircuitBreakers does not know "X" .*H, L\)/],
+  [['GetCircuitBreakers'], { ...RANGE, band: 'HL' }, /does not know "HL"/],
+  [['GetFinancialRatios'], { ...RANGE, period: 'XX' }, /does not know "XX".*\(known: QJ, QS, QD, QM\)/],
+  [['GetFinancialRatios'], { ...RANGE, year: 'abc' }, /year: .* does not know "abc" .*a year such as 2024/],
+  [['GetFinancialRatios'], { ...RANGE, param: ['year=20244'] }, /year: .* does not know "20244"/],
   [['GetFinancialRatios'], { ...RANGE, type: 'EODD' }, /does not know "EODD"; did you mean EOD\?/],
   [
     ['GetFinancialRatios', 'GetTop5GainersLosers'],

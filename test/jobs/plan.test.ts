@@ -270,6 +270,17 @@ describe('the rest of the plan', () => {
     ]);
   });
 
+  test('options that fit no question of the range are named, not taken for a holiday', () => {
+    const ask = (options: Record<string, string>) =>
+      planWindows(
+        input('GetFinancialRatios', { instruments: ['TCS'], from: '2025-09-11', to: '2025-09-12', options }),
+      );
+    expect(ask({ period: 'QS', year: '2025' }).map(({ state }) => state)).toEqual(['pending', 'pending']);
+    expect(ask({ period: 'QM', year: '2025' })).toMatchObject([
+      { state: 'skipped', reason: 'nothing to ask for 2025-09-11 to 2025-09-12 with period QM, year 2025' },
+    ]);
+  });
+
   test('an option that narrows the answer marks the window; one at its fallback does not', () => {
     const narrowed = (operation: string, options: Record<string, string>) =>
       planWindows(input(operation, { options })).map((window) => [window.narrowed, window.params]);

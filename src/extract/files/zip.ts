@@ -8,7 +8,7 @@ export interface ZipEntry {
 }
 
 /** Largest unpacked size of all entries together: a year of bhav copies fits, a zip bomb does not. */
-export const MAX_UNPACKED = 512 * 1024 * 1024;
+const MAX_UNPACKED = 512 * 1024 * 1024;
 const MAX_ENTRIES = 10_000;
 
 const END = 0x06054b50;

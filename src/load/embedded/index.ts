@@ -27,8 +27,6 @@ export interface EmbeddedPostgres {
   readonly port: number;
   /** Gives the server back; the last process to do so stops it. Safe to call twice. */
   stop(): Promise<void>;
-  /** Leaves the server running after this process has gone (`--keep`). */
-  keep(): void;
   /** For a process that must end at once: tells the server to stop and does not wait for it. */
   abandon(): void;
 }
@@ -70,11 +68,6 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
         if (holders(home).length === 0) await stopServer(facts.pid, facts.data);
       });
     },
-    keep() {
-      open = false;
-      writeFileSync(join(home, 'leases', 'kept'), '');
-      rmSync(lease, { force: true });
-    },
     abandon() {
       if (!open) return;
       open = false;
@@ -82,19 +75,6 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       if (holders(home).length === 0 && isAlive(facts.pid)) process.kill(facts.pid, 'SIGINT');
     },
   };
-}
-
-/** Stops a server that was left running with `keep`, whoever else uses it. Answers if one ran. */
-export async function stopEmbeddedPostgres(dataDir: string): Promise<boolean> {
-  const home = resolve(dataDir);
-  if (!existsSync(factsFile(home))) return false;
-  return withLock(join(home, 'lock'), async () => {
-    const facts = readFacts(home);
-    rmSync(join(home, 'leases', 'kept'), { force: true });
-    if (facts === undefined || !(await isServing(urlOf(facts)))) return false;
-    await stopServer(facts.pid, facts.data);
-    return true;
-  });
 }
 
 async function ensureRunning(home: string, log: Logger | undefined): Promise<ServerFacts> {
@@ -120,7 +100,6 @@ async function ensureRunning(home: string, log: Logger | undefined): Promise<Ser
   const facts = { port, pid, password, data };
   writeFileSync(factsFile(home), `${JSON.stringify(facts)}\n`, { mode: 0o600 });
   chmodSync(factsFile(home), 0o600);
-  rmSync(join(home, 'leases', 'kept'), { force: true });
   log?.info({ port, pid }, 'private Postgres is up');
   return facts;
 }
@@ -163,7 +142,7 @@ function dataFolder(home: string, account: Account | undefined, log: Logger | un
 function holders(home: string): string[] {
   const folder = join(home, 'leases');
   return readdirSync(folder).filter((name) => {
-    if (name === 'kept' || isAlive(Number(name))) return true;
+    if (isAlive(Number(name))) return true;
     rmSync(join(folder, name), { force: true });
     return false;
   });

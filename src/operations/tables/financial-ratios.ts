@@ -112,7 +112,7 @@ export const ratioFactShape: Shape = {
   fullSet: 'none',
 };
 
-export const NATURES = ['Standalone', 'Consolidated'] as const;
+const NATURES = ['Standalone', 'Consolidated'] as const;
 
 /** One question per nature of report: both are asked (issue: natureOfReport, both). */
 export function askBothNatures(ask: Ask & { readonly params: { readonly variant: string } }): Ask[] {

@@ -39,7 +39,7 @@ export function complete(
 }
 
 /** A plausible value of a field, from its kind alone. */
-export function invent(field: AnswerField, identity: string, day: Day = '2025-01-01'): Value {
+function invent(field: AnswerField, identity: string, day: Day = '2025-01-01'): Value {
   const seed = hashText(`${identity} ${field.source}`);
   switch (field.kind) {
     case 'text':

@@ -1,5 +1,10 @@
 import { type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
-import { EXCHANGES, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../../operations/operation.ts';
+import {
+  EXCHANGES,
+  MAX_INSTRUMENTS_PER_CALL,
+  type Operation,
+  spelledOption,
+} from '../../operations/operation.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { type Query, Refusal } from '../query.ts';
 
@@ -104,12 +109,12 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
 
 function readOptions(operation: Operation, given: Map<string, string>): Record<string, string> {
   const options: Record<string, string> = {};
-  for (const { param, values, fallback } of operation.request.options) {
-    const value = given.get(param) ?? fallback;
+  for (const option of operation.request.options) {
+    const { param } = option;
+    const value = given.get(param) ?? option.fallback;
     if (value === undefined) continue;
-    const allowed = values === undefined || values.includes(value);
-    if (!allowed && !(param === 'period' && FURTHER_PERIODS.includes(value))) throw invalid(param);
-    if (param === 'year' && !/^(19|20)\d\d$/.test(value)) throw invalid(param);
+    const further = param === 'period' && FURTHER_PERIODS.includes(value);
+    if (!further && spelledOption(option, value) !== value) throw invalid(param);
     options[param] = value;
   }
   return options;
