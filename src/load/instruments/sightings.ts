@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import { EXCHANGES } from '../../operations/operation.ts';
 import { tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { identify, type Sighting } from './identity.ts';
@@ -47,6 +48,13 @@ export async function noteSightings(client: ClientBase, written: readonly Writte
   }
 }
 
+/** Loads note what they see one by one, until they commit. */
+async function lock(client: ClientBase, exchange: string): Promise<void> {
+  await client.query("select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || $1, 0))", [
+    exchange,
+  ]);
+}
+
 /** Puts right the days of sightings that rows no longer bear out; answers with those. */
 async function lookAgain(
   client: ClientBase,
@@ -70,8 +78,12 @@ async function lookAgain(
  * a transaction.
  */
 export async function fillSightings(client: ClientBase): Promise<void> {
-  const filled = await client.query('select from etl.instrument_sightings limit 1');
-  if (filled.rowCount !== 0) return;
+  const isFilled = async () =>
+    (await client.query('select from etl.instrument_sightings limit 1')).rowCount !== 0;
+  if (await isFilled()) return;
+  // Loads may be under way: what they see is noted by them, or by us once they are done.
+  for (const exchange of EXCHANGES) await lock(client, exchange);
+  if (await isFilled()) return;
   for (const table of tables) {
     for (const { seeAll } of sightingsSql(table)) await client.query(seeAll);
   }
