@@ -166,6 +166,27 @@ describe('files and answers of the service in turn', () => {
     expect(loaded(await query(empty, coverage))).toEqual(loaded(await query(files, coverage)));
   });
 
+  test('read side by side for one day, are replayed in the order the day’s lock gave them', async () => {
+    const original = await openStore();
+    const versions = Array.from({ length: 12 }, (_, at) => {
+      const close = { row: 1 + (at % 4), column: 'ClsPric', value: `${100 + at}.5` };
+      const lines = edited(NSE_UDIFF, [close]).slice(0, 99 - (at % 3));
+      return at % 3 === 0 ? asFullBhavcopy(newFile('version.csv', lines)) : lines;
+    });
+    const report = await importInto(
+      original,
+      versions.map((lines, at) => newFile(`version-${at}.csv`, lines)),
+    );
+    expect(report).toMatchObject({ state: 'completed', windows: { loaded: 12 } });
+    const before = await contents(original);
+    expect(before.history.bhavcopy_cm?.length).toBeGreaterThan(5);
+    expect(await contents(await replayedElsewhere(original))).toEqual(before);
+    // A database from before the loads were timed has the calls to go by.
+    await original.db.pool.query('update etl.responses set fetched_at = loaded_at');
+    await original.db.pool.query('alter table etl.responses drop column loaded_at');
+    expect(await contents(await replayedElsewhere(original))).toEqual(before);
+  });
+
   test('where they are loaded already, a replay ends with the same values and loses none', async () => {
     const { url } = await testDatabase();
     const sandbox = await startSandbox({ dataDir: fixture('bhavcopy') });
