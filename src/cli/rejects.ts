@@ -145,7 +145,7 @@ function detailText(reject: RejectDetail): string {
     reject;
   const what = file === null ? 'answer' : 'file';
   return [
-    `reject ${id}: ${operation} ${exchange} ${from === to ? from : `${from} to ${to}`}, record ${position} of the ${file ?? what}`,
+    `reject ${id}: ${operation} ${exchange} ${from === to ? from : `${from} to ${to}`}, record ${position} of ${file ?? 'the answer'}`,
     `refused at ${rejectedAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
     reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
     '',

@@ -6,7 +6,7 @@ import { type KeptAnswer, readAnswerKept } from '../load/responses.ts';
 import { operationNamed } from '../operations/registry.ts';
 import type { TableDefinition } from '../operations/table.ts';
 import type { Context } from './context.ts';
-import { readKept } from './replay-file.ts';
+import { readKept, sessionOf } from './replay-file.ts';
 
 /** A kept answer that is about to be loaded once more. */
 export interface OldAnswer {
@@ -78,7 +78,7 @@ async function saidByFile(
 
 function readAgain(context: Context, kept: KeptAnswer): FileSession | undefined {
   try {
-    return readKept(context, kept);
+    return sessionOf(readKept(context, kept), kept);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     // Its own window will say why; it speaks for nothing.

@@ -16,9 +16,18 @@ export interface FileReader {
   read(window: ReplayWindow, kept: KeptAnswer): Promise<FileAnswer>;
 }
 
-/** Remembers the tickers of one import: its files stand one behind the other. */
+/**
+ * Remembers the file read last, because a file of many sessions comes once for each, and the tickers
+ * of one import: its files stand one behind the other.
+ */
 export function createFileReader(context: Context): FileReader {
   const { db } = context;
+  let file: { readonly name: string; readonly sessions: readonly FileSession[] } | undefined;
+  const sessionsOf = (kept: KeptAnswer): readonly FileSession[] => {
+    const name = `${kept.hash} ${kept.file}`;
+    if (file?.name !== name) file = { name, sessions: readKept(context, kept) };
+    return file.sessions;
+  };
   let last: { readonly asOf: string; readonly tickers: Tickers } | undefined;
   const tickersFor = async (runId: number, asOf: string | undefined): Promise<Tickers> => {
     if (asOf === undefined) return knownTickers(db.pool);
@@ -28,7 +37,7 @@ export function createFileReader(context: Context): FileReader {
   };
   return {
     async read(window, kept) {
-      const session = readKept(context, kept);
+      const session = sessionOf(sessionsOf(kept), kept);
       if (session === undefined) throw noSession(kept);
       const tickers = session.numbered ? await tickersFor(window.runId, window.params.tickers) : NO_TICKERS;
       return sessionAnswer(db.pool, session, tickers);
@@ -36,11 +45,14 @@ export function createFileReader(context: Context): FileReader {
   };
 }
 
-/** What a kept file holds of its session. @throws PipelineError `unreadable` */
-export function readKept({ config }: Context, kept: KeptAnswer): FileSession | undefined {
-  return readBhavFile(kept.file ?? '', kept.body, config.EOD_TIMEZONE).find(
-    ({ exchange, day }) => exchange === kept.exchange && day === kept.from,
-  );
+/** Reads a kept file. @throws PipelineError `unreadable` */
+export function readKept({ config }: Context, { file, body }: KeptAnswer): FileSession[] {
+  return readBhavFile(file ?? '', body, config.EOD_TIMEZONE);
+}
+
+/** The session a kept file was loaded for, among those it holds. */
+export function sessionOf(sessions: readonly FileSession[], kept: KeptAnswer): FileSession | undefined {
+  return sessions.find(({ exchange, day }) => exchange === kept.exchange && day === kept.from);
 }
 
 /**

@@ -74,6 +74,8 @@ export interface KeptAnswer {
   readonly from: string;
   /** Name of the file the body is, where it is no answer of the source. */
   readonly file: string | null;
+  /** SHA-256 of the body, in hex. */
+  readonly hash: string;
   readonly calledOn: string;
   readonly contentType: string | null;
   readonly fetchedAt: Date;
@@ -83,7 +85,7 @@ export interface KeptAnswer {
 /** Reads a kept answer, or null when it has been pruned. */
 export async function readAnswerKept(pool: Pool, responseId: number): Promise<KeptAnswer | null> {
   const found = await pool.query<KeptAnswer>(
-    `select r.id::int, r.exchange, to_char(r.from_date, 'YYYY-MM-DD') as "from", r.params->>'file' as file,
+    `select r.id::int, r.exchange, to_char(r.from_date, 'YYYY-MM-DD') as "from", r.params->>'file' as file, r.hash,
        to_char(r.called_on, 'YYYY-MM-DD') as "calledOn", r.content_type as "contentType",
        r.fetched_at as "fetchedAt", b.body
      from etl.responses r join etl.response_bodies b on b.hash = r.hash where r.id = $1`,

@@ -95,6 +95,16 @@ describe('what an import read', () => {
     expect(await storedSums(context, 'NSE', '2025-08-29')).toMatchObject({ rows: 100 });
   });
 
+  test('is kept once for all sessions of a csv, and each is found in it again', async () => {
+    const context = await openStore();
+    const [header = '', ...nse] = linesOf(NSE_UDIFF);
+    const next = nse.map((line) => line.replaceAll('2025-08-29', '2025-09-01'));
+    const both = newFile('both.csv', [header, ...nse, ...next, ...linesOf(BSE_UDIFF).slice(1)]);
+    expect(await importInto(context, [both])).toMatchObject({ inserted: 300, windows: { loaded: 3 } });
+    expect(await query(context, 'select from etl.response_bodies')).toHaveLength(1);
+    expect(await contents(await replayedElsewhere(context))).toEqual(await contents(context));
+  });
+
   test('is not kept where nothing is, nor of a file that loads nothing', async () => {
     const context = await openStore(undefined, { EOD_KEEP_RAW: 'false' });
     expect(await importInto(context, [NSE_UDIFF])).toMatchObject({ inserted: 100 });
