@@ -17,7 +17,9 @@ interface Flags {
 export function pruneCommand(program: Command, cli: Cli): Command {
   return program
     .command('prune')
-    .description('Delete kept answers that are older than EOD_KEEP_RAW_DAYS. Tables keep all they hold.')
+    .description(
+      'Delete kept answers and imported files that are older than EOD_KEEP_RAW_DAYS. Tables keep all they hold.',
+    )
     .option('--days <n>', 'older than this many days, instead of EOD_KEEP_RAW_DAYS')
     .option('--dry-run', 'only say what would be deleted')
     .option('--json', 'print one JSON document')

@@ -9,6 +9,8 @@ import {
   type RejectFilter,
   rejectDetail,
   stillOpen,
+  type UnkeptFile,
+  unkeptFiles,
 } from '../jobs/rejects.ts';
 import { planReplay } from '../jobs/replay-plan.ts';
 import { openContext } from './app.ts';
@@ -90,24 +92,35 @@ async function retryRejects(cli: Cli, flags: Flags): Promise<void> {
   const context = await openContext(cli.life, loadConfig());
   const { pool } = context.db;
   const before = await openRejectIds(pool, filter);
+  const unkept = await unkeptFiles(pool, before);
   const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
-  if (runId === null) {
-    if (flags.json === true) printJson({ runId: null, tried: 0, resolved: 0, open: [], report: null });
-    else print('no open rejects');
-    return;
-  }
-  const { report, interrupted } = await replayUntilEnd(cli, context, runId);
+  const done = runId === null ? null : await replayUntilEnd(cli, context, runId);
   const open = await stillOpen(pool, before);
   const resolved = before.length - open.length;
-  if (flags.json === true) printJson({ runId, tried: before.length, resolved, open, report });
+  if (flags.json === true)
+    printJson({ runId, tried: before.length, resolved, open, unkept, report: done?.report ?? null });
+  else if (before.length === 0) print('no open rejects');
   else
     print(
-      `run ${runId}: ${resolved} of ${plural(before.length, 'reject')} resolved, ${open.length} still refused`,
+      `${runId === null ? '' : `run ${runId}: `}${resolved} of ${plural(before.length, 'reject')} resolved, ${open.length} still refused`,
     );
-  const failures = failuresText(report);
+  if (unkept.length > 0) say(unkeptText(unkept));
+  const failures = done === null ? null : failuresText(done.report);
   if (failures !== null) say(failures);
-  const failed = open.length > 0 ? EXIT.failed : exitCodeOf(report);
-  cli.exitCode = (interrupted ? cli.life.cutShort() : null) ?? failed;
+  const honest = done === null ? EXIT.done : exitCodeOf(done.report);
+  const failed = open.length > 0 ? EXIT.failed : honest;
+  cli.exitCode = (done?.interrupted === true ? cli.life.cutShort() : null) ?? failed;
+}
+
+/** So many files are named. */
+const NAMED = 20;
+
+function unkeptText(files: readonly UnkeptFile[]): string {
+  return [
+    'these imported files are not kept, so they were not read again ("eod import --force" reads them):',
+    ...files.slice(0, NAMED).map(({ file, rejects }) => `  ${file}: ${plural(rejects, 'reject')}`),
+    ...(files.length > NAMED ? [`  … and ${files.length - NAMED} more`] : []),
+  ].join('\n');
 }
 
 function filterOf({ operation, exchange }: Flags): RejectFilter {
@@ -128,11 +141,13 @@ function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
 }
 
 function detailText(reject: RejectDetail): string {
-  const { id, operation, exchange, from, to, position, runId, windowId, rejectedAt, resolvedAt } = reject;
+  const { id, operation, exchange, from, to, position, runId, windowId, rejectedAt, resolvedAt, file } =
+    reject;
+  const what = file === null ? 'answer' : 'file';
   return [
-    `reject ${id}: ${operation} ${exchange} ${from === to ? from : `${from} to ${to}`}, record ${position} of the answer`,
+    `reject ${id}: ${operation} ${exchange} ${from === to ? from : `${from} to ${to}`}, record ${position} of ${file ?? 'the answer'}`,
     `refused at ${rejectedAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
-    reject.responseId === null ? 'its answer is not kept' : `its answer is kept (${reject.responseId})`,
+    reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
     '',
     ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),
     '',

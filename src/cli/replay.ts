@@ -27,7 +27,9 @@ interface Flags {
 export function replayCommand(program: Command, cli: Cli): Command {
   return program
     .command('replay')
-    .description('Read and load kept answers again with the code of today; nothing is asked of the source.')
+    .description(
+      'Read and load kept answers and imported files again with the code of today; nothing is asked of the source.',
+    )
     .argument('[operations...]', 'operations to replay, in any case (default: all)')
     .option('--from <day>', 'only answers about days from here, YYYY-MM-DD')
     .option('--to <day>', 'only answers about days to here, YYYY-MM-DD')
@@ -59,7 +61,7 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     cli.exitCode = cli.life.cutShort() ?? 0;
     if (flags.rejects !== true) throw usageError('no answer is kept that this could replay');
     if (flags.json === true) printJson(null);
-    else print('nothing to replay: no reject is open');
+    else print('nothing to replay: no reject is open of which anything is kept');
     return;
   }
   await workAndPrint(cli, context, runId, flags);

@@ -1,15 +1,17 @@
 import { readFile } from 'node:fs/promises';
+import { dayAt } from '../core/days.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { type FileSession, readBhavFile } from '../extract/files/read-file.ts';
+import { type FileContent, type FileSession, readBhavFile } from '../extract/files/read-file.ts';
 import type { RowDifference } from '../load/differences.ts';
 import { databaseError } from '../load/failures.ts';
 import { windowDifferences } from '../load/import-differences.ts';
+import { type PackedBody, packBody } from '../load/responses.ts';
 import type { RecordCounts } from '../load/window.ts';
-import { operationNamed } from '../operations/registry.ts';
 import type { Context } from './context.ts';
+import { IMPORTED, importedTable, sessionAnswer } from './file-session.ts';
 import type { ImportFile } from './import-files.ts';
-import { failWindow, IMPORTED, openFileWindows } from './import-run.ts';
-import { nameRows, symbolsOfDay, type Tickers } from './import-tickers.ts';
+import { failWindow, openFileWindows } from './import-run.ts';
+import { NO_TICKERS, type Tickers } from './import-tickers.ts';
 import { storeAnswer } from './store.ts';
 
 /** Differences listed for one session of a file. */
@@ -37,6 +39,13 @@ export interface FileReport {
 /** A row on which a file and what was stored disagree. */
 export type FileDifference = RowDifference & { readonly file: string };
 
+/** The tickers an import gives to rows without any: the same ones for all of its files. */
+export interface ImportTickers {
+  readonly known: Tickers;
+  /** The server's time when they were looked up, so that a replay finds the same ones. */
+  readonly asOf: string;
+}
+
 /** What a file brought. */
 export interface Imported {
   readonly report: FileReport;
@@ -63,7 +72,7 @@ export async function readSessions({ config }: Context, path: string): Promise<F
 }
 
 /**
- * Stores the sessions of a file, one window and transaction each.
+ * Stores the sessions of a file, one window and transaction each, and keeps in it the csv they are from.
  *
  * @throws PipelineError `database` when Postgres is in trouble; what it refuses fails the file only.
  */
@@ -72,24 +81,24 @@ export async function importSessions(
   runId: number,
   file: ImportFile,
   sessions: readonly FileSession[],
-  tickers: Tickers,
+  tickers: ImportTickers | null,
 ): Promise<Imported> {
-  const windowIds = await openFileWindows(context, runId, file, sessions);
+  const windowIds = await openFileWindows(context, runId, file, sessions, tickers?.asOf ?? null);
+  const pack = createPacker(context);
   const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
   const differences: FileDifference[] = [];
   const problems: string[] = [];
   let left = windowIds === null;
   for (const [at, windowId] of (windowIds ?? []).entries()) {
     const session = sessions[at] as FileSession;
-    const counts = await importSession(context, { runId, windowId, session, tickers }).catch(
-      async (error) => {
-        const problem = databaseError(error);
-        if (problem.retryable) throw problem;
-        problems.push(problem.message);
-        await failWindow(context, windowId, problem.message);
-        return undefined;
-      },
-    );
+    const load = { runId, windowId, session, tickers: tickers?.known ?? NO_TICKERS, packed: pack(session) };
+    const counts = await importSession(context, load).catch(async (error) => {
+      const problem = databaseError(error);
+      if (problem.retryable) throw problem;
+      problems.push(problem.message);
+      await failWindow(context, windowId, problem.message);
+      return undefined;
+    });
     if (counts === undefined) continue;
     if (counts === null) {
       left = true;
@@ -101,7 +110,7 @@ export async function importSessions(
     for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
       sums[name] += counts[name];
     }
-    const found = await windowDifferences(context.db.pool, table(), windowId, LISTED);
+    const found = await windowDifferences(context.db.pool, importedTable(), windowId, LISTED);
     differences.push(...found.map((one) => ({ file: file.path, ...one })));
   }
   const report: FileReport = {
@@ -115,40 +124,46 @@ export async function importSessions(
   return { report, differences, left };
 }
 
-const table = () => operationNamed(IMPORTED).shapes[0].table;
+/** Compresses the csv of each session as its turn comes; sessions of one csv share the work. */
+function createPacker({ config }: Context): (session: FileSession) => Promise<PackedBody> | null {
+  let last: { readonly content: FileContent; readonly packed: Promise<PackedBody> } | undefined;
+  return ({ content }) => {
+    if (!config.EOD_KEEP_RAW) return null;
+    if (last?.content !== content) {
+      last = { content, packed: packBody(content.bytes) };
+      last.packed.catch(() => undefined);
+    }
+    return last.packed;
+  };
+}
 
 interface Load {
   readonly runId: number;
   readonly windowId: number;
   readonly session: FileSession;
   readonly tickers: Tickers;
+  readonly packed: Promise<PackedBody> | null;
 }
 
 async function importSession(
   context: Context,
-  { runId, windowId, session, tickers }: Load,
+  { runId, windowId, session, tickers, packed }: Load,
 ): Promise<RecordCounts | null> {
-  const { exchange, day, rejects } = session;
-  const rows = session.numbered
-    ? nameRows(session.rows, day, await symbolsOfDay(context.db.pool, day), tickers)
-    : session.rows;
+  const { clock, config, db } = context;
+  const { exchange, day } = session;
+  const calledAt = clock.now();
+  const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   return storeAnswer(context, {
     window: {
       ...{ id: windowId, runId, operation: IMPORTED, exchange, from: day, to: day },
       ...{ instruments: [], part: '', narrowed: false },
     },
-    extracted: {
-      batches: [{ table: table(), rows }],
-      rejects,
-      fetched: rows.length + rejects.length,
-      warnings: [],
-      unknownFields: [],
-    },
-    calledAt: context.clock.now(),
-    bytes: 0,
-    preview: false,
-    partial: !session.complete,
-    standing: { columns: session.unknown, rounded: session.rounded },
+    ...(await sessionAnswer(db.pool, session, tickers)),
+    ...{ calledAt, bytes: 0, preview: false },
+    answer:
+      packed === null
+        ? undefined
+        : { packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
   });
 }
 

@@ -5,11 +5,9 @@ import type { FileSession } from '../extract/files/read-file.ts';
 import { runs } from '../load/schema.ts';
 import { closeRun } from './advance.ts';
 import type { Context } from './context.ts';
+import { IMPORTED } from './file-session.ts';
 import type { ImportFile } from './import-files.ts';
 import { whoAsks } from './runs.ts';
-
-/** The operation whose records the files hold. */
-export const IMPORTED = 'GetBhavCopyCM';
 
 /** An import under way. It holds a lock as long as its process lives: so a dead one is known. */
 export interface ImportRun {
@@ -58,7 +56,7 @@ async function endDeadImports(context: Context): Promise<void> {
 
 /**
  * One window for each session of a file, all written before the first is loaded: a file of which
- * some never were is not complete, and is read again.
+ * some never were is not complete, and is read again. Their `params` say what a replay has to know.
  *
  * @returns their numbers, or null when the run has been called off.
  */
@@ -66,17 +64,23 @@ export async function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
-  sessions: readonly Pick<FileSession, 'exchange' | 'day'>[],
+  sessions: readonly Pick<FileSession, 'exchange' | 'day' | 'numbered' | 'content'>[],
+  tickersAsOf: string | null,
 ): Promise<number[] | null> {
   const inserted = await db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state, attempts, source_file, source_hash, started_at)
-     select r.id, $2, s.exchange, s.day, s.day, 'running', 1, $3, $4, clock_timestamp()
-       from etl.runs r, unnest($5::text[], $6::date[]) with ordinality as s(exchange, day, place)
+    `insert into etl.windows
+       (run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
+     select r.id, $2, s.exchange, s.day, s.day, s.params, 'running', 1, $3, $4, clock_timestamp()
+       from etl.runs r, unnest($5::text[], $6::date[], $7::jsonb[]) with ordinality as s(exchange, day, params, place)
       where r.id = $1 and r.state = 'running' order by s.place
      returning id::int`,
     [
       ...[runId, IMPORTED, file.path, file.hash],
       ...[sessions.map((one) => one.exchange), sessions.map((one) => one.day)],
+      sessions.map(({ content, numbered }) => ({
+        file: content.name,
+        ...(numbered && tickersAsOf !== null ? { tickers: tickersAsOf } : {}),
+      })),
     ],
   );
   return inserted.rowCount === 0 ? null : inserted.rows.map((row) => row.id).sort((a, b) => a - b);

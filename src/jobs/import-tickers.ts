@@ -12,13 +12,22 @@ interface Spell {
 /** Tickers by scrip code. */
 export type Tickers = ReadonlyMap<string, readonly Spell[]>;
 
-/** The tickers BSE's scrip codes are stored under; rows stored under the code itself say nothing. */
-export async function knownTickers(pool: Pool): Promise<Tickers> {
+/** Nobody is known by any. */
+export const NO_TICKERS: Tickers = new Map();
+
+/**
+ * The tickers BSE's scrip codes are stored under; rows stored under the code itself say nothing.
+ *
+ * @param before only rows first loaded before this moment; all where it is null.
+ */
+export async function knownTickers(pool: Pool, before: string | null = null): Promise<Tickers> {
   const found = await pool.query<Spell & { code: string }>(
     `select instrument_id::text as code, symbol, to_char(min(trade_date), 'YYYY-MM-DD') as "from",
        to_char(max(trade_date), 'YYYY-MM-DD') as "to"
      from market.bhavcopy_cm where exchange = 'BSE' and instrument_id is not null and symbol <> instrument_id::text
+       and ($1::timestamptz is null or first_loaded_at < $1)
      group by 1, 2 order by 1, 2`,
+    [before],
   );
   const tickers = new Map<string, Spell[]>();
   for (const { code, ...spell } of found.rows) {
@@ -27,6 +36,12 @@ export async function knownTickers(pool: Pool): Promise<Tickers> {
     else spells.push(spell);
   }
   return tickers;
+}
+
+/** The server's time: told before the tickers are looked up, it says later which ones those were. */
+export async function tickerMoment(pool: Pool): Promise<string> {
+  const found = await pool.query<{ moment: string }>("select to_json(clock_timestamp())#>>'{}' as moment");
+  return found.rows[0]?.moment ?? '';
 }
 
 /** Symbols that are stored for this very day, by scrip code: a file read again must find its own rows. */

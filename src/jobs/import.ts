@@ -3,13 +3,14 @@ import type { Context } from './context.ts';
 import {
   type FileDifference,
   type FileReport,
+  type ImportTickers,
   importSessions,
   notLoaded,
   readSessions,
 } from './import-file.ts';
 import { findFiles, fingerprint, type ImportFile, inParallel } from './import-files.ts';
 import { closeImport, importedHashes, openImport } from './import-run.ts';
-import { knownTickers, type Tickers } from './import-tickers.ts';
+import { knownTickers, tickerMoment } from './import-tickers.ts';
 import type { Progress } from './progress.ts';
 import { type RunReport, reportRun } from './report.ts';
 
@@ -57,7 +58,8 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
     const fresh = await sortOut(context, files.filter(Boolean), options.force, tally);
     const numbered = await importAll(context, run.runId, fresh, { tally, width, signal, tickers: null });
     if (numbered.length > 0) {
-      const tickers = await knownTickers(context.db.pool);
+      const { pool } = context.db;
+      const tickers = { asOf: await tickerMoment(pool), known: await knownTickers(pool) };
       await importAll(context, run.runId, numbered, { tally, width, signal, tickers });
     }
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
@@ -129,7 +131,7 @@ interface Round {
   readonly width: number;
   readonly signal: AbortSignal | undefined;
   /** Null: put off files whose rows have no tickers, so that the others can bring them. */
-  readonly tickers: Tickers | null;
+  readonly tickers: ImportTickers | null;
 }
 
 /** @returns files that were put off, in order. */
@@ -149,13 +151,7 @@ async function importAll(
         putOff.add(file);
         return;
       }
-      const { report, differences, left } = await importSessions(
-        context,
-        runId,
-        file,
-        sessions,
-        tickers ?? new Map(),
-      );
+      const { report, differences, left } = await importSessions(context, runId, file, sessions, tickers);
       if (left) calledOff = true;
       else tally.add(report, differences);
     } catch (error) {

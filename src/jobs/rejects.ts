@@ -8,7 +8,7 @@ export interface OpenReject {
   readonly exchange: string;
   readonly from: string;
   readonly to: string;
-  /** Place in the answer, from 0. */
+  /** Place in the answer or file, from 0. */
   readonly position: number;
   readonly problems: readonly { readonly path: string; readonly message: string }[];
   readonly runId: number;
@@ -24,6 +24,8 @@ export interface RejectDetail extends OpenReject {
   readonly resolvedAt: string | null;
   /** Number of the kept answer it stands in, or null when that is not kept. */
   readonly responseId: number | null;
+  /** The imported file it stands in, or null where it is of an answer. */
+  readonly file: string | null;
 }
 
 export interface RejectFilter {
@@ -59,7 +61,7 @@ export async function openRejectIds(pool: Pool, filter: RejectFilter): Promise<n
 /** @throws PipelineError `usage` when there is no such reject. */
 export async function rejectDetail(pool: Pool, id: number): Promise<RejectDetail> {
   const found = await pool.query<RejectDetail>(
-    `select ${COLUMNS}, j.record, w.instruments, w.params, to_json(j.resolved_at)#>>'{}' as "resolvedAt",
+    `select ${COLUMNS}, j.record, w.instruments, w.params, w.source_file as file, to_json(j.resolved_at)#>>'{}' as "resolvedAt",
        (select k.id::int from etl.responses k where k.id = w.response_id or k.window_id = w.id limit 1) as "responseId"
      from etl.rejects j join etl.windows w on w.id = j.window_id where j.id = $1`,
     [id],
@@ -76,4 +78,22 @@ export async function stillOpen(pool: Pool, ids: readonly number[]): Promise<num
     [ids],
   );
   return found.rows.map((row) => row.id);
+}
+
+/** Rejects of an imported file that is not kept: only importing it again can settle them. */
+export interface UnkeptFile {
+  readonly file: string;
+  readonly rejects: number;
+}
+
+/** The files among those of these rejects that cannot be read again from what is kept, by name. */
+export async function unkeptFiles(pool: Pool, ids: readonly number[]): Promise<UnkeptFile[]> {
+  const found = await pool.query<UnkeptFile>(
+    `select w.source_file as file, count(*)::int as rejects from etl.rejects j join etl.windows w on w.id = j.window_id
+      where j.id = any($1) and w.source_file is not null
+        and not exists (select from etl.responses k where k.window_id = w.id or k.id = w.response_id)
+      group by 1 order by 1`,
+    [ids],
+  );
+  return found.rows;
 }

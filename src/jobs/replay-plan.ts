@@ -70,7 +70,7 @@ const CHOSEN = (where: string) => `
     union
     select k.id from chosen c join etl.responses a on a.id = c.id
       join etl.responses k on k.operation = a.operation and k.exchange = a.exchange and k.part = a.part
-     where (k.fetched_at, k.id) > (a.fetched_at, a.id)
+     where (k.loaded_at, k.id) > (a.loaded_at, a.id)
        and (a.operation = any($5) or (k.from_date <= a.to_date and k.to_date >= a.from_date))
        and (k.instruments = '{}' or a.instruments = '{}' or k.instruments && a.instruments)
   )`;
@@ -81,7 +81,7 @@ const HAS_REJECTS = `exists (
    where j.resolved_at is null and (o.id = r.window_id or o.response_id = r.id))`;
 
 /**
- * Writes a run of kind `replay` with a window for each kept answer, in the order they were fetched,
+ * Writes a run of kind `replay` with a window for each kept answer, in the order they were loaded,
  * and for rejects without an answer one for each window that refused them.
  *
  * @returns the run's number, or null when there is nothing to replay.
@@ -110,10 +110,10 @@ export async function planReplay(
     await client.query(
       `${chosen}
        insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, part,
-         narrowed, source_hash, response_id)
+         narrowed, source_file, source_hash, response_id)
        select $6, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, r.narrowed,
-         r.hash, r.id
-       from chosen c join etl.responses r on r.id = c.id order by r.fetched_at, r.id`,
+         r.params->>'file', r.hash, r.id
+       from chosen c join etl.responses r on r.id = c.id order by r.loaded_at, r.id`,
       [...filterValues(filter), undated, runId],
     );
     if (rejectsOnly) await client.query(RECORDS, [...filterValues(filter), runId]);
@@ -141,7 +141,7 @@ const RECORDS = `
     from etl.windows r
    where ${FILTER} and r.id in (select window_id from etl.rejects where resolved_at is null)
      and not exists (select from etl.responses k where k.window_id = r.id or k.id = r.response_id)
-     -- Rows of files are read again by importing the file again.
+     -- Rows of files are read by their header: they are read again by importing the file again.
      and r.source_file is null
    order by r.id`;
 

@@ -6,6 +6,7 @@ import { closeRun } from './advance.ts';
 import type { Context } from './context.ts';
 import { isOutdated } from './outdated.ts';
 import { recordsOf } from './refused-records.ts';
+import { createFileReader, type FileAnswer, type FileReader } from './replay-file.ts';
 import { laneOf, type ReplayRequest } from './replay-plan.ts';
 import { storeAnswer } from './store.ts';
 import { type EndedWindow, endWindows } from './window-store.ts';
@@ -16,9 +17,16 @@ export interface ReplayWindow extends EndedWindow {
   readonly parentId: number | null;
 }
 
+/** What is the same for all windows of a lane. */
+interface How {
+  /** Its tables were empty: every answer is loaded. */
+  readonly fresh: boolean;
+  readonly files: FileReader;
+}
+
 /**
  * Works on a replay in this process, without the queue and without the source: lane by lane in the
- * order the answers were fetched, EOD_CONCURRENCY lanes side by side. Stopped by the signal, what
+ * order the answers were loaded, EOD_CONCURRENCY lanes side by side. Stopped by the signal, what
  * is left stays open for `eod resume`.
  *
  * @throws PipelineError `usage` when another process works on the run; `database` when Postgres goes.
@@ -54,6 +62,7 @@ async function workLanes(context: Context, runId: number, signal: AbortSignal): 
     if (lane === undefined) lanes.set(name, [window]);
     else lane.push(window);
   }
+  const files = createFileReader(context);
   const waiting = [...lanes];
   let broken = false;
   const work = async () => {
@@ -61,7 +70,7 @@ async function workLanes(context: Context, runId: number, signal: AbortSignal): 
       const [name, windows] = next;
       for (const window of windows) {
         if (signal.aborted || broken || !(await begin(context, window.id))) return;
-        await replayWindow(context, window, fresh.has(name));
+        await replayWindow(context, window, { fresh: fresh.has(name), files });
       }
     }
   };
@@ -96,11 +105,11 @@ async function begin({ db }: Context, windowId: number): Promise<boolean> {
   return begun.rowCount === 1;
 }
 
-async function replayWindow(context: Context, window: ReplayWindow, fresh: boolean): Promise<void> {
+async function replayWindow(context: Context, window: ReplayWindow, how: How): Promise<void> {
   const { db, log } = context;
   try {
     if (window.responseId === null) await replayRecords(context, window);
-    else await replayAnswer(context, window, window.responseId, fresh);
+    else await replayAnswer(context, window, window.responseId, how);
   } catch (error) {
     // Postgres may come back: the window stays open. Anything else is about this answer.
     if (error instanceof PipelineError && error.kind === 'database' && error.retryable) throw error;
@@ -118,7 +127,7 @@ async function replayAnswer(
   context: Context,
   window: ReplayWindow,
   responseId: number,
-  fresh: boolean,
+  { fresh, files }: How,
 ): Promise<void> {
   const { db, config } = context;
   const kept = await readAnswerKept(db.pool, responseId);
@@ -130,8 +139,9 @@ async function replayAnswer(
       { body: answer.body, contentType: answer.contentType, bytes: 0 },
       readSettings(config),
     );
-  const extracted = read(kept);
-  if (!fresh && (await isOutdated(context, { window, responseId, extracted, read }))) {
+  const answered: FileAnswer =
+    kept.file === null ? { extracted: read(kept) } : await files.read(window, kept);
+  if (!fresh && (await isOutdated(context, { window, responseId, ...answered, read }))) {
     return skip(context, window.id, 'a newer answer that speaks for all of its days is kept');
   }
   const sharing = await db.pool.query<{ id: number }>(
@@ -141,7 +151,7 @@ async function replayAnswer(
   );
   const rereads = sharing.rows.map((row) => row.id).filter((id) => id !== window.id);
   await storeAnswer(context, {
-    ...{ window, extracted, calledAt: kept.fetchedAt.getTime(), bytes: 0, preview: false, rereads },
+    ...{ window, ...answered, calledAt: kept.fetchedAt.getTime(), bytes: 0, preview: false, rereads },
   });
 }
 

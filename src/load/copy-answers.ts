@@ -30,7 +30,7 @@ interface Copied {
 }
 
 /**
- * Copies kept answers of another database into this one, in the order they were fetched. Answers
+ * Copies kept answers of another database into this one, with the moments they were loaded. Answers
  * that are here already stay as they are: after an interruption it can simply be done again. What
  * was copied belongs to no window (number 0) until a replay takes it on.
  *
@@ -85,9 +85,11 @@ async function copyBodies(source: Pool, target: Database, hashes: readonly strin
 async function insertMissing(client: PoolClient, rows: readonly Copied[]): Promise<number> {
   const inserted = await client.query(
     `insert into etl.responses (run_id, window_id, operation, exchange, from_date, to_date, instruments, params,
-       part, narrowed, called_on, hash, content_type, fetched_at)
+       part, narrowed, called_on, hash, content_type, fetched_at, loaded_at)
      select 0, 0, n.operation, n.exchange, n.from_date, n.to_date, n.instruments, n.params, n.part, n.narrowed,
-       n.called_on, n.hash, n.content_type, n.fetched_at
+       n.called_on, n.hash, n.content_type, n.fetched_at,
+       -- Not there in a database of an older version.
+       coalesce(n.loaded_at, n.fetched_at)
      from unnest($1::jsonb[]) with ordinality as given(facts, place),
        jsonb_populate_record(null::etl.responses, given.facts) as n
      where not exists (

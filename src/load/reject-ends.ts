@@ -39,15 +39,15 @@ async function resolveOutdated(
         where w.id = $1 and not w.narrowed and o.id <> w.id and o.id <> all($2::bigint[]) and o.part = w.part
           and (w.instruments = '{}' or (o.instruments <> '{}' and o.instruments <@ w.instruments))
           and (not $3 or (o.from_date >= w.from_date and o.to_date <= w.to_date))
-          and ${answeredAt('o', 'r.rejected_at')} <= ${answeredAt('w', 'clock_timestamp()')}
+          and ${loadedAt('o', 'r.rejected_at')} <= ${loadedAt('w', 'clock_timestamp()')}
         order by r.id for update of r)`,
     [windowId, rereads ?? [], dated],
   );
 }
 
-/** When the answer of a window was fetched: of a replay's window that is long ago. */
-function answeredAt(window: string, otherwise: string): string {
-  return `coalesce((select k.fetched_at from etl.responses k
+/** When the answer of a window was first loaded: of a replay's window that is long ago. */
+function loadedAt(window: string, otherwise: string): string {
+  return `coalesce((select k.loaded_at from etl.responses k
             where k.id = coalesce(${window}.response_id,
               (select min(own.id) from etl.responses own where own.window_id = ${window}.id))), ${otherwise})`;
 }

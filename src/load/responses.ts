@@ -17,7 +17,7 @@ export interface PackedBody {
   readonly bytes: number;
 }
 
-/** An answer to be kept, with what of its request its window does not say. */
+/** An answer, or a file read in place of one, to be kept, with what its window does not say. */
 export interface AnswerToKeep {
   /** Begun before the transaction, so that it is there when it is needed. */
   readonly packed: Promise<PackedBody>;
@@ -42,7 +42,8 @@ const LOCK = "hashtextextended('eod response bodies', 0)";
 
 /**
  * Keeps an answer inside its window's transaction. The same body again costs one small row.
- * The request's facts are the window's own, which never hold the access key.
+ * The request's facts are the window's own, which never hold the access key. To be called after the
+ * rows are merged: `loaded_at` is now, and with the locks of the days held its order is that of the loads.
  */
 export async function keepAnswer(client: ClientBase, windowId: number, answer: AnswerToKeep): Promise<void> {
   const packed = await answer.packed;
@@ -68,6 +69,13 @@ async function insertBody(client: ClientBase, { hash, encoding, body, bytes }: P
 /** A kept answer with its request, as read again. */
 export interface KeptAnswer {
   readonly id: number;
+  readonly exchange: string;
+  /** First day asked about; of a file the session. */
+  readonly from: string;
+  /** Name of the file the body is, where it is no answer of the source. */
+  readonly file: string | null;
+  /** SHA-256 of the body, in hex. */
+  readonly hash: string;
   readonly calledOn: string;
   readonly contentType: string | null;
   readonly fetchedAt: Date;
@@ -77,7 +85,8 @@ export interface KeptAnswer {
 /** Reads a kept answer, or null when it has been pruned. */
 export async function readAnswerKept(pool: Pool, responseId: number): Promise<KeptAnswer | null> {
   const found = await pool.query<KeptAnswer>(
-    `select r.id::int, to_char(r.called_on, 'YYYY-MM-DD') as "calledOn", r.content_type as "contentType",
+    `select r.id::int, r.exchange, to_char(r.from_date, 'YYYY-MM-DD') as "from", r.params->>'file' as file, r.hash,
+       to_char(r.called_on, 'YYYY-MM-DD') as "calledOn", r.content_type as "contentType",
        r.fetched_at as "fetchedAt", b.body
      from etl.responses r join etl.response_bodies b on b.hash = r.hash where r.id = $1`,
     [responseId],

@@ -86,7 +86,10 @@ export const windows = etl.table(
     from_date: date('from_date', { mode: 'string' }).notNull(),
     to_date: date('to_date', { mode: 'string' }).notNull(),
     instruments: text('instruments').array().notNull().default([]),
-    /** Request options and the variant asked for; never the access key. */
+    /**
+     * Request options and the variant asked for; never the access key. Of an import: `file`, the name of
+     * the csv, and `tickers`, the moment as of which its rows got theirs, where it has none itself.
+     */
     params: jsonb('params').notNull().default({}),
     /** Which question of a day this is, where an operation asks several; see coverage. */
     part: text('part').notNull().default(''),
@@ -239,6 +242,7 @@ export const responses = etl.table(
     from_date: date('from_date', { mode: 'string' }).notNull(),
     to_date: date('to_date', { mode: 'string' }).notNull(),
     instruments: text('instruments').array().notNull(),
+    /** As in windows. With `file` the body is not an answer but an imported file of that name. */
     params: jsonb('params').notNull(),
     part: text('part').notNull(),
     narrowed: boolean('narrowed').notNull(),
@@ -249,6 +253,8 @@ export const responses = etl.table(
       .references(() => responseBodies.hash),
     content_type: text('content_type'),
     fetched_at: moment('fetched_at').notNull().defaultNow(),
+    /** When its rows were stored, told while the locks of its days are held: a replay keeps this order. */
+    loaded_at: moment('loaded_at').notNull().default(sql`clock_timestamp()`),
   },
   (table) => [
     index('responses_asked_idx').on(table.operation, table.exchange, table.from_date),

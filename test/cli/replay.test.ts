@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OpenReject, RejectDetail } from '../../src/jobs/rejects.ts';
 import type { RunReport } from '../../src/jobs/report.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -95,6 +96,41 @@ test('a record that still fails is said to, with exit code 1', async () => {
   expect(code).toBe(1);
   expect(json).toMatchObject({ resolved: 0 });
   expect(json.open).toHaveLength(1);
+});
+
+test('rejects of an imported file: read from the kept file; where that is gone, the file is named', async () => {
+  const fresh = (await testDatabase()).url;
+  const [header = '', ...rows] = linesOf(fixture('files/sec_bhavdata_full_14112024.csv'));
+  const file = newFile('odd.csv', [
+    header,
+    ...rows.slice(1),
+    (rows[0] ?? '').replace('Nov-2024, ', 'Nov-2024, n'),
+  ]);
+  const imported = await runJson<RunReport>(['import', file], options(fresh));
+  expect(imported.json).toMatchObject({ state: 'completed', rejected: 1 });
+  const again = await runJson<{ unkept: unknown[] }>(['rejects', 'retry'], options(fresh));
+  expect({ json: again.json, code: again.code }).toMatchObject({
+    json: { runId: 2, tried: 1, resolved: 0, unkept: [], report: { unchanged: 49, rejected: 1 } },
+    code: 1,
+  });
+  const shown = await runEod(['rejects', 'show', '1'], options(fresh));
+  expect(shown.stdout).toContain(`record 49 of ${file}`);
+  expect(shown.stdout).toMatch(/its file is kept \(1\)/);
+
+  await runEod(['prune', '--days', '0'], options(fresh));
+  const gone = await runEod(['rejects', 'retry'], options(fresh));
+  expect({ code: gone.code, stdout: gone.stdout }).toEqual({
+    code: 1,
+    stdout: '0 of 1 reject resolved, 1 still refused\n',
+  });
+  expect(gone.stderr).toContain(`${file}: 1 reject`);
+  const { json } = await runJson<unknown>(['rejects', 'retry'], options(fresh));
+  expect(json).toEqual({
+    ...{ runId: null, tried: 1, resolved: 0, open: [1], report: null },
+    unkept: [{ file, rejects: 1 }],
+  });
+  const none = await runEod(['replay', '--rejects'], options(fresh));
+  expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing to replay') });
 });
 
 test('prune deletes what is old enough, and only says so with --dry-run', async () => {

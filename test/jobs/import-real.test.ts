@@ -3,7 +3,10 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { FileReport } from '../../src/jobs/import-file.ts';
+import { copyAnswers } from '../../src/load/copy-answers.ts';
+import { marketContents } from '../support/pipeline.ts';
 import { fileSums, importInto, openStore, storedSums } from './import-support.ts';
+import { replay } from './replay-support.ts';
 
 const DATA = fileURLToPath(new URL('../../../shared/data/', import.meta.url));
 const FOLDERS = ['bhavcopy', 'legacy_nse', 'legacy_bse', 'sec_bhavdata_full'].map((name) => join(DATA, name));
@@ -49,6 +52,16 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
     const again = await importInto(context, FOLDERS);
     expect(again.fetched).toBe(0);
     expect(named(again.files, 'skipped')).toHaveLength(first.files.length - 1);
+
+    // Into an empty database, without the files: the very same rows.
+    const empty = await openStore();
+    const copied = await copyAnswers(context.db.pool, empty.db, {}, new AbortController().signal);
+    expect(copied).toBe(first.files.length - 1 - TWICE.length);
+    expect(await replay(empty, {})).toMatchObject({
+      ...{ state: 'completed', requests: 0, rejected: 0 },
+      ...{ fetched: first.fetched, inserted: first.inserted },
+    });
+    expect(await marketContents(empty)).toEqual(await marketContents(context));
 
     const forced = await importInto(context, FOLDERS, { force: true });
     expect(forced).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: first.inserted });

@@ -18,9 +18,15 @@ export const fixture = (path: string) => fileURLToPath(new URL(`../fixtures/${pa
 const open: Context[] = [];
 
 /** What an import needs, on a database of its own or the one given. */
-export async function openStore(databaseUrl?: string): Promise<Context> {
+export async function openStore(
+  databaseUrl?: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Context> {
   const url = databaseUrl ?? (await testDatabase()).url;
-  const config = loadConfig({ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_CONCURRENCY: '3' });
+  const config = loadConfig({
+    ...{ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_CONCURRENCY: '3' },
+    ...settings,
+  });
   const log = createLog(config);
   const db = openDatabase({ url, connections: 9, log });
   const context = { config, log, db, calendar: loadCalendar(), clock: systemClock };
@@ -93,6 +99,32 @@ function tenThousandths(text: string): bigint {
 }
 
 export const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
+
+/** Lines of a file, each as its cells. */
+export const cellsOf = (path: string) => linesOf(path).map((line) => line.split(','));
+
+/** The rows of a UDiFF file as NSE's full bhav copy would print them. */
+export function asFullBhavcopy(path: string): string[] {
+  const [header = [], ...rows] = cellsOf(path);
+  const at = (row: readonly string[], name: string) => row[header.indexOf(name)] ?? '';
+  const lakhs = (rupees: string) => (Number(rupees) / 100_000).toFixed(2);
+  return [
+    'SYMBOL, SERIES, DATE1, PREV_CLOSE, OPEN_PRICE, HIGH_PRICE, LOW_PRICE, LAST_PRICE, CLOSE_PRICE, AVG_PRICE, TTL_TRD_QNTY, TURNOVER_LACS, NO_OF_TRADES, DELIV_QTY, DELIV_PER',
+    ...rows.map((row) =>
+      [
+        ...[
+          at(row, 'TckrSymb'),
+          at(row, 'SctySrs'),
+          '29-Aug-2025',
+          at(row, 'PrvsClsgPric'),
+          at(row, 'OpnPric'),
+        ],
+        ...[at(row, 'HghPric'), at(row, 'LwPric'), at(row, 'LastPric'), at(row, 'ClsPric'), '1.00'],
+        ...[at(row, 'TtlTradgVol'), lakhs(at(row, 'TtlTrfVal')), at(row, 'TtlNbOfTxsExctd'), '-', '-'],
+      ].join(', '),
+    ),
+  ];
+}
 
 /** A file of its own. */
 export function newFile(name: string, lines: readonly string[]): string {

@@ -3,9 +3,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { request } from 'undici';
+import type { Context } from '../../src/jobs/context.ts';
 import { workReplay } from '../../src/jobs/replay.ts';
 import { planReplay } from '../../src/jobs/replay-plan.ts';
 import { type RunReport, reportRun } from '../../src/jobs/report.ts';
+import { tables } from '../../src/operations/registry.ts';
 import type { Pipeline } from '../support/pipeline.ts';
 
 /** A record of an answer, as sent. */
@@ -45,7 +47,7 @@ export async function startMeddler(sourceUrl: string): Promise<Meddler> {
 
 /** Plans a replay and works on it to its end. */
 export async function replay(
-  pipeline: Pipeline,
+  pipeline: Context,
   filter: Parameters<typeof planReplay>[1],
   options?: Parameters<typeof planReplay>[2],
 ): Promise<RunReport> {
@@ -71,4 +73,20 @@ export async function fixReading({ db }: Pipeline, fix: (records: Sent[]) => voi
       gzipSync(JSON.stringify(answer)),
     ]);
   }
+}
+
+/** Every row of a table with all but the moments and numbers of its loads. */
+export async function rowsOf(
+  { db }: Pick<Context, 'db'>,
+  schema: 'market' | 'market_history',
+): Promise<Record<string, string[]>> {
+  const contents: Record<string, string[]> = {};
+  for (const table of tables) {
+    const columns = [...table.fields.map((field) => `"${field.column}"`), 'revision', 'withdrawn_at is null'];
+    const found = await db.pool.query<{ row: string }>(
+      `select row(${columns.join(', ')})::text as row from ${schema}."${table.name}" order by 1`,
+    );
+    contents[table.name] = found.rows.map(({ row }) => row);
+  }
+  return contents;
 }

@@ -8,7 +8,7 @@ import { operations, tables } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
-import { replay } from './replay-support.ts';
+import { replay, rowsOf } from './replay-support.ts';
 
 /** Friday evening, an hour after the data is out. */
 const clock: Clock = (() => {
@@ -17,22 +17,6 @@ const clock: Clock = (() => {
 })();
 const WEEK = { from: '2025-09-08', to: '2025-09-12' };
 const NOWHERE = 'http://127.0.0.1:9';
-
-/** Every row of a table with all but the moments and numbers of its loads. */
-async function rowsOf(
-  { db }: Pipeline,
-  schema: 'market' | 'market_history',
-): Promise<Record<string, string[]>> {
-  const contents: Record<string, string[]> = {};
-  for (const table of tables) {
-    const columns = [...table.fields.map((field) => `"${field.column}"`), 'revision', 'withdrawn_at is null'];
-    const found = await db.pool.query<{ row: string }>(
-      `select row(${columns.join(', ')})::text as row from ${schema}."${table.name}" order by 1`,
-    );
-    contents[table.name] = found.rows.map(({ row }) => row);
-  }
-  return contents;
-}
 
 async function instrumentsOf({ db }: Pipeline) {
   const found = await db.pool.query('select * from market.instruments order by instrument_id');

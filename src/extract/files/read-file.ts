@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
@@ -12,6 +13,12 @@ import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
 import { dayInName, type FormatName } from './formats.ts';
 import { badFile } from './trouble.ts';
 import { isZip, unzip } from './zip.ts';
+
+/** The csv a session was read from: the file itself, or the one in an archive. */
+export interface FileContent {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
 
 /** What a file holds of one exchange and session, validated as an answer of the source would be. */
 export interface FileSession {
@@ -28,6 +35,8 @@ export interface FileSession {
   readonly unknown: readonly string[];
   /** Columns the file rounds: a stored value that differs by less than this stands. */
   readonly rounded: Readonly<Record<string, number>>;
+  /** One object for all sessions of a csv. Read again under this name, it gives the same sessions. */
+  readonly content: FileContent;
 }
 
 /**
@@ -72,8 +81,15 @@ function readOne(name: string, bytes: Buffer, timeZone: string): FileSession[] {
     }
     readRow(group, { columns, row, position, named });
   });
-  return [...groups].flatMap(([exchange, group]) => sessionsOf(exchange, group, columns));
+  const content = { name: keptName(name), bytes };
+  return [...groups].flatMap(([exchange, group]) => sessionsOf(exchange, group, columns, content));
 }
+
+/** Names in archives are anybody's: what Postgres cannot store goes, and what no file name is as long as. */
+const keptName = (name: string) =>
+  basename(name)
+    .replace(/\p{Cc}/gu, '_')
+    .slice(-255);
 
 function parseRows(bytes: Buffer): FileRow[] {
   try {
@@ -150,7 +166,12 @@ function readRow(group: Group, { columns, row, position, named }: Place): void {
 }
 
 /** Refused rows count with the session most of the file is of: their own date may be what is wrong. */
-function sessionsOf(exchange: string, { byDay, rejects }: Group, columns: FileColumns): FileSession[] {
+function sessionsOf(
+  exchange: string,
+  { byDay, rejects }: Group,
+  columns: FileColumns,
+  content: FileContent,
+): FileSession[] {
   const { format } = columns;
   const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
   if (days.length === 0) {
@@ -164,7 +185,7 @@ function sessionsOf(exchange: string, { byDay, rejects }: Group, columns: FileCo
     fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
   return days.map(([day, rows], at) => ({
     format: format.name,
-    ...{ exchange, day, rows },
+    ...{ exchange, day, rows, content },
     rejects: at === 0 ? rejects : [],
     complete: format.complete && days.length === 1,
     numbered: format.numbered,
