@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { PoolClient } from 'pg';
 import { today } from '../core/clock.ts';
 import type { FileSession } from '../extract/files/read-file.ts';
-import { runs } from '../load/schema.ts';
+import { runs } from '../load/schema/work.ts';
 import { closeRun } from './advance.ts';
 import type { Context } from './context.ts';
 import { IMPORTED } from './file-session.ts';

@@ -3,7 +3,7 @@ import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { eachDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { writeCoverage } from '../load/coverage.ts';
-import { runs, windows } from '../load/schema.ts';
+import { runs, windows } from '../load/schema/work.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { trustKeyAgain } from './access-key.ts';
 import { advanceRun } from './advance.ts';

@@ -1,7 +1,7 @@
 import type { Naming, TableDefinition } from '../../operations/table.ts';
 import { quote } from '../merge-sql.ts';
 
-/** What tells one sighting from another, beside exchange and source; see instruments/schema.ts. */
+/** What tells one sighting from another, beside exchange and source; see schema/instruments.ts. */
 const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 
 /** The statements that keep `etl.instrument_sightings` in step with one table, per naming of its rows. */

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { bigint, bigserial, date, index, smallint, text, unique } from 'drizzle-orm/pg-core';
-import { etl } from '../schema.ts';
+import { bigint, date, index, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { etl, id } from './columns.ts';
 
 /**
  * What instruments were called, by which table, from when to when: all that `market.instruments` and
@@ -9,7 +9,7 @@ import { etl } from '../schema.ts';
 export const instrumentSightings = etl.table(
   'instrument_sightings',
   {
-    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    id: id(),
     exchange: text('exchange').notNull(),
     /** Table of the schema `market`. */
     source: text('source').notNull(),
@@ -24,7 +24,7 @@ export const instrumentSightings = etl.table(
     last_seen: date('last_seen', { mode: 'string' }).notNull(),
     /** Null only inside the transaction that first sees it. */
     instrument_id: text('instrument_id'),
-    /** See `Standing` (identity.ts). */
+    /** See `Standing` (../instruments/identity.ts). */
     standing: smallint('standing').notNull().default(0),
   },
   (table) => [

@@ -1,0 +1,59 @@
+import { sql } from 'drizzle-orm';
+import { check, date, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
+import { etl, id, moment, reference } from './columns.ts';
+
+/** What the data sets say against one another; a finding never blocks or alters data. */
+export const findings = etl.table(
+  'findings',
+  {
+    id: id(),
+    check: text('check').notNull(),
+    severity: text('severity').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    date: date('date', { mode: 'string' }).notNull(),
+    instrument: text('instrument').notNull().default(''),
+    expected: text('expected'),
+    found: text('found'),
+    run_id: reference('run_id'),
+    found_at: moment('found_at').notNull().defaultNow(),
+    resolved_at: moment('resolved_at'),
+  },
+  (table) => [
+    unique('findings_key').on(table.check, table.operation, table.exchange, table.date, table.instrument),
+    check('findings_severity', sql`${table.severity} in ('info', 'warning', 'error')`),
+  ],
+);
+
+/** Alerts raised, each kept once while it lasts: what the webhook was told, and whether it heard. */
+export const alerts = etl.table(
+  'alerts',
+  {
+    id: id(),
+    kind: text('kind').notNull(),
+    /** Same kind and subject: the same alert, not a new one. */
+    subject: text('subject').notNull(),
+    message: text('message').notNull(),
+    facts: jsonb('facts').notNull().default({}),
+    raised_at: moment('raised_at').notNull().defaultNow(),
+    repeated: integer('repeated').notNull().default(0),
+    delivered_at: moment('delivered_at'),
+    attempts: integer('attempts').notNull().default(0),
+    /** Not sent again before: while one worker sends it, the others leave it alone. */
+    next_attempt_at: moment('next_attempt_at').notNull().defaultNow(),
+    error: text('error'),
+  },
+  (table) => [index('alerts_subject_idx').on(table.kind, table.subject)],
+);
+
+/** Sessions of the exchanges as the calendar knows them, for views that ask what should be there. */
+export const sessions = etl.table(
+  'sessions',
+  {
+    exchange: text('exchange').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    /** session, special, or observed: data came for a day the calendar calls closed. */
+    kind: text('kind').notNull(),
+  },
+  (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
+);

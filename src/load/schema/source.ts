@@ -1,0 +1,84 @@
+import { sql } from 'drizzle-orm';
+import { boolean, check, date, index, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
+import { bytea, etl, id, moment, reference } from './columns.ts';
+
+/** Calls made with a key in a clock hour: one budget for all workers on all machines. */
+export const callBudget = etl.table(
+  'call_budget',
+  {
+    key_hash: text('key_hash').notNull(),
+    hour: moment('hour').notNull(),
+    calls: integer('calls').notNull(),
+    refused_at: moment('refused_at'),
+    diagnostic: text('diagnostic'),
+  },
+  (table) => [primaryKey({ name: 'call_budget_pkey', columns: [table.key_hash, table.hour] })],
+);
+
+/** What is known of each access key, by hash: a refused one is never used in a loop. */
+export const accessKeys = etl.table(
+  'access_keys',
+  {
+    key_hash: text('key_hash').primaryKey(),
+    state: text('state').notNull(),
+    diagnostic: text('diagnostic'),
+    last_good_at: moment('last_good_at'),
+    probing_until: moment('probing_until'),
+    refused_at: moment('refused_at'),
+  },
+  (table) => [check('access_keys_state', sql`${table.state} in ('unknown', 'good', 'refused')`)],
+);
+
+/** The longest range the source allowed an operation and key, learned from its refusals. */
+export const rangeLimits = etl.table(
+  'range_limits',
+  {
+    key_hash: text('key_hash').notNull(),
+    operation: text('operation').notNull(),
+    days: integer('days').notNull(),
+    learned_at: moment('learned_at').notNull().defaultNow(),
+  },
+  (table) => [primaryKey({ name: 'range_limits_pkey', columns: [table.key_hash, table.operation] })],
+);
+
+/** Bodies of answers, each kept once however often it came. */
+export const responseBodies = etl.table('response_bodies', {
+  /** SHA-256 of the body as it was read, in hex. */
+  hash: text('hash').primaryKey(),
+  encoding: text('encoding').notNull(),
+  body: bytea('body').notNull(),
+  bytes: integer('bytes').notNull(),
+});
+
+/** Every answer with the request that fetched it (never the access key): what `replay` reads. */
+export const responses = etl.table(
+  'responses',
+  {
+    id: id(),
+    run_id: reference('run_id').notNull(),
+    window_id: reference('window_id').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    from_date: date('from_date', { mode: 'string' }).notNull(),
+    to_date: date('to_date', { mode: 'string' }).notNull(),
+    instruments: text('instruments').array().notNull(),
+    /** As in windows. With `file` the body is not an answer but an imported file of that name. */
+    params: jsonb('params').notNull(),
+    part: text('part').notNull(),
+    narrowed: boolean('narrowed').notNull(),
+    /** Day of the call in the source's zone: some answers belong to it. */
+    called_on: date('called_on', { mode: 'string' }).notNull(),
+    hash: text('hash')
+      .notNull()
+      .references(() => responseBodies.hash),
+    content_type: text('content_type'),
+    fetched_at: moment('fetched_at').notNull().defaultNow(),
+    /** When its rows were stored, told while the locks of its days are held: a replay keeps this order. */
+    loaded_at: moment('loaded_at').notNull().default(sql`clock_timestamp()`),
+  },
+  (table) => [
+    index('responses_asked_idx').on(table.operation, table.exchange, table.from_date),
+    index('responses_hash_idx').on(table.hash),
+    index('responses_window_idx').on(table.window_id),
+  ],
+);
