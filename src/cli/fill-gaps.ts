@@ -4,7 +4,8 @@ import { loadConfig } from '../core/config.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { type GapScope, gapRequest, readGaps } from '../jobs/gaps.ts';
 import { reportRun } from '../jobs/report.ts';
-import { openQueueContext, openWorkContext } from './app.ts';
+import { patiently } from '../load/patience.ts';
+import { openQueueContext, openWorkContext, patienceOf } from './app.ts';
 import { newRun } from './backfill.ts';
 import { type Cli, examples } from './command.ts';
 import { type GapFlags, gapScope, withGapOptions } from './gap-options.ts';
@@ -33,23 +34,28 @@ async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promi
   const scope = gapScope(names, flags, { config, clock: systemClock });
   if (flags.detach === true) {
     const context = await openQueueContext(cli.life, config);
-    const runId = await startFilling(context, scope, flags);
+    const runId = await startFilling(cli, context, scope, flags);
     if (runId === null) return;
-    const report = await reportRun(context.db.pool, runId);
+    const report = await patiently(patienceOf(cli.life, config), () => reportRun(context.db.pool, runId));
     if (flags.json === true) printJson(report);
     else print(`run ${runId} enqueued: ${plural(report.windows.open, 'window')}`);
     return;
   }
   const context = await openWorkContext(cli.life, config);
-  const runId = await startFilling(context, scope, flags);
+  const runId = await startFilling(cli, context, scope, flags);
   if (runId !== null) await workUntilEnd(cli, context, runId, flags);
 }
 
 /** @returns null, having said so, when nothing is missing: then there is no run to report. */
-async function startFilling(context: QueueContext, scope: GapScope, flags: Flags): Promise<number | null> {
-  const found = await readGaps(context, scope);
+async function startFilling(
+  cli: Cli,
+  context: QueueContext,
+  scope: GapScope,
+  flags: Flags,
+): Promise<number | null> {
+  const found = await patiently(patienceOf(cli.life, context.config), () => readGaps(context, scope));
   sayAssumptions(found);
-  if (found.total > 0) return newRun(context, gapRequest(found.gaps));
+  if (found.total > 0) return newRun(cli, context, gapRequest(found.gaps));
   if (flags.json === true) printJson(null);
   else print('nothing is missing');
   return null;

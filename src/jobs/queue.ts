@@ -11,6 +11,7 @@ import {
 import { Redis } from 'ioredis';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
+import { lastingWorker } from './lasting-worker.ts';
 import type { RunKind } from './request.ts';
 
 /** A job names its window and carries nothing else: etl.* is the truth, and no secret travels. */
@@ -124,14 +125,23 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     backfill: new PgQueue<WindowJob>('backfill', { connection: connection(1) }),
     ticks: new PgQueue<TickJob>('ticks', { connection: connection(1) }),
   };
-  for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+  try {
+    for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+  } catch (error) {
+    // So that they can be opened again: what was opened must not stay behind.
+    trouble.hush();
+    await Promise.allSettled(Object.values(queues).map((queue) => queue.close()));
+    throw error;
+  }
   return {
     backend: 'postgres',
     ...together(queues),
     // Jobs are as safe there as the windows they stand for.
     onReturn: () => () => undefined,
     work(name, processor, options) {
-      return trouble.listen(new PgWorker(name, processor, { ...options, connection: connection(2) }));
+      return lastingWorker(() =>
+        trouble.listen(new PgWorker(name, processor, { ...options, connection: connection(2) })),
+      );
     },
     async close() {
       trouble.hush();
