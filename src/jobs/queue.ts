@@ -140,7 +140,9 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     onReturn: () => () => undefined,
     work(name, processor, options) {
       return lastingWorker(() =>
-        trouble.listen(new PgWorker(name, processor, { ...options, connection: connection(2) })),
+        trouble.listen(
+          new PgWorker(name, processor, { ...options, connection: connection(2), autorun: false }),
+        ),
       );
     },
     async close() {
@@ -203,16 +205,25 @@ function together({
   };
 }
 
+/** The same trouble is not told again for so long. */
+const REPEAT_MS = 5_000;
+
 /**
  * Connection trouble is reported and healed by the drivers; unheard it would end the process. Once
  * we close, a server that goes before the last connection does is no news.
  */
 function troubleListener(log: Logger) {
   let closing = false;
+  let last = { message: '', at: 0 };
   return {
     listen<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(emitter: T): T {
       emitter.on('error', (error) => {
-        if (!closing) log.warn({ err: error }, 'queue connection');
+        const { message } = error;
+        const at = Date.now();
+        // While a server is away BullMQ tries many times a second, and says so each time.
+        if (closing || (message === last.message && at - last.at < REPEAT_MS)) return;
+        last = { message, at };
+        log.warn({ err: error }, 'queue connection');
       });
       return emitter;
     },

@@ -106,14 +106,18 @@ describe('a server that is away when a command starts', () => {
 test('a worker on the queue in Postgres whose first connection fails comes to work all the same', async () => {
   const config = loadConfig({ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_QUEUE_PREFIX: 'late' });
   const queues = await openQueues({ databaseUrl: url, config, log: createLog(config) });
-  await postgres.halt('fast');
+  // Nobody new is let in from now on, and the queues' own connections keep it from ending.
+  const halted = postgres.halt('smart');
+  await waitFor(() => refusal(url).then((code) => code === '57P03'), { what: 'a refusal' });
   const done: number[] = [];
   const worker = queues.work<{ windowId: number }>(
     'backfill',
     async (job) => void done.push(job.data.windowId),
     { concurrency: 1, runRetryDelay: 100 },
   );
-  await waitFor(() => refusal(url).then((code) => code === 'ECONNREFUSED'));
+  await waitFor(() => refusal(url).then((code) => code === '57P03'), { what: 'a refusal' });
+  await postgres.halt('fast');
+  await halted;
   await postgres.start();
   await queues.windows.backfill.addBulk([{ name: 'window', data: { runId: 1, windowId: 7 }, opts: {} }]);
   await waitFor(() => done.length > 0, { what: 'the job' });
