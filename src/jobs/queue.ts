@@ -9,6 +9,7 @@ import {
   withBackend,
 } from 'bullmq';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
 import { lastingWorker } from './lasting-worker.ts';
@@ -110,6 +111,17 @@ export async function openQueues(settings: QueueSettings): Promise<Queues> {
   return REDIS_URL === undefined ? onPostgres(settings) : onRedis(settings, REDIS_URL);
 }
 
+/**
+ * While BullMQ prepares its schema nobody listens to the connection it holds: one that broke then would
+ * end the process. The statement that fails tells it as well.
+ */
+class HeardClient extends pg.Client {
+  constructor(options?: pg.ClientConfig) {
+    super(options);
+    this.on('error', () => undefined);
+  }
+}
+
 async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
   const trouble = troubleListener(log);
   const { Queue: PgQueue, Worker: PgWorker } = withBackend(createPostgresBackend);
@@ -119,6 +131,7 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     application_name: 'eod queue',
     migrate: true,
     max,
+    Client: HeardClient,
   });
   const queues = {
     nightly: new PgQueue<WindowJob>('nightly', { connection: connection(1) }),

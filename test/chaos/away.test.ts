@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import { openQueues } from '../../src/jobs/queue.ts';
-import { type RestartablePostgres, startRestartablePostgres } from '../support/chaos/postgres.ts';
+import { type RestartablePostgres, rowsOf, startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { startRestartableRedis } from '../support/chaos/redis.ts';
 import { newDatabase } from '../support/chaos/workload.ts';
 import { runEod, spawnEod } from '../support/eod.ts';
@@ -101,6 +101,26 @@ describe('a server that is away when a command starts', () => {
     expect(stderr).toMatch(says);
     expect(stderr).not.toMatch(WAITING);
   });
+});
+
+test('eod up outlives a Postgres that dies while the queue in it is being prepared', async () => {
+  const config = loadConfig({ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_QUEUE_PREFIX: 'blocked' });
+  const queues = await openQueues({ databaseUrl: url, config, log: createLog(config) });
+  await queues.close();
+  const blocker = new pg.Client({ connectionString: url });
+  blocker.on('error', () => undefined);
+  await blocker.connect();
+  await blocker.query('begin');
+  await blocker.query('lock table blocked_queue.migration');
+  const env = { ...SOURCE, DATABASE_URL: url, EOD_QUEUE_PREFIX: 'blocked', EOD_LOG_LEVEL: 'silent' };
+  const up = spawnEod(['up'], { cwd, env });
+  const waiting = "select from pg_locks where not granted and relation = 'blocked_queue.migration'::regclass";
+  await waitFor(async () => (await rowsOf(url, waiting)).length > 0, { what: 'a queue being prepared' });
+  await postgres.restart('immediate');
+  await up.output(/eod is up/);
+  expect(up.stderr().match(/trying again for up to 60 s/g)).toHaveLength(1);
+  up.kill('SIGTERM');
+  expect((await up.ended).code).toBe(0);
 });
 
 test('a worker on the queue in Postgres whose first connection fails comes to work all the same', async () => {
