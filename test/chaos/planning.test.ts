@@ -62,26 +62,37 @@ describe('Postgres dies while a run is being written', () => {
 
   test.each(COMMANDS)('eod %s plans it again', async (...args) => {
     const before = await runIds(url);
-    const blocker = new pg.Client({ connectionString: url });
-    blocker.on('error', () => undefined);
-    await blocker.connect();
-    await blocker.query('begin');
-    await blocker.query('lock table etl.runs in share mode');
-    const command = start(args, url);
-    await waitFor(
-      async () =>
-        (await rowsOf(url, "select from pg_locks where not granted and relation = 'etl.runs'::regclass"))
-          .length > 0,
-      { what: 'a run that is being written' },
-    );
-    await postgres.restart('immediate');
-    const { code, stdout, stderr } = await command.ended;
+    const { code, stdout, stderr } = await restartedWhileWriting(url, 'etl.runs', args);
     expect([code, stderr.match(/trying again for up to 60 s/g)]).toEqual([0, [expect.any(String)]]);
     const report = JSON.parse(stdout) as RunReport;
     expect(report).toMatchObject({ state: 'completed', windows: { open: 0, failed: 0 } });
     expect(await runIds(url)).toEqual([...before, report.runId]);
   });
+
+  test('and a replay that is under way goes on with what is left', async () => {
+    const { code, stdout } = await restartedWhileWriting(url, 'market.bhavcopy_cm', ['replay']);
+    expect(code).toBe(0);
+    const { windows } = JSON.parse(stdout) as RunReport;
+    expect(windows).toMatchObject({ open: 0, failed: 0 });
+    expect(windows.loaded + windows.empty + windows.skipped).toBe(windows.total);
+  });
 });
+
+/** Runs a command, and kills Postgres once the command wants to write to the table. */
+async function restartedWhileWriting(url: string, table: string, args: readonly string[]) {
+  const blocker = new pg.Client({ connectionString: url });
+  blocker.on('error', () => undefined);
+  await blocker.connect();
+  await blocker.query('begin');
+  await blocker.query(`lock table ${table} in share mode`);
+  const command = start(args, url);
+  const waiting = 'select from pg_locks where not granted and relation = $1::regclass';
+  await waitFor(async () => (await rowsOf(url, waiting, [table])).length > 0, {
+    what: `a command that writes to ${table}`,
+  });
+  await postgres.restart('immediate');
+  return command.ended;
+}
 
 describe('the connection breaks after a run was written, before anybody hears of it', () => {
   let url: string;
