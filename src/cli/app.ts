@@ -12,20 +12,39 @@ import { syncSessions } from '../jobs/sessions.ts';
 import { type Database, openDatabase } from '../load/database.ts';
 import { startEmbeddedPostgres } from '../load/embedded/index.ts';
 import { migrateDatabase, schemaState } from '../load/migrate.ts';
+import { type Patience, patiently } from '../load/patience.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import { say } from './output.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 
 /** Connections beside those of the windows in flight: progress, reconcile, health. */
 const SPARE_CONNECTIONS = 3;
 
+/** How commands that do work meet a server that is away: whoever starts them by a timer would lose the night. */
+export function patienceOf({ signal }: Lifecycle, config: Config): Patience {
+  return { patienceMs: config.EOD_SERVER_PATIENCE_MS, signal, tell: (sentence) => say(`eod: ${sentence}`) };
+}
+
+/** And those that only look: somebody is waiting for their answer. */
+const AT_ONCE: Patience = { patienceMs: 0, tell: () => undefined };
+
 /** Settings, log, database and calendar: enough for commands that look at what is there. */
 export async function openContext(life: Lifecycle, config: Config = loadConfig()): Promise<Context> {
+  return contextWith(life, config, AT_ONCE);
+}
+
+/** The same for commands that do work: a Postgres that is away for a moment is waited for. */
+export async function openPatientContext(life: Lifecycle, config: Config = loadConfig()): Promise<Context> {
+  return contextWith(life, config, patienceOf(life, config));
+}
+
+async function contextWith(life: Lifecycle, config: Config, patience: Patience): Promise<Context> {
   const calendar = loadCalendar({ file: config.EOD_CALENDAR_FILE });
   const log = createLog(config);
-  const db = await openStore(life, config, log);
-  await ensureSchema(life, db, config);
+  const db = await openStore(life, config, log, patience);
+  await life.open(() => patiently(patience, () => ensureSchema(db, config)));
   const context = { config, log, db, calendar, clock: systemClock };
-  await life.open(() => syncSessions(context));
+  await life.open(() => patiently(patience, () => syncSessions(context)));
   return context;
 }
 
@@ -36,11 +55,12 @@ export async function openQueueContext(
   opened?: Context,
 ): Promise<QueueContext> {
   const { REDIS_URL } = config;
-  if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL));
-  const context = opened ?? (await openContext(life, config));
+  const patience = patienceOf(life, config);
+  if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL, patience));
+  const context = opened ?? (await openPatientContext(life, config));
   const { db, log } = context;
   const queues = await life.open(
-    () => openQueues({ databaseUrl: db.url, config, log }),
+    () => patiently(patience, () => openQueues({ databaseUrl: db.url, config, log })),
     (opened) => opened.close(),
   );
   return { ...context, queues };
@@ -66,9 +86,14 @@ export async function openWorkContext(
 }
 
 /** The database as it is, whatever its schema: DATABASE_URL, or the private Postgres. */
-export async function openStore(life: Lifecycle, config: Config, log: Logger): Promise<Database> {
+export async function openStore(
+  life: Lifecycle,
+  config: Config,
+  log: Logger,
+  patience: Patience,
+): Promise<Database> {
   const url = config.DATABASE_URL ?? (await startPrivate(life, config, log));
-  if (config.DATABASE_URL !== undefined) await life.open(() => checkPostgres(url));
+  if (config.DATABASE_URL !== undefined) await life.open(() => checkPostgres(url, patience));
   // Nightly runs and backfills are worked on side by side, with EOD_CONCURRENCY windows each.
   const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
   return life.open(
@@ -95,13 +120,13 @@ function folderTrouble(error: unknown): never {
 }
 
 /** Creates the tables where there are none; changing those of somebody's server is for them to say. */
-async function ensureSchema(life: Lifecycle, db: Database, config: Config): Promise<void> {
-  const state = await life.open(() => schemaState(db));
+async function ensureSchema(db: Database, config: Config): Promise<void> {
+  const state = await schemaState(db);
   if (state === 'current') return;
   if (state === 'behind' && config.DATABASE_URL !== undefined) {
     throw usageError('the tables of this database are of an older version: run "eod migrate" first');
   }
-  await life.open(() => migrateDatabase(db, config));
+  await migrateDatabase(db, config);
 }
 
 /**

@@ -4,8 +4,9 @@ import { loadConfig } from '../core/config.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { reportRun } from '../jobs/report.ts';
 import type { RunRequest } from '../jobs/request.ts';
-import { startRun } from '../jobs/runs.ts';
-import { openContext, openQueueContext, openWorkContext } from './app.ts';
+import { reserveRunId, startRun } from '../jobs/runs.ts';
+import { patiently } from '../load/patience.ts';
+import { openContext, openQueueContext, openWorkContext, patienceOf } from './app.ts';
 import { type BackfillFlags, backfillRequest } from './backfill-request.ts';
 import { type Cli, examples } from './command.ts';
 import { printForecast } from './forecast-view.ts';
@@ -63,29 +64,34 @@ async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promi
     return;
   }
   if (flags.detach === true) {
-    await detach(await openQueueContext(cli.life, config), request, flags);
+    await detach(cli, await openQueueContext(cli.life, config), request, flags);
     return;
   }
   const context = await openWorkContext(cli.life, config);
-  await workUntilEnd(cli, context, await newRun(context, request), flags);
+  await workUntilEnd(cli, context, await newRun(cli, context, request), flags);
 }
 
 /** Writes the run for other processes to work on, and says which it is. */
 export async function detach(
+  cli: Cli,
   context: QueueContext,
   request: RunRequest,
   flags: { readonly json?: boolean },
 ): Promise<void> {
-  const report = await reportRun(context.db.pool, await newRun(context, request));
+  const runId = await newRun(cli, context, request);
+  const report = await patiently(patienceOf(cli.life, context.config), () =>
+    reportRun(context.db.pool, runId),
+  );
   if (flags.json === true) printJson(report);
   else print(`run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
 }
 
-/** Writes the run. Without a tick there is always a new one. */
-export async function newRun(context: QueueContext, request: RunRequest): Promise<number> {
-  const runId = await startRun(context, request);
-  if (runId === null) throw new Error('the run was not written');
-  return runId;
+/** Plans and enqueues a new run, once, however often Postgres goes away meanwhile. */
+export async function newRun({ life }: Cli, context: QueueContext, request: RunRequest): Promise<number> {
+  const patience = patienceOf(life, context.config);
+  const id = await patiently(patience, () => reserveRunId(context));
+  await patiently(patience, () => startRun(context, request, { id }));
+  return id;
 }
 
 function collect(value: string, before: readonly string[] = []): string[] {

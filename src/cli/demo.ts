@@ -47,7 +47,7 @@ async function demo(cli: Cli, keep: boolean): Promise<void> {
   const context = await openWorkContext(life, config);
   const request = demoRequest(config, calendar);
   say(`asking the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`);
-  const runId = await newRun(context, request);
+  const runId = await newRun(cli, context, request);
   const { report, interrupted } = await workOn(life, context, runId);
   if (interrupted) {
     // Nobody will resume it: the next demo starts afresh.

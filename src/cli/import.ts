@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type ImportReport, importFiles } from '../jobs/import.ts';
 import type { FileDifference, FileReport } from '../jobs/import-file.ts';
-import { openContext } from './app.ts';
+import { openPatientContext, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { EXIT } from './errors.ts';
 import { type Column, plural, print, printJson, say, table } from './output.ts';
@@ -48,12 +48,13 @@ async function importPaths(
   paths: readonly string[],
   flags: { readonly force?: boolean; readonly json?: boolean },
 ): Promise<void> {
-  const context = await openContext(cli.life);
+  const context = await openPatientContext(cli.life);
   let view: ProgressView | undefined;
   const report = await importFiles(context, {
     paths,
     force: flags.force === true,
     signal: cli.life.signal,
+    patience: patienceOf(cli.life, context.config),
     onProgress(runId, progress) {
       view ??= progressView(runId, 'files');
       view.update(progress);

@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { createLog } from '../core/log.ts';
 import { migrateDatabase, schemaState } from '../load/migrate.ts';
-import { openStore } from './app.ts';
+import { patiently } from '../load/patience.ts';
+import { openStore, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { print } from './output.ts';
 
@@ -19,9 +20,10 @@ export function migrateCommand(program: Command, cli: Cli): Command {
     .addHelpText('after', examples('eod migrate'))
     .action(async () => {
       const config = loadConfig();
-      const db = await openStore(cli.life, config, createLog(config));
-      const before = await schemaState(db);
-      await migrateDatabase(db, config);
+      const patience = patienceOf(cli.life, config);
+      const db = await openStore(cli.life, config, createLog(config), patience);
+      const before = await patiently(patience, () => schemaState(db));
+      await patiently(patience, () => migrateDatabase(db, config));
       print(BEFORE[before]);
     });
 }

@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { systemClock, today } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import { nightlyRequest } from '../jobs/nightly.ts';
-import { openWorkContext } from './app.ts';
+import { patiently } from '../load/patience.ts';
+import { openWorkContext, patienceOf } from './app.ts';
 import { parseDay } from './args.ts';
 import { newRun } from './backfill.ts';
 import { type Cli, examples } from './command.ts';
@@ -31,6 +32,6 @@ async function nightly(cli: Cli, flags: Flags): Promise<void> {
       ? today(clock, config.EOD_TIMEZONE)
       : parseDay('--date', flags.date, { config, clock });
   const context = await openWorkContext(cli.life, config);
-  const runId = await newRun(context, await nightlyRequest(context, { date }));
-  await workUntilEnd(cli, context, runId, flags);
+  const request = await patiently(patienceOf(cli.life, config), () => nightlyRequest(context, { date }));
+  await workUntilEnd(cli, context, await newRun(cli, context, request), flags);
 }

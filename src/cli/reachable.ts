@@ -1,47 +1,96 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { messageOf, usageError } from '../core/errors.ts';
+import { databaseError, isSocketTrouble } from '../load/failures.ts';
+import { inSeconds, type Patience, pauseFor } from '../load/patience.ts';
 
 const WITHIN_MS = 5_000;
 
+/** A server as people know it. */
+interface Server {
+  readonly name: 'Postgres' | 'Redis';
+  /** Host, port and database, without user and password. */
+  readonly place: string;
+  readonly setting: string;
+}
+
+/** Why a server does not answer, and whether it may a moment later. */
+interface Refusal {
+  readonly reason: string;
+  readonly passing: boolean;
+}
+
 /**
- * Asks Postgres for a sign of life, so that a wrong address is told at once and not after retries.
+ * Asks Postgres for a sign of life, so that a wrong address is told at once and not after retries. A
+ * server that is not there yet is waited for; one that refuses us is not.
  *
- * @throws PipelineError `usage` that names the server, never the password.
+ * @throws PipelineError `usage` that names the server, never the password; `aborted` on the signal.
  */
-export async function checkPostgres(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: WITHIN_MS });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-  } catch (error) {
-    throw usageError(`cannot use Postgres at ${placeOf(url)}: ${reasonOf(error)} (see DATABASE_URL)`);
-  } finally {
-    await client.end().catch(() => undefined);
-  }
+export async function checkPostgres(url: string, patience: Patience): Promise<void> {
+  const server: Server = { name: 'Postgres', place: placeOf(url), setting: 'DATABASE_URL' };
+  await untilItAnswers(server, patience, async () => {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: WITHIN_MS });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return null;
+    } catch (error) {
+      return { reason: reasonOf(error), passing: databaseError(error).retryable };
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  });
 }
 
 /** The same for Redis: BullMQ itself would wait for it forever. */
-export async function checkRedis(url: string): Promise<void> {
-  const client = new Redis(url, {
-    lazyConnect: true,
-    connectTimeout: WITHIN_MS,
-    commandTimeout: WITHIN_MS,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
+export async function checkRedis(url: string, patience: Patience): Promise<void> {
+  const server: Server = { name: 'Redis', place: placeOf(url), setting: 'REDIS_URL' };
+  await untilItAnswers(server, patience, async () => {
+    const client = new Redis(url, {
+      lazyConnect: true,
+      connectTimeout: WITHIN_MS,
+      commandTimeout: WITHIN_MS,
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => null,
+    });
+    let last: unknown;
+    client.on('error', (error) => {
+      last = error;
+    });
+    try {
+      await client.connect();
+      await client.ping();
+      return null;
+    } catch (error) {
+      return { reason: reasonOf(last ?? error), passing: redisMayCome(last ?? error) };
+    } finally {
+      client.disconnect();
+    }
   });
-  let last: unknown;
-  client.on('error', (error) => {
-    last = error;
-  });
-  try {
-    await client.connect();
-    await client.ping();
-  } catch (error) {
-    throw usageError(`cannot use Redis at ${placeOf(url)}: ${reasonOf(last ?? error)} (see REDIS_URL)`);
-  } finally {
-    client.disconnect();
+}
+
+async function untilItAnswers(
+  { name, place, setting }: Server,
+  patience: Patience,
+  ask: () => Promise<Refusal | null>,
+): Promise<void> {
+  const { patienceMs, tell } = patience;
+  const until = Date.now() + patienceMs;
+  for (let told = false; ; told = true) {
+    const refusal = await ask();
+    if (refusal === null) return;
+    const why = `${name} at ${place}: ${refusal.reason} (see ${setting})`;
+    if (!refusal.passing || Date.now() >= until) throw usageError(`cannot use ${why}`);
+    if (!told) tell(`waiting up to ${inSeconds(patienceMs)} for ${why}`);
+    await pauseFor(patience);
   }
+}
+
+/** Redis' own answers refuse us, except while it reads its data from disk. */
+function redisMayCome(error: unknown): boolean {
+  const { code, name } = error as { code?: unknown; name?: unknown };
+  if (typeof code === 'string') return isSocketTrouble(code);
+  return name !== 'ReplyError' || messageOf(error).startsWith('LOADING ');
 }
 
 /** Host, port and database of an address, without user and password. */

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import {
   type OpenReject,
@@ -12,12 +11,13 @@ import {
   type UnkeptFile,
   unkeptFiles,
 } from '../jobs/rejects.ts';
-import { planReplay } from '../jobs/replay-plan.ts';
-import { openContext } from './app.ts';
+import { patiently } from '../load/patience.ts';
+import { openContext, openPatientContext, patienceOf } from './app.ts';
 import { parseExchanges, parseOperations } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { EXIT } from './errors.ts';
 import { type Column, plural, print, printJson, say, table } from './output.ts';
+import { newReplay } from './replay.ts';
 import { replayUntilEnd } from './replay-work.ts';
 import { exitCodeOf, failuresText } from './run-view.ts';
 
@@ -89,13 +89,14 @@ async function showReject(cli: Cli, id: string, flags: Flags): Promise<void> {
 
 async function retryRejects(cli: Cli, flags: Flags): Promise<void> {
   const filter = filterOf(flags);
-  const context = await openContext(cli.life, loadConfig());
+  const context = await openPatientContext(cli.life);
+  const patience = patienceOf(cli.life, context.config);
   const { pool } = context.db;
-  const before = await openRejectIds(pool, filter);
-  const unkept = await unkeptFiles(pool, before);
-  const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
+  const before = await patiently(patience, () => openRejectIds(pool, filter));
+  const unkept = await patiently(patience, () => unkeptFiles(pool, before));
+  const runId = before.length === 0 ? null : await newReplay(cli, context, filter, { rejectsOnly: true });
   const done = runId === null ? null : await replayUntilEnd(cli, context, runId);
-  const open = await stillOpen(pool, before);
+  const open = await patiently(patience, () => stillOpen(pool, before));
   const resolved = before.length - open.length;
   if (flags.json === true)
     printJson({ runId, tried: before.length, resolved, open, unkept, report: done?.report ?? null });

@@ -4,24 +4,35 @@ import { runProgress } from '../jobs/progress.ts';
 import { workReplay } from '../jobs/replay.ts';
 import { reportRun } from '../jobs/report.ts';
 import { pauseRun } from '../jobs/runs.ts';
+import { patiently } from '../load/patience.ts';
+import { patienceOf } from './app.ts';
 import type { Cli } from './command.ts';
 import { progressView } from './progress.ts';
 import { type Ending, sayHowToResume } from './work.ts';
 
 const LOOK_EVERY_MS = 250;
 
-/** Works on a replay and shows how far it is, until its end or until somebody asks us to stop. */
+/**
+ * Works on a replay and shows how far it is, until its end or until somebody asks us to stop. Where
+ * Postgres goes away meanwhile, what is left is gone on with once it is back.
+ */
 export async function replayUntilEnd({ life }: Cli, context: Context, runId: number): Promise<Ending> {
   const view = progressView(runId);
   const { pool } = context.db;
+  const patience = patienceOf(life, context.config);
   const done = new AbortController();
-  const work = workReplay(context, runId, life.signal).finally(() => done.abort());
+  const work = patiently(patience, () => workReplay(context, runId, life.signal)).finally(() => done.abort());
+  const look = async () => {
+    // The work itself says what goes wrong; how far it is can be seen another time.
+    const progress = await runProgress(pool, runId).catch(() => null);
+    if (progress !== null) view.update(progress);
+  };
   try {
     while (!done.signal.aborted) {
-      view.update(await runProgress(pool, runId));
+      await look();
       await sleep(LOOK_EVERY_MS, undefined, { signal: done.signal }).catch(() => undefined);
     }
-    view.update(await runProgress(pool, runId));
+    await look();
   } finally {
     view.end();
     // What goes wrong stops the lanes; the run stays open for a resume.
@@ -30,10 +41,10 @@ export async function replayUntilEnd({ life }: Cli, context: Context, runId: num
       throw error;
     });
   }
-  const { state } = await runProgress(pool, runId);
+  const { state } = await patiently(patience, () => runProgress(pool, runId));
   const interrupted = life.signal.aborted && state === 'running';
   if (interrupted) await pauseRun(context, runId);
-  const report = await reportRun(pool, runId);
+  const report = await patiently(patience, () => reportRun(pool, runId));
   if (interrupted) sayHowToResume(report);
   return { report, interrupted };
 }

@@ -3,7 +3,8 @@ import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import { reportRun } from '../jobs/report.ts';
 import { reopenRun, resumeRun } from '../jobs/runs.ts';
-import { openContext, openWorkContext } from './app.ts';
+import { patiently } from '../load/patience.ts';
+import { openPatientContext, openWorkContext, patienceOf } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { workAndPrint } from './replay.ts';
@@ -20,17 +21,18 @@ export function resumeCommand(program: Command, cli: Cli): Command {
       const runId = parseRunId(id);
       const config = loadConfig();
       // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
-      const opened = await openContext(cli.life, config);
-      const { kind } = await reportRun(opened.db.pool, runId);
+      const patience = patienceOf(cli.life, config);
+      const opened = await openPatientContext(cli.life, config);
+      const { kind } = await patiently(patience, () => reportRun(opened.db.pool, runId));
       if (kind === 'import') {
         throw usageError(`run ${runId} is an import: import the same files again, those loaded are skipped`);
       }
       if (kind === 'replay') {
-        await reopenRun(opened, runId);
+        await patiently(patience, () => reopenRun(opened, runId));
         return workAndPrint(cli, opened, runId, flags);
       }
       const context = await openWorkContext(cli.life, config, opened);
-      await resumeRun(context, runId);
+      await patiently(patience, () => resumeRun(context, runId));
       await workUntilEnd(cli, context, runId, flags);
     });
 }

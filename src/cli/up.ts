@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { startScheduler } from '../jobs/scheduler.ts';
 import { startWorker } from '../jobs/worker.ts';
+import { patiently } from '../load/patience.ts';
 import { startHealthServer } from '../web/health.ts';
-import { openQueueContext, openWorkContext } from './app.ts';
+import { openQueueContext, openWorkContext, patienceOf } from './app.ts';
 import { parseChoices } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { say } from './output.ts';
@@ -33,7 +34,7 @@ async function up({ life }: Cli, text: string): Promise<void> {
   );
   if (roles.includes('scheduler')) {
     await life.open(
-      () => startScheduler(context),
+      () => patiently(patienceOf(life, config), () => startScheduler(context)),
       (opened) => opened.stop(),
     );
   }

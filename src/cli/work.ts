@@ -4,15 +4,13 @@ import { type Progress, runProgress } from '../jobs/progress.ts';
 import { type RunReport, reportRun } from '../jobs/report.ts';
 import { pauseRun } from '../jobs/runs.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker.ts';
-import { databaseError } from '../load/failures.ts';
+import { patiently } from '../load/patience.ts';
+import { patienceOf } from './app.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { plural, say } from './output.ts';
 import { progressView } from './progress.ts';
 
 const LOOK_EVERY_MS = 250;
-
-/** Postgres may be away this long (a restart) before following a run is given up. */
-const DATABASE_AWAY_MS = 60_000;
 
 export interface Ending {
   readonly report: RunReport;
@@ -41,28 +39,22 @@ export async function workOn(life: Lifecycle, context: WorkContext, runId: numbe
     if (!ended && life.signal.aborted) await pauseRun(context, runId);
     await worker?.stop();
   }
-  return { report: await reportRun(context.db.pool, runId), interrupted: !ended };
+  const report = await patiently(patienceOf(life, context.config), () => reportRun(context.db.pool, runId));
+  return { report, interrupted: !ended };
 }
 
-/** @returns false when a signal came first. */
+/** @returns false when a signal came first. @throws PipelineError when Postgres stays away. */
 async function follow(
   life: Lifecycle,
   context: WorkContext,
   runId: number,
   show: (progress: Progress) => void,
 ): Promise<boolean> {
-  let seenAt = Date.now();
+  const patience = patienceOf(life, context.config);
   while (!life.signal.aborted) {
-    try {
-      const progress = await runProgress(context.db.pool, runId);
-      seenAt = Date.now();
-      show(progress);
-      if (progress.state !== 'running') return true;
-    } catch (error) {
-      const problem = databaseError(error);
-      if (!problem.retryable || Date.now() - seenAt > DATABASE_AWAY_MS) throw problem;
-      context.log.warn({ err: problem }, 'cannot see how far the run is');
-    }
+    const progress = await patiently(patience, () => runProgress(context.db.pool, runId));
+    show(progress);
+    if (progress.state !== 'running') return true;
     await sleep(LOOK_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);
   }
   return false;

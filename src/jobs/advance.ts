@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { drizzleTransaction } from '../load/transaction.ts';
 import { afterRun, type EndedRun } from './after-run.ts';
 import type { QueueContext } from './context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
@@ -30,7 +31,7 @@ async function hasOpenWindows({ db }: QueueContext, runId: number): Promise<bool
 }
 
 async function planWaiting(context: QueueContext, runId: number): Promise<boolean> {
-  return context.db.drizzle.transaction(async (tx) => {
+  return drizzleTransaction(context.db, async (tx) => {
     const locked = await tx.execute<{ request: RunRequest; deferred: Target[] }>(sql`
       select request, deferred from etl.runs
        where id = ${runId} and state = 'running' and deferred <> '[]'::jsonb for update`);

@@ -17,24 +17,43 @@ export interface ImportRun {
 
 const LOCK = "hashtextextended('eod import ' || $1, 0)";
 
-/** Writes the run of an import, after ending those whose process is gone. */
+/**
+ * Writes the run of an import under a number from `reserveRunId`, after ending those whose process is
+ * gone. May be tried again when Postgres was away.
+ */
 export async function openImport(
   context: Context,
+  runId: number,
   asked: { readonly paths: readonly string[]; readonly force: boolean },
 ): Promise<ImportRun> {
+  const lock = await context.db.pool.connect();
+  try {
+    // First, so that nobody takes the run for one whose process is gone.
+    await lock.query(`select pg_advisory_lock(${LOCK})`, [runId]);
+    await writeRun(context, runId, asked);
+    return { runId, lock };
+  } catch (error) {
+    // Thrown away: the lock goes with it.
+    lock.release(true);
+    throw error;
+  }
+}
+
+async function writeRun(
+  context: Context,
+  runId: number,
+  asked: { readonly paths: readonly string[]; readonly force: boolean },
+): Promise<void> {
   await endDeadImports(context);
   const day = today(context.clock, context.config.EOD_TIMEZONE);
-  const inserted = await context.db.drizzle
+  await context.db.drizzle
     .insert(runs)
     .values({
-      ...{ kind: 'import', requested_by: whoAsks(), from_date: day, to_date: day },
+      ...{ id: runId, kind: 'import', requested_by: whoAsks(), from_date: day, to_date: day },
       request: { kind: 'import', targets: [], instruments: [], options: {}, live: false, ...asked },
     })
-    .returning({ id: runs.id });
-  const runId = inserted[0]?.id as number;
-  const lock = await context.db.pool.connect();
-  await lock.query(`select pg_advisory_lock(${LOCK})`, [runId]);
-  return { runId, lock };
+    // An earlier try has written it, and only its answer was lost.
+    .onConflictDoNothing();
 }
 
 async function endDeadImports(context: Context): Promise<void> {

@@ -1,4 +1,5 @@
 import { PipelineError } from '../core/errors.ts';
+import { type Patience, patiently } from '../load/patience.ts';
 import type { Context } from './context.ts';
 import {
   type FileDifference,
@@ -13,6 +14,7 @@ import { closeImport, importedHashes, openImport } from './import-run.ts';
 import { knownTickers, tickerMoment } from './import-tickers.ts';
 import type { Progress } from './progress.ts';
 import { type RunReport, reportRun } from './report.ts';
+import { reserveRunId } from './runs.ts';
 
 /** What `eod import --json` prints: the run, and what became of each file. */
 export interface ImportReport extends RunReport {
@@ -30,9 +32,13 @@ export interface ImportOptions {
   readonly force: boolean;
   /** Stops between two files. */
   readonly signal?: AbortSignal;
+  /** For a Postgres that is away before the first file; none when not given. */
+  readonly patience?: Patience;
   /** Told the number of the run, then after each file how far it is; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
 }
+
+const NONE: Patience = { patienceMs: 0, tell: () => undefined };
 
 /** Differences one report lists. */
 const MAX_DIFFERENCES = 500;
@@ -44,10 +50,12 @@ const MAX_DIFFERENCES = 500;
  * @throws PipelineError `usage` for paths that are not there; `database` when Postgres is away.
  */
 export async function importFiles(context: Context, options: ImportOptions): Promise<ImportReport> {
-  const { signal } = options;
+  const { signal, patience = NONE } = options;
   const width = context.config.EOD_CONCURRENCY;
   const paths = await findFiles(options.paths);
-  const run = await openImport(context, options);
+  const asked = { paths: options.paths, force: options.force };
+  const runId = await patiently(patience, () => reserveRunId(context));
+  const run = await patiently(patience, () => openImport(context, runId, asked));
   const tally = createTally(run.runId, paths.length, options);
   let stopped: string | null = 'stopped by an error; import the same files again to go on';
   try {

@@ -9,8 +9,10 @@ import {
   withBackend,
 } from 'bullmq';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
+import { lastingWorker } from './lasting-worker.ts';
 import type { RunKind } from './request.ts';
 
 /** A job names its window and carries nothing else: etl.* is the truth, and no secret travels. */
@@ -109,6 +111,17 @@ export async function openQueues(settings: QueueSettings): Promise<Queues> {
   return REDIS_URL === undefined ? onPostgres(settings) : onRedis(settings, REDIS_URL);
 }
 
+/**
+ * While BullMQ prepares its schema nobody listens to the connection it holds: one that broke then would
+ * end the process. The statement that fails tells it as well.
+ */
+class HeardClient extends pg.Client {
+  constructor(options?: pg.ClientConfig) {
+    super(options);
+    this.on('error', () => undefined);
+  }
+}
+
 async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
   const trouble = troubleListener(log);
   const { Queue: PgQueue, Worker: PgWorker } = withBackend(createPostgresBackend);
@@ -118,20 +131,32 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     application_name: 'eod queue',
     migrate: true,
     max,
+    Client: HeardClient,
   });
   const queues = {
     nightly: new PgQueue<WindowJob>('nightly', { connection: connection(1) }),
     backfill: new PgQueue<WindowJob>('backfill', { connection: connection(1) }),
     ticks: new PgQueue<TickJob>('ticks', { connection: connection(1) }),
   };
-  for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+  try {
+    for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+  } catch (error) {
+    // So that they can be opened again: what was opened must not stay behind.
+    trouble.hush();
+    await Promise.allSettled(Object.values(queues).map((queue) => queue.close()));
+    throw error;
+  }
   return {
     backend: 'postgres',
     ...together(queues),
     // Jobs are as safe there as the windows they stand for.
     onReturn: () => () => undefined,
     work(name, processor, options) {
-      return trouble.listen(new PgWorker(name, processor, { ...options, connection: connection(2) }));
+      return lastingWorker(() =>
+        trouble.listen(
+          new PgWorker(name, processor, { ...options, connection: connection(2), autorun: false }),
+        ),
+      );
     },
     async close() {
       trouble.hush();
@@ -193,16 +218,25 @@ function together({
   };
 }
 
+/** The same trouble is not told again for so long. */
+const REPEAT_MS = 5_000;
+
 /**
  * Connection trouble is reported and healed by the drivers; unheard it would end the process. Once
  * we close, a server that goes before the last connection does is no news.
  */
 function troubleListener(log: Logger) {
   let closing = false;
+  let last = { message: '', at: 0 };
   return {
     listen<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(emitter: T): T {
       emitter.on('error', (error) => {
-        if (!closing) log.warn({ err: error }, 'queue connection');
+        const { message } = error;
+        const at = Date.now();
+        // While a server is away BullMQ tries many times a second, and says so each time.
+        if (closing || (message === last.message && at - last.at < REPEAT_MS)) return;
+        last = { message, at };
+        log.warn({ err: error }, 'queue connection');
       });
       return emitter;
     },

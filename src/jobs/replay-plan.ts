@@ -4,7 +4,7 @@ import { transaction } from '../load/transaction.ts';
 import { operations } from '../operations/registry.ts';
 import type { TableDefinition } from '../operations/table.ts';
 import type { Context } from './context.ts';
-import { whoAsks } from './runs.ts';
+import { reserveRunId, whoAsks } from './runs.ts';
 
 /** What a replay was asked to do; kept with its run. */
 export interface ReplayRequest extends AnswerFilter {
@@ -80,6 +80,12 @@ const HAS_REJECTS = `exists (
   select from etl.rejects j join etl.windows o on o.id = j.window_id
    where j.resolved_at is null and (o.id = r.window_id or o.response_id = r.id))`;
 
+export interface ReplayOptions {
+  readonly rejectsOnly?: boolean;
+  /** From `reserveRunId`: planned again under this number, the run is made only once. */
+  readonly id?: number;
+}
+
 /**
  * Writes a run of kind `replay` with a window for each kept answer, in the order they were loaded,
  * and for rejects without an answer one for each window that refused them.
@@ -89,7 +95,7 @@ const HAS_REJECTS = `exists (
 export async function planReplay(
   context: Context,
   filter: AnswerFilter,
-  { rejectsOnly = false } = {},
+  { rejectsOnly = false, id }: ReplayOptions = {},
 ): Promise<number | null> {
   checkRange(filter);
   const fresh = await freshLanes(context);
@@ -100,13 +106,16 @@ export async function planReplay(
   const chosen = all
     ? `with chosen(id) as (select r.id from etl.responses r where ${FILTER} and $5::text[] is not null)`
     : CHOSEN(rejectsOnly ? `${FILTER} and ${HAS_REJECTS}` : FILTER);
+  const reserved = id ?? (await reserveRunId(context));
   return transaction(context.db, async (client) => {
     const run = await client.query<{ id: number }>(
-      `insert into etl.runs (kind, requested_by, request, from_date, to_date)
-       values ('replay', $1, $2, current_date, current_date) returning id::int`,
-      [whoAsks(), JSON.stringify(request)],
+      `insert into etl.runs (id, kind, requested_by, request, from_date, to_date)
+       values ($3, 'replay', $1, $2, current_date, current_date) on conflict (id) do nothing returning id::int`,
+      [whoAsks(), JSON.stringify(request), reserved],
     );
     const runId = run.rows[0]?.id;
+    // An earlier try has written it, and only its answer was lost.
+    if (runId === undefined) return reserved;
     await client.query(
       `${chosen}
        insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, part,
@@ -128,7 +137,7 @@ export async function planReplay(
         where r.id = $1 and w.first is not null`,
       [runId],
     );
-    if (range.rowCount === 1) return runId ?? null;
+    if (range.rowCount === 1) return runId;
     await client.query('delete from etl.runs where id = $1', [runId]);
     return null;
   });

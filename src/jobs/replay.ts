@@ -1,5 +1,6 @@
-import { messageOf, PipelineError, usageError } from '../core/errors.ts';
+import { messageOf, usageError } from '../core/errors.ts';
 import { readAnswer } from '../extract/index.ts';
+import { databaseError } from '../load/failures.ts';
 import { type KeptAnswer, readAnswerKept } from '../load/responses.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { closeRun } from './advance.ts';
@@ -112,7 +113,8 @@ async function replayWindow(context: Context, window: ReplayWindow, how: How): P
     else await replayAnswer(context, window, window.responseId, how);
   } catch (error) {
     // Postgres may come back: the window stays open. Anything else is about this answer.
-    if (error instanceof PipelineError && error.kind === 'database' && error.retryable) throw error;
+    const problem = databaseError(error);
+    if (problem.kind === 'database' && problem.retryable) throw problem;
     log.warn({ runId: window.runId, windowId: window.id, err: error }, 'answer cannot be replayed');
     const client = await db.pool.connect();
     try {

@@ -4,6 +4,7 @@ import { eachDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { writeCoverage } from '../load/coverage.ts';
 import { runs, windows } from '../load/schema/work.ts';
+import { drizzleTransaction } from '../load/transaction.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { trustKeyAgain } from './access-key.ts';
 import { advanceRun } from './advance.ts';
@@ -17,11 +18,26 @@ import { insertWindows } from './window-store.ts';
 export interface StartOptions {
   /** Unique name of a schedule's tick; a second run of the same tick is not made. */
   readonly tick?: string;
+  /** From `reserveRunId`: asked for again under this number, the run is made only once. Not with a tick. */
+  readonly id?: number;
   readonly requestedBy?: string;
 }
 
 /**
+ * A number for a run that is yet to be written. Where the connection breaks while it is being written
+ * nobody can tell whether it was: asked for again under its number, it is not made twice.
+ */
+export async function reserveRunId({ db }: Pick<Context, 'db'>): Promise<number> {
+  const next = await db.pool.query<{ id: number }>(
+    "select nextval(pg_get_serial_sequence('etl.runs', 'id'))::int as id",
+  );
+  return (next.rows[0] as { id: number }).id;
+}
+
+/**
  * Plans a request, writes the run with all its windows in one transaction and enqueues them.
+ *
+ * May be tried again from its start when Postgres was away, given the number of the run or a tick.
  *
  * @returns the run's number, or null when a run of the same tick exists already.
  */
@@ -73,10 +89,11 @@ async function insertRun(
   options: StartOptions,
 ): Promise<number | null> {
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
-  return db.drizzle.transaction(async (tx) => {
+  return drizzleTransaction(db, async (tx) => {
     const inserted = await tx
       .insert(runs)
       .values({
+        ...(options.id === undefined ? {} : { id: options.id }),
         kind: request.kind,
         requested_by: options.requestedBy ?? whoAsks(),
         request,
@@ -85,10 +102,11 @@ async function insertRun(
         tick: options.tick ?? null,
         deferred: plan.deferred,
       })
-      .onConflictDoNothing({ target: runs.tick })
+      .onConflictDoNothing()
       .returning({ id: runs.id });
     const runId = inserted[0]?.id;
-    if (runId === undefined) return null;
+    // What stands in the way is a run of the same tick, or the one an earlier try has written.
+    if (runId === undefined) return options.id ?? null;
     await insertWindows(tx, runId, plan.windows);
     return runId;
   });
@@ -123,7 +141,7 @@ export async function pauseRun({ db }: Context, runId: number): Promise<void> {
 export async function cancelRun(context: Context, runId: number): Promise<void> {
   const state = await runState(context, runId);
   if (state !== 'running' && state !== 'paused') throw usageError(`run ${runId} has ended (${state})`);
-  await context.db.drizzle.transaction(async (tx) => {
+  await drizzleTransaction(context.db, async (tx) => {
     // The run first: its lock waits for whoever is planning more windows of it, so that none is missed.
     await tx
       .update(runs)
@@ -166,7 +184,7 @@ export async function reopenRun(
   if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
   if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new one instead`);
   await before();
-  await context.db.drizzle.transaction(async (tx) => {
+  await drizzleTransaction(context.db, async (tx) => {
     await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
     if (state === 'failed') {
       await tx

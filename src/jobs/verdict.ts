@@ -97,11 +97,9 @@ function narrower(days: number, limitDays: number | undefined): number {
 function factsOf(
   error: unknown,
 ): Pick<PipelineError, 'kind' | 'retryable' | 'limitDays'> & { readonly cutShort?: boolean } {
-  if (error instanceof PipelineError) return error;
-  // A statement outside a load met a Postgres that is away: its errors carry codes.
-  if (error instanceof Error && 'code' in error) return databaseError(error);
-  // Anything else is a defect: trying again would only repeat it.
-  return { kind: 'unreadable', retryable: false };
+  // What is not ours comes from a statement outside a load that met a Postgres that is away, or is a
+  // defect: trying again would only repeat it.
+  return error instanceof PipelineError ? error : databaseError(error);
 }
 
 /**

@@ -7,8 +7,6 @@ import type { Permit } from './quota.ts';
 import type { RunKind } from './request.ts';
 import type { Trouble } from './verdict.ts';
 
-type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0];
-
 /** Runs that ask the source: the others read files or kept answers, and no worker takes them on. */
 export const ASKING = "kind not in ('import', 'replay')";
 
@@ -17,7 +15,7 @@ const PORTION = 2_000;
 
 /** Writes planned windows of a run; skipped ones are over at once. */
 export async function insertWindows(
-  tx: Transaction,
+  tx: Pick<NodePgDatabase, 'execute'>,
   runId: number,
   planned: readonly PlannedWindow[],
 ): Promise<void> {

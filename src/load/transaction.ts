@@ -1,3 +1,4 @@
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import type { Database } from './database.ts';
 import { databaseError } from './failures.ts';
@@ -27,4 +28,15 @@ export async function transaction<T>(
     // A connection that saw an error is thrown away: its transaction dies with it.
     client.release(broken);
   }
+}
+
+/**
+ * The same for statements built with drizzle. Drizzle's own `transaction` keeps the connection of a
+ * `begin` that failed for good, and hides what went wrong behind a `rollback` that fails too.
+ */
+export function drizzleTransaction<T>(
+  database: Database,
+  work: (tx: NodePgDatabase) => Promise<T>,
+): Promise<T> {
+  return transaction(database, (client) => work(drizzle(client)));
 }

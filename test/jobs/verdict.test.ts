@@ -1,3 +1,4 @@
+import { DrizzleQueryError } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ErrorKind, PipelineError } from '../../src/core/errors.ts';
@@ -43,6 +44,15 @@ describe('the verdict', () => {
   test('on passing trouble of Postgres tries again without counting, else fails the window', () => {
     expect(verdict('database', { attempt: 99, ageMs: 0 })).toMatchObject({ act: 'postpone' });
     expect(verdict('database', FIRST, false)).toEqual({ act: 'end', state: 'failed', scope: 'window' });
+  });
+
+  test.each([
+    ['a code', Object.assign(new Error('terminating connection'), { code: '57P01' }), 'postpone'],
+    ['no code: a broken connection', new Error('Connection terminated unexpectedly'), 'postpone'],
+    ['the code of a mistake', Object.assign(new Error('no such column'), { code: '42703' }), 'end'],
+  ] as const)('on an error of the driver with %s, bare or as drizzle wraps it', (_what, raw, act) => {
+    expect(judge(raw, FIRST, config)).toMatchObject({ act });
+    expect(judge(new DrizzleQueryError('select 1', [], raw), FIRST, config)).toMatchObject({ act });
   });
 
   test.each(['timeout', 'network', 'http_status', 'unreadable', 'unknown_diagnostic'] as const)(

@@ -8,14 +8,22 @@ import { freePort } from '../free-port.ts';
 import { waitFor } from '../wait-for.ts';
 import { type Program, startProgram, tail } from './process.ts';
 
-/** `fast` rolls back what is open and ends; `immediate` drops everything, and recovery follows. */
-export type Shutdown = 'fast' | 'immediate';
+/**
+ * `smart` lets nobody in any more and waits until all have left; `fast` rolls back what is open and
+ * ends; `immediate` drops everything, and recovery follows.
+ */
+export type Shutdown = keyof typeof SIGNALS;
+
+const SIGNALS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
 /** A Postgres that comes back under the same address. */
 export interface RestartablePostgres {
   /** Address of its database `postgres`. */
   readonly adminUrl: string;
   restart(how: Shutdown): Promise<void>;
+  /** The two halves of a restart. */
+  halt(how: Shutdown): Promise<void>;
+  start(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -59,11 +67,18 @@ export async function startRestartablePostgres(home: string): Promise<Restartabl
   }
 
   let server = await start();
+  const halt = async (how: Shutdown) => {
+    server.kill(SIGNALS[how]);
+    await server.ended;
+  };
   return {
     adminUrl,
     async restart(how) {
-      server.kill(how === 'fast' ? 'SIGINT' : 'SIGQUIT');
-      await server.ended;
+      await halt(how);
+      server = await start();
+    },
+    halt,
+    async start() {
       server = await start();
     },
     async stop() {

@@ -10,6 +10,9 @@ export interface RestartableRedis {
   readonly url: string;
   /** Killed and started anew: nothing is saved. */
   restart(): Promise<void>;
+  /** The two halves of a restart. */
+  halt(): Promise<void>;
+  start(): Promise<void>;
   /** Cuts every connection. @returns how many. */
   cutConnections(): Promise<number>;
   stop(): Promise<void>;
@@ -33,20 +36,24 @@ export async function startRestartableRedis(home: string): Promise<RestartableRe
   }
 
   let server = await start();
+  const halt = async () => {
+    server.kill('SIGKILL');
+    await server.ended;
+  };
   return {
     url,
     async restart() {
-      server.kill('SIGKILL');
-      await server.ended;
+      await halt();
+      server = await start();
+    },
+    halt,
+    async start() {
       server = await start();
     },
     async cutConnections() {
       return Number(await ask(url, 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
     },
-    async stop() {
-      server.kill('SIGKILL');
-      await server.ended;
-    },
+    stop: halt,
   };
 }
 

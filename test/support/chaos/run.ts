@@ -228,17 +228,31 @@ const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
           and pid <> pg_backend_pid() and backend_type = 'client backend' and md5(pid || $1) < '8'`,
       [String(random())],
     ),
-  'start a second backfill and a night at once': async ({ place, url, workload, beside }) => {
+  'start a second backfill and a night at once': async ({
+    place,
+    url,
+    workload,
+    postgres,
+    random,
+    beside,
+  }) => {
     beside.push(startEod(nightPlace(place), nightlyArgs(workload)));
-    await eod(place, [...backfillArgs(workload.second), '--detach']);
-    // Its own start finds the servers in order; whoever starts it without them is told so at once.
-    await waitFor(async () => (await rowsOf(url, NIGHT_AT_WORK)).length > 0, { what: 'the night' });
+    beside.push(startEod(place, [...backfillArgs(workload.second), '--detach']));
+    // One of them is written, the other is being planned, and Postgres goes away.
+    await waitFor(async () => (await rowsOf(url, 'select from etl.runs')).length > 1, {
+      what: 'another run',
+    });
+    await postgres.restart(random() < 0.5 ? 'fast' : 'immediate');
+    await waitFor(async () => (await rowsOf(url, ALL_AT_WORK)).length > 0, {
+      ...{ timeoutMs: 60_000, what: 'the second backfill and the night' },
+    });
   },
 };
 
-const NIGHT_AT_WORK = `
-  select from etl.runs r where kind = 'nightly' and exists (
-    select from etl.windows where run_id = r.id and started_at is not null)`;
+const ALL_AT_WORK = `
+  select where (select count(*) from etl.runs where kind = 'backfill') = 2 and exists (
+    select from etl.runs r where kind = 'nightly' and exists (
+      select from etl.windows where run_id = r.id and started_at is not null))`;
 
 interface Outcome extends Performance {
   readonly stage: Stage;

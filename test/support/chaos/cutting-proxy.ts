@@ -1,0 +1,64 @@
+import { connect, createServer, type Socket } from 'node:net';
+
+/** Stands between a command and Postgres, and can lose the answer to a statement. */
+export interface CuttingProxy {
+  /** The same database, through the proxy. */
+  readonly url: string;
+  /** Was the answer lost already? */
+  struck(): boolean;
+  close(): Promise<void>;
+}
+
+/**
+ * Forwards everything, but once: on the first connection that sends what matches `statement` and
+ * then, in the same or a later message, `last`, the server hears it and answers, and the connection
+ * breaks before the client hears the answer. So the client cannot know whether it was done.
+ */
+export async function startCuttingProxy(
+  target: string,
+  { statement, last }: { readonly statement: RegExp; readonly last: RegExp },
+): Promise<CuttingProxy> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let struck = false;
+  const server = createServer((client) => {
+    const upstream = connect({ host: hostname, port: Number(port) });
+    let seen = false;
+    let armed = false;
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      // Whoever breaks, the other side shall see it broken too.
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        sockets.delete(socket);
+        client.destroy();
+        upstream.destroy();
+      });
+    }
+    client.on('data', (data) => {
+      const text = data.toString('latin1');
+      seen ||= statement.test(text);
+      armed ||= !struck && seen && last.test(text);
+      upstream.write(data);
+    });
+    upstream.on('data', (data) => {
+      if (armed && !struck) {
+        struck = true;
+        client.destroy();
+      } else client.write(data);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const url = new URL(target);
+  url.port = String(typeof address === 'object' && address !== null ? address.port : 0);
+  return {
+    url: url.href,
+    struck: () => struck,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
