@@ -25,39 +25,64 @@ export function patienceOf({ signal }: Lifecycle, config: Config): Patience {
   return { patienceMs: config.EOD_SERVER_PATIENCE_MS, signal, tell: (sentence) => say(`eod: ${sentence}`) };
 }
 
+/** Longer than a restart takes; a wrong address should not keep whoever typed it for a minute. */
+const ARRIVAL_MS = 10_000;
+
+/** How commands that work and end meet a server that is not there when they start. */
+export function arrivalOf(life: Lifecycle, config: Config): Patience {
+  const patience = patienceOf(life, config);
+  return { ...patience, patienceMs: Math.min(patience.patienceMs, ARRIVAL_MS) };
+}
+
 /** And those that only look: somebody is waiting for their answer. */
 const AT_ONCE: Patience = { patienceMs: 0, tell: () => undefined };
 
 /** Settings, log, database and calendar: enough for commands that look at what is there. */
 export async function openContext(life: Lifecycle, config: Config = loadConfig()): Promise<Context> {
-  return contextWith(life, config, AT_ONCE);
+  return contextWith(life, config, { arrival: AT_ONCE, patience: AT_ONCE });
 }
 
 /** The same for commands that do work: a Postgres that is away for a moment is waited for. */
-export async function openPatientContext(life: Lifecycle, config: Config = loadConfig()): Promise<Context> {
-  return contextWith(life, config, patienceOf(life, config));
+export async function openPatientContext(
+  life: Lifecycle,
+  config: Config = loadConfig(),
+  arrival: Patience = arrivalOf(life, config),
+): Promise<Context> {
+  return contextWith(life, config, { arrival, patience: patienceOf(life, config) });
 }
 
-async function contextWith(life: Lifecycle, config: Config, patience: Patience): Promise<Context> {
+async function contextWith(
+  life: Lifecycle,
+  config: Config,
+  { arrival, patience }: { readonly arrival: Patience; readonly patience: Patience },
+): Promise<Context> {
   const calendar = loadCalendar({ file: config.EOD_CALENDAR_FILE });
   const log = createLog(config);
-  const db = await openStore(life, config, log, patience);
+  const db = await openStore(life, config, log, arrival);
   await life.open(() => patiently(patience, () => ensureSchema(db, config)));
   const context = { config, log, db, calendar, clock: systemClock };
   await life.open(() => patiently(patience, () => syncSessions(context)));
   return context;
 }
 
+/** What the openers below may be told. */
+interface Opening {
+  /** What the command has opened already, where it had to look first. */
+  readonly opened?: Context;
+  /** With servers that are not there yet. */
+  readonly arrival?: Patience;
+}
+
 /** With the queue: for commands that start and stop runs. */
 export async function openQueueContext(
   life: Lifecycle,
   config: Config = loadConfig(),
-  opened?: Context,
+  { opened, arrival = arrivalOf(life, config) }: Opening = {},
 ): Promise<QueueContext> {
   const { REDIS_URL } = config;
   const patience = patienceOf(life, config);
-  if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL, patience));
-  const context = opened ?? (await openPatientContext(life, config));
+  if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL, arrival));
+  const context = opened ?? (await openPatientContext(life, config, arrival));
   const { db, log } = context;
   const queues = await life.open(
     () => patiently(patience, () => openQueues({ databaseUrl: db.url, config, log })),
@@ -66,18 +91,14 @@ export async function openQueueContext(
   return { ...context, queues };
 }
 
-/**
- * With the source: for commands that do the work.
- *
- * @param opened what the command has opened already, where it had to look first.
- */
+/** With the source: for commands that do the work. */
 export async function openWorkContext(
   life: Lifecycle,
   config: Config = loadConfig(),
-  opened?: Context,
+  opening: Opening = {},
 ): Promise<WorkContext> {
   const settings = sourceSettings(config);
-  const context = await openQueueContext(life, config, opened);
+  const context = await openQueueContext(life, config, opening);
   const source = await life.open(
     async () => createSource(settings, context.log),
     (opened) => opened.close(),

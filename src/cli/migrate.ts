@@ -3,7 +3,7 @@ import { loadConfig } from '../core/config.ts';
 import { createLog } from '../core/log.ts';
 import { migrateDatabase, schemaState } from '../load/migrate.ts';
 import { patiently } from '../load/patience.ts';
-import { openStore, patienceOf } from './app.ts';
+import { arrivalOf, openStore, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { print } from './output.ts';
 
@@ -21,7 +21,7 @@ export function migrateCommand(program: Command, cli: Cli): Command {
     .action(async () => {
       const config = loadConfig();
       const patience = patienceOf(cli.life, config);
-      const db = await openStore(cli.life, config, createLog(config), patience);
+      const db = await openStore(cli.life, config, createLog(config), arrivalOf(cli.life, config));
       const before = await patiently(patience, () => schemaState(db));
       await patiently(patience, () => migrateDatabase(db, config));
       print(BEFORE[before]);

@@ -9,7 +9,7 @@ import { type AnswerFilter, copyAnswers } from '../load/copy-answers.ts';
 import { openDatabase } from '../load/database.ts';
 import { schemaState } from '../load/migrate.ts';
 import { patiently } from '../load/patience.ts';
-import { openPatientContext, patienceOf } from './app.ts';
+import { arrivalOf, openPatientContext, patienceOf } from './app.ts';
 import { parseDay, parseExchanges, parseOperations } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { plural, print, printJson, say } from './output.ts';
@@ -115,7 +115,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw usageError('--source is not an address that starts with postgres://');
   }
-  await cli.life.open(() => checkPostgres(url, patienceOf(cli.life, context.config)));
+  await cli.life.open(() => checkPostgres(url, arrivalOf(cli.life, context.config)));
   const source = await cli.life.open(
     async () => openDatabase({ url, connections: 2, log: context.log }),
     (opened) => opened.close(),

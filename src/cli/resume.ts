@@ -31,7 +31,7 @@ export function resumeCommand(program: Command, cli: Cli): Command {
         await patiently(patience, () => reopenRun(opened, runId));
         return workAndPrint(cli, opened, runId, flags);
       }
-      const context = await openWorkContext(cli.life, config, opened);
+      const context = await openWorkContext(cli.life, config, { opened });
       await patiently(patience, () => resumeRun(context, runId));
       await workUntilEnd(cli, context, runId, flags);
     });

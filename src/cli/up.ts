@@ -26,15 +26,17 @@ async function up({ life }: Cli, text: string): Promise<void> {
   const roles = [...new Set(parseChoices('--roles', text, ROLES, 'role'))];
   const config = loadConfig();
   // Only the worker talks to the source; a scheduler alone needs neither its address nor the key.
-  const worker = roles.includes('worker') ? await openWorkContext(life, config) : null;
-  const context = worker ?? (await openQueueContext(life, config));
+  // Whoever keeps it running starts it and its servers in any order.
+  const arrival = patienceOf(life, config);
+  const worker = roles.includes('worker') ? await openWorkContext(life, config, { arrival }) : null;
+  const context = worker ?? (await openQueueContext(life, config, { arrival }));
   const health = await life.open(
     () => startHealthServer(context, { roles, stopping: life.signal }),
     (opened) => opened.close(),
   );
   if (roles.includes('scheduler')) {
     await life.open(
-      () => patiently(patienceOf(life, config), () => startScheduler(context)),
+      () => patiently(arrival, () => startScheduler(context)),
       (opened) => opened.stop(),
     );
   }
