@@ -179,13 +179,17 @@ function archive(parts: Parts, from: string, where: string): string {
 
 function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, same } = parts;
+  const key = (prefix: string) => list(table.key, prefix);
+  // Keys are subtracted as sets: an anti join, taking the day to be empty (see `stored`), would compare
+  // each of its rows with each that is listed.
   const scope = `t.exchange = $2 and t.withdrawn_at is null ${
     table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $5 and $6`
   }`;
   return `
-    with gone as materialized (
-      select ${list(table.key, 't.')}, ${MOMENT} as moment from ${target} t
-       where ${scope} and not exists (select from ${stage} listed where ${same('listed', 't')})
+    with unlisted as materialized (
+      select ${key('t.')} from ${target} t where ${scope} except select ${key('listed.')} from ${stage} listed
+    ), gone as materialized (
+      select ${key('s.')}, ${MOMENT} as moment from unlisted s join ${stored(parts)} on true
     ), judged as materialized (
       select gone, present, gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
         from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as present) as counted

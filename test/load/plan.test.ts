@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { expect, test } from 'vitest';
+import { type SightingsSql, sightingsSql } from '../../src/load/instruments/sightings-sql.ts';
 import { mergeSql } from '../../src/load/merge-sql.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
@@ -20,9 +21,15 @@ function rowsLookedAt(node: PlanNode): number {
   return (node.Plans ?? []).reduce((sum, step) => sum + rowsLookedAt(step), each * node['Actual Loops']);
 }
 
-/** Merges what is stored of a day once more, and undoes it; says how many rows that meant looking at. */
-async function mergeAgain(client: PoolClient, day: string, price: string): Promise<number> {
-  const { createStage, merge } = mergeSql(bhavcopy);
+interface Looked {
+  readonly merge: number;
+  readonly withdraw: number;
+  readonly see: number;
+}
+
+/** Loads what is stored of a day once more, and undoes it; says how many rows that meant looking at. */
+async function loadAgain(client: PoolClient, day: string, price: string): Promise<Looked> {
+  const { createStage, merge, withdraw } = mergeSql(bhavcopy);
   const columns = bhavcopy.fields.map((field) => field.column).join(', ');
   await client.query(createStage);
   await client.query('begin');
@@ -32,16 +39,24 @@ async function mergeAgain(client: PoolClient, day: string, price: string): Promi
     [day],
   );
   await client.query('update pg_temp.stage_bhavcopy_cm set close_price = $1', [price]);
-  const explained = await client.query(`explain (analyze, format json) ${merge}`, [1]);
+  const looked = async (statement: string, values: unknown[]) => {
+    const explained = await client.query(`explain (analyze, format json) ${statement}`, values);
+    return rowsLookedAt(explained.rows[0]['QUERY PLAN'][0].Plan);
+  };
+  const rows = {
+    merge: await looked(merge, [1]),
+    withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, day, day]),
+    see: await looked((sightingsSql(bhavcopy)[0] as SightingsSql).see, ['NSE', 1, day, day]),
+  };
   await client.query('rollback');
-  return rowsLookedAt(explained.rows[0]['QUERY PLAN'][0].Plan);
+  return rows;
 }
 
 /**
  * The statistics never know the day that is being loaded. A planner that took it to be empty once
  * compared each of its records with each of its rows: minutes instead of a second.
  */
-test('a merge looks each stored row up once, though the statistics know nothing of its day', async () => {
+test('a load looks each stored row up a few times, though the statistics know nothing of its day', async () => {
   const session = (day: string) =>
     Array.from({ length: RECORDS }, (_, at) => bhavRow({ symbol: `S${at}`, trade_date: day }));
   const store = await openStore();
@@ -52,8 +67,12 @@ test('a merge looks each stored row up once, though the statistics know nothing 
   await loadBhav(store, session('2025-08-29'));
   const client = await store.pool.connect();
   try {
-    expect(await mergeAgain(client, '2025-08-29', '10.5')).toBeLessThan(30 * RECORDS);
-    expect(await mergeAgain(client, '2025-08-29', '11')).toBeLessThan(30 * RECORDS);
+    for (const price of ['10.5', '11']) {
+      const { merge, withdraw, see } = await loadAgain(client, '2025-08-29', price);
+      expect(merge).toBeLessThan(30 * RECORDS);
+      expect(withdraw).toBeLessThan(30 * RECORDS);
+      expect(see).toBeLessThan(30 * RECORDS);
+    }
   } finally {
     client.release();
   }
