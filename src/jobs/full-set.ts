@@ -26,6 +26,7 @@ export function fullSetsOf(
         table: shape.table,
         exchange: window.exchange,
         days: shape.fullSet === 'days' ? { from: window.from, to: window.to } : null,
+        mayBeEmpty: operation.emptyIsNormal,
       }))
   );
 }
