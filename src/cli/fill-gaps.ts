@@ -61,8 +61,9 @@ async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promi
 /** @returns null, having said so, when nothing is missing: then there is no run to report. */
 async function requestFor(context: Context, scope: GapScope, flags: Flags): Promise<RunRequest | null> {
   const found = await readGaps(context, scope);
-  sayAssumptions(found);
+  // The plan of the run says so itself.
   if (found.total > 0) return gapRequest(found.gaps);
+  sayAssumptions(found);
   if (flags.json === true) printJson(null);
   else print('nothing is missing');
   return null;
