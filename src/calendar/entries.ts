@@ -22,17 +22,19 @@ interface Line {
 }
 
 const HEADER = 'exchange,date,kind,note';
+const HEADER_WITHOUT_NOTE = 'exchange,date,kind';
 
 /**
  * Reads a calendar file: CSV with the header `exchange,date,kind,note`, blank lines and lines that
- * start with `#` skipped. The note is for people and may be left out.
+ * start with `#` skipped. The note is for people and may be left out, of the header too.
  *
  * @param name of the file, for the messages.
  * @throws PipelineError `usage` that names the file and, line by line, everything wrong with it.
  */
 export function readEntries(text: string, name: string): Entry[] {
   const [header, ...lines] = split(text, name);
-  if (header?.cells.join(',').toLowerCase() !== HEADER) {
+  const names = header?.cells.join(',').toLowerCase() ?? '';
+  if (names !== HEADER && names !== HEADER_WITHOUT_NOTE) {
     throw usageError(`calendar file ${name}, line ${header?.at ?? 1}: the header must be "${HEADER}"`);
   }
   const problems: string[] = [];

@@ -5,7 +5,7 @@ import { redactor } from '../core/log.ts';
 import { alertBody } from '../jobs/alerts.ts';
 import { postJson } from '../jobs/webhook.ts';
 import { type Cli, examples } from './command.ts';
-import { print } from './output.ts';
+import { print, say } from './output.ts';
 
 export function alertCommand(program: Command, cli: Cli): Command {
   const alert = program
@@ -35,7 +35,7 @@ async function test(cli: Cli): Promise<void> {
     await postJson(address, body, cli.life.signal);
     print(`${host} took the test alert`);
   } catch (error) {
-    print(`${host} did not take the test alert: ${redactor([address])(messageOf(error))}`);
+    say(`${host} did not take the test alert: ${redactor([address])(messageOf(error))}`);
     cli.exitCode = 1;
   }
 }

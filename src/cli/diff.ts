@@ -15,9 +15,12 @@ interface Flags {
   readonly operation?: string;
   readonly between?: readonly string[];
   readonly since?: string;
-  readonly limit: string;
+  readonly limit?: string;
   readonly json?: boolean;
 }
+
+const LISTED = 100;
+const MOST = 9_999_999;
 
 export function diffCommand(program: Command, cli: Cli): Command {
   return program
@@ -26,14 +29,14 @@ export function diffCommand(program: Command, cli: Cli): Command {
     .option('--operation <name>', 'the operation whose tables are compared, in any case')
     .option('--between <runs...>', 'two runs, the older first: the tables when each had ended')
     .option('--since <time>', 'the tables then and now; a day, or a time with its zone')
-    .option('--limit <n>', 'rows to list at most; all are counted', '100')
+    .option('--limit <n>', `rows to list at most (default: ${LISTED}; with --json all); all are counted`)
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',
       examples(
         'eod diff --operation GetBhavCopyCM --between 12 15',
         'eod diff --operation GetBhavCopyCM --since 2025-02-27',
-        'eod diff --operation GetBhavCopyCM --since 2025-02-27T21:00:00+05:30 --limit 100000 --json',
+        'eod diff --operation GetBhavCopyCM --since 2025-02-27T21:00:00+05:30 --json',
       ),
     )
     .action((flags: Flags) => diff(cli, flags));
@@ -42,16 +45,21 @@ export function diffCommand(program: Command, cli: Cli): Command {
 async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('name an operation with --operation');
   const operation = operationNamed(flags.operation);
-  if (!/^[1-9]\d{0,6}$/.test(flags.limit)) {
-    throw usageError(`--limit: "${flags.limit}" is not a whole number from 1 to 9999999`);
+  if (flags.limit !== undefined && !/^[1-9]\d{0,6}$/.test(flags.limit)) {
+    throw usageError(`--limit: "${flags.limit}" is not a whole number from 1 to ${MOST}`);
   }
   const config = loadConfig();
   const readMoments = momentsOf(flags, config);
   const { pool } = (await openContext(cli.life, config)).db;
   const between = await readMoments(pool);
-  const result = await difference(pool, operation, between, Number(flags.limit));
+  const result = await difference(pool, operation, between, limitOf(flags));
   if (flags.json === true) printJson(result);
   else print(text(result, config.EOD_TIMEZONE));
+}
+
+/** People read the first rows, programs all of them. */
+function limitOf({ limit, json }: Flags): number {
+  return limit === undefined ? (json === true ? MOST : LISTED) : Number(limit);
 }
 
 /** What the flags say of the two moments; only the database knows when a run ended, and what time it is. */

@@ -67,8 +67,9 @@ async function requestFor(
   flags: Flags,
 ): Promise<RunRequest | null> {
   const found = await patiently(patienceOf(cli.life, context.config), () => readGaps(context, scope));
-  sayAssumptions(found);
+  // The plan of the run says so itself.
   if (found.total > 0) return gapRequest(found.gaps);
+  sayAssumptions(found);
   if (flags.json === true) printJson(null);
   else print('nothing is missing');
   return null;

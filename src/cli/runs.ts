@@ -17,6 +17,7 @@ const COLUMNS: readonly Column<RunReport>[] = [
   { head: 'fetched', cell: (run) => run.fetched },
   { head: 'inserted', cell: (run) => run.inserted },
   { head: 'rejected', cell: (run) => run.rejected },
+  { head: 'suspicious', cell: (run) => run.suspicious.length },
   { head: 'seconds', cell: (run) => run.seconds },
 ];
 

@@ -10,6 +10,8 @@ import { printable } from './sanitize.ts';
 export interface Records {
   readonly records: unknown[];
   readonly warnings: readonly string[];
+  /** There are more, by the count beside them. */
+  readonly lacksRecords?: boolean;
 }
 
 interface Context {
@@ -126,13 +128,15 @@ function refuseError(entries: readonly [string, unknown][], enveloped: boolean, 
 }
 
 /** A count that does not match is recorded, not fatal (spec 2.1: whether it does is not shown). */
-function withCount({ records, warnings }: Records, count: unknown): Records {
-  if (count === undefined || count === null) return { records, warnings };
+function withCount(read: Records, count: unknown): Records {
+  const { records, warnings } = read;
+  if (count === undefined || count === null) return read;
   const isScalar = typeof count === 'number' || typeof count === 'string';
-  if (isScalar && Number(count) === records.length) return { records, warnings };
+  if (isScalar && Number(count) === records.length) return read;
   const stated = isScalar ? printable((lossyToken(count) ?? String(count)).slice(0, 40)) : typeof count;
   return {
     records,
     warnings: [...warnings, `count says ${stated}, the answer holds ${records.length} records`],
+    lacksRecords: read.lacksRecords === true || (isScalar && Number(count) > records.length),
   };
 }

@@ -22,7 +22,7 @@ export function readAnswer(
   raw: RawAnswer,
   settings: Pick<SourceSettings, 'accessKey' | 'timeZone'>,
 ): Extracted {
-  const { records, warnings } = openAnswer(raw.body, {
+  const { records, warnings, lacksRecords } = openAnswer(raw.body, {
     operation,
     redact: keyRedactor(settings.accessKey),
   });
@@ -46,6 +46,7 @@ export function readAnswer(
     batches: [...rows].map(([table, rows]) => ({ table, rows })),
     rejects,
     fetched: records.length,
+    ...(lacksRecords === true ? { lacksRecords } : {}),
     warnings: [...warnings, ...reader.warnings()],
     unknownFields: [...reader.unknownFields()]
       .slice(0, MAX_UNKNOWN)

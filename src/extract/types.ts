@@ -53,6 +53,8 @@ export interface Extracted {
   readonly batches: readonly Batch[];
   readonly rejects: readonly Reject[];
   readonly fetched: number;
+  /** The answer says itself that there are more records than it holds. */
+  readonly lacksRecords?: boolean;
   /** Oddities that are recorded but not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];
   /** Source keys nobody declared. */

@@ -5,6 +5,7 @@ import { usageError } from '../core/errors.ts';
 import { readCovered } from '../load/coverage.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
+import { unknownYears } from './completeness.ts';
 import type { Context } from './context.ts';
 import { defaultInstruments } from './instruments.ts';
 import { type PlanInput, type PlannedWindow, planWindows } from './plan.ts';
@@ -28,6 +29,7 @@ export interface RunPlan {
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
   await syncSessions(context);
+  warnOfUnknownYears(context, request.targets);
   const windows: PlannedWindow[] = [];
   const deferred: Target[] = [];
   const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
@@ -47,6 +49,21 @@ export async function planRun(context: Context, request: RunRequest): Promise<Ru
     else windows.push(...(await planTarget(context, request, target)));
   }
   return { windows: distinct(windows), deferred };
+}
+
+/** Years a calendar was found not to know: a scheduler that plans every night says so once. */
+const warned = new WeakMap<Calendar, Set<string>>();
+
+function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target[]): void {
+  const before = warned.get(calendar) ?? new Set();
+  warned.set(calendar, before);
+  const found = targets.flatMap(({ exchange, from, to }) =>
+    unknownYears({ calendar }, [exchange], { from, to }),
+  );
+  const years = [...new Set(found)].filter((year) => !before.has(year)).sort();
+  if (years.length === 0) return;
+  for (const year of years) before.add(year);
+  log.warn({ years }, 'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)');
 }
 
 /** Plans what waited for the bhav copies of its run. */

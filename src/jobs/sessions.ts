@@ -100,14 +100,30 @@ function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly Sessi
   );
 }
 
-/** The days an answer of the bhav copy carries rows of; none of any other operation (pure). */
-export function provenDays(operation: Operation, { batches }: Pick<Extracted, 'batches'>): Day[] {
+/**
+ * The days that an answer of the bhav copy proves to be sessions (pure): those asked for of which it
+ * carries rows, and any that half of its rows are of. A stray record with another date proves nothing.
+ */
+export function provenDays(
+  operation: Operation,
+  asked: { readonly from: Day; readonly to: Day },
+  { batches }: Pick<Extracted, 'batches'>,
+): Day[] {
   if (operation.name !== PROOF) return [];
-  const days = batches.flatMap(({ table, rows }) => {
-    const column = table.dateColumn;
-    return column === null ? [] : rows.map((row) => String(row[column]));
-  });
-  return [...new Set(days)].sort();
+  const rows = new Map<Day, number>();
+  let all = 0;
+  for (const batch of batches) {
+    const column = batch.table.dateColumn;
+    if (column === null) continue;
+    for (const row of batch.rows) {
+      const day = String(row[column]);
+      rows.set(day, (rows.get(day) ?? 0) + 1);
+      all += 1;
+    }
+  }
+  return [...rows.keys()]
+    .filter((day) => (asked.from <= day && day <= asked.to) || 2 * (rows.get(day) ?? 0) >= all)
+    .sort();
 }
 
 /**

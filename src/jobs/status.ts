@@ -167,7 +167,7 @@ async function openRejects({ db }: Context): Promise<Map<string, number>> {
   return new Map(result.rows.map(({ name, rejects }) => [name, rejects]));
 }
 
-/** A later good answer for the whole of a window settles it. */
+/** A later good answer for the whole of a window settles it; with refused records it was not judged. */
 async function suspiciousWindows({ db }: Context): Promise<Map<string, number>> {
   const result = await db.pool.query<{ name: string; windows: number }>(
     `with real as (select w.* from etl.windows w join etl.runs r on r.id = w.run_id where r.kind <> 'preview')
@@ -177,7 +177,7 @@ async function suspiciousWindows({ db }: Context): Promise<Map<string, number>> 
          where later.id > w.id and later.operation = w.operation and later.exchange = w.exchange
            and later.from_date <= w.from_date and later.to_date >= w.to_date and later.instruments = w.instruments
            and later.part = w.part and later.state in ('loaded', 'empty') and later.suspicious is null
-           and not later.narrowed)
+           and later.rejected = 0 and not later.narrowed)
       group by 1`,
   );
   return new Map(result.rows.map(({ name, windows }) => [name, windows]));

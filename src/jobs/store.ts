@@ -52,7 +52,7 @@ export async function storeAnswer(
     outcome.state === 'failed' ? { ...extracted, batches: [], fetched: extracted.rejects.length } : extracted;
   // First, so that a day the calendar was wrong about counts in the coverage.
   if (!preview)
-    await observeSessions(context, window.exchange, provenDays(operation, kept)).catch((error) => {
+    await observeSessions(context, window.exchange, provenDays(operation, window, kept)).catch((error) => {
       throw databaseError(error);
     });
   const sessions = calendar.sessions(window.exchange, window.from, window.to);

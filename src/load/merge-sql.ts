@@ -14,7 +14,8 @@ export interface MergeSql {
   readonly merge: string;
   /**
    * Marks rows the source lists no longer. $1: run, $2: exchange, $3: largest share that may go,
-   * $4: number that may always go, $5, $6: first and last day, where the table has a date column.
+   * $4: number that may always go, $5: rows the merge brought in or back, $6: may nothing at all be
+   * listed, $7, $8: first and last day, where the table has a date column.
    */
   readonly withdraw: string;
   /** Reads the rows of some days, see settle.ts. $1: exchange, $2: days. */
@@ -116,7 +117,7 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
         partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s.ord desc) as place
       from ${stage} s
     ), judged as materialized (
-      select s.*, ${MOMENT} as moment, case
+      select s.*, ${MOMENT} as moment, t.revision is null or t.withdrawn_at is not null as arrived, case
           when t.revision is null then 'insert'
           when s.source_saved_at < t.source_saved_at then
             case when t.withdrawn_at is null then 'stale' else 'relist' end
@@ -156,7 +157,8 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
       (select count(*) from inserted) as inserted,
       (select count(*) from updated) as updated,
       count(*) filter (where verdict = 'unchanged') as unchanged,
-      count(*) filter (where verdict in ('stale', 'relist')) as stale
+      count(*) filter (where verdict in ('stale', 'relist')) as stale,
+      count(*) filter (where arrived) as arrived
     from judged`;
 }
 
@@ -177,22 +179,32 @@ function archive(parts: Parts, from: string, where: string): string {
       select ${list(kept, 't.')}, t.last_changed_at, s.moment from ${from} s join ${stored(parts)} on true where ${where}`;
 }
 
+/**
+ * The guard judges by the rows that were there before the answer: new ones make an answer that lacks
+ * the old no better. Where a session always has rows, one that lost its last is not believed at all.
+ */
 function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, same } = parts;
   const key = (prefix: string) => list(table.key, prefix);
+  const day = table.dateColumn === null ? null : quote(table.dateColumn);
   // Keys are subtracted as sets: an anti join, taking the day to be empty (see `stored`), would compare
   // each of its rows with each that is listed.
   const scope = `t.exchange = $2 and t.withdrawn_at is null ${
-    table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $5 and $6`
+    day === null ? '' : `and t.${day} between $7 and $8`
   }`;
+  const ofTheDay = day === null ? '' : `where listed.${day} = gone.${day}`;
   return `
     with unlisted as materialized (
       select ${key('t.')} from ${target} t where ${scope} except select ${key('listed.')} from ${stage} listed
     ), gone as materialized (
       select ${key('s.')}, ${MOMENT} as moment from unlisted s join ${stored(parts)} on true
     ), judged as materialized (
-      select gone, present, gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
-        from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as present) as counted
+      select gone, present, emptied, not emptied and gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
+        from (select gone, greatest(gone, rows - $5::bigint) as present,
+            not $6::boolean and exists (
+              select from gone where not exists (select from ${stage} listed ${ofTheDay})) as emptied
+          from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as rows) as counted
+        ) as weighed
     ), archived as (
       ${archive(parts, 'gone', '(select allowed from judged)')}
     ), withdrawn as (
@@ -200,7 +212,7 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
         from gone s where (select allowed from judged) and ${same('t', 's')}
       returning 1
     )
-    select gone, present, allowed, (select count(*) from withdrawn) as withdrawn from judged`;
+    select gone, present, emptied, allowed, (select count(*) from withdrawn) as withdrawn from judged`;
 }
 
 /**

@@ -13,6 +13,8 @@ export interface FullSet {
   readonly exchange: string;
   /** First and last day; null where the answer is the exchange's whole set, whatever the day. */
   readonly days: { readonly from: string; readonly to: string } | null;
+  /** May it list nothing of a session (of the exchange, where there are no days)? Else that is not believed. */
+  readonly mayBeEmpty: boolean;
 }
 
 /** What became of one table's records. */
@@ -22,6 +24,8 @@ export interface Merged {
   readonly unchanged: number;
   readonly stale: number;
   readonly duplicate: number;
+  /** Rows that were not there before, or not any more. */
+  readonly arrived: number;
   readonly withdrawn: number;
   /** Why nothing was withdrawn although rows are missing, or null. */
   readonly suspicious: string | null;
@@ -57,7 +61,9 @@ export async function mergeTable(client: PoolClient, input: MergeInput): Promise
     await keepStored(client, table, input.standing, daySpan(table, rows));
   }
   const merged = rows.length === 0 ? NOTHING : await merge(client, input);
-  return fullSet === undefined ? merged : { ...merged, ...(await withdraw(client, input, fullSet)) };
+  return fullSet === undefined
+    ? merged
+    : { ...merged, ...(await withdraw(client, input, fullSet, merged.arrived)) };
 }
 
 const NOTHING: Merged = {
@@ -66,6 +72,7 @@ const NOTHING: Merged = {
   unchanged: 0,
   stale: 0,
   duplicate: 0,
+  arrived: 0,
   withdrawn: 0,
   suspicious: null,
 };
@@ -84,27 +91,41 @@ async function merge(client: PoolClient, { table, runId }: MergeInput): Promise<
     unchanged: count('unchanged'),
     stale: count('stale'),
     duplicate: count('duplicate'),
+    arrived: count('arrived'),
   };
 }
 
 async function withdraw(
   client: PoolClient,
   { table, runId, maxWithdrawShare }: MergeInput,
-  { exchange, days }: FullSet,
+  { exchange, days, mayBeEmpty }: FullSet,
+  arrived: number,
 ): Promise<Pick<Merged, 'withdrawn' | 'suspicious'>> {
-  const result = await client.query<{ gone: string; present: string; allowed: boolean; withdrawn: string }>({
+  const result = await client.query<Withdrawal>({
     name: `withdraw_${table.name}`,
     text: mergeSql(table).withdraw,
     values: [
-      ...[runId, exchange, maxWithdrawShare, ALWAYS_BELIEVED],
+      ...[runId, exchange, maxWithdrawShare, ALWAYS_BELIEVED, arrived, mayBeEmpty],
       ...(table.dateColumn === null ? [] : [days?.from, days?.to]),
     ],
   });
-  const row = result.rows[0] as (typeof result.rows)[0];
-  const suspicious = row.allowed
-    ? null
-    : `${row.gone} of ${row.present} rows of market.${table.name} were not listed any more; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
-  return { withdrawn: Number(row.withdrawn), suspicious };
+  const row = result.rows[0] as Withdrawal;
+  return { withdrawn: Number(row.withdrawn), suspicious: row.allowed ? null : suspicionOf(table, row) };
+}
+
+interface Withdrawal {
+  readonly gone: string;
+  readonly present: string;
+  /** A session that always has rows would have none left. */
+  readonly emptied: boolean;
+  readonly allowed: boolean;
+  readonly withdrawn: string;
+}
+
+function suspicionOf({ name, dateColumn }: TableDefinition, { gone, present, emptied }: Withdrawal): string {
+  const missing = `${gone} of ${present} rows of market.${name} were not listed any more`;
+  if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
+  return `${missing}, ${dateColumn === null ? 'and no other was' : 'and no other of their day was'}; that is not believed, so none was withdrawn`;
 }
 
 /** First and last day on which a load may have written rows; empty texts where the table has no days. */

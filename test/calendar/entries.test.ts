@@ -37,6 +37,12 @@ describe('readEntries', () => {
     ]);
   });
 
+  it('reads a file without notes', () => {
+    expect(readEntries('exchange,date,kind\nBSE,2027-03-15,holiday\n', 'mine.csv')).toEqual([
+      { exchange: 'BSE', day: '2027-03-15', kind: 'holiday' },
+    ]);
+  });
+
   it('reads a file without days', () => {
     expect(readEntries(`${HEADER}\n`, 'mine.csv')).toEqual([]);
   });

@@ -16,12 +16,12 @@ test('eod alert test says whether a test alert arrives, and never the address', 
 
   webhook.answers = 403;
   const refused = await runEod(['alert', 'test'], { cwd, env });
-  expect(refused.code).toBe(1);
-  expect(refused.stdout).toContain('the webhook answered 403');
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toContain('the webhook answered 403');
 
   const config = await runEod(['config'], { cwd, env });
   expect(config.stdout).toMatch(/^EOD_ALERT_WEBHOOK +http:\/\/127\.0\.0\.1:\d+\/… \(redacted\)/m);
-  expect(`${good.stdout}${refused.stdout}${config.stdout}`).not.toContain('kiwi');
+  expect(`${good.stdout}${refused.stderr}${config.stdout}`).not.toContain('kiwi');
 
   const unset = await runEod(['alert', 'test'], { cwd });
   expect(unset.code).toBe(2);

@@ -92,3 +92,15 @@ describe.concurrent('mistakes', () => {
     }
   });
 });
+
+test('a year the calendar does not know is said once, where days of it are planned', async () => {
+  const { url } = await testDatabase();
+  const env = { DATABASE_URL: url, EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
+  const range = ['--from', '2014-12-29', '--to', '2015-01-02'];
+  const asked = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];
+  const { code, stdout, stderr } = await runEod(['backfill', ...asked, '--dry-run'], { cwd, env });
+  expect(code).toBe(0);
+  expect(stdout).toContain('2014-12-29 to 2015-01-02');
+  expect(stderr.match(/"years":\["BSE 2014"\].*Monday to Friday is assumed/g)).toHaveLength(1);
+  expect(stderr.match(/Monday to Friday/g)).toHaveLength(1);
+});

@@ -176,6 +176,8 @@ test('an answer that lacks too many rows is suspicious: told, but not held again
   ]);
   const human = await runEod(['run', '2'], short);
   expect(human.stdout).toMatch(/^suspicious: GetBhavCopyCM NSE 2025-09-09: 11 of 100 rows .*WITHDRAW_SHARE/m);
+  const runs = await runEod(['runs'], short);
+  expect(runs.stdout).toMatch(/^run .*suspicious.*\n +2 +preview .* 2 +\S+$/m);
   const status = await runJson<Status>(['status'], short);
   expect(status.json.operations.map(({ suspiciousWindows }) => suspiciousWindows)).toEqual(
     status.json.operations.map(() => 0),

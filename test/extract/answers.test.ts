@@ -74,6 +74,10 @@ describe('envelopes', () => {
     expect(readAs(NAME, '{"count": 12345678901234567890}').warnings).toEqual([
       'count says 12345678901234567890, the answer holds 0 records',
     ]);
+    expect(readAs(NAME, { count: 2, value: [RECORD] })).toMatchObject({ fetched: 1, lacksRecords: true });
+    for (const count of [0, 1, null, 'many']) {
+      expect(readAs(NAME, { count, value: [RECORD] }).lacksRecords).toBeUndefined();
+    }
     expect(readAs(NAME, { count: 5 }).warnings).toEqual(['count says 5, the answer holds 0 records']);
   });
 

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { SessionState } from '../../src/jobs/completeness.ts';
 import { type Gap, gapRequest, groupGaps } from '../../src/jobs/gaps.ts';
-import { type SessionRow, sessionChanges } from '../../src/jobs/sessions.ts';
+import { provenDays, type SessionRow, sessionChanges } from '../../src/jobs/sessions.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { bhavcopy, bhavRow } from '../load/support.ts';
 
 const session = (day: string, facts: Partial<SessionState> = {}): SessionState => ({
   ...{ operation: 'GetBhavCopyCM', exchange: 'NSE', day: `2025-09-${day}` },
@@ -85,5 +87,27 @@ describe('keeping etl.sessions in step', () => {
       remove: [row('2025-09-03')],
     });
     expect(sessionChanges(present, present)).toEqual({ write: [], remove: [] });
+  });
+});
+
+describe('the days an answer proves to be sessions', () => {
+  const answer = (...days: string[]) => ({
+    batches: [{ table: bhavcopy, rows: days.map((day) => bhavRow({ symbol: 'A', trade_date: day })) }],
+  });
+  const monday = { from: '2025-09-08', to: '2025-09-08' };
+  const bhav = operationNamed('GetBhavCopyCM');
+
+  test('are those asked for, with a single row too, but not the date of a stray record', () => {
+    const days = ['2025-09-08', '2025-09-08', '2025-09-08', '2025-09-07'];
+    expect(provenDays(bhav, monday, answer(...days))).toEqual(['2025-09-08']);
+    expect(provenDays(bhav, { from: '2025-09-07', to: '2025-09-08' }, answer(...days))).toEqual([
+      ...['2025-09-07', '2025-09-08'],
+    ]);
+  });
+
+  test('are those of a source that answers with a day of its own', () => {
+    expect(provenDays(bhav, monday, answer('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
+    expect(provenDays(bhav, monday, answer())).toEqual([]);
+    expect(provenDays(operationNamed('GetCircuitBreakers'), monday, answer('2025-09-08'))).toEqual([]);
   });
 });

@@ -3,13 +3,14 @@ import { difference } from '../../src/jobs/diff.ts';
 import type { Database } from '../../src/load/database.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
-import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';
+import { type Answer, bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';
 
 const DAY = '2025-08-29';
 const AT_NINE = `${DAY} 21:00:00+05:30`;
 const HALF_PAST = `${DAY} 21:30:00+05:30`;
 const AT_TEN = `${DAY} 22:00:00+05:30`;
-const whole = [{ table: bhavcopy, exchange: 'NSE', days: { from: DAY, to: DAY } }];
+const days = { from: DAY, to: DAY };
+const whole = [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty: false }];
 
 /** Twenty records of the day, saved at this time. */
 const session = (close: number, source_saved_at: string): Row[] =>
@@ -100,6 +101,58 @@ test('more missing rows than may be believed are left, and the window says so', 
   expect(await loadBhav(store, session(100, AT_NINE).slice(5), { fullSets: whole })).toMatchObject({
     withdrawn: 5,
   });
+});
+
+/** Loads an answer in a window of its own: what became of it, and what the window found suspicious. */
+async function judged(store: Database, rows: readonly Row[], answer: Partial<Answer> = {}) {
+  const runId = await newRun(store);
+  const windowId = await newWindow(store, runId);
+  const counts = await loadBhav(store, rows, { fullSets: whole, runId, windowId, ...answer });
+  const window = await rowOf(store, 'select suspicious from etl.windows where id = $1', [windowId]);
+  return { withdrawn: counts?.withdrawn, suspicious: window.suspicious as string | null };
+}
+
+test('new rows make an answer that lacks the old no better', async () => {
+  const store = await openStore();
+  const rows = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}` }));
+  await loadBhav(store, rows(0, 60), { fullSets: whole });
+  // Seven of sixty are missing; counted with the four hundred new ones they would be few.
+  expect(await judged(store, rows(7, 460))).toEqual({
+    withdrawn: 0,
+    suspicious: expect.stringMatching(/^7 of 60 rows of market\.bhavcopy_cm/),
+  });
+  expect(await judged(store, rows(46, 460))).toEqual({ withdrawn: 46, suspicious: null });
+  // Rows that come back are no more than new ones: 45 of 414 are missing, which is too much.
+  expect(await judged(store, [...rows(0, 46), ...rows(91, 460)])).toEqual({
+    withdrawn: 0,
+    suspicious: expect.stringMatching(/^45 of 414 rows/),
+  });
+});
+
+test('a session that always has rows does not lose its last, however few they were', async () => {
+  const store = await openStore();
+  const next = '2025-09-01';
+  const both = [{ ...whole[0], days: { from: DAY, to: next } }] as typeof whole;
+  const old = [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'B' })];
+  const rows = [...old, bhavRow({ symbol: 'A', trade_date: next })];
+  await loadBhav(store, rows, { fullSets: both });
+  expect(await judged(store, [], { fullSets: whole })).toEqual({
+    withdrawn: 0,
+    suspicious:
+      '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other of their day was; that is not believed, so none was withdrawn',
+  });
+  expect(await judged(store, old.slice(1), { fullSets: both })).toMatchObject({
+    withdrawn: 0,
+    suspicious: expect.stringMatching(/^2 of 3 rows .*no other of their day/),
+  });
+  expect(await judged(store, [...rows.slice(1)], { fullSets: both })).toEqual({
+    withdrawn: 1,
+    suspicious: null,
+  });
+  // Where a session may well have none, a few may go.
+  const mayBeEmpty = both.map((one) => ({ ...one, mayBeEmpty: true }));
+  expect(await judged(store, [], { fullSets: mayBeEmpty })).toEqual({ withdrawn: 2, suspicious: null });
 });
 
 test('a preview counts and shows what would change, and changes nothing', async () => {

@@ -213,7 +213,8 @@ describe('market.instruments', () => {
     const store = await openStore();
     const row = (symbol: string, isin: string, saved: string) =>
       nse(symbol, '2025-08-29', { isin, source_saved_at: saved });
-    const whole = { table: bhavcopy, exchange: 'NSE', days: { from: '2025-08-29', to: '2025-08-29' } };
+    const days = { from: '2025-08-29', to: '2025-08-29' };
+    const whole = { table: bhavcopy, exchange: 'NSE', days, mayBeEmpty: false };
     const ids = async () => (await instruments(store)).map((one) => `${one.instrument_id} ${one.symbol}`);
     await loadBhav(store, [row('A', 'INE000A01010', '2025-08-29T10:00:00Z'), nse('A', '2025-08-28')]);
     await loadBhav(store, [row('B', 'INE000B01018', '2025-08-29T10:00:00Z')]);

@@ -45,7 +45,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
   };
   const rows = {
     merge: await looked(merge, [1]),
-    withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, day, day]),
+    withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, 0, false, day, day]),
     see: await looked((sightingsSql(bhavcopy)[0] as SightingsSql).see, ['NSE', 1, day, day]),
   };
   await client.query('rollback');
