@@ -99,6 +99,8 @@ describe('files of every format', () => {
     );
     writeFileSync(join(folder, 'other.csv'), 'Name,Sector\nABC,Banks\n');
     writeFileSync(join(folder, 'notes.txt'), 'not looked at');
+    writeFileSync(join(folder, '._other.csv'), 'nor this');
+    writeFileSync(join(folder, 'picture.csv'), Buffer.from([0, 1, 0, 10, 0, 10]));
     const report = await importInto(context, [folder]);
     expect(report.state).toBe('failed');
     const told = report.files.map(({ file, state, error }) => [
@@ -112,11 +114,12 @@ describe('files of every format', () => {
       ['cm01OCT2019bhav.csv.zip', 'loaded', undefined],
       ['cm09OCT2019bhav.csv.zip', 'loaded', undefined],
       ['other.csv', 'failed', 'is no bhav copy of a known format; its header begins "Name,Sector"'],
+      ['picture.csv', 'failed', 'is no bhav copy of a known format; its header begins " "'],
       ['sec_bhavdata_full_14112024.csv', 'loaded', undefined],
       ['sec_bhavdata_full_15112024.csv', 'skipped', 'the same content as …/sec_bhavdata_full_14112024.csv'],
       ['sec_bhavdata_full_18112024.csv', 'failed', 'cannot be read: the CSV breaks off inside its last row'],
     ]);
-    expect(report.error).toContain('3 files were not imported');
+    expect(report.error).toContain('4 files were not imported');
     expect(await storedSums(context, 'NSE', '2024-11-18')).toMatchObject({ rows: 0 });
   });
 
