@@ -238,6 +238,16 @@ describe('a file and what is stored of its day', () => {
     const filled = await importInto(other, [NSE_UDIFF]);
     expect(filled).toMatchObject({ inserted: 0, updated: 100 });
     expect(await query(other, 'select from market.bhavcopy_cm where isin is null')).toEqual([]);
+    // Of all that is filled, what was contradicted is listed first.
+    const third = await openStore();
+    const wrong = asFullBhavcopy(NSE_UDIFF).map((line, at) => {
+      const row = line.split(', ');
+      if (at === 60) row[8] = '77.70';
+      return row.join(', ');
+    });
+    await importInto(third, [newFile('full.csv', wrong)]);
+    const corrected = await importInto(third, [NSE_UDIFF]);
+    expect(corrected.differences[0]?.columns.close_price?.old).toBe('77.70');
   });
 });
 

@@ -9,7 +9,7 @@ import { createRecordReader, type RecordReader } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
-import { dayInName, type FormatName } from './formats.ts';
+import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
 import { badFile } from './trouble.ts';
 import { isZip, unzip } from './zip.ts';
 
@@ -178,8 +178,6 @@ function sessionsOf(exchange: string, { byDay, rejects }: Group, columns: FileCo
     );
   }
   const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
-  const columnOf = (source: string) =>
-    fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
   return days.map(([day, rows], at) => ({
     format: format.name,
     ...{ exchange, day, rows },
@@ -187,8 +185,21 @@ function sessionsOf(exchange: string, { byDay, rejects }: Group, columns: FileCo
     complete: format.complete && days.length === 1,
     numbered: format.numbered,
     unknown: columns.unknown(fields),
-    rounded: Object.fromEntries(
-      Object.entries(format.rounded).map(([source, within]) => [columnOf(source), within]),
-    ),
+    rounded: roundedIn(format),
   }));
+}
+
+/** Columns of `market.bhavcopy_cm` that files of a format round, and to what. */
+function roundedIn(format: FileFormat): Record<string, number> {
+  const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
+  const columnOf = (source: string) =>
+    fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
+  return Object.fromEntries(
+    Object.entries(format.rounded).map(([source, within]) => [columnOf(source), within]),
+  );
+}
+
+/** Columns that files of any format round, and to what. */
+export function everRounded(): Record<string, number> {
+  return Object.assign({}, ...FORMATS.map(roundedIn));
 }
