@@ -177,6 +177,10 @@ function archive(parts: Parts, from: string, where: string): string {
       select ${list(kept, 't.')}, t.last_changed_at, s.moment from ${from} s join ${stored(parts)} on true where ${where}`;
 }
 
+/**
+ * What is stored and not listed is found by one pass over both, in groups, and not by an anti join:
+ * that the planner, who takes the day just loaded to be empty, does row by row against all of it.
+ */
 function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, same } = parts;
   const scope = `t.exchange = $2 and t.withdrawn_at is null ${
@@ -184,8 +188,10 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
   }`;
   return `
     with gone as materialized (
-      select ${list(table.key, 't.')}, ${MOMENT} as moment from ${target} t
-       where ${scope} and not exists (select from ${stage} listed where ${same('listed', 't')})
+      select ${list(table.key)}, max(moment) as moment from (
+        select ${list(table.key, 't.')}, ${MOMENT} as moment from ${target} t where ${scope}
+        union all select ${list(table.key)}, null from ${stage}) as both_sides
+       group by ${list(table.key)} having count(moment) = count(*)
     ), judged as materialized (
       select gone, present, gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
         from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as present) as counted

@@ -20,9 +20,15 @@ function rowsLookedAt(node: PlanNode): number {
   return (node.Plans ?? []).reduce((sum, step) => sum + rowsLookedAt(step), each * node['Actual Loops']);
 }
 
-/** Merges what is stored of a day once more, and undoes it; says how many rows that meant looking at. */
-async function mergeAgain(client: PoolClient, day: string, price: string): Promise<number> {
-  const { createStage, merge } = mergeSql(bhavcopy);
+/**
+ * Merges what is stored of a day once more, or withdraws what is not listed, and undoes it; says how
+ * many rows that meant looking at.
+ */
+async function loadAgain(
+  client: PoolClient,
+  { statement, day, price }: { statement: 'merge' | 'withdraw'; day: string; price: string },
+): Promise<number> {
+  const { createStage, [statement]: text } = mergeSql(bhavcopy);
   const columns = bhavcopy.fields.map((field) => field.column).join(', ');
   await client.query(createStage);
   await client.query('begin');
@@ -32,7 +38,8 @@ async function mergeAgain(client: PoolClient, day: string, price: string): Promi
     [day],
   );
   await client.query('update pg_temp.stage_bhavcopy_cm set close_price = $1', [price]);
-  const explained = await client.query(`explain (analyze, format json) ${merge}`, [1]);
+  const values = statement === 'merge' ? [1] : [1, 'NSE', '0.1', 5, day, day];
+  const explained = await client.query(`explain (analyze, format json) ${text}`, values);
   await client.query('rollback');
   return rowsLookedAt(explained.rows[0]['QUERY PLAN'][0].Plan);
 }
@@ -41,7 +48,7 @@ async function mergeAgain(client: PoolClient, day: string, price: string): Promi
  * The statistics never know the day that is being loaded. A planner that took it to be empty once
  * compared each of its records with each of its rows: minutes instead of a second.
  */
-test('a merge looks each stored row up once, though the statistics know nothing of its day', async () => {
+test('a load looks each stored row up once, though the statistics know nothing of its day', async () => {
   const session = (day: string) =>
     Array.from({ length: RECORDS }, (_, at) => bhavRow({ symbol: `S${at}`, trade_date: day }));
   const store = await openStore();
@@ -52,8 +59,11 @@ test('a merge looks each stored row up once, though the statistics know nothing 
   await loadBhav(store, session('2025-08-29'));
   const client = await store.pool.connect();
   try {
-    expect(await mergeAgain(client, '2025-08-29', '10.5')).toBeLessThan(30 * RECORDS);
-    expect(await mergeAgain(client, '2025-08-29', '11')).toBeLessThan(30 * RECORDS);
+    const day = '2025-08-29';
+    for (const price of ['10.5', '11']) {
+      expect(await loadAgain(client, { statement: 'merge', day, price })).toBeLessThan(30 * RECORDS);
+    }
+    expect(await loadAgain(client, { statement: 'withdraw', day, price: '11' })).toBeLessThan(30 * RECORDS);
   } finally {
     client.release();
   }
