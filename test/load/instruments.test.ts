@@ -290,6 +290,45 @@ describe('market.instruments', () => {
     expect(await instruments(store)).toEqual(before);
     expect(before).toHaveLength(2);
   });
+
+  test('is filled by a load that is quicker than the migration', async () => {
+    const store = await openStore();
+    await loadBhav(store, [nse('ABC', '2025-01-01', { isin: 'INE001A01019' }), nse('DEF', '2025-01-01')]);
+    await loadBse(store, [bse('GHI', 500001, '2025-01-01')]);
+    await store.pool.query('delete from etl.instrument_sightings');
+    await loadBhav(store, [nse('ABC', '2025-01-02', { isin: 'INE001A01027' })]);
+    await migrateDatabase(store);
+    expect((await instruments(store)).map((row) => row.instrument_id)).toEqual([
+      ...['BSE:500001', 'NSE:DEF', 'NSE:INE001A01019'],
+    ]);
+    await expectTrue(store);
+  });
+
+  test('follows a whole day read again in a richer format, from either end and in the middle', async () => {
+    const store = await openStore();
+    const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
+    const seenAs = async (isin: string) => {
+      const found = await store.pool.query(
+        'select first_seen::text, last_seen::text from etl.instrument_sightings where isin = $1',
+        [isin],
+      );
+      return found.rows.map((row) => [row.first_seen, row.last_seen]);
+    };
+    for (const day of days) await loadBhav(store, [nse('ABC', day)]);
+    const isin = 'INE001A01019';
+    for (const [at, left] of [
+      [0, [days[1], days[4]]],
+      [2, [days[1], days[4]]],
+      [4, [days[1], days[3]]],
+      [1, [days[3], days[3]]],
+      [3, undefined],
+    ] as const) {
+      await loadBhav(store, [nse('ABC', days[at], { isin })]);
+      expect(await seenAs('')).toEqual(left === undefined ? [] : [left]);
+      await expectTrue(store);
+    }
+    expect(await seenAs(isin)).toEqual([[days[0], days[4]]]);
+  });
 });
 
 /** Text that does not compress: what an index cannot take. */
