@@ -88,7 +88,9 @@ COMMENT ON COLUMN market.instruments.first_seen IS 'First session in the bhav co
 --> statement-breakpoint
 COMMENT ON COLUMN market.instruments.last_seen IS 'Last session in the bhav copy; where it never was in one, the last day another table names it.';
 --> statement-breakpoint
--- A name is its first user's from ever, each later user's from the day that one is first seen with it.
+-- A name is its first user's from ever, each later user's from the day that one is first seen with it. Where
+-- somebody used it for some days only while another did before and after (a misprint, as a rule), the other
+-- has it again.
 CREATE VIEW market.instrument_aliases AS
   WITH ranked AS (
     SELECT s.*, rank() OVER (PARTITION BY exchange, symbol
@@ -97,24 +99,40 @@ CREATE VIEW market.instrument_aliases AS
   ), owned AS (
     -- Grouped branch by branch: there the planner knows how many names to expect.
     SELECT exchange, 'series' AS kind, symbol AS alias, series, instrument_id,
-           min(first_seen) AS first_seen, max(last_seen) AS last_seen
+           min(first_seen) AS first_seen, max(last_seen) AS last_seen,
+           -- Without ISIN a record of NSE is given to whom the symbol belonged when such were first seen: no proof.
+           max(last_seen) FILTER (WHERE isin <> '' OR exchange = 'BSE') AS proven
       FROM etl.instrument_sightings WHERE symbol <> '' AND series <> ''
      GROUP BY exchange, symbol, series, instrument_id
     UNION ALL
-    SELECT exchange, 'symbol', symbol, '', instrument_id, min(first_seen), max(last_seen)
+    SELECT exchange, 'symbol', symbol, '', instrument_id, min(first_seen), max(last_seen),
+           max(last_seen) FILTER (WHERE isin <> '' OR exchange = 'BSE')
       FROM ranked WHERE symbol <> '' AND place = 1 GROUP BY exchange, symbol, instrument_id
     UNION ALL
-    SELECT exchange, 'isin', isin, '', instrument_id, min(first_seen), max(last_seen)
+    SELECT exchange, 'isin', isin, '', instrument_id, min(first_seen), max(last_seen), max(last_seen)
       FROM etl.instrument_sightings WHERE isin <> '' AND standing < 2 GROUP BY exchange, isin, instrument_id
     UNION ALL
-    SELECT exchange, 'scrip_code', scrip_code::text, '', instrument_id, min(first_seen), max(last_seen)
+    SELECT exchange, 'scrip_code', scrip_code::text, '', instrument_id, min(first_seen), max(last_seen), max(last_seen)
       FROM etl.instrument_sightings WHERE scrip_code > 0 GROUP BY exchange, scrip_code, instrument_id
+  ), used AS (
+    SELECT owned.*, max(CASE WHEN proven IS NULL THEN NULL ELSE ARRAY[to_char(proven, 'YYYY-MM-DD'), instrument_id,
+             to_char(first_seen, 'YYYY-MM-DD'), to_char(last_seen, 'YYYY-MM-DD')] END) OVER (
+             PARTITION BY exchange, kind, alias, series ORDER BY first_seen, last_seen DESC, instrument_id
+             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS longest
+      FROM owned
+  ), begun AS (
+    SELECT exchange, kind, alias, series, spell.instrument_id, spell.first_seen, spell.last_seen, spell.since, spell.again
+      FROM used CROSS JOIN LATERAL (
+        SELECT instrument_id, first_seen, last_seen, first_seen AS since, false AS again
+        UNION ALL
+        SELECT longest[2], longest[3]::date, longest[4]::date, last_seen + 1, true WHERE longest[1]::date > last_seen
+      ) AS spell
   )
   SELECT exchange, kind, alias, series, instrument_id, first_seen, last_seen,
-         CASE WHEN row_number() OVER users = 1 THEN '-infinity'::date ELSE first_seen END AS valid_from,
-         coalesce(lead(first_seen) OVER users, 'infinity'::date) AS valid_to
-    FROM owned
-  WINDOW users AS (PARTITION BY exchange, kind, alias, series ORDER BY first_seen, instrument_id);
+         CASE WHEN row_number() OVER spells = 1 THEN '-infinity'::date ELSE since END AS valid_from,
+         coalesce(lead(since) OVER spells, 'infinity'::date) AS valid_to
+    FROM begun
+  WINDOW spells AS (PARTITION BY exchange, kind, alias, series ORDER BY since, again DESC, instrument_id);
 --> statement-breakpoint
 COMMENT ON VIEW market.instrument_aliases IS 'Every name an instrument went by, and whose a name is on a day: each name of a kind belongs to exactly one instrument on any day (valid_from <= day < valid_to).';
 --> statement-breakpoint
@@ -134,4 +152,4 @@ COMMENT ON COLUMN market.instrument_aliases.last_seen IS 'Last day the instrumen
 --> statement-breakpoint
 COMMENT ON COLUMN market.instrument_aliases.valid_from IS 'From this day on the name means this instrument; -infinity where nobody used it before.';
 --> statement-breakpoint
-COMMENT ON COLUMN market.instrument_aliases.valid_to IS 'Until before this day; infinity where nobody took it over.';
+COMMENT ON COLUMN market.instrument_aliases.valid_to IS 'Until before this day; infinity where nobody took it over. A name taken back has a second line.';

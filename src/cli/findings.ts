@@ -64,6 +64,9 @@ async function findings(cli: Cli, flags: Flags): Promise<void> {
     resolved: flags.resolved,
     limit: Number(flags.limit),
   };
+  if (filter.from !== undefined && filter.to !== undefined && filter.from > filter.to) {
+    throw usageError(`--from ${filter.from} is after --to ${filter.to}: the range is reversed`);
+  }
   const context = await openContext(cli.life);
   const { total, findings: listed } = await listFindings(context.db.pool, filter);
   if (flags.json === true) return printJson(listed);

@@ -4,7 +4,7 @@ import type { FileDifference, FileReport } from '../jobs/import-file.ts';
 import { openPatientContext, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { EXIT } from './errors.ts';
-import { type Column, plural, print, printJson, say, table } from './output.ts';
+import { type Column, count, plural, print, printJson, say, table } from './output.ts';
 import { type ProgressView, progressView } from './progress.ts';
 import { runText } from './run-view.ts';
 
@@ -75,7 +75,7 @@ function exitCodeOf({ files, left }: ImportReport): number {
 
 /** The run, what became of its files, and where they disagree with what was stored. */
 function importText(report: ImportReport): string {
-  const { files, differences, updated } = report;
+  const { files, differences, updated, withdrawn } = report;
   const of = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
   const shown = differences.slice(0, NAMED);
   return [
@@ -87,7 +87,7 @@ function importText(report: ImportReport): string {
       ? []
       : [
           '',
-          `${plural(updated, 'row')} stored before differed from the files; some of them:`,
+          `The files differ from what was stored before: ${count(updated)} changed, ${count(withdrawn)} withdrawn; some of the rows:`,
           table(DIFFERENCES, shown),
         ]),
   ].join('\n');

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dayAt } from '../core/days.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { type FileContent, type FileSession, readBhavFile } from '../extract/files/read-file.ts';
+import { everRounded, type FileContent, type FileSession, readBhavFile } from '../extract/files/read-file.ts';
 import type { RowDifference } from '../load/differences.ts';
 import { databaseError } from '../load/failures.ts';
 import { windowDifferences } from '../load/import-differences.ts';
@@ -110,7 +110,10 @@ export async function importSessions(
     for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
       sums[name] += counts[name];
     }
-    const found = await windowDifferences(context.db.pool, importedTable(), windowId, LISTED);
+    const found = await windowDifferences(context.db.pool, importedTable(), windowId, {
+      limit: LISTED,
+      rounded: everRounded(),
+    });
     differences.push(...found.map((one) => ({ file: file.path, ...one })));
   }
   const report: FileReport = {

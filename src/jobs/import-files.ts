@@ -4,6 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, usageError } from '../core/errors.ts';
 import { dayInName } from '../extract/files/formats.ts';
+import { isBhavName } from '../extract/files/read-file.ts';
 
 /** A file to import, and what its bytes are known by. */
 export interface ImportFile {
@@ -15,7 +16,7 @@ export interface ImportFile {
 
 /**
  * The bhav copy files these paths stand for: files as named, of folders and all below them whatever
- * ends in .csv or .zip. In order of the day in their names where only those have one, then by name.
+ * ends in .csv or .zip and is not hidden. In order of the day in their names where only those have one, then by name.
  *
  * @throws PipelineError `usage` for a path that is not there, and when there is nothing to import.
  */
@@ -44,7 +45,7 @@ async function listFolder(folder: string): Promise<string[]> {
     throw usageError(`${folder} cannot be read: ${messageOf(error)}`);
   }
   return entries
-    .filter((entry) => !entry.isDirectory() && /\.(?:csv|zip)$/i.test(entry.name))
+    .filter((entry) => !entry.isDirectory() && isBhavName(entry.name))
     .map((entry) => join(entry.parentPath, entry.name));
 }
 

@@ -1,4 +1,5 @@
 import { PipelineError } from '../core/errors.ts';
+import type { FileSession } from '../extract/files/read-file.ts';
 import { type Patience, patiently } from '../load/patience.ts';
 import type { Context } from './context.ts';
 import {
@@ -12,6 +13,7 @@ import {
 import { findFiles, fingerprint, type ImportFile, inParallel } from './import-files.ts';
 import { closeImport, importedHashes, openImport } from './import-run.ts';
 import { knownTickers, tickerMoment } from './import-tickers.ts';
+import { createTurns } from './import-turns.ts';
 import type { Progress } from './progress.ts';
 import { type RunReport, reportRun } from './report.ts';
 import { reserveRunId } from './runs.ts';
@@ -151,17 +153,22 @@ async function importAll(
 ): Promise<ImportFile[]> {
   const putOff = new Set<ImportFile>();
   let calledOff = false;
+  const inTurn = createTurns<FileSession>();
   await inParallel(files, { width, signal }, async (file) => {
     if (calledOff) return;
     try {
-      const sessions = await readSessions(context, file.path);
-      if (tickers === null && sessions.some((session) => session.numbered)) {
-        putOff.add(file);
-        return;
-      }
-      const { report, differences, left } = await importSessions(context, runId, file, sessions, tickers);
-      if (left) calledOff = true;
-      else tally.add(report, differences);
+      await inTurn(
+        () => readSessions(context, file.path),
+        async (sessions) => {
+          if (tickers === null && sessions.some((session) => session.numbered)) {
+            putOff.add(file);
+            return;
+          }
+          const { report, differences, left } = await importSessions(context, runId, file, sessions, tickers);
+          if (left) calledOff = true;
+          else tally.add(report, differences);
+        },
+      );
     } catch (error) {
       if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
       tally.add(notLoaded(file.path, 'failed', error.message));

@@ -1,4 +1,4 @@
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -57,6 +57,22 @@ describe('eod import', () => {
     const resumed = await runEod(['resume', '1'], options);
     expect(resumed.code).toBe(2);
     expect(resumed.stderr).toContain('run 1 is an import: import the same files again');
+  });
+
+  test('says on what a file and what was stored differ', async () => {
+    const { url } = await testDatabase();
+    const cwd = temporaryFolder();
+    const options = { cwd, env: { DATABASE_URL: url } };
+    const lines = readFileSync(
+      join(FIXTURES, 'bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv'),
+      'utf8',
+    ).split('\n');
+    writeFileSync(join(cwd, 'whole.csv'), lines.join('\n'));
+    writeFileSync(join(cwd, 'short.csv'), [...lines.slice(0, 10), ...lines.slice(12)].join('\n'));
+    await runEod(['import', 'whole.csv'], options);
+    const { stdout } = await runEod(['import', 'short.csv'], options);
+    expect(stdout).toContain('The files differ from what was stored before: 0 changed, 2 withdrawn;');
+    expect(stdout.match(/^short\.csv +withdrawn /gm)).toHaveLength(2);
   });
 
   test('a path that is not there is a mistake on the command line', async () => {

@@ -52,6 +52,7 @@ test.each([
   [['reconcile'], { EOD_FINDING_SEVERITY: 'row_counts=off' }, /did you mean row_count\?/],
   [['reconcile'], { EOD_FINDING_SEVERITY: 'row_count=fatal' }, /is not check=info, warning, error or off/],
   [['findings', '--check', 'price_odor'], {}, /did you mean price_order\?/],
+  [['findings', '--from', '2025-09-02', '--to', '2025-09-01'], {}, /the range is reversed/],
 ])('%j is refused with what would be right', async (args, env, message) => {
   const { code, stderr } = await runEod(args, { cwd, env });
   expect(stderr).toMatch(message);

@@ -5,7 +5,7 @@ import { isZip, unzip } from '../../src/extract/files/zip.ts';
 
 interface Entry {
   readonly name: string;
-  readonly text: string;
+  readonly text: string | Buffer;
   readonly stored?: boolean;
   /** What the directory says instead of the truth. */
   readonly says?: {
@@ -22,7 +22,7 @@ function zip(entries: readonly Entry[], comment = ''): Buffer {
   const directory: Buffer[] = [];
   let offset = 0;
   for (const { name, text, stored = false, says = {} } of entries) {
-    const data = Buffer.from(text);
+    const data = typeof text === 'string' ? Buffer.from(text) : text;
     const packed = stored ? data : deflateRawSync(data);
     const local = Buffer.alloc(30 + name.length);
     local.writeUInt32LE(0x04034b50, 0);
@@ -110,5 +110,31 @@ describe('zip archives', () => {
     expect(() => readBhavFile('a.zip', zip([{ name: 'b.CSV', text: 'A,B\n1,2\n' }]), 'Asia/Kolkata')).toThrow(
       /^b\.CSV in it: is no bhav copy/,
     );
+  });
+
+  const DAY =
+    'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP\nABC,EQ,1,1,1,1,1,1,1,1,01-OCT-2019\n';
+  const days = (bytes: Buffer) => readBhavFile('a.zip', bytes, 'Asia/Kolkata').map(({ day }) => day);
+
+  test('archives in an archive are read, one level deep', () => {
+    const inner = zip([{ name: 'cm01OCT2019bhav.csv', text: DAY }]);
+    const outer = zip([
+      { name: 'cm01OCT2019bhav.csv.zip', text: inner },
+      { name: 'cm02OCT2019bhav.csv', text: DAY.replace('01-', '02-') },
+    ]);
+    expect(days(outer)).toEqual(['2019-10-01', '2019-10-02']);
+    expect(() => days(zip([{ name: 'all.zip', text: outer }]))).toThrow(
+      'all.zip in it: cm01OCT2019bhav.csv.zip in it: is an archive in an archive in an archive',
+    );
+  });
+
+  test('what macOS adds to an archive is not read', () => {
+    const double = Buffer.from([0, 5, 22, 7, 0, 2, 0, 0]);
+    const made = [
+      { name: 'day/cm01OCT2019bhav.csv', text: DAY },
+      { name: '__MACOSX/day/._cm01OCT2019bhav.csv', text: double },
+      { name: 'day/._other.csv', text: double },
+    ];
+    expect(days(zip(made))).toEqual(['2019-10-01']);
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { type FileSession, readBhavFile } from '../../src/extract/files/read-file.ts';
 
@@ -168,6 +169,12 @@ describe('bad files are named, not read in part', () => {
     ],
   ])('%s', (_, name, text, problem) => {
     expect(() => read(name, text)).toThrow(problem);
+  });
+
+  test('bytes that are no text leave nothing unprintable in the message', () => {
+    const binary = Buffer.from('\0\x01ABC\0,D\nx,y\n', 'latin1');
+    expect(() => readBhavFile('x.csv', binary, ZONE)).toThrow(/its header begins " ABC ,D"$/);
+    expect(() => readBhavFile('x.csv', gzipSync('a'), ZONE)).toThrow('is packed with gzip; unpack it');
   });
 
   test('a published file that was cut while it came', () => {

@@ -74,6 +74,8 @@ describe('files of every format', () => {
     );
     writeFileSync(join(folder, 'other.csv'), 'Name,Sector\nABC,Banks\n');
     writeFileSync(join(folder, 'notes.txt'), 'not looked at');
+    writeFileSync(join(folder, '._other.csv'), 'nor this');
+    writeFileSync(join(folder, 'picture.csv'), Buffer.from([0, 1, 0, 10, 0, 10]));
     const report = await importInto(context, [folder]);
     expect(report.state).toBe('failed');
     const told = report.files.map(({ file, state, error }) => [
@@ -87,11 +89,12 @@ describe('files of every format', () => {
       ['cm01OCT2019bhav.csv.zip', 'loaded', undefined],
       ['cm09OCT2019bhav.csv.zip', 'loaded', undefined],
       ['other.csv', 'failed', 'is no bhav copy of a known format; its header begins "Name,Sector"'],
+      ['picture.csv', 'failed', 'is no bhav copy of a known format; its header begins " "'],
       ['sec_bhavdata_full_14112024.csv', 'loaded', undefined],
       ['sec_bhavdata_full_15112024.csv', 'skipped', 'the same content as …/sec_bhavdata_full_14112024.csv'],
       ['sec_bhavdata_full_18112024.csv', 'failed', 'cannot be read: the CSV breaks off inside its last row'],
     ]);
-    expect(report.error).toContain('3 files were not imported');
+    expect(report.error).toContain('4 files were not imported');
     expect(await storedSums(context, 'NSE', '2024-11-18')).toMatchObject({ rows: 0 });
   });
 
@@ -209,6 +212,16 @@ describe('a file and what is stored of its day', () => {
     const filled = await importInto(other, [NSE_UDIFF]);
     expect(filled).toMatchObject({ inserted: 0, updated: 100 });
     expect(await query(other, 'select from market.bhavcopy_cm where isin is null')).toEqual([]);
+    // Of all that is filled, what was contradicted is listed first.
+    const third = await openStore();
+    const wrong = asFullBhavcopy(NSE_UDIFF).map((line, at) => {
+      const row = line.split(', ');
+      if (at === 60) row[8] = '77.70';
+      return row.join(', ');
+    });
+    await importInto(third, [newFile('full.csv', wrong)]);
+    const corrected = await importInto(third, [NSE_UDIFF]);
+    expect(corrected.differences[0]?.columns.close_price?.old).toBe('77.70');
   });
 });
 

@@ -53,6 +53,21 @@ test('the simulated market keeps every rule, and is not touched', async () => {
   expect(await marketContents(pipeline)).toEqual(before);
 });
 
+test('a place of the gainers that stays empty is named; a side nobody asked for is not', async () => {
+  const remove = (where: string) =>
+    spoiled(
+      'market.top_gainers_losers',
+      `delete from market.top_gainers_losers where trade_date = '${DAY}' and ${where}`,
+    );
+  expect(await remove('not is_loser and rank = 5')).toMatchObject([
+    {
+      ...{ check: 'top_movers_ranking', date: DAY, found: 'nobody at that place' },
+      expected: expect.stringMatching(/^place 5 of the gainers: \d/),
+    },
+  ]);
+  expect(await remove('is_loser')).toEqual([]);
+});
+
 const LINE = `exchange = 'BSE' and trade_date = '${DAY}' and symbol = (
   select symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${DAY}' and symbol not like '%#'
     and previous_close_price > 0 order by turnover desc limit 1)`;

@@ -115,6 +115,35 @@ describe('market.instruments', () => {
     await expectTrue(store);
   });
 
+  test('gives a name back after some days under a misprinted ISIN', async () => {
+    const store = await openStore();
+    const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
+    const right = { isin: 'INE000A01010' };
+    for (const day of days) {
+      await loadBhav(store, [nse('X', day, day === days[2] ? { isin: 'INE999Z01019' } : right)]);
+    }
+    const joined = await store.pool.query(
+      `select b.trade_date::text as day, a.instrument_id from market.bhavcopy_cm b
+         join market.instrument_aliases a on a.exchange = b.exchange and a.kind = 'series'
+          and a.alias = b.symbol and a.series = b.series and b.trade_date >= a.valid_from and b.trade_date < a.valid_to
+        order by 1`,
+    );
+    expect(joined.rows).toEqual(
+      days.map((day) => ({
+        day,
+        instrument_id: day === days[2] ? 'NSE:INE999Z01019' : 'NSE:INE000A01010',
+      })),
+    );
+    expect((await aliases(store, 'symbol')).map((row) => [row.valid_from, row.valid_to])).toEqual(
+      [
+        ['-infinity', days[2]],
+        [days[2], '2025-01-04'],
+        ['2025-01-04', 'infinity'],
+      ].sort(),
+    );
+    await expectTrue(store);
+  });
+
   test('keeps bonds, T+0 and block deal lines apart from the share; a bare symbol and ISIN mean the share', async () => {
     const store = await openStore();
     const day = '2025-08-29';
@@ -290,6 +319,45 @@ describe('market.instruments', () => {
     await migrateDatabase(store);
     expect(await instruments(store)).toEqual(before);
     expect(before).toHaveLength(2);
+  });
+
+  test('is filled by a load that is quicker than the migration', async () => {
+    const store = await openStore();
+    await loadBhav(store, [nse('ABC', '2025-01-01', { isin: 'INE001A01019' }), nse('DEF', '2025-01-01')]);
+    await loadBse(store, [bse('GHI', 500001, '2025-01-01')]);
+    await store.pool.query('delete from etl.instrument_sightings');
+    await loadBhav(store, [nse('ABC', '2025-01-02', { isin: 'INE001A01027' })]);
+    await migrateDatabase(store);
+    expect((await instruments(store)).map((row) => row.instrument_id)).toEqual([
+      ...['BSE:500001', 'NSE:DEF', 'NSE:INE001A01019'],
+    ]);
+    await expectTrue(store);
+  });
+
+  test('follows a whole day read again in a richer format, from either end and in the middle', async () => {
+    const store = await openStore();
+    const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
+    const seenAs = async (isin: string) => {
+      const found = await store.pool.query(
+        'select first_seen::text, last_seen::text from etl.instrument_sightings where isin = $1',
+        [isin],
+      );
+      return found.rows.map((row) => [row.first_seen, row.last_seen]);
+    };
+    for (const day of days) await loadBhav(store, [nse('ABC', day)]);
+    const isin = 'INE001A01019';
+    for (const [at, left] of [
+      [0, [days[1], days[4]]],
+      [2, [days[1], days[4]]],
+      [4, [days[1], days[3]]],
+      [1, [days[3], days[3]]],
+      [3, undefined],
+    ] as const) {
+      await loadBhav(store, [nse('ABC', days[at], { isin })]);
+      expect(await seenAs('')).toEqual(left === undefined ? [] : [left]);
+      await expectTrue(store);
+    }
+    expect(await seenAs(isin)).toEqual([[days[0], days[4]]]);
   });
 });
 

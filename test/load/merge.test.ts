@@ -90,7 +90,9 @@ describe.each(servers)('merging on %s', (server) => {
     const alone = openPool(store.url, 1);
     const bytes = await walOf(alone);
     expect(await loadBhav(alone, rows)).toMatchObject({ fetched: 5_000, unchanged: 5_000 });
-    expect((await walOf(alone)) - bytes).toBeLessThan(64 * 1024);
+    // The rows alone would take more than a megabyte. Where a neighbour has just made a checkpoint, some
+    // 130 kB are pages of the catalogue that the staging table touches.
+    expect((await walOf(alone)) - bytes).toBeLessThan(256 * 1024);
     expect(await physical()).toEqual(before);
     await alone.close();
   });

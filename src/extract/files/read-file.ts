@@ -10,7 +10,7 @@ import { createRecordReader, type RecordReader } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
-import { dayInName, type FormatName } from './formats.ts';
+import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
 import { badFile } from './trouble.ts';
 import { isZip, unzip } from './zip.ts';
 
@@ -46,22 +46,40 @@ export interface FileSession {
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
 export function readBhavFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
-  if (!isZip(bytes)) return readOne(name, bytes, timeZone);
+  return isZip(bytes) ? readArchive(bytes, timeZone, true) : readOne(name, bytes, timeZone);
+}
+
+/** NSE packs the reports somebody picks, zip archives among them, into one more archive. */
+function readArchive(bytes: Buffer, timeZone: string, outermost: boolean): FileSession[] {
   const sessions: FileSession[] = [];
   let entries = 0;
-  for (const entry of unzip(bytes, (inside) => /\.csv$/i.test(inside))) {
+  for (const { name, data } of unzip(bytes, (inside) => isBhavName(inside))) {
     entries++;
     try {
-      sessions.push(...readOne(entry.name, entry.data, timeZone));
+      if (!isZip(data)) sessions.push(...readOne(name, data, timeZone));
+      else if (outermost) sessions.push(...readArchive(data, timeZone, false));
+      else throw badFile('is an archive in an archive in an archive; unpack the outer ones');
     } catch (error) {
-      throw badFile(`${entry.name} in it: ${messageOf(error)}`, { cause: error });
+      throw badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
     }
   }
   if (entries === 0) throw badFile('the zip archive holds no .csv file');
   return sessions;
 }
 
+/**
+ * Can a file of this name be a bhav copy? Not what macOS leaves beside each file of the same name
+ * (`._x.csv`, `__MACOSX/…`), nor other hidden files.
+ */
+export function isBhavName(path: string): boolean {
+  return /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|zip)$/i.test(path) && !/(?:^|[\\/])__MACOSX[\\/]/.test(path);
+}
+
+/** The first bytes of what gzip has packed. */
+const GZIP = Buffer.from([0x1f, 0x8b]);
+
 function readOne(name: string, bytes: Buffer, timeZone: string): FileSession[] {
+  if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is packed with gzip; unpack it');
   const rows = parseRows(bytes);
   const [first] = rows;
   if (first === undefined) throw badFile('holds no rows');
@@ -181,8 +199,6 @@ function sessionsOf(
     );
   }
   const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
-  const columnOf = (source: string) =>
-    fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
   return days.map(([day, rows], at) => ({
     format: format.name,
     ...{ exchange, day, rows, content },
@@ -190,8 +206,21 @@ function sessionsOf(
     complete: format.complete && days.length === 1,
     numbered: format.numbered,
     unknown: columns.unknown(fields),
-    rounded: Object.fromEntries(
-      Object.entries(format.rounded).map(([source, within]) => [columnOf(source), within]),
-    ),
+    rounded: roundedIn(format),
   }));
+}
+
+/** Columns of `market.bhavcopy_cm` that files of a format round, and to what. */
+function roundedIn(format: FileFormat): Record<string, number> {
+  const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
+  const columnOf = (source: string) =>
+    fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
+  return Object.fromEntries(
+    Object.entries(format.rounded).map(([source, within]) => [columnOf(source), within]),
+  );
+}
+
+/** Columns that files of any format round, and to what. */
+export function everRounded(): Record<string, number> {
+  return Object.assign({}, ...FORMATS.map(roundedIn));
 }

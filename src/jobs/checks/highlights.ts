@@ -37,7 +37,7 @@ function sumCheck({ name, what, stated, exact }: Sum): Check {
     dated: true,
     sql: `
       select h.exchange, h.trade_date as date, h.trade_highlight as instrument,
-             round(s.exact, scale(h.stated) + 2)::text as expected, h.stated::text as found
+             trim_scale(round(s.exact, scale(h.stated) + 2))::text as expected, h.stated::text as found
         from (select *, ${stated}::numeric as stated from market.total_trade_highlights) h
         join complete c on c.exchange = h.exchange and c.day = h.trade_date
         join (

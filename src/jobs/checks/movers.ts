@@ -32,31 +32,52 @@ const moverValues: Check = {
      where t.trade_date between $1 and $2 and t.withdrawn_at is null and wrong.found is not null`,
 };
 
-/** By the change at each place, not by the name: of equal changes any order is right. */
+/** Every security that moved, with its place within its side. */
+const RANKED = `
+  select exchange, trade_date, instrument_id, change, is_loser,
+         row_number() over (partition by exchange, trade_date, is_loser order by abs(change) desc) as place
+    from (
+      select b.exchange, b.trade_date, b.instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
+        from market.bhavcopy_cm b
+       where b.trade_date between $1 and $2 and b.withdrawn_at is null and not ${isT0('b')}
+         and b.previous_close_price > 0 and b.close_price <> b.previous_close_price) as changes`;
+
+/** Places of each side, as the operation's name says. */
+const PLACES = 5;
+
+const sideOf = (row: string) => `case when ${row}.is_loser then 'losers' else 'gainers' end`;
+
+/**
+ * By the change at each place, not by the name: of equal changes any order is right. A side nobody
+ * asked for (type=Gainers) is not missed.
+ */
 const moverRanks: Check = {
   name: 'top_movers_ranking',
   severity: 'warning',
   operation: 'GetTop5GainersLosers',
-  rule: 'The change at each place of the list is the change at that place when the whole bhav copy is ranked.',
+  rule: 'The change at each place of the list is the change at that place when the whole bhav copy is ranked, and no place is empty.',
   dated: true,
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
-           format('place %s of the %s: %s', t.rank, case when t.is_loser then 'losers' else 'gainers' end,
+           format('place %s of the %s: %s', t.rank, ${sideOf('t')},
              coalesce(format('%s%% (%s)', round(r.change, 2), r.instrument_id), 'nobody')) as expected,
            t.percent_change || '%' as found
       from market.top_gainers_losers t
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
-      left join (
-        select exchange, trade_date, instrument_id, change, is_loser,
-               row_number() over (partition by exchange, trade_date, is_loser order by abs(change) desc) as place
-          from (
-            select b.exchange, b.trade_date, b.instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
-              from market.bhavcopy_cm b
-             where b.trade_date between $1 and $2 and b.withdrawn_at is null and not ${isT0('b')}
-               and b.previous_close_price > 0 and b.close_price <> b.previous_close_price) as changes
+      left join (${RANKED}
       ) as r on r.exchange = t.exchange and r.trade_date = t.trade_date and r.is_loser = t.is_loser and r.place = t.rank
      where t.trade_date between $1 and $2 and t.withdrawn_at is null
-       and (r.change is null or ${differs('t.percent_change', 'r.change')})`,
+       and (r.change is null or ${differs('t.percent_change', 'r.change')})
+    union all
+    select r.exchange, r.trade_date, r.instrument_id::text,
+           format('place %s of the %s: %s%%', r.place, ${sideOf('r')}, round(r.change, 2)), 'nobody at that place'
+      from (${RANKED}) as r
+      join complete c on c.exchange = r.exchange and c.day = r.trade_date
+      join (
+        select exchange, trade_date, is_loser, array_agg(rank) as ranks from market.top_gainers_losers
+         where trade_date between $1 and $2 and withdrawn_at is null group by exchange, trade_date, is_loser
+      ) as s on s.exchange = r.exchange and s.trade_date = r.trade_date and s.is_loser = r.is_loser
+     where r.place <= ${PLACES} and not r.place = any(s.ranks)`,
 };
 
 export const moverChecks: readonly Check[] = [moverValues, moverRanks];

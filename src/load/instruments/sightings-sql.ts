@@ -17,7 +17,7 @@ export interface SightingsSql {
   readonly lookUpAll: string;
   /** What the rows of a run say. Answers with those whose identity is to be told. Parameters as above. */
   readonly see: string;
-  /** What all rows say, whatever the run; for an empty `etl.instrument_sightings`. */
+  /** What all rows of an exchange say, whatever the run, where none of its sightings are there yet. $1: exchange. */
   readonly seeAll: string;
 }
 
@@ -51,13 +51,31 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
     select exchange, ${source} as source, ${KEY.join(', ')}, min(day) as first_seen, max(day) as last_seen
       from (select t.exchange, ${said('t')} from ${target} t where ${where}t.withdrawn_at is null) as rows
      where ${named} group by exchange, ${KEY.join(', ')}`;
-  const lookUp = (narrowed: string) => `
-      with now as materialized (
+  const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
+  const everyRow = (narrowed: string) => `
         select s.id, min(r.day) as first_seen, max(r.day) as last_seen
           from etl.instrument_sightings s
           left join (select ${said('t')} from ${target} t
                       where t.exchange = $1 and t.withdrawn_at is null ${narrowed}) as r on ${sameKey('s', 'r')}
-         where s.id = any($2) group by s.id
+         where s.id = any($2) group by s.id`;
+  // From each end inwards to the first row that says so: years of rows lie between. What this very run
+  // says of days outside is yet to be seen.
+  const outermost = (direction: 'asc' | 'desc') => {
+    const day = `t.${quote(table.dateColumn ?? '')}`;
+    return `lateral (
+            select ${day} as day from ${target} t cross join lateral (select ${said('t')}) as r
+             where t.exchange = $1 and t.withdrawn_at is null and t.${quote(naming.symbol)} = s.symbol
+               and ${day} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
+             order by ${day} ${direction} limit 1)`;
+  };
+  const bothEnds = `
+        select s.id, earliest.day as first_seen, latest.day as last_seen
+          from etl.instrument_sightings s
+          left join ${outermost('asc')} as earliest on true
+          left join ${outermost('desc')} as latest on true
+         where s.id = any($2) and s.symbol = any($3)`;
+  const lookUp = (found: string) => `
+      with now as materialized (${found}
       ), moved as (
         update etl.instrument_sightings s set first_seen = now.first_seen, last_seen = now.last_seen
           from now where s.id = now.id and now.first_seen is not null
@@ -75,8 +93,8 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
       select distinct s.id, s.symbol, s.isin, s.scrip_code
         from etl.instrument_sightings s join gone g on ${sameKey('s', 'g')}
        where s.exchange = $1 and s.source = ${source} and g.day in (s.first_seen, s.last_seen)`,
-    lookUp: lookUp(`and t.${quote(naming.symbol)} = any($3)`),
-    lookUpAll: lookUp(''),
+    lookUp: lookUp(byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`)),
+    lookUpAll: lookUp(everyRow('')),
     see: `
       with judged as materialized (
         select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
@@ -94,7 +112,7 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
       )
       select distinct symbol, isin, scrip_code from judged j
        where id is null or (first_seen < since and ${contested()})`,
-    seeAll: `insert into etl.instrument_sightings (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${seen('')}`,
+    seeAll: `insert into etl.instrument_sightings (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${seen('t.exchange = $1 and ')}`,
   };
 }
 

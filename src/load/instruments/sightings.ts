@@ -33,9 +33,7 @@ const MANY = 500;
 export async function noteSightings(client: ClientBase, written: readonly Written[]): Promise<void> {
   const naming = written.filter(({ table }) => table.names.length > 0);
   for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
-    await client.query("select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || $1, 0))", [
-      exchange,
-    ]);
+    if (await fillExchange(client, exchange)) continue;
     const doubtful: Name[] = [];
     for (const { table, runId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
       const asked = [exchange, runId, ...(table.dateColumn === null ? [] : [from, to])];
@@ -46,13 +44,6 @@ export async function noteSightings(client: ClientBase, written: readonly Writte
     }
     if (doubtful.length > 0) await tell(client, exchange, await familyOf(client, exchange, doubtful));
   }
-}
-
-/** Loads note what they see one by one, until they commit. */
-async function lock(client: ClientBase, exchange: string): Promise<void> {
-  await client.query("select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || $1, 0))", [
-    exchange,
-  ]);
 }
 
 /** Puts right the days of sightings that rows no longer bear out; answers with those. */
@@ -78,19 +69,28 @@ async function lookAgain(
  * a transaction.
  */
 export async function fillSightings(client: ClientBase): Promise<void> {
-  const isFilled = async () =>
-    (await client.query('select from etl.instrument_sightings limit 1')).rowCount !== 0;
-  if (await isFilled()) return;
-  // Loads may be under way: what they see is noted by them, or by us once they are done.
-  for (const exchange of EXCHANGES) await lock(client, exchange);
-  if (await isFilled()) return;
+  for (const exchange of EXCHANGES) await fillExchange(client, exchange);
+}
+
+/**
+ * Queues up with other loads of the exchange. Where it has no sightings yet, all its rows are read:
+ * the first to come does it, be it a migration or a load that was quicker.
+ *
+ * @returns whether they were read now.
+ */
+async function fillExchange(client: ClientBase, exchange: string): Promise<boolean> {
+  await client.query("select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || $1, 0))", [
+    exchange,
+  ]);
+  const known = await client.query('select from etl.instrument_sightings where exchange = $1 limit 1', [
+    exchange,
+  ]);
+  if (known.rowCount !== 0) return false;
   for (const table of tables) {
-    for (const { seeAll } of sightingsSql(table)) await client.query(seeAll);
+    for (const { seeAll } of sightingsSql(table)) await client.query(seeAll, [exchange]);
   }
-  const exchanges = await client.query<{ exchange: string }>(
-    'select distinct exchange from etl.instrument_sightings order by exchange',
-  );
-  for (const { exchange } of exchanges.rows) await tell(client, exchange, await allOf(client, exchange));
+  await tell(client, exchange, await allOf(client, exchange));
+  return true;
 }
 
 interface Stored extends Name {
