@@ -54,15 +54,25 @@ export async function migrateDatabase(
       await writeComments(client);
       await writeAsOfFunctions(client);
       await writeCompletenessView(client, viewSettings);
-      await client.query('begin');
-      await fillSightings(client);
-      await client.query('commit');
+      await fillAtOnce(client);
     } finally {
       await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
       await client.query('reset client_min_messages');
     }
   } finally {
     client.release();
+  }
+}
+
+/** All sightings or none: half of them would look filled. */
+async function fillAtOnce(client: PoolClient): Promise<void> {
+  await client.query('begin');
+  try {
+    await fillSightings(client);
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback');
+    throw error;
   }
 }
 
