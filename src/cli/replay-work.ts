@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { PipelineError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
 import { runProgress } from '../jobs/progress.ts';
 import { workReplay } from '../jobs/replay.ts';
@@ -22,6 +23,8 @@ export async function replayUntilEnd({ life }: Cli, context: Context, runId: num
   const patience = patienceOf(life, context.config);
   const done = new AbortController();
   const work = patiently(patience, () => workReplay(context, runId, life.signal)).finally(() => done.abort());
+  // Heard below; an error nobody listens to yet would end the process before the run is paused.
+  work.catch(() => undefined);
   const look = async () => {
     // The work itself says what goes wrong; how far it is can be seen another time.
     const progress = await runProgress(pool, runId).catch(() => null);
@@ -37,7 +40,9 @@ export async function replayUntilEnd({ life }: Cli, context: Context, runId: num
     view.end();
     // What goes wrong stops the lanes; the run stays open for a resume.
     await work.catch(async (error) => {
-      await pauseRun(context, runId);
+      // A run in the hands of another process is not ours to pause. While Postgres is away it cannot be
+      // done, and need not be: a resume takes up a running run too.
+      if (!isUsage(error)) await pauseRun(context, runId).catch(() => undefined);
       throw error;
     });
   }
@@ -48,3 +53,5 @@ export async function replayUntilEnd({ life }: Cli, context: Context, runId: num
   if (interrupted) sayHowToResume(report);
   return { report, interrupted };
 }
+
+const isUsage = (error: unknown) => error instanceof PipelineError && error.kind === 'usage';

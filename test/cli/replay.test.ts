@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OpenReject, RejectDetail } from '../../src/jobs/rejects.ts';
 import type { RunReport } from '../../src/jobs/report.ts';
@@ -131,6 +132,39 @@ test('rejects of an imported file: read from the kept file; where that is gone, 
   });
   const none = await runEod(['replay', '--rejects'], options(fresh));
   expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing to replay') });
+});
+
+test('a replay whose work breaks off is paused; one in the hands of another process is left alone', async () => {
+  await query(
+    url,
+    `create function public.refuse() returns trigger language plpgsql as $$ begin raise 'out of order'; end $$;
+     create trigger refuse before update on etl.windows for each row execute function public.refuse()`,
+  );
+  const broken = await runEod(['replay'], options());
+  expect({ code: broken.code, stderr: broken.stderr }).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('out of order'),
+  });
+  await query(url, 'drop function public.refuse cascade');
+  const newest = 'select id::int, state from etl.runs order by id desc limit 1';
+  const [run] = await query<{ id: number; state: string }>(url, newest);
+  expect(run).toMatchObject({ state: 'paused' });
+
+  const other = new pg.Client({ connectionString: url });
+  await other.connect();
+  try {
+    await other.query(`select pg_advisory_lock(hashtextextended('eod replay ${run?.id}', 0))`);
+    const second = await runEod(['resume', String(run?.id)], options());
+    expect({ code: second.code, stderr: second.stderr }).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is being worked on by another process'),
+    });
+    expect(await query(url, newest)).toEqual([{ id: run?.id, state: 'running' }]);
+  } finally {
+    await other.end();
+  }
+  const resumed = await runJson<RunReport>(['resume', String(run?.id)], options());
+  expect({ code: resumed.code, state: resumed.json.state }).toEqual({ code: 0, state: 'completed' });
 });
 
 test('prune deletes what is old enough, and only says so with --dry-run', async () => {
