@@ -47,31 +47,22 @@ export async function migrateDatabase(
   try {
     await checkServer(client);
     await client.query("select pg_advisory_lock(hashtextextended('eod migrate', 0))");
-    try {
-      // "schema already exists, skipping" on every run would only worry people.
-      await client.query("set client_min_messages = 'warning'");
-      await migrate(drizzle(client), FOLDER);
-      await writeComments(client);
-      await writeAsOfFunctions(client);
-      await writeCompletenessView(client, viewSettings);
-      await fillAtOnce(client);
-    } finally {
-      await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
-      await client.query('reset client_min_messages');
-    }
-  } finally {
-    client.release();
-  }
-}
-
-/** All sightings or none: half of them would look filled. */
-async function fillAtOnce(client: PoolClient): Promise<void> {
-  await client.query('begin');
-  try {
+    // "schema already exists, skipping" on every run would only worry people.
+    await client.query("set client_min_messages = 'warning'");
+    await migrate(drizzle(client), FOLDER);
+    await writeComments(client);
+    await writeAsOfFunctions(client);
+    await writeCompletenessView(client, viewSettings);
+    // All sightings or none: half of them would look filled.
+    await client.query('begin');
     await fillSightings(client);
     await client.query('commit');
+    await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
+    await client.query('reset client_min_messages');
+    client.release();
   } catch (error) {
-    await client.query('rollback');
+    // Thrown away: the transaction, the lock and the setting go with it.
+    client.release(true);
     throw error;
   }
 }
