@@ -187,12 +187,12 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, same } = parts;
   const key = (prefix: string) => list(table.key, prefix);
   const day = table.dateColumn === null ? null : quote(table.dateColumn);
-  // Keys are subtracted as sets: an anti join, taking the day to be empty (see `stored`), would compare
-  // each of its rows with each that is listed.
   const scope = `t.exchange = $2 and t.withdrawn_at is null ${
     day === null ? '' : `and t.${day} between $7 and $8`
   }`;
   const ofTheDay = day === null ? '' : `where listed.${day} = gone.${day}`;
+  // Keys are subtracted as sets: an anti join, taking the day to be empty (see `stored`), would compare
+  // each of its rows with each that is listed.
   return `
     with unlisted as materialized (
       select ${key('t.')} from ${target} t where ${scope} except select ${key('listed.')} from ${stage} listed

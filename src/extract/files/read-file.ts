@@ -103,11 +103,14 @@ function readOne(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   return [...groups].flatMap(([exchange, group]) => sessionsOf(exchange, group, columns, content));
 }
 
-/** Names in archives are anybody's: what Postgres cannot store goes, and what no file name is as long as. */
+/**
+ * Names in archives are anybody's: what Postgres cannot store goes (half a character where a long name
+ * is cut, too), and what no file name is as long as.
+ */
 const keptName = (name: string) =>
   basename(name)
-    .replace(/\p{Cc}/gu, '_')
-    .slice(-255);
+    .slice(-255)
+    .replace(/[\p{Cc}\p{Cs}]/gu, '_');
 
 function parseRows(bytes: Buffer): FileRow[] {
   try {
