@@ -42,8 +42,10 @@ export async function isOutdated(
          and ($2 or (k.from_date <= a.from_date and k.to_date >= a.to_date))
        join etl.windows w on w.id = k.window_id
       where a.id = $1 and w.state = 'loaded' and w.rejected = 0 and w.suspicious is null
-      order by k.loaded_at desc, k.id desc`,
-    [responseId, whatever],
+        and ($3 or k.params->>'file' is null)
+      order by k.loaded_at desc, k.id desc limit case when $3 then null else 1 end`,
+    // No file speaks for an answer: of those one is enough, where years of them may be kept.
+    [responseId, whatever, standing !== undefined],
   );
   const id = newer.rows.find(({ file }) => !file)?.id;
   if (id === undefined) return saidByFile(context, newer.rows, standing);
@@ -63,7 +65,7 @@ async function saidByFile(
   files: readonly { readonly id: number }[],
   standing: Standing | undefined,
 ): Promise<boolean> {
-  // No file has the times of the source, which an answer brings.
+  // No file has the times of the source, which an answer brings: none was asked for.
   if (standing === undefined) return false;
   const lacking = new Set(standing.columns);
   for (const { id } of files) {

@@ -57,7 +57,8 @@ export interface WindowLoad {
  * together or not at all (house rule 1).
  *
  * Never deadlocks with other loads: every load takes its locks in the same order (window row, then
- * per table by name the advisory locks of its days, sorted, then coverage rows, sorted).
+ * per table by name the advisory locks of its days, sorted, then the one of kept bodies, then rejects by
+ * number, then coverage rows, sorted, then the one of the exchange's instruments).
  *
  * @returns what became of the records, or null when the window had ended already (another worker
  *   finished it, or it was cancelled): then nothing was written.
