@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { type ImportReport, importFiles } from '../jobs/import.ts';
-import type { FileDifference, FileReport } from '../jobs/import-file.ts';
+import type { FileDifference, FileReport } from '../jobs/import/file.ts';
+import { type ImportReport, importFiles } from '../jobs/import/index.ts';
 import { openPatientContext, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { EXIT } from './errors.ts';

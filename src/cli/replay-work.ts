@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
 import { runProgress } from '../jobs/progress.ts';
-import { workReplay } from '../jobs/replay.ts';
+import { workReplay } from '../jobs/replay/index.ts';
 import { reportRun } from '../jobs/report.ts';
 import { pauseRun } from '../jobs/runs.ts';
 import { patiently } from '../load/patience.ts';

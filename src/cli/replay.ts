@@ -3,7 +3,7 @@ import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
-import { planReplay } from '../jobs/replay-plan.ts';
+import { planReplay } from '../jobs/replay/plan.ts';
 import { reserveRunId } from '../jobs/runs.ts';
 import { type AnswerFilter, copyAnswers } from '../load/copy-answers.ts';
 import { openDatabase } from '../load/database.ts';

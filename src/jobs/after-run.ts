@@ -1,7 +1,7 @@
-import { raiseAlerts } from './alerts.ts';
+import { raiseAlerts } from './alerts/index.ts';
+import { alertsOfRun } from './alerts/of-run.ts';
 import type { Context } from './context.ts';
 import { reconcileData } from './reconcile-data.ts';
-import { alertsOfRun } from './run-alerts.ts';
 
 /** A run that has just ended. */
 export interface EndedRun {

@@ -5,7 +5,7 @@ import type { Database } from '../load/database.ts';
 import type { PlannedWindow } from './plan.ts';
 import type { Permit } from './quota.ts';
 import type { RunKind } from './request.ts';
-import type { Trouble } from './verdict.ts';
+import type { Trouble } from './window/verdict.ts';
 
 /** Runs that ask the source: the others read files or kept answers, and no worker takes them on. */
 export const ASKING = "kind not in ('import', 'replay')";

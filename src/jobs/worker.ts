@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deliverAlerts } from './alerts.ts';
+import { deliverAlerts } from './alerts/index.ts';
 import { createBreaker } from './breaker.ts';
 import type { Context, WorkContext } from './context.ts';
 import { keepHeapTight } from './heap.ts';
-import { processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { keepReconciled } from './reconcile.ts';
-import { backoffMs } from './verdict.ts';
+import { processWindow } from './window/process-window.ts';
+import { backoffMs } from './window/verdict.ts';
 
 /** How often it sends alerts again that nobody has heard. */
 const ALERTS_MS = 60_000;

@@ -2,7 +2,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import type { ImportReport } from '../../src/jobs/import.ts';
+import type { ImportReport } from '../../src/jobs/import/index.ts';
 import type { RunReport } from '../../src/jobs/report.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fullSetsOf } from '../../src/jobs/full-set.ts';
+import { fullSetsOf } from '../../src/jobs/window/full-set.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow } from '../load/support.ts';
 

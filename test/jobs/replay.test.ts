@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
-import { workReplay } from '../../src/jobs/replay.ts';
-import { planReplay } from '../../src/jobs/replay-plan.ts';
+import { workReplay } from '../../src/jobs/replay/index.ts';
+import { planReplay } from '../../src/jobs/replay/plan.ts';
 import { reportRun } from '../../src/jobs/report.ts';
 import { copyAnswers } from '../../src/load/copy-answers.ts';
 import { operations, tables } from '../../src/operations/registry.ts';

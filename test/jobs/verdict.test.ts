@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ErrorKind, PipelineError } from '../../src/core/errors.ts';
 import { hourStart, turnWait, untilNextHour } from '../../src/jobs/quota.ts';
-import { backoffMs, judge, type TrySoFar, troubleOf } from '../../src/jobs/verdict.ts';
+import { backoffMs, judge, type TrySoFar, troubleOf } from '../../src/jobs/window/verdict.ts';
 
 const config = { EOD_ATTEMPTS: 3, EOD_NOT_READY_BUDGET_MS: 10_000, EOD_NOT_READY_WAIT_MS: 50 };
 const FIRST: TrySoFar = { attempt: 1, ageMs: 0, days: 1, nextHourMs: 777 };

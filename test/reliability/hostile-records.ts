@@ -1,5 +1,5 @@
 import type { Extracted } from '../../src/extract/types.ts';
-import { outcomeOf } from '../../src/jobs/outcome.ts';
+import { outcomeOf } from '../../src/jobs/window/outcome.ts';
 import type { Database } from '../../src/load/database.ts';
 import { loadWindow, type RecordCounts } from '../../src/load/window.ts';
 import type { AnswerField } from '../../src/operations/fields.ts';

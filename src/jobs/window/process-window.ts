@@ -1,21 +1,21 @@
 import type { Job } from 'bullmq';
-import { dayAt, daysBetween } from '../core/days.ts';
-import { PipelineError } from '../core/errors.ts';
-import type { Extracted } from '../extract/types.ts';
-import { packBody } from '../load/responses.ts';
-import { operationNamed } from '../operations/registry.ts';
-import { keyAccepted, probeFailed } from './access-key.ts';
-import { advanceRun } from './advance.ts';
-import type { Breaker } from './breaker.ts';
+import { dayAt, daysBetween } from '../../core/days.ts';
+import { PipelineError } from '../../core/errors.ts';
+import type { Extracted } from '../../extract/types.ts';
+import { packBody } from '../../load/responses.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import { keyAccepted, probeFailed } from '../access-key.ts';
+import { advanceRun } from '../advance.ts';
+import type { Breaker } from '../breaker.ts';
+import type { WorkContext } from '../context.ts';
+import type { WindowJob } from '../queue.ts';
+import { type Permit, permitOf, untilNextHour } from '../quota.ts';
+import type { ClaimedWindow } from '../window-store.ts';
 import { hand } from './bullmq-errors.ts';
-import type { WorkContext } from './context.ts';
-import type { WindowJob } from './queue.ts';
-import { type Permit, permitOf, untilNextHour } from './quota.ts';
 import { settle } from './settle.ts';
 import { storeAnswer } from './store.ts';
 import { type Bench, patienceMs, type Taken, takeOn } from './take-on.ts';
 import { judge, type Verdict } from './verdict.ts';
-import type { ClaimedWindow } from './window-store.ts';
 
 /** Source keys that were logged already, per run and operation: once is enough. */
 const reported = new Set<string>();

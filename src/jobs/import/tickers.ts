@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { daysBetween } from '../core/days.ts';
-import type { Row } from '../operations/table.ts';
+import { daysBetween } from '../../core/days.ts';
+import type { Row } from '../../operations/table.ts';
 
 /** When a scrip code was known by a ticker, in what is stored. */
 interface Spell {

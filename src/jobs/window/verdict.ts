@@ -1,6 +1,6 @@
-import type { Config } from '../core/config.ts';
-import { messageOf, PipelineError } from '../core/errors.ts';
-import { databaseError } from '../load/failures.ts';
+import type { Config } from '../../core/config.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
+import { databaseError } from '../../load/failures.ts';
 
 /** What is to be done about a window whose call or load did not succeed. */
 export type Verdict =

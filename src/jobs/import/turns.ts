@@ -1,4 +1,4 @@
-import type { FileSession } from '../extract/files/read-file.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
 
 type Read<Session> = () => Promise<readonly Session[]>;
 

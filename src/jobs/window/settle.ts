@@ -1,16 +1,16 @@
 import type { Job } from 'bullmq';
-import { databaseError } from '../load/failures.ts';
-import { transaction } from '../load/transaction.ts';
-import { keyRefused } from './access-key.ts';
-import { advanceRun } from './advance.ts';
-import { raiseAlerts } from './alerts.ts';
-import type { WorkContext } from './context.ts';
+import { databaseError } from '../../load/failures.ts';
+import { transaction } from '../../load/transaction.ts';
+import { keyRefused } from '../access-key.ts';
+import { advanceRun } from '../advance.ts';
+import { raiseAlerts } from '../alerts/index.ts';
+import type { WorkContext } from '../context.ts';
+import type { WindowJob } from '../queue.ts';
+import { closeHour, type Permit } from '../quota.ts';
+import { type ClaimedWindow, endWindows, releaseWindow } from '../window-store.ts';
 import { giveUp } from './give-up.ts';
-import type { WindowJob } from './queue.ts';
-import { closeHour, type Permit } from './quota.ts';
 import { splitAndEnqueue } from './split.ts';
 import { Hold, troubleOf, type Verdict } from './verdict.ts';
-import { type ClaimedWindow, endWindows, releaseWindow } from './window-store.ts';
 
 /** A window that did not load, and what was decided about it. */
 export interface Case {

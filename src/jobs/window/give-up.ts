@@ -1,11 +1,11 @@
-import { today } from '../core/clock.ts';
-import { writeCoverage } from '../load/coverage.ts';
-import { transaction } from '../load/transaction.ts';
-import { operationNamed } from '../operations/registry.ts';
-import type { Context } from './context.ts';
+import { today } from '../../core/clock.ts';
+import { writeCoverage } from '../../load/coverage.ts';
+import { transaction } from '../../load/transaction.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import { ASKING, type ClaimedWindow, type EndedWindow, endWindows, type Selection } from '../window-store.ts';
 import { questionsOf } from './coverage.ts';
 import type { Trouble, Verdict } from './verdict.ts';
-import { ASKING, type ClaimedWindow, type EndedWindow, endWindows, type Selection } from './window-store.ts';
 
 /** A window in trouble; only its numbers are known when it could not even be claimed. */
 export type Troubled = Pick<ClaimedWindow, 'id' | 'runId'> &

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { createReadStream, type Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, usageError } from '../core/errors.ts';
-import { dayInName } from '../extract/files/formats.ts';
-import { isBhavName } from '../extract/files/read-file.ts';
+import { messageOf, usageError } from '../../core/errors.ts';
+import { dayInName } from '../../extract/files/formats.ts';
+import { isBhavName } from '../../extract/files/read-file.ts';
 
 /** A file to import, and what its bytes are known by. */
 export interface ImportFile {

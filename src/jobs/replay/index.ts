@@ -1,16 +1,16 @@
-import { messageOf, usageError } from '../core/errors.ts';
-import { readAnswer } from '../extract/index.ts';
-import { databaseError } from '../load/failures.ts';
-import { type KeptAnswer, readAnswerKept } from '../load/responses.ts';
-import { operationNamed } from '../operations/registry.ts';
-import { closeRun } from './advance.ts';
-import type { Context } from './context.ts';
+import { messageOf, usageError } from '../../core/errors.ts';
+import { readAnswer } from '../../extract/index.ts';
+import { databaseError } from '../../load/failures.ts';
+import { type KeptAnswer, readAnswerKept } from '../../load/responses.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import { closeRun } from '../advance.ts';
+import type { Context } from '../context.ts';
+import { storeAnswer } from '../window/store.ts';
+import { type EndedWindow, endWindows } from '../window-store.ts';
+import { createFileReader, type FileAnswer, type FileReader } from './file.ts';
 import { isOutdated } from './outdated.ts';
+import { laneOf, type ReplayRequest } from './plan.ts';
 import { recordsOf } from './refused-records.ts';
-import { createFileReader, type FileAnswer, type FileReader } from './replay-file.ts';
-import { laneOf, type ReplayRequest } from './replay-plan.ts';
-import { storeAnswer } from './store.ts';
-import { type EndedWindow, endWindows } from './window-store.ts';
 
 /** A window of a replay that has not ended. */
 export interface ReplayWindow extends EndedWindow {

@@ -1,18 +1,23 @@
 import { readFile } from 'node:fs/promises';
-import { dayAt } from '../core/days.ts';
-import { messageOf, PipelineError } from '../core/errors.ts';
-import { everRounded, type FileContent, type FileSession, readBhavFile } from '../extract/files/read-file.ts';
-import type { RowDifference } from '../load/differences.ts';
-import { databaseError } from '../load/failures.ts';
-import { windowDifferences } from '../load/import-differences.ts';
-import { type PackedBody, packBody } from '../load/responses.ts';
-import type { RecordCounts } from '../load/window.ts';
-import type { Context } from './context.ts';
-import { IMPORTED, importedTable, sessionAnswer } from './file-session.ts';
-import type { ImportFile } from './import-files.ts';
-import { failWindow, openFileWindows } from './import-run.ts';
-import { NO_TICKERS, type Tickers } from './import-tickers.ts';
-import { storeAnswer } from './store.ts';
+import { dayAt } from '../../core/days.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
+import {
+  everRounded,
+  type FileContent,
+  type FileSession,
+  readBhavFile,
+} from '../../extract/files/read-file.ts';
+import type { RowDifference } from '../../load/differences.ts';
+import { databaseError } from '../../load/failures.ts';
+import { windowDifferences } from '../../load/import-differences.ts';
+import { type PackedBody, packBody } from '../../load/responses.ts';
+import type { RecordCounts } from '../../load/window.ts';
+import type { Context } from '../context.ts';
+import { storeAnswer } from '../window/store.ts';
+import type { ImportFile } from './find-files.ts';
+import { failWindow, openFileWindows } from './run.ts';
+import { IMPORTED, importedTable, sessionAnswer } from './session.ts';
+import { NO_TICKERS, type Tickers } from './tickers.ts';
 
 /** Differences listed for one session of a file. */
 const LISTED = 10;

@@ -1,6 +1,6 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
-import { messageOf } from '../core/errors.ts';
-import type { JobQueue, WindowJob } from './queue.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { JobQueue, WindowJob } from '../queue.ts';
 import type { Verdict } from './verdict.ts';
 
 /**

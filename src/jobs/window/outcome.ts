@@ -1,4 +1,4 @@
-import type { Extracted } from '../extract/types.ts';
+import type { Extracted } from '../../extract/types.ts';
 
 /** How a window that was answered ends. */
 export interface Outcome {

@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm';
 import type { PoolClient } from 'pg';
-import { today } from '../core/clock.ts';
-import type { FileSession } from '../extract/files/read-file.ts';
-import { runs } from '../load/schema/work.ts';
-import { closeRun } from './advance.ts';
-import type { Context } from './context.ts';
-import { IMPORTED } from './file-session.ts';
-import type { ImportFile } from './import-files.ts';
-import { whoAsks } from './runs.ts';
+import { today } from '../../core/clock.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
+import { runs } from '../../load/schema/work.ts';
+import { closeRun } from '../advance.ts';
+import type { Context } from '../context.ts';
+import { whoAsks } from '../runs.ts';
+import type { ImportFile } from './find-files.ts';
+import { IMPORTED } from './session.ts';
 
 /** An import under way. It holds a lock as long as its process lives: so a dead one is known. */
 export interface ImportRun {

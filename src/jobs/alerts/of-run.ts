@@ -1,9 +1,9 @@
-import { epochOf } from '../core/days.ts';
-import { operationNamed } from '../operations/registry.ts';
-import type { EndedRun } from './after-run.ts';
-import type { Alert } from './alerts.ts';
-import type { Context } from './context.ts';
-import { type Gap, readGaps } from './gaps.ts';
+import { epochOf } from '../../core/days.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { EndedRun } from '../after-run.ts';
+import type { Context } from '../context.ts';
+import { type Gap, readGaps } from '../gaps.ts';
+import type { Alert } from './index.ts';
 
 /** At most this many items are told in one message; the facts hold them all. */
 const TOLD = 5;

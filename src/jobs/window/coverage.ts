@@ -1,9 +1,9 @@
-import { type Clock, today } from '../core/clock.ts';
-import type { Config } from '../core/config.ts';
-import { type Day, timeAt } from '../core/days.ts';
-import type { Extracted } from '../extract/types.ts';
-import type { CoverageEntry, CoverageState } from '../load/coverage.ts';
-import type { Operation } from '../operations/operation.ts';
+import { type Clock, today } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { type Day, timeAt } from '../../core/days.ts';
+import type { Extracted } from '../../extract/types.ts';
+import type { CoverageEntry, CoverageState } from '../../load/coverage.ts';
+import type { Operation } from '../../operations/operation.ts';
 
 /** The window facts that decide which days it speaks for. */
 export interface CoveredWindow {

@@ -1,12 +1,12 @@
-import { PipelineError } from '../core/errors.ts';
-import type { FileSession } from '../extract/files/read-file.ts';
-import type { Extracted } from '../extract/types.ts';
-import type { Standing } from '../load/keep-stored.ts';
-import { type KeptAnswer, readAnswerKept } from '../load/responses.ts';
-import { operationNamed } from '../operations/registry.ts';
-import type { TableDefinition } from '../operations/table.ts';
-import type { Context } from './context.ts';
-import { readKept, sessionOf } from './replay-file.ts';
+import { PipelineError } from '../../core/errors.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
+import type { Extracted } from '../../extract/types.ts';
+import type { Standing } from '../../load/keep-stored.ts';
+import { type KeptAnswer, readAnswerKept } from '../../load/responses.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { TableDefinition } from '../../operations/table.ts';
+import type { Context } from '../context.ts';
+import { readKept, sessionOf } from './file.ts';
 
 /** A kept answer that is about to be loaded once more. */
 export interface OldAnswer {

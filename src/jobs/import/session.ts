@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
-import type { FileSession } from '../extract/files/read-file.ts';
-import { operationNamed } from '../operations/registry.ts';
-import { nameRows, symbolsOfDay, type Tickers } from './import-tickers.ts';
-import type { Answered } from './store.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Answered } from '../window/store.ts';
+import { nameRows, symbolsOfDay, type Tickers } from './tickers.ts';
 
 /** The operation whose records the files hold. */
 export const IMPORTED = 'GetBhavCopyCM';

@@ -1,7 +1,7 @@
-import type { Extracted } from '../extract/types.ts';
-import type { CoverageEntry } from '../load/coverage.ts';
-import type { FullSet } from '../load/stage.ts';
-import type { Operation } from '../operations/operation.ts';
+import type { Extracted } from '../../extract/types.ts';
+import type { CoverageEntry } from '../../load/coverage.ts';
+import type { FullSet } from '../../load/stage.ts';
+import type { Operation } from '../../operations/operation.ts';
 import type { CoveredWindow } from './coverage.ts';
 
 /**

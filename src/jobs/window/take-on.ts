@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../core/config.ts';
-import { PipelineError } from '../core/errors.ts';
-import { databaseError } from '../load/failures.ts';
-import { probeFailed } from './access-key.ts';
-import type { Breaker } from './breaker.ts';
-import type { WorkContext } from './context.ts';
-import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { hourStart, type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
+import type { Config } from '../../core/config.ts';
+import { PipelineError } from '../../core/errors.ts';
+import { databaseError } from '../../load/failures.ts';
+import { probeFailed } from '../access-key.ts';
+import type { Breaker } from '../breaker.ts';
+import type { WorkContext } from '../context.ts';
+import type { JobQueue, WindowJob, WindowQueue } from '../queue.ts';
+import { hourStart, type Permit, permitOf, turnWait, untilNextHour } from '../quota.ts';
+import { type Claim, claimWindow, unclaimWindow } from '../window-store.ts';
 import { Hold } from './verdict.ts';
-import { type Claim, claimWindow, unclaimWindow } from './window-store.ts';
 
 /** What a worker brings along for its windows. */
 export interface Bench {

@@ -1,15 +1,15 @@
-import type { Clock } from '../core/clock.ts';
-import type { Extracted } from '../extract/types.ts';
-import { databaseError } from '../load/failures.ts';
-import type { Standing } from '../load/keep-stored.ts';
-import type { AnswerToKeep } from '../load/responses.ts';
-import { loadWindow, type RecordCounts } from '../load/window.ts';
-import { operationNamed } from '../operations/registry.ts';
-import type { Context } from './context.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { Extracted } from '../../extract/types.ts';
+import { databaseError } from '../../load/failures.ts';
+import type { Standing } from '../../load/keep-stored.ts';
+import type { AnswerToKeep } from '../../load/responses.ts';
+import { loadWindow, type RecordCounts } from '../../load/window.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import { observeSessions, provenDays } from '../sessions.ts';
 import { type CoveredWindow, coverageOf } from './coverage.ts';
 import { fullSetsOf } from './full-set.ts';
 import { outcomeOf } from './outcome.ts';
-import { observeSessions, provenDays } from './sessions.ts';
 
 /** A window with its answer, read. */
 export interface Answered {

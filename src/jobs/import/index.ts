@@ -1,7 +1,10 @@
-import { PipelineError } from '../core/errors.ts';
-import type { FileSession } from '../extract/files/read-file.ts';
-import { type Patience, patiently } from '../load/patience.ts';
-import type { Context } from './context.ts';
+import { PipelineError } from '../../core/errors.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
+import { type Patience, patiently } from '../../load/patience.ts';
+import type { Context } from '../context.ts';
+import type { Progress } from '../progress.ts';
+import { type RunReport, reportRun } from '../report.ts';
+import { reserveRunId } from '../runs.ts';
 import {
   type FileDifference,
   type FileReport,
@@ -9,14 +12,11 @@ import {
   importSessions,
   notLoaded,
   readSessions,
-} from './import-file.ts';
-import { findFiles, fingerprint, type ImportFile, inParallel } from './import-files.ts';
-import { closeImport, importedHashes, openImport } from './import-run.ts';
-import { knownTickers, tickerMoment } from './import-tickers.ts';
-import { createTurns } from './import-turns.ts';
-import type { Progress } from './progress.ts';
-import { type RunReport, reportRun } from './report.ts';
-import { reserveRunId } from './runs.ts';
+} from './file.ts';
+import { findFiles, fingerprint, type ImportFile, inParallel } from './find-files.ts';
+import { closeImport, importedHashes, openImport } from './run.ts';
+import { knownTickers, tickerMoment } from './tickers.ts';
+import { createTurns } from './turns.ts';
 
 /** What `eod import --json` prints: the run, and what became of each file. */
 export interface ImportReport extends RunReport {

@@ -1,7 +1,7 @@
-import { messageOf } from '../core/errors.ts';
-import { redactor } from '../core/log.ts';
-import { transaction } from '../load/transaction.ts';
-import type { Context } from './context.ts';
+import { messageOf } from '../../core/errors.ts';
+import { redactor } from '../../core/log.ts';
+import { transaction } from '../../load/transaction.ts';
+import type { Context } from '../context.ts';
 import { postJson } from './webhook.ts';
 
 export type AlertKind = 'run_failed' | 'access_key' | 'late_data' | 'gaps' | 'suspicious' | 'test';

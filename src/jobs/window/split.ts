@@ -1,11 +1,11 @@
-import { addDays, type Day, daysBetween } from '../core/days.ts';
-import { transaction } from '../load/transaction.ts';
-import { operationNamed } from '../operations/registry.ts';
-import type { QueueContext } from './context.ts';
-import { enqueueOpenWindows } from './enqueue.ts';
-import { learnRangeLimit } from './range-limits.ts';
+import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { transaction } from '../../load/transaction.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { QueueContext } from '../context.ts';
+import { enqueueOpenWindows } from '../enqueue.ts';
+import { learnRangeLimit } from '../range-limits.ts';
+import { type ClaimedWindow, type Piece, splitWindow, widePendingWindows } from '../window-store.ts';
 import type { Verdict } from './verdict.ts';
-import { type ClaimedWindow, type Piece, splitWindow, widePendingWindows } from './window-store.ts';
 
 /**
  * A range in pieces of at most `days` days, oldest first (pure). Given the sessions, only what holds
