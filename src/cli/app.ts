@@ -12,7 +12,7 @@ import { syncSessions } from '../jobs/sessions.ts';
 import { type Database, openDatabase } from '../load/database.ts';
 import { startEmbeddedPostgres } from '../load/embedded/index.ts';
 import { migrateDatabase, schemaState } from '../load/migrate.ts';
-import { type Patience, patiently } from '../load/patience.ts';
+import { NO_PATIENCE, type Patience, patiently } from '../load/patience.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { say } from './output.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
@@ -34,12 +34,9 @@ export function arrivalOf(life: Lifecycle, config: Config): Patience {
   return { ...patience, patienceMs: Math.min(patience.patienceMs, ARRIVAL_MS) };
 }
 
-/** And those that only look: somebody is waiting for their answer. */
-const AT_ONCE: Patience = { patienceMs: 0, tell: () => undefined };
-
 /** Settings, log, database and calendar: enough for commands that look at what is there. */
 export async function openContext(life: Lifecycle, config: Config = loadConfig()): Promise<Context> {
-  return contextWith(life, config, { arrival: AT_ONCE, patience: AT_ONCE });
+  return contextWith(life, config, { arrival: NO_PATIENCE, patience: NO_PATIENCE });
 }
 
 /** The same for commands that do work: a Postgres that is away for a moment is waited for. */

@@ -32,6 +32,7 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
+/** The day so many days later; earlier for a negative number. */
 export function addDays(day: Day, days: number): Day {
   return fromUtcMs(utcMs(day) + days * DAY_MS);
 }
@@ -53,6 +54,7 @@ export function weekday(day: Day): number {
   return new Date(utcMs(day)).getUTCDay();
 }
 
+/** Saturday or Sunday, whatever the exchanges do on it. */
 export function isWeekend(day: Day): boolean {
   const n = weekday(day);
   return n === 0 || n === 6;

@@ -77,6 +77,7 @@ export interface Freshness extends Pair {
 const LOOKED_AT = 30;
 const USUAL_OVER = 20;
 
+/** How recent and how full the data of each operation and exchange of a scope is. */
 export async function readFreshness(
   context: Pick<Context, 'config' | 'clock' | 'db'>,
   scope: CompletenessScope,

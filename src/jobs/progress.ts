@@ -13,6 +13,7 @@ export interface Progress {
   readonly deferred: boolean;
 }
 
+/** @throws PipelineError `usage` when there is no such run. */
 export async function runProgress(pool: Pool, runId: number): Promise<Progress> {
   const result = await pool.query<Progress>(
     `select r.state, r.deferred <> '[]'::jsonb as deferred, count(w.id) filter (where w.state <> 'split')::int as total,

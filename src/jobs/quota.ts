@@ -41,6 +41,7 @@ export function keyHash(accessKey: string): string {
   return createHash('sha256').update(accessKey).digest('hex').slice(0, 16);
 }
 
+/** What a call made now is judged by: key, clock hour and the shares of its budget. */
 export function permitOf(config: QuotaSettings, clock: Clock): Permit {
   const now = clock.now();
   return {

@@ -16,6 +16,7 @@ export interface AnswerFilter {
 export const FILTER = `($1::text[] is null or r.operation = any($1)) and ($2::text[] is null or r.exchange = any($2))
   and ($3::date is null or r.to_date >= $3) and ($4::date is null or r.from_date <= $4)`;
 
+/** The values for FILTER, $1 to $4. */
 export function filterValues({ operations, exchanges, from, to }: AnswerFilter): unknown[] {
   return [operations ?? null, exchanges ?? null, from ?? null, to ?? null];
 }

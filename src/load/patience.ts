@@ -12,6 +12,9 @@ export interface Patience {
   readonly tell: (sentence: string) => void;
 }
 
+/** For commands that only look, where somebody waits for the answer, and callers that try again themselves. */
+export const NO_PATIENCE: Patience = { patienceMs: 0, tell: () => undefined };
+
 /** A restart takes a second or two; asking more often only fills its log. */
 const AGAIN_MS = 500;
 

@@ -1,6 +1,6 @@
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
-import { type Patience, patiently } from '../../load/patience.ts';
+import { NO_PATIENCE, type Patience, patiently } from '../../load/patience.ts';
 import type { Context } from '../context.ts';
 import type { Progress } from '../progress.ts';
 import { type RunReport, reportRun } from '../report.ts';
@@ -40,8 +40,6 @@ export interface ImportOptions {
   readonly onProgress?: (runId: number, progress: Progress) => void;
 }
 
-const NONE: Patience = { patienceMs: 0, tell: () => undefined };
-
 /** Differences one report lists. */
 const MAX_DIFFERENCES = 500;
 
@@ -52,7 +50,7 @@ const MAX_DIFFERENCES = 500;
  * @throws PipelineError `usage` for paths that are not there; `database` when Postgres is away.
  */
 export async function importFiles(context: Context, options: ImportOptions): Promise<ImportReport> {
-  const { signal, patience = NONE } = options;
+  const { signal, patience = NO_PATIENCE } = options;
   const width = context.config.EOD_CONCURRENCY;
   const paths = await findFiles(options.paths);
   const asked = { paths: options.paths, force: options.force };

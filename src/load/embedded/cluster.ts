@@ -17,6 +17,7 @@ interface Cluster {
   readonly account: Account | undefined;
 }
 
+/** 144 random bits, in hex. */
 export function newPassword(): string {
   return randomBytes(18).toString('hex');
 }
