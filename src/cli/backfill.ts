@@ -1,16 +1,12 @@
 import { type Command, Option } from 'commander';
 import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
-import type { QueueContext } from '../jobs/context.ts';
-import { reportRun } from '../jobs/report.ts';
 import type { RunRequest } from '../jobs/request.ts';
-import { reserveRunId, startRun } from '../jobs/runs.ts';
-import { patiently } from '../load/patience.ts';
-import { openContext, openQueueContext, openWorkContext, patienceOf } from './app.ts';
+import { openContext, openQueueContext, openWorkContext } from './app.ts';
 import { type BackfillFlags, backfillRequest } from './backfill-request.ts';
 import { type Cli, examples } from './command.ts';
 import { printForecast } from './forecast-view.ts';
-import { plural, print, printJson } from './output.ts';
+import { detach, newRun } from './new-run.ts';
 import { requestFlags } from './request-options.ts';
 import { workUntilEnd } from './work-command.ts';
 
@@ -69,29 +65,6 @@ async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promi
   }
   const context = await openWorkContext(cli.life, config);
   await workUntilEnd(cli, context, await newRun(cli, context, request), flags);
-}
-
-/** Writes the run for other processes to work on, and says which it is. */
-export async function detach(
-  cli: Cli,
-  context: QueueContext,
-  request: RunRequest,
-  flags: { readonly json?: boolean },
-): Promise<void> {
-  const runId = await newRun(cli, context, request);
-  const report = await patiently(patienceOf(cli.life, context.config), () =>
-    reportRun(context.db.pool, runId),
-  );
-  if (flags.json === true) printJson(report);
-  else print(`run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
-}
-
-/** Plans and enqueues a new run, once, however often Postgres goes away meanwhile. */
-export async function newRun({ life }: Cli, context: QueueContext, request: RunRequest): Promise<number> {
-  const patience = patienceOf(life, context.config);
-  const id = await patiently(patience, () => reserveRunId(context));
-  await patiently(patience, () => startRun(context, request, { id }));
-  return id;
 }
 
 function collect(value: string, before: readonly string[] = []): string[] {

@@ -6,11 +6,11 @@ import { type GapScope, gapRequest, readGaps } from '../jobs/gaps.ts';
 import type { RunRequest } from '../jobs/request.ts';
 import { patiently } from '../load/patience.ts';
 import { openContext, openQueueContext, openWorkContext, patienceOf } from './app.ts';
-import { detach, newRun } from './backfill.ts';
 import { type Cli, examples } from './command.ts';
 import { printForecast } from './forecast-view.ts';
 import { type GapFlags, gapScope, withGapOptions } from './gap-options.ts';
 import { sayAssumptions } from './gaps.ts';
+import { detach, newRun } from './new-run.ts';
 import { print, printJson } from './output.ts';
 import { workUntilEnd } from './work-command.ts';
 

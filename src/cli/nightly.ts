@@ -5,8 +5,8 @@ import { nightlyRequest } from '../jobs/nightly.ts';
 import { patiently } from '../load/patience.ts';
 import { openWorkContext, patienceOf } from './app.ts';
 import { parseDay } from './args.ts';
-import { newRun } from './backfill.ts';
 import { type Cli, examples } from './command.ts';
+import { newRun } from './new-run.ts';
 import { workUntilEnd } from './work-command.ts';
 
 interface Flags {
