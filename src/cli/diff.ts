@@ -20,6 +20,8 @@ interface Flags {
 }
 
 const LISTED = 100;
+/** A day of every exchange fits many times; years of first loads would not fit in memory. */
+const LISTED_AS_JSON = 100_000;
 const MOST = 9_999_999;
 
 export function diffCommand(program: Command, cli: Cli): Command {
@@ -29,7 +31,10 @@ export function diffCommand(program: Command, cli: Cli): Command {
     .option('--operation <name>', 'the operation whose tables are compared, in any case')
     .option('--between <runs...>', 'two runs, the older first: the tables when each had ended')
     .option('--since <time>', 'the tables then and now; a day, or a time with its zone')
-    .option('--limit <n>', `rows to list at most (default: ${LISTED}; with --json all); all are counted`)
+    .option(
+      '--limit <n>',
+      `rows to list at most (default: ${LISTED}; with --json ${LISTED_AS_JSON}); all are counted`,
+    )
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',
@@ -57,9 +62,10 @@ async function diff(cli: Cli, flags: Flags): Promise<void> {
   else print(text(result, config.EOD_TIMEZONE));
 }
 
-/** People read the first rows, programs all of them. */
+/** People read the first rows, programs all there are. */
 function limitOf({ limit, json }: Flags): number {
-  return limit === undefined ? (json === true ? MOST : LISTED) : Number(limit);
+  if (limit !== undefined) return Number(limit);
+  return json === true ? LISTED_AS_JSON : LISTED;
 }
 
 /** What the flags say of the two moments; only the database knows when a run ended, and what time it is. */

@@ -6,7 +6,8 @@ const PLAIN_LINE_EVERY_MS = 10_000;
 
 /** Shows how far a run is, on stderr. */
 export interface ProgressView {
-  update(progress: Progress): void;
+  /** @param pause the time of day until which the hour's calls are used up, or null. */
+  update(progress: Progress, pause?: string | null): void;
   end(): void;
 }
 
@@ -29,8 +30,8 @@ function barView(runId: number, noun: string): ProgressView {
   const pace = paceMeter();
   let started = false;
   return {
-    update(progress) {
-      const facts = { facts: pace(progress) };
+    update(progress, pause = null) {
+      const facts = { facts: pace(progress, pause) };
       if (!started) bar.start(progress.total, progress.ended, facts);
       started = true;
       bar.setTotal(progress.total);
@@ -44,10 +45,13 @@ function lineView(runId: number, noun: string): ProgressView {
   const pace = paceMeter();
   let next = Date.now() + PLAIN_LINE_EVERY_MS;
   let line = '';
+  let paused: string | null = null;
   return {
-    update(progress) {
-      line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} ${noun} · ${pace(progress)}`;
-      if (Date.now() < next) return;
+    update(progress, pause = null) {
+      line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} ${noun} · ${pace(progress, pause)}`;
+      // A pause may last most of an hour: it is told at once.
+      if (Date.now() < next && pause === paused) return;
+      paused = pause;
       next = Date.now() + PLAIN_LINE_EVERY_MS;
       say(line);
     },
@@ -58,12 +62,15 @@ function lineView(runId: number, noun: string): ProgressView {
 }
 
 /** Records, speed and time left since the first look (what was skipped or done before costs nothing). */
-function paceMeter(): (progress: Progress) => string {
+function paceMeter(): (progress: Progress, pause: string | null) => string {
   let first: { at: number; progress: Progress } | undefined;
-  return (progress) => {
+  return (progress, pause) => {
     first ??= { at: Date.now(), progress };
     const seconds = Math.max(0.001, (Date.now() - first.at) / 1000);
     const ended = progress.ended - first.progress.ended;
+    // Both would be worked out from time in which nothing could be asked.
+    if (pause !== null && progress.ended < progress.total)
+      return `${count(progress.fetched)} records · the hour’s calls are used up, going on at ${pause}`;
     const records = (progress.fetched - first.progress.fetched) / seconds;
     const left = ended === 0 ? null : ((progress.total - progress.ended) * seconds) / ended;
     // Until the rest is planned nobody knows how much there is to do.

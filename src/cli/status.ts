@@ -1,14 +1,9 @@
 import type { Command } from 'commander';
-import { timeAt } from '../core/days.ts';
 import { queueOf } from '../jobs/queue.ts';
-import {
-  type OpenRun,
-  type OperationStatus,
-  type QuotaStatus,
-  readStatus,
-  type Status,
-} from '../jobs/status.ts';
+import type { QuotaStatus } from '../jobs/quota-status.ts';
+import { type OpenRun, type OperationStatus, readStatus, type Status } from '../jobs/status.ts';
 import { openContext } from './app.ts';
+import { clockTime } from './clock-time.ts';
 import { type Cli, examples } from './command.ts';
 import { type Column, print, printJson, table } from './output.ts';
 
@@ -75,8 +70,7 @@ function text(
 
 /** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
 function quotaText(quota: QuotaStatus, openRuns: readonly OpenRun[], timeZone: string): string {
-  const clock = (iso: string) =>
-    `${timeAt(Date.parse(iso) / 1000, timeZone).slice(0, 5)} ${zoneName(iso, timeZone)}`;
+  const clock = (iso: string) => clockTime(iso, timeZone);
   const made = `${quota.calls} of ${quota.limit} calls made since ${clock(quota.hour)}`;
   const waiting = [
     { kind: 'nightly', name: 'nightly runs', until: quota.nightsWaitUntil },
@@ -86,14 +80,6 @@ function quotaText(quota: QuotaStatus, openRuns: readonly OpenRun[], timeZone: s
     return until !== null && open ? [`${name} are waiting for ${clock(until)}`] : [];
   });
   return [made, ...waiting].join('; ');
-}
-
-/** `IST` for Asia/Kolkata. */
-function zoneName(iso: string, timeZone: string): string {
-  const parts = new Intl.DateTimeFormat('en-IN', { timeZone, timeZoneName: 'short' }).formatToParts(
-    Date.parse(iso),
-  );
-  return parts.find((part) => part.type === 'timeZoneName')?.value ?? timeZone;
 }
 
 function recentText({ recent }: OperationStatus): string {

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkContext } from '../jobs/context.ts';
 import { type Progress, runProgress } from '../jobs/progress.ts';
+import { quotaStatus, waitsUntil } from '../jobs/quota-status.ts';
 import { type RunReport, reportRun } from '../jobs/report.ts';
 import { pauseRun } from '../jobs/runs.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker.ts';
 import { patiently } from '../load/patience.ts';
 import { patienceOf } from './app.ts';
+import { clockTime } from './clock-time.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { plural, say } from './output.ts';
 import { progressView } from './progress.ts';
@@ -31,7 +33,7 @@ export async function workOn(life: Lifecycle, context: WorkContext, runId: numbe
       () => startWorker(context),
       (opened) => opened.stop(),
     );
-    ended = await follow(life, context, runId, (progress) => view.update(progress));
+    ended = await follow(life, context, runId, (progress, pause) => view.update(progress, pause));
   } catch (error) {
     if (!life.signal.aborted) throw error;
   } finally {
@@ -48,12 +50,15 @@ async function follow(
   life: Lifecycle,
   context: WorkContext,
   runId: number,
-  show: (progress: Progress) => void,
+  show: (progress: Progress, pause: string | null) => void,
 ): Promise<boolean> {
   const patience = patienceOf(life, context.config);
   while (!life.signal.aborted) {
     const progress = await patiently(patience, () => runProgress(context.db.pool, runId));
-    show(progress);
+    const until = await patiently(patience, async () =>
+      waitsUntil(await quotaStatus(context), progress.kind),
+    );
+    show(progress, until === null ? null : clockTime(until, context.config.EOD_TIMEZONE));
     if (progress.state !== 'running') return true;
     await sleep(LOOK_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);
   }

@@ -23,7 +23,8 @@ export async function probeFailed(pool: Pool, permit: Permit): Promise<void> {
 }
 
 /**
- * The source refused the key.
+ * The source refused the key. Whoever tried it stays marked as trying: a claim that has read the key
+ * just before it was refused would else find the trial free, and make one more call.
  *
  * @returns true for the one caller who is to raise the alert.
  */
@@ -31,7 +32,7 @@ export async function keyRefused(pool: Pool, permit: Permit, diagnostic: string)
   const result = await pool.query(
     `insert into etl.access_keys as known (key_hash, state, diagnostic, refused_at) values ($1, 'refused', $2, $3)
      on conflict (key_hash) do update set
-       state = 'refused', diagnostic = excluded.diagnostic, refused_at = excluded.refused_at, probing_until = null
+       state = 'refused', diagnostic = excluded.diagnostic, refused_at = excluded.refused_at
      where known.state <> 'refused'`,
     [permit.keyHash, diagnostic, new Date(permit.now)],
   );

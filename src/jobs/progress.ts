@@ -1,9 +1,10 @@
 import type { Pool } from 'pg';
 import { usageError } from '../core/errors.ts';
-import type { RunState } from './request.ts';
+import type { RunKind, RunState } from './request.ts';
 
 /** How far a run is; cheap enough to ask several times a second. */
 export interface Progress {
+  readonly kind: RunKind;
   readonly state: RunState;
   readonly total: number;
   readonly ended: number;
@@ -16,7 +17,7 @@ export interface Progress {
 /** @throws PipelineError `usage` when there is no such run. */
 export async function runProgress(pool: Pool, runId: number): Promise<Progress> {
   const result = await pool.query<Progress>(
-    `select r.state, r.deferred <> '[]'::jsonb as deferred, count(w.id) filter (where w.state <> 'split')::int as total,
+    `select r.kind, r.state, r.deferred <> '[]'::jsonb as deferred, count(w.id) filter (where w.state <> 'split')::int as total,
        count(w.id) filter (where w.state not in ('pending', 'running', 'split'))::int as ended,
        coalesce(sum(w.requests), 0)::int as requests, coalesce(sum(w.fetched), 0)::float8 as fetched
      from etl.runs r left join etl.windows w on w.run_id = r.id

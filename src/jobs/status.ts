@@ -8,8 +8,8 @@ import { type Freshness, readFreshness } from './completeness.ts';
 import type { Context } from './context.ts';
 import { exchangesOf } from './nightly.ts';
 import { type Progress, runProgress } from './progress.ts';
-import { currentHour, keyHash, permitOf } from './quota.ts';
-import type { RunKind } from './request.ts';
+import { keyHash } from './quota.ts';
+import { type QuotaStatus, quotaStatus } from './quota-status.ts';
 import { observedSessions, type SessionRow, syncSessions } from './sessions.ts';
 
 /** Sessions looked back at. */
@@ -31,7 +31,6 @@ export interface OperationStatus extends Freshness {
 
 export interface OpenRun extends Progress {
   readonly runId: number;
-  readonly kind: RunKind;
 }
 
 export interface Status {
@@ -45,19 +44,6 @@ export interface Status {
   readonly keyRefused: string | null;
   /** Sessions no calendar file lists: data came for them. */
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
-}
-
-export interface QuotaStatus {
-  /** Start of the clock hour, ISO 8601. */
-  readonly hour: string;
-  readonly calls: number;
-  readonly limit: number;
-  /** What of the limit backfills may use. */
-  readonly backfillLimit: number;
-  /** Until when backfills wait, ISO 8601; null when they need not. */
-  readonly backfillsWaitUntil: string | null;
-  /** The same for nightly runs. */
-  readonly nightsWaitUntil: string | null;
 }
 
 /** Nothing is expected, or was ever loaded. */
@@ -104,21 +90,6 @@ export async function readStatus(context: Context): Promise<Status> {
     keyRefused:
       config.EOD_ACCESS_KEY === undefined ? null : await refusal(db.pool, keyHash(config.EOD_ACCESS_KEY)),
     observedSessions: (await observedSessions(context)).map(({ exchange, day }) => ({ exchange, day })),
-  };
-}
-
-async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
-  const permit = permitOf(config, clock);
-  const hour = await currentHour(db.pool, permit);
-  const next = new Date(permit.hour + 3_600_000).toISOString();
-  const spent = (limit: number) => hour.refused !== null || hour.calls >= limit;
-  return {
-    hour: new Date(permit.hour).toISOString(),
-    calls: hour.calls,
-    limit: permit.limit,
-    backfillLimit: permit.backfillLimit,
-    backfillsWaitUntil: spent(permit.backfillLimit) ? next : null,
-    nightsWaitUntil: spent(permit.limit) ? next : null,
   };
 }
 
@@ -184,10 +155,10 @@ async function suspiciousWindows({ db }: Context): Promise<Map<string, number>> 
 }
 
 async function openRuns(pool: Context['db']['pool']): Promise<OpenRun[]> {
-  const found = await pool.query<{ id: number; kind: RunKind }>(
-    "select id::int, kind from etl.runs where state in ('running', 'paused') order by id",
+  const found = await pool.query<{ id: number }>(
+    "select id::int from etl.runs where state in ('running', 'paused') order by id",
   );
   const open: OpenRun[] = [];
-  for (const { id, kind } of found.rows) open.push({ runId: id, kind, ...(await runProgress(pool, id)) });
+  for (const { id } of found.rows) open.push({ runId: id, ...(await runProgress(pool, id)) });
   return open;
 }

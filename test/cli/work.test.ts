@@ -117,6 +117,15 @@ describe('backfill', () => {
 });
 
 describe('a run that is stopped', () => {
+  test('a command that waits for the next clock hour says so', async () => {
+    const { url } = await testDatabase();
+    const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: '0' };
+    const backfill = spawnEod(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
+    await backfill.output(/ · the hour’s calls are used up, going on at \d\d:00 IST\n/);
+    backfill.kill('SIGINT');
+    expect(await backfill.ended).toMatchObject({ code: 130 });
+  });
+
   test('Ctrl-C pauses, resume completes, and the data is that of an undisturbed run', async () => {
     const [disturbed, undisturbed] = await Promise.all([testDatabase(), testDatabase()]);
     const args = ['backfill', 'GetBhavCopyCM', '--from', '2025-01-20', '--to', '2025-02-27'];

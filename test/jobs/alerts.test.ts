@@ -68,8 +68,22 @@ describe('alerts of a run', () => {
     const webhook = await startWebhook();
     const { pipeline, run } = await stage(webhook, { accessKey: 'another' });
     await run({ from: '2025-09-08', to: DAY, operations: ['GetBhavCopyCM'] });
-    expect(kinds(webhook.heard).filter((kind) => kind === 'access_key')).toHaveLength(1);
+    expect(kinds(webhook.heard)).toEqual(['access_key']);
+    expect(webhook.heard[0]?.facts).toEqual({ diagnostic: 'Access Denied. Key not found.' });
     expect(JSON.stringify(webhook.heard)).not.toContain(pipeline.config.EOD_ACCESS_KEY);
+  });
+
+  test('a night that a dead key stops is told by the key alone, and what failed before by itself', async () => {
+    const webhook = await startWebhook();
+    const { pipeline, sandbox } = await stage(webhook, {
+      behaviour: { keyDiesAfter: 3, disabledOperations: ['GetBhavCopyCM'] },
+    });
+    const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
+    await sandbox.close();
+    expect(report.state).toBe('failed');
+    expect(kinds(webhook.heard).sort()).toEqual(['access_key', 'run_failed']);
+    const failed = webhook.heard.find(({ kind }) => kind === 'run_failed');
+    expect(failed?.subject).toMatch(/^nightly: GetBhavCopyCM BSE, GetBhavCopyCM NSE$/);
   });
 
   test('rows that are missing and were not taken away', async () => {

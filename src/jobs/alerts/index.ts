@@ -16,6 +16,21 @@ export interface Alert {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * The access key is refused, or its month used up. The same subject from every worker and every run
+ * that the key has stopped, so that all of them make one alert.
+ *
+ * @param line what the source said.
+ */
+export function keyAlert(keyHash: string, line: string): Alert {
+  return {
+    kind: 'access_key',
+    subject: keyHash,
+    message: `the source takes no more calls with this access key (${line}); nothing more is asked until you run a command again`,
+    facts: { diagnostic: line },
+  };
+}
+
 /** Pause before the next try in seconds, doubling from this up to an hour. */
 const FIRST_PAUSE_S = 30;
 const LONGEST_PAUSE_S = 3_600;

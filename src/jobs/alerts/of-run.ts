@@ -3,7 +3,8 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { EndedRun } from '../after-run.ts';
 import type { Context } from '../context.ts';
 import { type Gap, readGaps } from '../gaps.ts';
-import type { Alert } from './index.ts';
+import { keyHash } from '../quota.ts';
+import { type Alert, keyAlert } from './index.ts';
 
 /** At most this many items are told in one message; the facts hold them all. */
 const TOLD = 5;
@@ -11,19 +12,41 @@ const TOLD = 5;
 /** What somebody should know of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
   if (run.kind === 'preview') return [];
-  const alerts = [await failure(context, run), await suspicion(context, run)];
-  if (run.kind === 'nightly') alerts.push(await lateness(context, run), await gaps(context, run));
+  const key = await stoppedByKey(context, run);
+  const alerts = [key, await failure(context, run, key), await suspicion(context, run)];
+  if (run.kind === 'nightly') alerts.push(await lateness(context, run));
+  // What is missing because of the key needs the key, and not to be asked for.
+  if (run.kind === 'nightly' && key === null) alerts.push(await gaps(context, run));
   return alerts.filter((alert) => alert !== null);
 }
 
-async function failure({ db }: Context, run: EndedRun): Promise<Alert | null> {
+/** Windows this key was refused for, by the line that was kept with the key. */
+const BY_KEY = `w.state = 'blocked' and exists (
+  select from etl.access_keys k where k.key_hash = $2 and k.diagnostic = coalesce(w.diagnostic, w.error))`;
+
+/** A run the key has stopped tells of the key: whoever is called needs to hear that once, and no more. */
+async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Alert | null> {
+  if (run.state !== 'failed') return null;
+  const hash = keyHash(config.EOD_ACCESS_KEY ?? '');
+  const { rows } = await db.pool.query<{ line: string }>(
+    `select coalesce(w.diagnostic, w.error) as line from etl.windows w where w.run_id = $1 and ${BY_KEY} limit 1`,
+    [run.id, hash],
+  );
+  const [window] = rows;
+  return window === undefined ? null : keyAlert(hash, window.line);
+}
+
+/** @param key the alert of the key, where that has stopped the run: its windows are not told again. */
+async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const { rows } = await db.pool.query<{ what: string; windows: number; reason: string | null }>(
     `select operation || ' ' || exchange as what, count(*)::int as windows,
             (array_agg(coalesce(diagnostic, error) order by id desc))[1] as reason
-       from etl.windows where run_id = $1 and state in ('failed', 'blocked') group by 1 order by 1`,
-    [run.id],
+       from etl.windows w where run_id = $1 and state in ('failed', 'blocked') and not (${BY_KEY})
+      group by 1 order by 1`,
+    [run.id, key?.subject ?? ''],
   );
+  if (key !== null && rows.length === 0) return null;
   return {
     kind: 'run_failed',
     subject: `${run.kind}: ${rows.map(({ what }) => what).join(', ')}`,

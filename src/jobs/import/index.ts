@@ -97,7 +97,8 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
   let fetched = 0;
   const tell = () =>
     onProgress?.(runId, {
-      ...{ state: 'running', total, ended: files.length, requests: 0, fetched, deferred: false },
+      ...{ kind: 'import', state: 'running', total, ended: files.length },
+      ...{ requests: 0, fetched, deferred: false },
     });
   tell();
   return {

@@ -3,7 +3,7 @@ import { databaseError } from '../../load/failures.ts';
 import { transaction } from '../../load/transaction.ts';
 import { keyRefused } from '../access-key.ts';
 import { advanceRun } from '../advance.ts';
-import { raiseAlerts } from '../alerts/index.ts';
+import { keyAlert, raiseAlerts } from '../alerts/index.ts';
 import type { WorkContext } from '../context.ts';
 import type { WindowJob } from '../queue.ts';
 import { closeHour, type Permit } from '../quota.ts';
@@ -64,12 +64,5 @@ async function raiseKeyAlert(context: WorkContext, permit: Permit, error: unknow
   const first = await keyRefused(context.db.pool, permit, trouble.diagnostic ?? trouble.error);
   if (!first) return;
   await context.queues.pause();
-  await raiseAlerts(context, [
-    {
-      kind: 'access_key',
-      subject: permit.keyHash,
-      message: `the source refuses the access key (${trouble.diagnostic ?? trouble.error}); nothing more is asked until you run a command again`,
-      facts: { diagnostic: trouble.diagnostic ?? null },
-    },
-  ]);
+  await raiseAlerts(context, [keyAlert(permit.keyHash, trouble.diagnostic ?? trouble.error)]);
 }
