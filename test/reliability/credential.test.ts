@@ -61,17 +61,21 @@ describe.each(backends)('a refused key (queue on %s)', (backend) => {
     expect(tally((await coverageRows(stage)).map(({ state }) => state))).toEqual({ loaded: 8 });
   });
 
-  test('that dies in the middle of a run: what is in flight ends, nothing follows', async () => {
+  test('that dies in the middle of a run: nothing follows, what is open is blocked', async () => {
     const stage = await openStage({ backend, behaviour: { keyDiesAfter: 5 } });
     const report = await stage.run({ ...EIGHT, from: '2025-08-18', to: '2025-09-05' });
     const { requests, byDiagnostic } = stage.sandbox.stats();
     expect(byDiagnostic['Key Expired.']).toBe(requests - 5);
     // Four workers at most had a call under way when the first of them was refused.
     expect(requests).toBeLessThanOrEqual(5 + 4);
-    expect(report).toMatchObject({ state: 'failed', windows: { loaded: 5 } });
-    expect(report.windows.blocked).toBe(report.windows.total - 5);
+    // The refusal ends windows in flight as well: up to three good answers may come too late to be stored.
+    const { loaded, blocked, total } = report.windows;
+    expect(report.state).toBe('failed');
+    expect(loaded).toBeGreaterThanOrEqual(5 - 3);
+    expect(loaded).toBeLessThanOrEqual(5);
+    expect(blocked).toBe(total - loaded);
     expect(await paused(stage)).toEqual([true, true]);
-    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toMatchObject({ loaded: 5 });
+    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toMatchObject({ loaded });
     await accountsOf(stage, report);
   });
 });
