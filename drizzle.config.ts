@@ -4,7 +4,7 @@ export default defineConfig({
   dialect: 'postgresql',
   // The tables of the schema `market` are declared by the operation files themselves.
   schema: [
-    './src/load/schema/*.ts',
+    './src/load/state/schema/*.ts',
     './src/operations/table.ts',
     './src/operations/Get*.ts',
     './src/operations/tables/*.ts',

@@ -1,13 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Areas whose tests touch no server: they run without Redis and Postgres, in seconds. */
-const UNIT = ['core', 'calendar', 'extract', 'operations', 'house', 'sandbox'].map(
-  (area) => `test/${area}/**/*.test.ts`,
-);
+/** Tests that need Postgres, Redis or processes of `eod` are named `*.int.test.ts`; all others run anywhere, in seconds. */
+const INTEGRATION = ['test/**/*.int.test.ts'];
 
-/** Areas that load a machine by themselves: real processes, killed and restarted. One file at a time, at the end. */
-const CHAOS = ['test/chaos/**/*.test.ts'];
+/** Tests that load a machine by themselves: real processes, killed and restarted. One file at a time, at the end. */
+const CHAOS = ['test/chaos/**/*.int.test.ts'];
 
 const services = { globalSetup: './test/support/global-setup.ts' };
 
@@ -19,13 +17,13 @@ export default defineConfig({
     hookTimeout: 60_000,
     reporters: ['default', './test/support/counts-reporter.ts'],
     projects: [
-      { extends: true, test: { name: 'unit', include: UNIT } },
+      { extends: true, test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: INTEGRATION } },
       {
         extends: true,
         test: {
           name: 'integration',
-          include: ['test/**/*.test.ts'],
-          exclude: [...UNIT, ...CHAOS],
+          include: INTEGRATION,
+          exclude: CHAOS,
           ...services,
         },
       },

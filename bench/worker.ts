@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { openWorkContext } from '../src/cli/app.ts';
 import { createLifecycle } from '../src/cli/lifecycle.ts';
 import { loadConfig } from '../src/core/config.ts';
-import { startWorker } from '../src/jobs/worker.ts';
+import { startWorker } from '../src/jobs/worker/worker.ts';
 
 process.on('disconnect', () => process.exit(1));
 const [settings] = (await once(process, 'message')) as [Record<string, string>];

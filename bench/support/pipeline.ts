@@ -4,12 +4,12 @@ import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
-import { openQueues } from '../../src/jobs/queue.ts';
-import { type RunReport, reportRun } from '../../src/jobs/report.ts';
-import type { RunRequest } from '../../src/jobs/request.ts';
-import { runState, startRun } from '../../src/jobs/runs.ts';
-import { openDatabase } from '../../src/load/database.ts';
-import { migrateDatabase } from '../../src/load/migrate.ts';
+import { type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
+import type { RunRequest } from '../../src/jobs/runs/request.ts';
+import { runState, startRun } from '../../src/jobs/runs/runs.ts';
+import { openQueues } from '../../src/jobs/worker/queue.ts';
+import { openDatabase } from '../../src/load/database/database.ts';
+import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import { type Helper, startHelper } from './process.ts';
 
 export interface WorkerFigures {

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '../../src/load/embedded/index.ts';
+import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 
 export interface BenchServer {
   readonly url: string;

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { reportRun } from '../jobs/report.ts';
-import { cancelRun } from '../jobs/runs.ts';
+import { reportRun } from '../jobs/runs/report.ts';
+import { cancelRun } from '../jobs/runs/runs.ts';
 import { openContext } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';

@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import { type Config, loadConfig } from '../core/config.ts';
 import { dayAt, timeAt } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
-import { type Between, betweenRuns, type Difference, difference, fromThenToNow } from '../jobs/diff.ts';
+import { type Between, betweenRuns, type Difference, difference, fromThenToNow } from '../jobs/runs/diff.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { openContext } from './app.ts';
 import { parseMoment, parseRunId } from './args.ts';

@@ -1,4 +1,4 @@
-import type { RowDifference } from '../load/differences.ts';
+import type { RowDifference } from '../load/market/differences.ts';
 import { bold, type Column, table } from './output.ts';
 
 /** Rows that differ, for people: a table for each market table, its key column by column. */

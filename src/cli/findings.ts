@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
-import { SEVERITIES } from '../jobs/checks/check.ts';
-import { checkNamed } from '../jobs/checks/index.ts';
-import { type Finding, listFindings } from '../jobs/findings.ts';
+import { SEVERITIES } from '../jobs/quality/checks/check.ts';
+import { checkNamed } from '../jobs/quality/checks/index.ts';
+import { type Finding, listFindings } from '../jobs/quality/findings.ts';
 import { openContext } from './app.ts';
 import { parseChoices } from './args.ts';
 import { type Cli, examples } from './command.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { usageError } from '../core/errors.ts';
-import type { GapScope } from '../jobs/gaps.ts';
+import type { GapScope } from '../jobs/runs/gaps.ts';
 import { type DayContext, parseDay, parseExchanges, parseOperations } from './args.ts';
 
 /** The flags that say where to look for gaps. */

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { createLog } from '../core/log.ts';
-import { migrateDatabase, schemaState } from '../load/migrate.ts';
-import { patiently } from '../load/patience.ts';
+import { migrateDatabase, schemaState } from '../load/database/migrate.ts';
+import { patiently } from '../load/database/retry.ts';
 import { arrivalOf, openStore, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { print } from './output.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { systemClock, today } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
-import { nightlyRequest } from '../jobs/nightly.ts';
-import { patiently } from '../load/patience.ts';
+import { nightlyRequest } from '../jobs/runs/nightly.ts';
+import { patiently } from '../load/database/retry.ts';
 import { openWorkContext, patienceOf } from './app.ts';
 import { parseDay } from './args.ts';
 import { type Cli, examples } from './command.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
-import { prunable, prune } from '../load/responses.ts';
+import { prunable, prune } from '../load/state/responses.ts';
 import { openContext } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { count, plural, print, printJson } from './output.ts';

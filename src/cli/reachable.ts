@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { messageOf, usageError } from '../core/errors.ts';
-import { databaseError, isSocketTrouble } from '../load/failures.ts';
-import { inSeconds, type Patience, pauseFor } from '../load/patience.ts';
+import { databaseError, isSocketTrouble } from '../load/database/errors.ts';
+import { inSeconds, type Patience, pauseFor } from '../load/database/retry.ts';
 
 const WITHIN_MS = 5_000;
 

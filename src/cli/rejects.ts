@@ -10,8 +10,8 @@ import {
   stillOpen,
   type UnkeptFile,
   unkeptFiles,
-} from '../jobs/rejects.ts';
-import { patiently } from '../load/patience.ts';
+} from '../jobs/quality/rejects.ts';
+import { patiently } from '../load/database/retry.ts';
 import { openContext, openPatientContext, patienceOf } from './app.ts';
 import { parseExchanges, parseOperations } from './args.ts';
 import { type Cli, examples } from './command.ts';

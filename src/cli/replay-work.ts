@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
-import { runProgress } from '../jobs/progress.ts';
 import { workReplay } from '../jobs/replay/index.ts';
-import { reportRun } from '../jobs/report.ts';
-import { pauseRun } from '../jobs/runs.ts';
-import { patiently } from '../load/patience.ts';
+import { runProgress } from '../jobs/runs/progress.ts';
+import { reportRun } from '../jobs/runs/report.ts';
+import { pauseRun } from '../jobs/runs/runs.ts';
+import { patiently } from '../load/database/retry.ts';
 import { patienceOf } from './app.ts';
 import type { Cli } from './command.ts';
 import { progressView } from './progress.ts';

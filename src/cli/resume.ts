@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
-import { reportRun } from '../jobs/report.ts';
-import { reopenRun, resumeRun } from '../jobs/runs.ts';
-import { patiently } from '../load/patience.ts';
+import { reportRun } from '../jobs/runs/report.ts';
+import { reopenRun, resumeRun } from '../jobs/runs/runs.ts';
+import { patiently } from '../load/database/retry.ts';
 import { openPatientContext, openWorkContext, patienceOf } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { reportRun } from '../jobs/report.ts';
+import { reportRun } from '../jobs/runs/report.ts';
 import { openContext } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';

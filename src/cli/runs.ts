@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { usageError } from '../core/errors.ts';
-import { listRuns, type RunReport } from '../jobs/report.ts';
+import { listRuns, type RunReport } from '../jobs/runs/report.ts';
 import { openContext } from './app.ts';
 import { type Cli, examples } from './command.ts';
 import { type Column, print, printJson, table } from './output.ts';

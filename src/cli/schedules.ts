@@ -3,7 +3,7 @@ import { CronExpressionParser } from 'cron-parser';
 import { systemClock } from '../core/clock.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { dayAt, timeAt } from '../core/days.ts';
-import { type PlannedSchedule, plannedSchedules } from '../jobs/schedules.ts';
+import { type PlannedSchedule, plannedSchedules } from '../jobs/worker/schedules.ts';
 import { type Cli, examples } from './command.ts';
 import { type Column, print, printJson, table } from './output.ts';
 

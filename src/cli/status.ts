@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { queueOf } from '../jobs/queue.ts';
-import type { QuotaStatus } from '../jobs/quota-status.ts';
-import { type OpenRun, type OperationStatus, readStatus, type Status } from '../jobs/status.ts';
+import type { QuotaStatus } from '../jobs/runs/quota-status.ts';
+import { type OpenRun, type OperationStatus, readStatus, type Status } from '../jobs/runs/status.ts';
+import { queueOf } from '../jobs/worker/queue.ts';
 import { openContext } from './app.ts';
 import { clockTime } from './clock-time.ts';
 import { type Cli, examples } from './command.ts';

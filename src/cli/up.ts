@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
-import { startScheduler } from '../jobs/scheduler.ts';
-import { startWorker } from '../jobs/worker.ts';
-import { patiently } from '../load/patience.ts';
+import { startScheduler } from '../jobs/worker/scheduler.ts';
+import { startWorker } from '../jobs/worker/worker.ts';
+import { patiently } from '../load/database/retry.ts';
 import { startHealthServer } from '../web/health.ts';
 import { openQueueContext, openWorkContext, patienceOf } from './app.ts';
 import { parseChoices } from './args.ts';

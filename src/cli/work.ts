@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkContext } from '../jobs/context.ts';
-import { type Progress, runProgress } from '../jobs/progress.ts';
-import { quotaStatus, waitsUntil } from '../jobs/quota-status.ts';
-import { type RunReport, reportRun } from '../jobs/report.ts';
-import { pauseRun } from '../jobs/runs.ts';
-import { type RunningWorker, startWorker } from '../jobs/worker.ts';
-import { patiently } from '../load/patience.ts';
+import { type Progress, runProgress } from '../jobs/runs/progress.ts';
+import { quotaStatus, waitsUntil } from '../jobs/runs/quota-status.ts';
+import { type RunReport, reportRun } from '../jobs/runs/report.ts';
+import { pauseRun } from '../jobs/runs/runs.ts';
+import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
+import { patiently } from '../load/database/retry.ts';
 import { patienceOf } from './app.ts';
 import { clockTime } from './clock-time.ts';
 import type { Lifecycle } from './lifecycle.ts';

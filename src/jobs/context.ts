@@ -3,8 +3,8 @@ import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
 import type { Source } from '../extract/types.ts';
-import type { Database } from '../load/database.ts';
-import type { Queues } from './queue.ts';
+import type { Database } from '../load/database/database.ts';
+import type { Queues } from './worker/queue.ts';
 
 /** What the work needs, handed along as a plain argument. */
 export interface Context {

@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
-import { instrumentBatches, type PlanInput, type PlannedWindow, planWindows } from '../../src/jobs/plan.ts';
+import {
+  instrumentBatches,
+  type PlanInput,
+  type PlannedWindow,
+  planWindows,
+} from '../../src/jobs/runs/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 
 const FROM = '2025-09-01';

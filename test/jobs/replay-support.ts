@@ -6,7 +6,7 @@ import { request } from 'undici';
 import type { Context } from '../../src/jobs/context.ts';
 import { workReplay } from '../../src/jobs/replay/index.ts';
 import { planReplay } from '../../src/jobs/replay/plan.ts';
-import { type RunReport, reportRun } from '../../src/jobs/report.ts';
+import { type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
 import { tables } from '../../src/operations/registry.ts';
 import type { Pipeline } from '../support/pipeline.ts';
 

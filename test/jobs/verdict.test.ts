@@ -2,8 +2,8 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ErrorKind, PipelineError } from '../../src/core/errors.ts';
-import { hourStart, turnWait, untilNextHour } from '../../src/jobs/quota.ts';
-import { backoffMs, judge, type TrySoFar, troubleOf } from '../../src/jobs/window/verdict.ts';
+import { hourStart, turnWait, untilNextHour } from '../../src/jobs/worker/quota.ts';
+import { backoffMs, judge, type TrySoFar, troubleOf } from '../../src/jobs/worker/verdict.ts';
 
 const config = { EOD_ATTEMPTS: 3, EOD_NOT_READY_BUDGET_MS: 10_000, EOD_NOT_READY_WAIT_MS: 50 };
 const FIRST: TrySoFar = { attempt: 1, ageMs: 0, days: 1, nextHourMs: 777 };

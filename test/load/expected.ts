@@ -1,6 +1,6 @@
 import { createSource } from '../../src/extract/index.ts';
 import type { Source } from '../../src/extract/types.ts';
-import type { Database } from '../../src/load/database.ts';
+import type { Database } from '../../src/load/database/database.ts';
 import type { AskedFor, Field } from '../../src/operations/fields.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';

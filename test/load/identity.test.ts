@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { identify, type Sighting } from '../../src/load/instruments/identity.ts';
+import { identify, type Sighting } from '../../src/load/market/instruments/identity.ts';
 
 const blank: Sighting = {
   ...{ exchange: 'NSE', symbol: '', series: 'EQ', isin: '', scripCode: 0, link: '', firstSeen: '2025-01-01' },

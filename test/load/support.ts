@@ -1,9 +1,9 @@
 import { afterAll } from 'vitest';
-import type { CoverageEntry } from '../../src/load/coverage.ts';
-import { type Database, openDatabase } from '../../src/load/database.ts';
-import type { RejectEntry } from '../../src/load/rejects.ts';
-import type { FullSet } from '../../src/load/stage.ts';
-import { loadWindow, type RecordCounts } from '../../src/load/window.ts';
+import { type Database, openDatabase } from '../../src/load/database/database.ts';
+import { loadWindow, type RecordCounts } from '../../src/load/market/load-window.ts';
+import type { FullSet } from '../../src/load/market/stage.ts';
+import type { CoverageEntry } from '../../src/load/state/coverage.ts';
+import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { testDatabase } from '../support/database.ts';

@@ -4,7 +4,7 @@ import { chownSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { serverAccount } from '../../src/load/embedded/account.ts';
+import { serverAccount } from '../../src/load/database/embedded/account.ts';
 import { freePort } from './free-port.ts';
 import { makeDisposable, prepareTemplate } from './template.ts';
 import { waitFor } from './wait-for.ts';

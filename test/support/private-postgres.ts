@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startEmbeddedPostgres } from '../../src/load/embedded/index.ts';
+import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 import { makeDisposable } from './template.ts';
 
 /** The private Postgres from npm in a temporary folder, for one test run. */

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import pg from 'pg';
-import { openDatabase } from '../../src/load/database.ts';
-import { migrateDatabase } from '../../src/load/migrate.ts';
+import { openDatabase } from '../../src/load/database/database.ts';
+import { migrateDatabase } from '../../src/load/database/migrate.ts';
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);
 

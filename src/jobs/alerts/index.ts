@@ -1,6 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
 import { redactor } from '../../core/log.ts';
-import { transaction } from '../../load/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import type { Context } from '../context.ts';
 import { postJson } from './webhook.ts';
 

@@ -1,9 +1,9 @@
 import { epochOf } from '../../core/days.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import type { EndedRun } from '../after-run.ts';
 import type { Context } from '../context.ts';
-import { type Gap, readGaps } from '../gaps.ts';
-import { keyHash } from '../quota.ts';
+import type { EndedRun } from '../runs/after-run.ts';
+import { type Gap, readGaps } from '../runs/gaps.ts';
+import { keyHash } from '../worker/quota.ts';
 import { type Alert, keyAlert } from './index.ts';
 
 /** At most this many items are told in one message; the facts hold them all. */

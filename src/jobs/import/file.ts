@@ -7,13 +7,13 @@ import {
   type FileSession,
   readBhavFile,
 } from '../../extract/files/read-file.ts';
-import type { RowDifference } from '../../load/differences.ts';
-import { databaseError } from '../../load/failures.ts';
-import { windowDifferences } from '../../load/import-differences.ts';
-import { type PackedBody, packBody } from '../../load/responses.ts';
-import type { RecordCounts } from '../../load/window.ts';
+import { databaseError } from '../../load/database/errors.ts';
+import type { RowDifference } from '../../load/market/differences.ts';
+import type { RecordCounts } from '../../load/market/load-window.ts';
+import { windowDifferences } from '../../load/state/import-differences.ts';
+import { type PackedBody, packBody } from '../../load/state/responses.ts';
 import type { Context } from '../context.ts';
-import { storeAnswer } from '../window/store.ts';
+import { storeAnswer } from '../worker/store.ts';
 import type { ImportFile } from './find-files.ts';
 import { failWindow, openFileWindows } from './run.ts';
 import { IMPORTED, importedTable, sessionAnswer } from './session.ts';

@@ -1,10 +1,10 @@
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
-import { NO_PATIENCE, type Patience, patiently } from '../../load/patience.ts';
+import { NO_PATIENCE, type Patience, patiently } from '../../load/database/retry.ts';
 import type { Context } from '../context.ts';
-import type { Progress } from '../progress.ts';
-import { type RunReport, reportRun } from '../report.ts';
-import { reserveRunId } from '../runs.ts';
+import type { Progress } from '../runs/progress.ts';
+import { type RunReport, reportRun } from '../runs/report.ts';
+import { reserveRunId } from '../runs/runs.ts';
 import {
   type FileDifference,
   type FileReport,

@@ -2,10 +2,10 @@ import { sql } from 'drizzle-orm';
 import type { PoolClient } from 'pg';
 import { today } from '../../core/clock.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
-import { runs } from '../../load/schema/work.ts';
-import { closeRun } from '../advance.ts';
+import { runs } from '../../load/state/schema/work.ts';
 import type { Context } from '../context.ts';
-import { whoAsks } from '../runs.ts';
+import { closeRun } from '../runs/advance.ts';
+import { whoAsks } from '../runs/runs.ts';
 import type { ImportFile } from './find-files.ts';
 import { IMPORTED } from './session.ts';
 

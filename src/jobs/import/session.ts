@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import type { Answered } from '../window/store.ts';
+import type { Answered } from '../worker/store.ts';
 import { nameRows, symbolsOfDay, type Tickers } from './tickers.ts';
 
 /** The operation whose records the files hold. */

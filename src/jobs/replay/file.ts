@@ -1,10 +1,10 @@
 import { PipelineError } from '../../core/errors.ts';
 import { type FileSession, readBhavFile } from '../../extract/files/read-file.ts';
-import type { KeptAnswer } from '../../load/responses.ts';
+import type { KeptAnswer } from '../../load/state/responses.ts';
 import type { Context } from '../context.ts';
 import { IMPORTED, sessionAnswer } from '../import/session.ts';
 import { knownTickers, NO_TICKERS, type Tickers } from '../import/tickers.ts';
-import type { Answered } from '../window/store.ts';
+import type { Answered } from '../worker/store.ts';
 import type { ReplayWindow } from './index.ts';
 
 /** A kept session of a file, read with the code of today. */

@@ -1,12 +1,12 @@
 import { messageOf, usageError } from '../../core/errors.ts';
 import { readAnswer } from '../../extract/index.ts';
-import { databaseError } from '../../load/failures.ts';
-import { type KeptAnswer, readAnswerKept } from '../../load/responses.ts';
+import { databaseError } from '../../load/database/errors.ts';
+import { type KeptAnswer, readAnswerKept } from '../../load/state/responses.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import { closeRun } from '../advance.ts';
 import type { Context } from '../context.ts';
-import { storeAnswer } from '../window/store.ts';
-import { type EndedWindow, endWindows } from '../window-store.ts';
+import { closeRun } from '../runs/advance.ts';
+import { type EndedWindow, endWindows } from '../runs/window-store.ts';
+import { storeAnswer } from '../worker/store.ts';
 import { createFileReader, type FileAnswer, type FileReader } from './file.ts';
 import { isOutdated } from './outdated.ts';
 import { laneOf, type ReplayRequest } from './plan.ts';

@@ -1,8 +1,8 @@
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
-import type { Standing } from '../../load/keep-stored.ts';
-import { type KeptAnswer, readAnswerKept } from '../../load/responses.ts';
+import type { Standing } from '../../load/market/keep-stored.ts';
+import { type KeptAnswer, readAnswerKept } from '../../load/state/responses.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';

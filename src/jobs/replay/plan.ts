@@ -1,10 +1,10 @@
 import { usageError } from '../../core/errors.ts';
-import { type AnswerFilter, FILTER, filterValues } from '../../load/copy-answers.ts';
-import { transaction } from '../../load/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
+import { type AnswerFilter, FILTER, filterValues } from '../../load/state/copy-answers.ts';
 import { operations } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { reserveRunId, whoAsks } from '../runs.ts';
+import { reserveRunId, whoAsks } from '../runs/runs.ts';
 
 /** What a replay was asked to do; kept with its run. */
 export interface ReplayRequest extends AnswerFilter {

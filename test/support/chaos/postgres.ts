@@ -1,9 +1,9 @@
 import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { reachablePrograms, serverAccount } from '../../../src/load/embedded/account.ts';
-import { findBinaries } from '../../../src/load/embedded/binaries.ts';
-import { initialise, isServing, newPassword } from '../../../src/load/embedded/cluster.ts';
+import { reachablePrograms, serverAccount } from '../../../src/load/database/embedded/account.ts';
+import { findBinaries } from '../../../src/load/database/embedded/binaries.ts';
+import { initialise, isServing, newPassword } from '../../../src/load/database/embedded/cluster.ts';
 import { freePort } from '../free-port.ts';
 import { waitFor } from '../wait-for.ts';
 import { type Program, startProgram, tail } from './process.ts';

@@ -2,7 +2,7 @@
 // clock is ahead of the machine's.
 import { openWorkContext } from '../../../src/cli/app.ts';
 import { createLifecycle } from '../../../src/cli/lifecycle.ts';
-import { startWorker } from '../../../src/jobs/worker.ts';
+import { startWorker } from '../../../src/jobs/worker/worker.ts';
 
 const ahead = Number(process.argv[2]);
 const life = createLifecycle();

@@ -1,5 +1,5 @@
-import { openDatabase } from '../../../src/load/database.ts';
-import { migrateDatabase } from '../../../src/load/migrate.ts';
+import { openDatabase } from '../../../src/load/database/database.ts';
+import { migrateDatabase } from '../../../src/load/database/migrate.ts';
 import { execute, withDatabase } from '../template.ts';
 import { eod, type Place } from './eod.ts';
 

@@ -1,0 +1,36 @@
+import { raiseAlerts } from '../alerts/index.ts';
+import { alertsOfRun } from '../alerts/of-run.ts';
+import type { Context } from '../context.ts';
+import { reconcileData } from '../quality/check-quality.ts';
+
+/** A run that has just ended. */
+export interface EndedRun {
+  readonly id: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * What follows the end of a run. The run is over and stays as it ended: trouble here is logged and
+ * nothing more.
+ */
+export async function afterRun(context: Context, run: EndedRun): Promise<void> {
+  if (run.kind === 'nightly') {
+    await reconcileNight(context, run).catch((error) => {
+      context.log.warn({ runId: run.id, err: error }, 'the data could not be reconciled after the night');
+    });
+  }
+  const alerts = await alertsOfRun(context, run).catch((error) => {
+    context.log.warn({ runId: run.id, err: error }, 'what the run should alert of could not be found out');
+    return [];
+  });
+  await raiseAlerts(context, alerts);
+}
+
+async function reconcileNight(context: Context, { id, from, to }: EndedRun): Promise<void> {
+  const results = await reconcileData(context, { from, to, runId: id });
+  const found = results.filter(({ fresh }) => fresh > 0);
+  if (found.length > 0) context.log.warn({ runId: id, found }, 'data sets disagree: see "eod findings"');
+}

@@ -1,0 +1,163 @@
+import { today } from '../../core/clock.ts';
+import { addDays, type Day } from '../../core/days.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import { backfillShare, currentHour, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';
+import { defaultInstruments } from './instruments.ts';
+import { type PlannedWindow, planWindows } from './plan.ts';
+import { planInput, planRun } from './planning.ts';
+import type { RunRequest, Target } from './request.ts';
+
+/** What a run would ask of the source, before it asks. */
+export interface OperationForecast {
+  readonly operation: string;
+  readonly exchange: string;
+  /** Windows in all, skipped ones included. */
+  readonly windows: number;
+  /** Calls to make. */
+  readonly requests: number;
+  readonly skipped: number;
+  /** Windows to ask that lie (in part) before the source's reach; they are asked all the same. */
+  readonly outOfReach: number;
+  /** The instruments are not known yet: counted with those known now, or EOD_INSTRUMENT_LIMIT. */
+  readonly estimated: boolean;
+}
+
+export interface Forecast {
+  readonly from: Day;
+  readonly to: Day;
+  readonly requests: number;
+  /** Clock hours in which calls are made, at the quota left after the reserve; null: it never ends. */
+  readonly hours: number | null;
+  /** Expected end, ISO 8601; null where all calls are kept for the night. */
+  readonly finishAt: string | null;
+  readonly windows: number;
+  readonly skipped: number;
+  readonly outOfReach: number;
+  /** First day within the source's reach (EOD_HISTORY_DAYS). */
+  readonly reachesBackTo: Day;
+  readonly callsPerHour: number;
+  /** Calls a backfill may still make in this clock hour. */
+  readonly leftThisHour: number;
+  /** Some operation's instruments are not known yet. */
+  readonly estimated: boolean;
+  readonly operations: readonly OperationForecast[];
+}
+
+/** Calls a second when nothing was measured yet. */
+const DEFAULT_SECONDS_PER_CALL = 0.5;
+const HOUR_MS = 3_600_000;
+
+/**
+ * Plans a request without starting it. `requests` is what the run then calls when nothing fails and
+ * the instruments of its deferred operations do not change meanwhile.
+ */
+export async function forecastRun(context: Context, request: RunRequest): Promise<Forecast> {
+  const { config, clock, db } = context;
+  const plan = await planRun(context, request);
+  const reach = addDays(today(clock, config.EOD_TIMEZONE), -config.EOD_HISTORY_DAYS);
+  const operations: OperationForecast[] = [];
+  for (const target of request.targets) {
+    const deferred = plan.deferred.includes(target);
+    const windows = deferred
+      ? await planDeferred(context, request, target)
+      : plan.windows.filter(
+          (window) => window.operation === target.operation && window.exchange === target.exchange,
+        );
+    operations.push({
+      operation: target.operation,
+      exchange: target.exchange,
+      ...tally(windows, reach),
+      estimated: deferred,
+    });
+  }
+  const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
+    operations.reduce((total, one) => total + one[name], 0);
+  const permit = permitOf(config, clock);
+  const leftThisHour = leftForBackfill(permit, await currentHour(db.pool, permit));
+  const requests = sum('requests');
+  const pace = await secondsPerCall(context);
+  const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
+  return {
+    from: days[0] as Day,
+    to: days.at(-1) as Day,
+    requests,
+    ...finish({
+      requests,
+      leftThisHour,
+      perHour: backfillShare(config),
+      now: clock.now(),
+      hour: hourStart(clock.now(), config.EOD_TIMEZONE),
+      secondsPerCall: pace / config.EOD_CONCURRENCY,
+    }),
+    windows: sum('windows'),
+    skipped: sum('skipped'),
+    outOfReach: sum('outOfReach'),
+    reachesBackTo: reach,
+    callsPerHour: backfillShare(config),
+    leftThisHour,
+    estimated: operations.some((one) => one.estimated),
+    operations,
+  };
+}
+
+function tally(windows: readonly PlannedWindow[], reach: Day) {
+  const asked = windows.filter((window) => window.state === 'pending');
+  return {
+    windows: windows.length,
+    requests: asked.length,
+    skipped: windows.length - asked.length,
+    outOfReach: asked.filter((window) => window.from < reach).length,
+  };
+}
+
+/** Per-instrument windows as they would be with the instruments known now. */
+async function planDeferred(context: Context, request: RunRequest, target: Target): Promise<PlannedWindow[]> {
+  const { config, db } = context;
+  const known = await defaultInstruments(db.pool, config, target.exchange);
+  const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
+  // Stand-ins for instruments the bhav copies of the run will name; a symbol never starts with a space.
+  const standIns = Array.from({ length: missing }, (_, place) => ` ${place}`);
+  const input = await planInput(context, request, target);
+  return planWindows({
+    ...input,
+    operation: operationNamed(target.operation),
+    instruments: [...known, ...standIns],
+  });
+}
+
+interface Pace {
+  readonly requests: number;
+  readonly leftThisHour: number;
+  readonly perHour: number;
+  /** Now and start of the clock hour, milliseconds since the epoch. */
+  readonly now: number;
+  readonly hour: number;
+  /** With all workers of this process at it. */
+  readonly secondsPerCall: number;
+}
+
+/** How many clock hours the calls take, and when the last is made (pure). */
+export function finish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
+  const { requests, leftThisHour, perHour, now, hour, secondsPerCall } = pace;
+  const later = Math.max(0, requests - leftThisHour);
+  if (later === 0) {
+    const end = now + requests * secondsPerCall * 1000;
+    return { hours: requests === 0 ? 0 : 1, finishAt: new Date(end).toISOString() };
+  }
+  // Everything is kept for the night: a backfill would never end.
+  if (perHour <= 0) return { hours: null, finishAt: null };
+  const further = Math.ceil(later / perHour);
+  const inLast = later - (further - 1) * perHour;
+  const end = hour + further * HOUR_MS + Math.min(HOUR_MS, inLast * secondsPerCall * 1000);
+  return { hours: further + (leftThisHour > 0 ? 1 : 0), finishAt: new Date(end).toISOString() };
+}
+
+/** What a call took lately, from start to stored: the median of the last windows. */
+async function secondsPerCall({ db }: Context): Promise<number> {
+  const found = await db.pool.query<{ seconds: number | null }>(`
+    select percentile_cont(0.5) within group (order by extract(epoch from finished_at - started_at)) as seconds
+      from (select started_at, finished_at from etl.windows where state = 'loaded' and requests = 1
+             order by id desc limit 200) as recent`);
+  return found.rows[0]?.seconds ?? DEFAULT_SECONDS_PER_CALL;
+}

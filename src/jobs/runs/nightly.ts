@@ -1,0 +1,76 @@
+import type { Calendar } from '../../calendar/types.ts';
+import { today } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { addDays, type Day } from '../../core/days.ts';
+import { lastLoadedDay } from '../../load/state/coverage.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { operations } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import type { RunRequest, Target } from './request.ts';
+
+export interface NightlyScope {
+  /** The night to plan for. */
+  readonly date: Day;
+  /** Only these; all when not given. */
+  readonly operation?: Operation;
+  readonly exchange?: string;
+}
+
+/**
+ * What a night asks for: from the last loaded session of each operation and exchange, less the
+ * lookback for late corrections, to `date`. After a week of downtime that is the week.
+ */
+export async function nightlyRequest(context: Context, scope: NightlyScope): Promise<RunRequest> {
+  const { config, clock, calendar, db } = context;
+  const chosen = scope.operation === undefined ? operations : [scope.operation];
+  const targets: Target[] = [];
+  for (const operation of chosen) {
+    const exchanges = scope.exchange === undefined ? exchangesOf(operation, config) : [scope.exchange];
+    for (const exchange of exchanges) {
+      const watermark = await lastLoadedDay(db.pool, operation.name, exchange);
+      targets.push(nightlyTarget({ operation, exchange, watermark, date: scope.date, calendar, config }));
+    }
+  }
+  return {
+    kind: 'nightly',
+    targets,
+    instruments: [],
+    options: {},
+    live: scope.date === today(clock, config.EOD_TIMEZONE),
+  };
+}
+
+/** Exchanges an operation is asked of when nobody names any: its own, as far as EOD_EXCHANGES allows. */
+export function exchangesOf(operation: Operation, config: Pick<Config, 'EOD_EXCHANGES'>): readonly string[] {
+  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchange));
+}
+
+interface NightlyInput {
+  readonly operation: Operation;
+  readonly exchange: string;
+  /** Last loaded day, or null when nothing is loaded yet. */
+  readonly watermark: Day | null;
+  readonly date: Day;
+  readonly calendar: Calendar;
+  readonly config: Pick<Config, 'EOD_LOOKBACK_SESSIONS' | 'EOD_HISTORY_DAYS'>;
+}
+
+/** The range of one operation and exchange (pure). */
+export function nightlyTarget({
+  operation,
+  exchange,
+  watermark,
+  date,
+  calendar,
+  config,
+}: NightlyInput): Target {
+  const base = { operation: operation.name, exchange, to: date };
+  if (operation.windows.per === 'once') return { ...base, from: date, againFrom: null };
+  const reach = addDays(date, -config.EOD_HISTORY_DAYS);
+  // A watermark beyond `date` (an older night is being repeated) counts as `date` itself.
+  const edge = watermark === null || watermark > date ? date : watermark;
+  const lookback = operation.schedule.lookback ? config.EOD_LOOKBACK_SESSIONS : 0;
+  const first = calendar.lastSessions(exchange, edge, lookback + 1)[0] ?? edge;
+  const from = first < reach ? reach : first;
+  return { ...base, from, againFrom: operation.schedule.lookback ? from : null };
+}

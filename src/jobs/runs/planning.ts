@@ -1,0 +1,153 @@
+import type { Calendar } from '../../calendar/types.ts';
+import { today } from '../../core/clock.ts';
+import { type Day, eachDay } from '../../core/days.ts';
+import { usageError } from '../../core/errors.ts';
+import { readCovered } from '../../load/state/coverage.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import { keyHash } from '../worker/quota.ts';
+import { rangeLimits } from '../worker/range-limits.ts';
+import { unknownYears } from './completeness.ts';
+import { defaultInstruments } from './instruments.ts';
+import { type PlanInput, type PlannedWindow, planWindows } from './plan.ts';
+import type { RunRequest, Target } from './request.ts';
+import { syncSessions } from './sessions.ts';
+
+/** The operation whose newest file says which instruments are worth asking for one by one. */
+const INSTRUMENT_LIST = 'GetBhavCopyCM';
+
+export interface RunPlan {
+  readonly windows: readonly PlannedWindow[];
+  /** Targets that wait for the bhav copies of this run before they can be planned. */
+  readonly deferred: readonly Target[];
+}
+
+/**
+ * Plans every target of a request against what is covered now. Targets that ask instrument by
+ * instrument wait for the bhav copies the same run is about to load, unless instruments are named.
+ */
+export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
+  await syncSessions(context);
+  warnOfUnknownYears(context, request.targets);
+  const windows: PlannedWindow[] = [];
+  const deferred: Target[] = [];
+  const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
+  const immediate = request.targets.filter(
+    (target) => named || operationNamed(target.operation).windows.per !== 'instrument',
+  );
+  for (const target of immediate) windows.push(...(await planTarget(context, request, target)));
+  for (const target of request.targets) {
+    if (immediate.includes(target)) continue;
+    const listComing = windows.some(
+      (window) =>
+        window.operation === INSTRUMENT_LIST &&
+        window.exchange === target.exchange &&
+        window.state === 'pending',
+    );
+    if (listComing) deferred.push(target);
+    else windows.push(...(await planTarget(context, request, target)));
+  }
+  return { windows: distinct(windows), deferred };
+}
+
+/** Years a calendar was found not to know: a scheduler that plans every night says so once. */
+const warned = new WeakMap<Calendar, Set<string>>();
+
+function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target[]): void {
+  const before = warned.get(calendar) ?? new Set();
+  warned.set(calendar, before);
+  const found = targets.flatMap(({ exchange, from, to }) =>
+    unknownYears({ calendar }, [exchange], { from, to }),
+  );
+  const years = [...new Set(found)].filter((year) => !before.has(year)).sort();
+  if (years.length === 0) return;
+  for (const year of years) before.add(year);
+  log.warn({ years }, 'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)');
+}
+
+/** Plans what waited for the bhav copies of its run. */
+export async function planDeferred(
+  context: Context,
+  request: RunRequest,
+  targets: readonly Target[],
+): Promise<PlannedWindow[]> {
+  const windows: PlannedWindow[] = [];
+  for (const target of targets) windows.push(...(await planTarget(context, request, target)));
+  return distinct(windows);
+}
+
+/** Two ranges of one operation may need the same question, a quarter's ratios for one. */
+function distinct(windows: readonly PlannedWindow[]): PlannedWindow[] {
+  return [...new Map(windows.map((window) => [JSON.stringify(window), window])).values()];
+}
+
+/** Plans one target; for operations that ask per instrument this looks the instruments up. */
+async function planTarget(context: Context, request: PlanRequest, target: Target): Promise<PlannedWindow[]> {
+  return planWindows(await planInput(context, request, target));
+}
+
+type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
+
+/** No ticker comes near; longer names would not fit the index of etl.coverage. */
+const MAX_INSTRUMENT = 200;
+
+/** All that the plan of a target depends on, gathered. */
+export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
+  const { config, calendar, clock, db } = context;
+  const operation = operationNamed(target.operation);
+  const instruments =
+    operation.windows.per === 'instrument' && request.instruments.length === 0
+      ? await defaultInstruments(db.pool, config, target.exchange)
+      : request.instruments;
+  const long = instruments.find((name) => name.length > MAX_INSTRUMENT);
+  if (long !== undefined) {
+    throw usageError(`"${long.slice(0, 40)}…" is no instrument: it has ${long.length} characters`);
+  }
+  return {
+    operation,
+    exchange: target.exchange,
+    from: target.from,
+    to: target.to,
+    sessions: sessionsOf(calendar, operation, target),
+    instruments,
+    options: request.options,
+    covered: await coveredBy(context, operation, target),
+    againFrom: target.againFrom,
+    today: today(clock, config.EOD_TIMEZONE),
+    live: request.live,
+    windowDays: await windowDays(context, operation),
+  };
+}
+
+/**
+ * The sessions of a range. Closed days alone, asked for again by hand, are asked for as they are:
+ * the calendar may be wrong, and only the source can tell.
+ */
+function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
+  const { exchange, from, to, againFrom } = target;
+  const sessions = calendar.sessions(exchange, from, to);
+  const byDay = windows.per === 'session' || windows.per === 'range';
+  return sessions.length === 0 && againFrom !== null && byDay ? eachDay(from, to) : sessions;
+}
+
+/** The configured length of a window, or the operation's own, as far as the source allows it. */
+async function windowDays({ config, db }: Context, operation: Operation): Promise<number | undefined> {
+  if (operation.windows.per !== 'range') return undefined;
+  const wanted = config.EOD_WINDOW_DAYS[operation.name] ?? operation.windows.days;
+  const limits = await rangeLimits(db.pool, keyHash(config.EOD_ACCESS_KEY ?? ''));
+  return Math.min(wanted, limits.get(operation.name) ?? wanted);
+}
+
+async function coveredBy({ db }: Context, operation: Operation, target: Target) {
+  // Quarters end, and undated answers count for the day of the call, outside the asked range.
+  const inRange = operation.windows.per === 'range' || operation.windows.per === 'session';
+  return readCovered(db.pool, {
+    operation: operation.name,
+    exchange: target.exchange,
+    from: inRange ? target.from : '0001-01-01',
+    to: inRange ? target.to : '9999-12-31',
+    // A day that should hold records and was empty is worth asking again.
+    states: operation.emptyIsNormal ? ['loaded', 'empty'] : ['loaded'],
+  });
+}

@@ -1,0 +1,28 @@
+import type { Day } from '../../core/days.ts';
+
+/** One operation of one exchange over one range. */
+export interface Target {
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: Day;
+  readonly to: Day;
+  /** From this day on, what is covered already is asked for again; null: never. */
+  readonly againFrom: Day | null;
+}
+
+/** `preview` asks and rolls back; `gap_fill` is a backfill of what is missing. */
+export type RunKind = 'backfill' | 'nightly' | 'import' | 'replay' | 'gap_fill' | 'preview';
+
+/** What a run was asked to do; kept with the run, so that any worker can plan the rest of it. */
+export interface RunRequest {
+  readonly kind: RunKind;
+  readonly targets: readonly Target[];
+  /** Instruments named by hand; empty: the operation's default. */
+  readonly instruments: readonly string[];
+  /** Request options set by hand, by the source's parameter name. */
+  readonly options: Readonly<Record<string, string>>;
+  /** A nightly run of today: real-time figures are asked for too. */
+  readonly live: boolean;
+}
+
+export type RunState = 'running' | 'paused' | 'completed' | 'failed' | 'cancelled';

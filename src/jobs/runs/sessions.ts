@@ -1,0 +1,159 @@
+import type { Calendar } from '../../calendar/types.ts';
+import { today } from '../../core/clock.ts';
+import type { Day } from '../../core/days.ts';
+import type { Extracted } from '../../extract/types.ts';
+import { EXCHANGES, type Operation } from '../../operations/operation.ts';
+import type { Context } from '../context.ts';
+
+/** The operation whose data proves that an exchange was open. */
+const PROOF = 'GetBhavCopyCM';
+
+/** The reviewed calendar begins here. */
+const FIRST_DAY: Day = '2015-01-01';
+
+/** A row of etl.sessions. */
+export interface SessionRow {
+  readonly exchange: string;
+  readonly day: Day;
+  readonly kind: 'session' | 'special' | 'observed';
+}
+
+type SessionsContext = Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>;
+
+/**
+ * Brings etl.sessions in line with the calendar, and the calendar in line with what was observed.
+ * Writes only what differs, nothing as a rule.
+ *
+ * @param from days before the reviewed calendar, where somebody asks for them.
+ */
+export async function syncSessions(context: SessionsContext, from: Day = FIRST_DAY): Promise<void> {
+  const { db, calendar, clock, config } = context;
+  const range = {
+    from: from < FIRST_DAY ? from : FIRST_DAY,
+    to: `${today(clock, config.EOD_TIMEZONE).slice(0, 4)}-12-31`,
+  };
+  const found = await db.pool.query<SessionRow>(
+    `select exchange, to_char(day, 'YYYY-MM-DD') as day, kind from etl.sessions
+      where day between $1 and $2 or kind = 'observed'`,
+    [range.from, range.to],
+  );
+  const { write, remove } = sessionChanges(listedSessions(calendar.listed, range), found.rows);
+  if (write.length > 0) await writeSessions(context, write);
+  if (remove.length > 0) {
+    await db.pool.query(
+      `delete from etl.sessions s using unnest($1::text[], $2::date[]) as gone(exchange, day)
+        where s.exchange = gone.exchange and s.day = gone.day and s.kind <> 'observed'`,
+      [remove.map((row) => row.exchange), remove.map((row) => row.day)],
+    );
+  }
+  learnFrom(context, found.rows);
+}
+
+function listedSessions(calendar: Calendar, { from, to }: { from: Day; to: Day }): SessionRow[] {
+  return EXCHANGES.flatMap((exchange) =>
+    calendar.sessions(exchange, from, to).map((day) => ({
+      exchange,
+      day,
+      kind: calendar.kindOf(exchange, day) === 'special' ? ('special' as const) : ('session' as const),
+    })),
+  );
+}
+
+/**
+ * What to write and what to remove so that `present` becomes `wanted` (pure). An observed session
+ * stays until the calendar itself lists its day.
+ */
+export function sessionChanges(
+  wanted: readonly SessionRow[],
+  present: readonly SessionRow[],
+): { write: SessionRow[]; remove: SessionRow[] } {
+  const key = ({ exchange, day }: SessionRow) => `${exchange} ${day}`;
+  const before = new Map(present.map((row) => [key(row), row.kind]));
+  const after = new Set(wanted.map(key));
+  return {
+    write: wanted.filter((row) => before.get(key(row)) !== row.kind),
+    remove: present.filter((row) => row.kind !== 'observed' && !after.has(key(row))),
+  };
+}
+
+/** Rows are written in key order, so that two writers cannot deadlock. */
+async function writeSessions(
+  { db }: Pick<Context, 'db'>,
+  rows: readonly SessionRow[],
+): Promise<SessionRow[]> {
+  const written = await db.pool.query<SessionRow>(
+    `insert into etl.sessions as known (exchange, day, kind)
+     select * from unnest($1::text[], $2::date[], $3::text[]) as new(exchange, day, kind) order by 1, 2
+     on conflict on constraint sessions_pkey do update set kind = excluded.kind
+       where known.kind <> excluded.kind and excluded.kind <> 'observed'
+     returning exchange, to_char(day, 'YYYY-MM-DD') as day, kind`,
+    [rows.map((row) => row.exchange), rows.map((row) => row.day), rows.map((row) => row.kind)],
+  );
+  return written.rows;
+}
+
+function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly SessionRow[]): void {
+  calendar.learn(
+    rows
+      .filter((row) => row.kind === 'observed' && !calendar.listed.isSession(row.exchange, row.day))
+      .sort((a, b) => (`${a.day}${a.exchange}` < `${b.day}${b.exchange}` ? -1 : 1)),
+  );
+}
+
+/**
+ * The days that an answer of the bhav copy proves to be sessions (pure): those asked for of which it
+ * carries rows, and any that half of its rows are of. A stray record with another date proves nothing.
+ */
+export function provenDays(
+  operation: Operation,
+  asked: { readonly from: Day; readonly to: Day },
+  { batches }: Pick<Extracted, 'batches'>,
+): Day[] {
+  if (operation.name !== PROOF) return [];
+  const rows = new Map<Day, number>();
+  let all = 0;
+  for (const batch of batches) {
+    const column = batch.table.dateColumn;
+    if (column === null) continue;
+    for (const row of batch.rows) {
+      const day = String(row[column]);
+      rows.set(day, (rows.get(day) ?? 0) + 1);
+      all += 1;
+    }
+  }
+  return [...rows.keys()]
+    .filter((day) => (asked.from <= day && day <= asked.to) || 2 * (rows.get(day) ?? 0) >= all)
+    .sort();
+}
+
+/**
+ * Takes note of days an exchange's bhav copy carries: one the calendar calls closed becomes a
+ * session, here and in every other process, and is logged once. To be called before the coverage
+ * of the answer is worked out, so that the day counts.
+ */
+export async function observeSessions(
+  context: SessionsContext & Pick<Context, 'log'>,
+  exchange: string,
+  days: readonly Day[],
+): Promise<void> {
+  const { calendar, log } = context;
+  const surprising = days.filter((day) => !calendar.isSession(exchange, day));
+  if (surprising.length === 0) return;
+  const rows = surprising.map((day) => ({ exchange, day, kind: 'observed' as const }));
+  for (const { day } of await writeSessions(context, rows)) {
+    log.warn(
+      { exchange, day, listedAs: calendar.listed.kindOf(exchange, day) },
+      'a bhav copy came for a day the calendar calls closed: it is a session from now on',
+    );
+  }
+  await syncSessions(context);
+}
+
+/** Days that are sessions because data came for them, though no calendar file lists them. */
+export async function observedSessions({ db }: Pick<Context, 'db'>): Promise<SessionRow[]> {
+  const found = await db.pool.query<SessionRow>(
+    `select exchange, to_char(day, 'YYYY-MM-DD') as day, kind from etl.sessions
+      where kind = 'observed' order by day, exchange`,
+  );
+  return found.rows;
+}

@@ -1,0 +1,93 @@
+import { type Clock, today } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { type Day, timeAt } from '../../core/days.ts';
+import type { Extracted } from '../../extract/types.ts';
+import type { CoverageEntry, CoverageState } from '../../load/state/coverage.ts';
+import type { Operation } from '../../operations/operation.ts';
+
+/** The window facts that decide which days it speaks for. */
+export interface CoveredWindow {
+  readonly from: Day;
+  readonly to: Day;
+  readonly instruments: readonly string[];
+  readonly part: string;
+  readonly narrowed: boolean;
+}
+
+/** The day-and-instrument questions a window answers, before it is known how (pure). */
+export function questionsOf(
+  operation: Operation,
+  window: CoveredWindow,
+  sessions: readonly Day[],
+  calledOn: Day,
+): Pick<CoverageEntry, 'day' | 'instrument' | 'part'>[] {
+  if (window.narrowed) return [];
+  const instruments = window.instruments.length === 0 ? [''] : window.instruments;
+  const days = daysOf(operation, window, sessions, calledOn);
+  return days.flatMap((day) => instruments.map((instrument) => ({ day, instrument, part: window.part })));
+}
+
+function daysOf(
+  operation: Operation,
+  window: CoveredWindow,
+  sessions: readonly Day[],
+  calledOn: Day,
+): readonly Day[] {
+  if (operation.request.dates === 'none' || window.part.startsWith('realtime/')) return [calledOn];
+  return operation.windows.per === 'instrument' ? [window.to] : sessions;
+}
+
+/**
+ * What an answer tells of each session it was asked about: day by day where its records carry
+ * their day, as a whole where they do not.
+ */
+export function coverageOf(
+  operation: Operation,
+  window: CoveredWindow,
+  sessions: readonly Day[],
+  extracted: Extracted,
+  when: { readonly clock: Clock; readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT'> },
+): CoverageEntry[] {
+  const calledOn = today(when.clock, when.config.EOD_TIMEZONE);
+  const tally = tallyOf(operation, extracted);
+  const onlyRejects = extracted.rejects.length > 0 && extracted.rejects.length === extracted.fetched;
+  return questionsOf(operation, window, sessions, calledOn).map((question) => {
+    const records = tally(question.day, question.instrument);
+    const state = records > 0 ? 'loaded' : onlyRejects ? 'failed' : emptyState(operation, question.day, when);
+    return { ...question, state, records };
+  });
+}
+
+/** Nothing listed: the day has nothing, or it is too early to say. */
+function emptyState(
+  operation: Operation,
+  day: Day,
+  { clock, config }: Parameters<typeof coverageOf>[4],
+): CoverageState {
+  const now = Math.floor(clock.now() / 1000);
+  if (day < today(clock, config.EOD_TIMEZONE)) return 'empty';
+  const early = timeAt(now, config.EOD_TIMEZONE).slice(0, 5) < config.EOD_PUBLISHED_AT;
+  return early || !operation.emptyIsNormal ? 'not_published' : 'empty';
+}
+
+/** Counts the records of a day and instrument. */
+function tallyOf(operation: Operation, extracted: Extracted): (day: Day, instrument: string) => number {
+  const counts = new Map<string, number>();
+  let undated = 0;
+  for (const batch of extracted.batches) {
+    const shape = operation.shapes.find((candidate) => candidate.table === batch.table);
+    const dayColumn = shape?.dated === true ? batch.table.dateColumn : null;
+    if (dayColumn === null) {
+      undated += batch.rows.length;
+      continue;
+    }
+    for (const row of batch.rows) {
+      const day = String(row[dayColumn]);
+      counts.set(`${day}|`, (counts.get(`${day}|`) ?? 0) + 1);
+      if (shape?.symbolColumn === undefined) continue;
+      const symbol = String(row[shape.symbolColumn]).toUpperCase();
+      counts.set(`${day}|${symbol}`, (counts.get(`${day}|${symbol}`) ?? 0) + 1);
+    }
+  }
+  return (day, instrument) => undated + (counts.get(`${day}|${instrument.toUpperCase()}`) ?? 0);
+}

@@ -1,0 +1,52 @@
+import type { QueueContext } from '../context.ts';
+import { type OpenWindow, openWindows } from '../runs/window-store.ts';
+import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
+
+const PORTION = 1_000;
+
+/**
+ * Makes sure the queue holds a job for every open window of these runs. Job ids follow from the
+ * window, so what is there already stays as it is: this may run any number of times.
+ */
+export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
+  if (runIds.length === 0) return;
+  const open = await openWindows(context.db, runIds);
+  for (const name of WINDOW_QUEUES) {
+    const jobs = open
+      .filter((window) => queueOf(window.kind) === name)
+      .map((window) => windowJob(context, window));
+    for (let at = 0; at < jobs.length; at += PORTION) {
+      await context.queues.windows[name].addBulk(jobs.slice(at, at + PORTION));
+    }
+  }
+}
+
+/**
+ * The same for a run that is written already: a queue that is away for a moment does not undo it.
+ * Workers find such windows by themselves (reconcile).
+ */
+export async function announceRun(context: QueueContext, runId: number): Promise<void> {
+  try {
+    await enqueueOpenWindows(context, [runId]);
+  } catch (error) {
+    context.log.warn({ runId, err: error }, 'could not enqueue the run; workers will within a minute');
+  }
+}
+
+function windowJob({ config }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
+  return {
+    name: 'window',
+    data: { runId: window.runId, windowId: window.id },
+    opts: {
+      jobId: `run-${window.runId}-window-${window.id}`,
+      attempts: config.EOD_ATTEMPTS,
+      backoff: { type: 'eod' },
+      // Pieces go first: whether the source answers at all then shows at a single day, before every
+      // long window has run into the same trouble.
+      lifo: window.piece,
+      // A kept finished job would block the same id from being added again by a resume.
+      removeOnComplete: true,
+      removeOnFail: true,
+    },
+  };
+}

@@ -1,0 +1,247 @@
+import {
+  createPostgresBackend,
+  type Job,
+  type JobSchedulerJson,
+  type JobsOptions,
+  Queue,
+  Worker,
+  type WorkerOptions,
+  withBackend,
+} from 'bullmq';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import type { Config } from '../../core/config.ts';
+import type { Logger } from '../../core/log.ts';
+import type { RunKind } from '../runs/request.ts';
+import { lastingWorker } from './lasting-worker.ts';
+
+/** A job names its window and carries nothing else: etl.* is the truth, and no secret travels. */
+export interface WindowJob {
+  readonly runId: number;
+  readonly windowId: number;
+}
+
+/** A tick of a schedule: plan the nightly run of one operation and exchange. */
+export interface TickJob {
+  readonly operation: string;
+  readonly exchange: string;
+}
+
+export interface NewJob<Data> {
+  readonly name: string;
+  readonly data: Data;
+  readonly opts: JobsOptions;
+}
+
+/** What we use of BullMQ's Queue; the same on both backends. */
+export interface JobQueue<Data> {
+  addBulk(jobs: NewJob<Data>[]): Promise<unknown>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  isPaused(): Promise<boolean>;
+  rateLimit(milliseconds: number): Promise<void>;
+  getJobCounts(): Promise<Record<string, number>>;
+  upsertJobScheduler(
+    id: string,
+    repeat: { pattern: string; tz: string },
+    template: { name: string; data: Data; opts: JobsOptions },
+  ): Promise<unknown>;
+  getJobSchedulers(): Promise<JobSchedulerJson<Data>[]>;
+  removeJobScheduler(id: string): Promise<boolean>;
+}
+
+export type WorkerSettings = Pick<
+  WorkerOptions,
+  | 'concurrency'
+  | 'lockDuration'
+  | 'stalledInterval'
+  | 'maxStalledCount'
+  | 'limiter'
+  | 'runRetryDelay'
+  | 'settings'
+  | 'name'
+>;
+
+/** What we use of BullMQ's Worker. */
+export interface JobWorker {
+  close(force?: boolean): Promise<void>;
+}
+
+export type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
+
+/** Nights and backfills queue apart, so that one can wait for the clock hour while the other goes on. */
+export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;
+export type WindowQueue = (typeof WINDOW_QUEUES)[number];
+
+/** Whatever is not a night's work waits for its turn with the backfills. */
+export function queueOf(kind: RunKind): WindowQueue {
+  return kind === 'nightly' ? 'nightly' : 'backfill';
+}
+
+/** The queue, on Redis or on Postgres. Nothing outside this file knows which. */
+export interface Queues {
+  readonly backend: 'redis' | 'postgres';
+  readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
+  readonly ticks: JobQueue<TickJob>;
+  /** No worker anywhere starts another window until `resume`. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /**
+   * Calls back whenever the queue's server is there again: it may have forgotten everything.
+   *
+   * @returns how to listen no longer.
+   */
+  onReturn(listener: () => void): () => void;
+  work<Data>(queue: WindowQueue | 'ticks', processor: Processor<Data>, settings: WorkerSettings): JobWorker;
+  close(): Promise<void>;
+}
+
+interface QueueSettings {
+  readonly databaseUrl: string;
+  readonly config: Pick<Config, 'REDIS_URL' | 'EOD_QUEUE_PREFIX'>;
+  readonly log: Logger;
+}
+
+/**
+ * Opens the queues: on Redis where REDIS_URL is set, else in the schema `<prefix>_queue` of the
+ * database. Either is disposable: what is lost there is enqueued again from etl.*.
+ */
+export async function openQueues(settings: QueueSettings): Promise<Queues> {
+  const { REDIS_URL } = settings.config;
+  return REDIS_URL === undefined ? onPostgres(settings) : onRedis(settings, REDIS_URL);
+}
+
+/**
+ * While BullMQ prepares its schema nobody listens to the connection it holds: one that broke then would
+ * end the process. The statement that fails tells it as well.
+ */
+class HeardClient extends pg.Client {
+  constructor(options?: pg.ClientConfig) {
+    super(options);
+    this.on('error', () => undefined);
+  }
+}
+
+async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
+  const trouble = troubleListener(log);
+  const { Queue: PgQueue, Worker: PgWorker } = withBackend(createPostgresBackend);
+  const connection = (max: number) => ({
+    connectionString: databaseUrl,
+    schema: `${config.EOD_QUEUE_PREFIX}_queue`,
+    application_name: 'eod queue',
+    migrate: true,
+    max,
+    Client: HeardClient,
+  });
+  const queues = {
+    nightly: new PgQueue<WindowJob>('nightly', { connection: connection(1) }),
+    backfill: new PgQueue<WindowJob>('backfill', { connection: connection(1) }),
+    ticks: new PgQueue<TickJob>('ticks', { connection: connection(1) }),
+  };
+  try {
+    for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+  } catch (error) {
+    // So that they can be opened again: what was opened must not stay behind.
+    trouble.hush();
+    await Promise.allSettled(Object.values(queues).map((queue) => queue.close()));
+    throw error;
+  }
+  return {
+    backend: 'postgres',
+    ...together(queues),
+    // Jobs are as safe there as the windows they stand for.
+    onReturn: () => () => undefined,
+    work(name, processor, options) {
+      return lastingWorker(() =>
+        trouble.listen(
+          new PgWorker(name, processor, { ...options, connection: connection(2), autorun: false }),
+        ),
+      );
+    },
+    async close() {
+      trouble.hush();
+      await Promise.all(Object.values(queues).map((queue) => queue.close()));
+    },
+  };
+}
+
+async function onRedis({ config, log }: QueueSettings, url: string): Promise<Queues> {
+  const trouble = troubleListener(log);
+  // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
+  const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
+  trouble.listen(connection);
+  const options = { connection, prefix: config.EOD_QUEUE_PREFIX };
+  const queues = {
+    nightly: new Queue<WindowJob>('nightly', options),
+    backfill: new Queue<WindowJob>('backfill', options),
+    ticks: new Queue<TickJob>('ticks', options),
+  };
+  for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+  return {
+    backend: 'redis',
+    ...together(queues),
+    onReturn(listener) {
+      connection.on('ready', listener);
+      return () => void connection.off('ready', listener);
+    },
+    work(name, processor, settings) {
+      return trouble.listen(new Worker(name, processor, { ...settings, ...options }));
+    },
+    async close() {
+      trouble.hush();
+      await Promise.all(Object.values(queues).map((queue) => queue.close()));
+      connection.disconnect();
+    },
+  };
+}
+
+interface Opened {
+  readonly nightly: JobQueue<WindowJob>;
+  readonly backfill: JobQueue<WindowJob>;
+  readonly ticks: JobQueue<TickJob>;
+}
+
+function together({
+  nightly,
+  backfill,
+  ticks,
+}: Opened): Pick<Queues, 'windows' | 'ticks' | 'pause' | 'resume'> {
+  return {
+    windows: { nightly, backfill },
+    ticks,
+    async pause() {
+      await Promise.all([nightly.pause(), backfill.pause()]);
+    },
+    async resume() {
+      await Promise.all([nightly.resume(), backfill.resume()]);
+    },
+  };
+}
+
+/** The same trouble is not told again for so long. */
+const REPEAT_MS = 5_000;
+
+/**
+ * Connection trouble is reported and healed by the drivers; unheard it would end the process. Once
+ * we close, a server that goes before the last connection does is no news.
+ */
+function troubleListener(log: Logger) {
+  let closing = false;
+  let last = { message: '', at: 0 };
+  return {
+    listen<T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(emitter: T): T {
+      emitter.on('error', (error) => {
+        const { message } = error;
+        const at = Date.now();
+        // While a server is away BullMQ tries many times a second, and says so each time.
+        if (closing || (message === last.message && at - last.at < REPEAT_MS)) return;
+        last = { message, at };
+        log.warn({ err: error }, 'queue connection');
+      });
+      return emitter;
+    },
+    hush() {
+      closing = true;
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import type { Pool } from 'pg';
+import type { Clock } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { zoneOffsetSeconds } from '../../core/days.ts';
+
+/**
+ * The call budget: one per access key and clock hour, for all workers on all machines. It lives in
+ * Postgres with either queue backend, because a Redis that restarts empty would forget what was
+ * asked and let the hour be overspent.
+ */
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * No call starts this close to the turn of the hour: sent in the old hour and received in the new,
+ * it would count against the wrong one.
+ */
+const TURN_MS = 2_000;
+
+type QuotaSettings = Pick<
+  Config,
+  'EOD_ACCESS_KEY' | 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE' | 'EOD_TIMEZONE' | 'EOD_TIMEOUT_MS'
+>;
+
+/** What a claim needs to know of the budget. Times in milliseconds since the epoch. */
+export interface Permit {
+  readonly keyHash: string;
+  readonly now: number;
+  /** Start of the clock hour. */
+  readonly hour: number;
+  readonly limit: number;
+  /** What of the limit a backfill may use: the rest is kept for the night. */
+  readonly backfillLimit: number;
+  /** How long one worker may try an unproven key while others wait. */
+  readonly probeUntil: number;
+}
+
+/** Names a key without telling it. */
+export function keyHash(accessKey: string): string {
+  return createHash('sha256').update(accessKey).digest('hex').slice(0, 16);
+}
+
+/** What a call made now is judged by: key, clock hour and the shares of its budget. */
+export function permitOf(config: QuotaSettings, clock: Clock): Permit {
+  const now = clock.now();
+  return {
+    keyHash: keyHash(config.EOD_ACCESS_KEY ?? ''),
+    now,
+    hour: hourStart(now, config.EOD_TIMEZONE),
+    limit: config.EOD_CALLS_PER_HOUR,
+    backfillLimit: backfillShare(config),
+    probeUntil: now + config.EOD_TIMEOUT_MS + 5_000,
+  };
+}
+
+/** Calls an hour a backfill may make. */
+export function backfillShare(config: Pick<Config, 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE'>): number {
+  return Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9);
+}
+
+/** Start of the clock hour; Indian hours turn at half past in UTC. Milliseconds since the epoch. */
+export function hourStart(nowMs: number, zone: string): number {
+  const offset = zoneOffsetSeconds(zone, Math.floor(nowMs / 1000)) * 1000;
+  return Math.floor((nowMs + offset) / HOUR_MS) * HOUR_MS - offset;
+}
+
+/** Milliseconds until calls may start in the next clock hour. */
+export function untilNextHour(nowMs: number, zone: string): number {
+  return hourStart(nowMs, zone) + HOUR_MS + TURN_MS - nowMs;
+}
+
+/** Milliseconds to wait because the hour is about to turn or has just turned; 0 otherwise. */
+export function turnWait(nowMs: number, zone: string): number {
+  const into = nowMs - hourStart(nowMs, zone);
+  if (into < TURN_MS) return TURN_MS - into;
+  return into > HOUR_MS - TURN_MS ? untilNextHour(nowMs, zone) : 0;
+}
+
+/** The source says the hour is spent, whatever we counted: nobody asks again before the next. */
+export async function closeHour(pool: Pool, permit: Permit, diagnostic: string): Promise<void> {
+  await pool.query(
+    `insert into etl.call_budget (key_hash, hour, calls, refused_at, diagnostic) values ($1, $2, 0, $3, $4)
+     on conflict (key_hash, hour) do update set refused_at = excluded.refused_at, diagnostic = excluded.diagnostic`,
+    [permit.keyHash, new Date(permit.hour), new Date(permit.now), diagnostic],
+  );
+}
+
+export interface HourState {
+  readonly calls: number;
+  /** The source's line, when it closed the hour itself. */
+  readonly refused: string | null;
+}
+
+/** What is used of the current hour. */
+export async function currentHour(pool: Pool, permit: Permit): Promise<HourState> {
+  const found = await pool.query<{ calls: number; diagnostic: string | null }>(
+    'select calls, case when refused_at is not null then diagnostic end as diagnostic from etl.call_budget where key_hash = $1 and hour = $2',
+    [permit.keyHash, new Date(permit.hour)],
+  );
+  const row = found.rows[0];
+  return { calls: row?.calls ?? 0, refused: row?.diagnostic ?? null };
+}
+
+/** Calls a backfill may still make in this hour. */
+export function leftForBackfill(permit: Permit, hour: HourState): number {
+  return hour.refused === null ? Math.max(0, permit.backfillLimit - hour.calls) : 0;
+}

@@ -1,0 +1,104 @@
+import type { Job } from 'bullmq';
+import { sql } from 'drizzle-orm';
+import type { Config } from '../../core/config.ts';
+import { dayAt } from '../../core/days.ts';
+import { drizzleTransaction } from '../../load/database/transaction.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { operationNamed, operations } from '../../operations/registry.ts';
+import type { QueueContext } from '../context.ts';
+import { exchangesOf, nightlyRequest } from '../runs/nightly.ts';
+import { startRun } from '../runs/runs.ts';
+import type { TickJob } from './queue.ts';
+
+/** Further exchanges of an operation follow the first after this many minutes each. */
+const STAGGER_MINUTES = 2;
+
+const WEEKDAY = { daily: '*', sunday: '0', friday: '5', saturday: '6' } as const;
+
+export interface PlannedSchedule extends TickJob {
+  /** `<Operation>-<exchange>`, also the id of the BullMQ job scheduler. */
+  readonly id: string;
+  /** Cron pattern in EOD_TIMEZONE. */
+  readonly pattern: string;
+}
+
+/** The schedule of every operation and exchange, as declared (pure). */
+export function plannedSchedules(config: Pick<Config, 'EOD_EXCHANGES'>): PlannedSchedule[] {
+  return operations.flatMap((operation) =>
+    exchangesOf(operation, config).map((exchange, place) => ({
+      id: `${operation.name}-${exchange}`,
+      operation: operation.name,
+      exchange,
+      pattern: cronOf(operation, place),
+    })),
+  );
+}
+
+function cronOf({ schedule }: Operation, place: number): string {
+  const [hour, minute] = schedule.at.split(':').map(Number) as [number, number];
+  const minutes = hour * 60 + minute + place * STAGGER_MINUTES;
+  return `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${WEEKDAY[schedule.on]}`;
+}
+
+/**
+ * Brings the job schedulers in line with the declarations: adds, changes, and prunes what no
+ * operation declares any more. Any number of processes may do this: they queue up, because BullMQ
+ * refuses a scheduler that is being added twice at the same moment.
+ */
+export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
+  const { config, db } = context;
+  return drizzleTransaction(db, async (tx) => {
+    await tx.execute(
+      sql`select pg_advisory_xact_lock(hashtextextended(${`eod schedules ${config.EOD_QUEUE_PREFIX}`}, 0))`,
+    );
+    return bringInLine(context);
+  });
+}
+
+async function bringInLine({ config, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
+  const planned = plannedSchedules(config);
+  const known = await queues.ticks.getJobSchedulers();
+  for (const scheduler of known) {
+    const id = scheduler.key;
+    if (planned.some((schedule) => schedule.id === id)) continue;
+    await queues.ticks.removeJobScheduler(id);
+    log.info({ schedule: id }, 'removed a schedule that is no longer declared');
+  }
+  for (const schedule of planned) {
+    const same = known.find((scheduler) => scheduler.key === schedule.id);
+    // Upserting an unchanged scheduler would throw away a tick that is due right now.
+    if (same?.pattern === schedule.pattern && same.tz === config.EOD_TIMEZONE) continue;
+    await queues.ticks.upsertJobScheduler(
+      schedule.id,
+      { pattern: schedule.pattern, tz: config.EOD_TIMEZONE },
+      {
+        name: 'tick',
+        data: { operation: schedule.operation, exchange: schedule.exchange },
+        opts: {
+          attempts: 5,
+          backoff: { type: 'exponential', delay: 5_000, jitter: 0.5 },
+          removeOnComplete: true,
+          removeOnFail: 100,
+        },
+      },
+    );
+  }
+  return planned;
+}
+
+/** Plans the nightly run a tick stands for; a tick that was handled already makes no second run. */
+export async function processTick(context: QueueContext, job: Job<TickJob>): Promise<void> {
+  const { operation, exchange } = job.data;
+  // The tick's own time, not the clock's: a tick handled late still stands for its night.
+  const due = job.opts.prevMillis ?? job.timestamp;
+  const date = dayAt(Math.floor(due / 1000), context.config.EOD_TIMEZONE);
+  const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });
+  const runId = await startRun(context, request, {
+    tick: `${operation}-${exchange}-${new Date(due).toISOString()}`,
+    requestedBy: 'schedule',
+  });
+  context.log.info(
+    { operation, exchange, date, runId },
+    runId === null ? 'tick had its run already' : 'night planned',
+  );
+}

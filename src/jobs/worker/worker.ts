@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { deliverAlerts } from '../alerts/index.ts';
+import type { Context, WorkContext } from '../context.ts';
+import { createBreaker } from './breaker.ts';
+import { keepHeapTight } from './heap.ts';
+import { processWindow } from './process-window.ts';
+import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
+import { keepReconciled } from './requeue.ts';
+import { backoffMs } from './verdict.ts';
+
+/** How often it sends alerts again that nobody has heard. */
+const ALERTS_MS = 60_000;
+
+/** Windows in flight have this long to finish after a stop before they are rolled back. */
+const GRACE_MS = 7_000;
+
+/** And this long to roll back. */
+const ROLL_BACK_MS = 2_000;
+
+export interface RunningWorker {
+  /**
+   * Takes no new window, lets those in flight finish for a few seconds, then rolls the rest back
+   * and puts it into the queue again. Never takes longer than about ten seconds.
+   */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** Starts taking windows, after bringing the queue in line with etl.* (which is the truth). */
+export async function startWorker(context: WorkContext): Promise<RunningWorker> {
+  const { config, queues, clock } = context;
+  keepHeapTight();
+  const abort = new AbortController();
+  const reconciling = await keepReconciled(context);
+  // Both queues ask the same source: what one learns of its health holds for the other.
+  const breaker = createBreaker(clock);
+  const workers = WINDOW_QUEUES.map((kind) => {
+    const bench = { queue: queues.windows[kind], kind, breaker, signal: abort.signal };
+    return queues.work<WindowJob>(
+      kind,
+      (job, token) => processWindow(context, bench, job, token),
+      workerSettings(context, config.EOD_CONCURRENCY),
+    );
+  });
+  const silence = new AbortController();
+  let sending = deliverAlerts(context, silence.signal);
+  const alertTimer = setInterval(() => {
+    sending = deliverAlerts(context, silence.signal);
+  }, ALERTS_MS);
+  alertTimer.unref();
+  return {
+    async stop(graceMs = GRACE_MS) {
+      reconciling.stop();
+      clearInterval(alertTimer);
+      silence.abort();
+      await Promise.all([closeWithin(workers, graceMs, abort), sending]);
+    },
+  };
+}
+
+/** Settings shared by every worker: killed workers' jobs come back, backoff is ours. */
+export function workerSettings({ config }: Pick<Context, 'config'>, concurrency: number): WorkerSettings {
+  return {
+    concurrency,
+    lockDuration: config.EOD_STALL_MS,
+    stalledInterval: Math.max(500, Math.floor(config.EOD_STALL_MS / 2)),
+    // A window may lose its worker any number of times: the count that matters is in etl.windows.
+    maxStalledCount: 1_000_000,
+    // After a broken connection BullMQ would rest for 15 s.
+    runRetryDelay: 1_000,
+    // BullMQ looks at manual rate limits (the clock hour) only where a limiter is set.
+    limiter: { max: 1_000_000, duration: 1_000 },
+    settings: {
+      backoffStrategy: (attempt, _type, error) =>
+        backoffMs(attempt ?? 1, error, config.EOD_BACKOFF_MS, Math.random()),
+    },
+  };
+}
+
+async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortController): Promise<void> {
+  const closed = Promise.all(workers.map((worker) => worker.close()));
+  if (await settlesWithin(closed, graceMs)) return;
+  abort.abort();
+  // While it reconnects, BullMQ waits for the end of a connection it does not have. Nothing is lost
+  // with what is left behind: its jobs stall, and other workers take them.
+  await settlesWithin(closed, ROLL_BACK_MS);
+}
+
+/** @returns false when time is up first. @throws what `work` throws. */
+async function settlesWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  const done = new AbortController();
+  const late = sleep(milliseconds, false, { signal: done.signal }).catch(() => false);
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    done.abort();
+  }
+}

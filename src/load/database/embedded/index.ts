@@ -1,0 +1,163 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, resolve } from 'node:path';
+import { usageError } from '../../../core/errors.ts';
+import type { Logger } from '../../../core/log.ts';
+import { type Account, reachable, reachablePrograms, serverAccount, standIn } from './account.ts';
+import { findBinaries } from './binaries.ts';
+import { initialise, isServing, newPassword, startServer, stopServer } from './cluster.ts';
+import { isAlive, withLock } from './lock.ts';
+
+export interface EmbeddedOptions {
+  /** Folder for the cluster, its log and its bookkeeping; made when missing. */
+  readonly dataDir: string;
+  readonly log?: Logger;
+}
+
+export interface EmbeddedPostgres {
+  readonly url: string;
+  readonly port: number;
+  /** Gives the server back; the last process to do so stops it. Safe to call twice. */
+  stop(): Promise<void>;
+  /** For a process that must end at once: tells the server to stop and does not wait for it. */
+  abandon(): void;
+}
+
+interface ServerFacts {
+  readonly port: number;
+  readonly password: string;
+  /** Process of the postmaster; 0 when it is not running. */
+  readonly pid: number;
+  readonly data: string;
+}
+
+/**
+ * A private Postgres 18 in a folder, shared by all processes that ask for it: the first starts it,
+ * the last stops it. Works for root (see account.ts) and for ordinary users. Listens on loopback
+ * only, with a random password kept in the folder (mode 0600).
+ *
+ * @throws Error with the end of the server's log when it does not come up.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const home = resolve(options.dataDir);
+  mkdirSync(join(home, 'leases'), { recursive: true });
+  const lock = join(home, 'lock');
+  const lease = join(home, 'leases', String(process.pid));
+  const facts = await withLock(lock, async () => {
+    const running = await ensureRunning(home, options.log);
+    writeFileSync(lease, '');
+    return running;
+  });
+  let open = true;
+  return {
+    url: urlOf(facts),
+    port: facts.port,
+    async stop() {
+      if (!open) return;
+      open = false;
+      await withLock(lock, async () => {
+        rmSync(lease, { force: true });
+        if (holders(home).length === 0) await stopServer(facts.pid, facts.data);
+      });
+    },
+    abandon() {
+      if (!open) return;
+      open = false;
+      rmSync(lease, { force: true });
+      if (holders(home).length === 0 && isAlive(facts.pid)) process.kill(facts.pid, 'SIGINT');
+    },
+  };
+}
+
+async function ensureRunning(home: string, log: Logger | undefined): Promise<ServerFacts> {
+  const known = readFacts(home);
+  if (known !== undefined && isAlive(known.pid) && (await isServing(urlOf(known)))) return known;
+  const { native, version } = await findBinaries();
+  const account = serverAccount();
+  const programs = reachablePrograms(native, version, account);
+  const data = dataFolder(home, account, log);
+  const password = known?.password ?? newPassword();
+  if (known === undefined) await discardOrphan(home, data);
+  if (!existsSync(join(data, 'PG_VERSION'))) {
+    log?.info({ data }, 'creating a private Postgres');
+    await initialise({ programs, data, password, account });
+  }
+  const { port, pid } = await startServer({
+    programs,
+    data,
+    password,
+    account,
+    logFile: join(home, 'server.log'),
+  });
+  const facts = { port, pid, password, data };
+  writeFileSync(factsFile(home), `${JSON.stringify(facts)}\n`, { mode: 0o600 });
+  chmodSync(factsFile(home), 0o600);
+  log?.info({ port, pid }, 'private Postgres is up');
+  return facts;
+}
+
+/**
+ * A cluster whose password is gone cannot be used. Behind a stand-in folder that means the user
+ * removed `home` to start afresh, so it goes too; inside `home` it is for the user to decide.
+ */
+async function discardOrphan(home: string, data: string): Promise<void> {
+  const pidFile = join(data, 'postmaster.pid');
+  if (!existsSync(join(data, 'PG_VERSION'))) return;
+  if (data.startsWith(home)) {
+    throw usageError(
+      `${home} holds a database but not its server.json (the password): restore it, or remove the folder`,
+    );
+  }
+  if (existsSync(pidFile)) await stopServer(Number(readFileSync(pidFile, 'utf8').split('\n')[0]), data);
+  for (const name of readdirSync(data)) rmSync(join(data, name), { recursive: true, force: true });
+}
+
+/** `home/data`, or a stand-in outside a closed home directory that the server's account cannot enter. */
+function dataFolder(home: string, account: Account | undefined, log: Logger | undefined): string {
+  const data = join(home, 'data');
+  if (account === undefined) {
+    mkdirSync(data, { recursive: true, mode: 0o700 });
+    return data;
+  }
+  if (!reachable(home, account)) {
+    const folder = join(standIn(home, 'data', account), 'data');
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    chownSync(folder, account.uid, account.gid);
+    log?.info({ home, folder }, 'the server account cannot enter the data folder, using another');
+    return folder;
+  }
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  chownSync(data, account.uid, account.gid);
+  return data;
+}
+
+function holders(home: string): string[] {
+  const folder = join(home, 'leases');
+  return readdirSync(folder).filter((name) => {
+    if (isAlive(Number(name))) return true;
+    rmSync(join(folder, name), { force: true });
+    return false;
+  });
+}
+
+function factsFile(home: string): string {
+  return join(home, 'server.json');
+}
+
+function readFacts(home: string): ServerFacts | undefined {
+  return existsSync(factsFile(home))
+    ? (JSON.parse(readFileSync(factsFile(home), 'utf8')) as ServerFacts)
+    : undefined;
+}
+
+function urlOf({ password, port }: ServerFacts): string {
+  return `postgres://eod:${password}@127.0.0.1:${port}/eod`;
+}

@@ -1,0 +1,171 @@
+import type { ClientBase } from 'pg';
+import { EXCHANGES } from '../../../operations/operation.ts';
+import { tables } from '../../../operations/registry.ts';
+import type { TableDefinition } from '../../../operations/table.ts';
+import { identify, type Sighting } from './identity.ts';
+import { type SightingsSql, SYMBOL_LENGTH, sightingsSql } from './sightings-sql.ts';
+
+/** Rows a load wrote: all of a table, exchange and run within these days. */
+export interface Written {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  readonly runId: number;
+  readonly from: string;
+  readonly to: string;
+  /** Were rows changed or withdrawn, beside new ones? */
+  readonly replaced: boolean;
+}
+
+/** What a sighting may be found by. */
+interface Name {
+  readonly symbol: string;
+  readonly isin: string;
+  readonly scrip_code: string;
+}
+
+/** From so many on it is quicker to read all sightings of the exchange. */
+const MANY = 500;
+
+/**
+ * Brings the sightings, and with them `market.instruments`, in step with what a load wrote. To be
+ * called late in the load's transaction: from here on loads of the same exchange go one by one.
+ */
+export async function noteSightings(client: ClientBase, written: readonly Written[]): Promise<void> {
+  const naming = written.filter(({ table }) => table.names.length > 0);
+  for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
+    if (await fillExchange(client, exchange)) continue;
+    const doubtful: Name[] = [];
+    for (const { table, runId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
+      const asked = [exchange, runId, ...(table.dateColumn === null ? [] : [from, to])];
+      for (const sql of sightingsSql(table)) {
+        if (replaced) doubtful.push(...(await lookAgain(client, sql, asked)));
+        doubtful.push(...(await client.query<Name>(sql.see, asked)).rows);
+      }
+    }
+    if (doubtful.length > 0) await tell(client, exchange, await familyOf(client, exchange, doubtful));
+  }
+}
+
+/** Puts right the days of sightings that rows no longer bear out; answers with those. */
+async function lookAgain(
+  client: ClientBase,
+  sql: SightingsSql,
+  asked: readonly (string | number)[],
+): Promise<Name[]> {
+  const found = await client.query<Name & { readonly id: string }>(sql.doubt, [...asked]);
+  if (found.rows.length === 0) return [];
+  const ids = found.rows.map((row) => row.id);
+  const symbols = [...new Set(found.rows.map((row) => row.symbol))];
+  const telling = symbols.every((symbol) => symbol !== '' && symbol.length < SYMBOL_LENGTH);
+  await client.query(
+    telling ? sql.lookUp : sql.lookUpAll,
+    telling ? [asked[0], ids, symbols] : [asked[0], ids],
+  );
+  return found.rows;
+}
+
+/**
+ * Fills the sightings of a database whose rows were loaded before there were any. To be called inside
+ * a transaction.
+ */
+export async function fillSightings(client: ClientBase): Promise<void> {
+  for (const exchange of EXCHANGES) await fillExchange(client, exchange);
+}
+
+/**
+ * Queues up with other loads of the exchange. Where it has no sightings yet, all its rows are read:
+ * the first to come does it, be it a migration or a load that was quicker.
+ *
+ * @returns whether they were read now.
+ */
+async function fillExchange(client: ClientBase, exchange: string): Promise<boolean> {
+  await client.query("select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || $1, 0))", [
+    exchange,
+  ]);
+  const known = await client.query('select from etl.instrument_sightings where exchange = $1 limit 1', [
+    exchange,
+  ]);
+  if (known.rowCount !== 0) return false;
+  for (const table of tables) {
+    for (const { seeAll } of sightingsSql(table)) await client.query(seeAll, [exchange]);
+  }
+  await tell(client, exchange, await allOf(client, exchange));
+  return true;
+}
+
+interface Stored extends Name {
+  readonly id: string;
+  readonly series: string;
+  readonly link: string;
+  readonly first_seen: string;
+  readonly instrument_id: string | null;
+  readonly standing: number;
+}
+
+const COLUMNS = `id, symbol, series, isin, scrip_code, link, to_char(first_seen, 'YYYY-MM-DD') as first_seen, instrument_id, standing`;
+
+async function allOf(client: ClientBase, exchange: string): Promise<Stored[]> {
+  const found = await client.query<Stored>(
+    `select ${COLUMNS} from etl.instrument_sightings where exchange = $1`,
+    [exchange],
+  );
+  return found.rows;
+}
+
+/** All sightings that hang together with these names, by symbol, ISIN or (BSE) scrip code. */
+async function familyOf(client: ClientBase, exchange: string, names: readonly Name[]): Promise<Stored[]> {
+  const symbols = new Set<string>();
+  const isins = new Set<string>();
+  const codes = new Set<string>();
+  const add = ({ symbol, isin, scrip_code }: Name) => {
+    if (symbol !== '') symbols.add(symbol);
+    if (isin !== '') isins.add(isin);
+    if (exchange === 'BSE' && scrip_code !== '0') codes.add(scrip_code);
+  };
+  for (const name of names) add(name);
+  for (;;) {
+    if (symbols.size > MANY) return allOf(client, exchange);
+    const before = symbols.size + isins.size + codes.size;
+    const found = await client.query<Stored>(
+      `select ${COLUMNS} from etl.instrument_sightings where exchange = $1
+         and (symbol = any($2) or (isin <> '' and isin = any($3)) or (scrip_code > 0 and scrip_code = any($4)))`,
+      [exchange, [...symbols], [...isins], [...codes]],
+    );
+    for (const row of found.rows) add(row);
+    if (symbols.size + isins.size + codes.size === before) return found.rows;
+  }
+}
+
+/** Tells whom the sightings are of, and writes down where that differs from what is known. */
+async function tell(client: ClientBase, exchange: string, family: readonly Stored[]): Promise<void> {
+  const identities = identify(family.map((row) => sightingOf(exchange, row)));
+  const changed = family
+    .map((row, at) => ({ row, identity: identities[at] as (typeof identities)[number] }))
+    .filter(
+      ({ row, identity }) =>
+        row.instrument_id !== identity.instrumentId || row.standing !== identity.standing,
+    );
+  if (changed.length === 0) return;
+  await client.query(
+    `update etl.instrument_sightings s set instrument_id = n.instrument_id, standing = n.standing
+       from unnest($1::bigint[], $2::text[], $3::smallint[]) as n(id, instrument_id, standing) where s.id = n.id`,
+    [
+      changed.map(({ row }) => row.id),
+      changed.map(({ identity }) => identity.instrumentId),
+      changed.map(({ identity }) => identity.standing),
+    ],
+  );
+}
+
+function sightingOf(exchange: string, row: Stored): Sighting {
+  const { symbol, series, isin, link } = row;
+  return {
+    exchange,
+    symbol,
+    series,
+    isin,
+    link,
+    scripCode: Number(row.scrip_code),
+    firstSeen: row.first_seen,
+  };
+}

@@ -1,0 +1,228 @@
+import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
+
+/** The statements that bring one table's records in; built from the declaration alone. */
+export interface MergeSql {
+  /** Makes the session's staging table; it empties itself at every commit. */
+  readonly createStage: string;
+  readonly copy: string;
+  /**
+   * Queues up with other loads of the same table, exchange and day. $1: exchange, $2, $3: first and
+   * last day of the window, or nulls where nothing will be withdrawn.
+   */
+  readonly lock: string;
+  /** Parameter $1: the run. */
+  readonly merge: string;
+  /**
+   * Marks rows the source lists no longer. $1: run, $2: exchange, $3: largest share that may go,
+   * $4: number that may always go, $5: rows the merge brought in or back, $6: may nothing at all be
+   * listed, $7, $8: first and last day, where the table has a date column.
+   */
+  readonly withdraw: string;
+  /** Reads the rows of some days, see settle.ts. $1: exchange, $2: days. */
+  readonly settle: string;
+}
+
+const built = new WeakMap<TableDefinition, MergeSql>();
+
+/** The statements for a table, built once. Names come from declarations, never from data. */
+export function mergeSql(table: TableDefinition): MergeSql {
+  let sql = built.get(table);
+  if (sql === undefined) {
+    sql = build(table);
+    built.set(table, sql);
+  }
+  return sql;
+}
+
+/** A name as an SQL identifier. */
+export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+/** Names as a list of SQL identifiers, each behind a prefix such as `t.`. */
+export const list = (names: readonly string[], prefix = '') =>
+  names.map((name) => prefix + quote(name)).join(', ');
+
+/*
+ * Why the stored row is looked up by a lateral join with a limit: it leaves the planner one way only,
+ * the whole key in the primary key's index, once a record. Any other way is a trap here, because the
+ * statistics never know the day that is just being loaded: taking it to be empty, the planner once
+ * read all of the day for each of its records (docs/performance.md).
+ */
+function build(table: TableDefinition): MergeSql {
+  const parts = partsOf(table);
+  const { stage, target, columns } = parts;
+  return {
+    createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
+      select 0 as ord, ${list(columns)} from ${target} with no data`,
+    copy: `copy ${stage} (ord, ${list(columns)}) from stdin`,
+    lock: lockSql(table, parts),
+    merge: mergeStatement(table, parts),
+    withdraw: withdrawStatement(table, parts),
+    settle: `select count(t.revision) from ${target} t
+      where t.exchange = $1 and t.${quote(table.dateColumn ?? 'exchange')} = any($2)`,
+  };
+}
+
+interface Parts {
+  readonly target: string;
+  readonly history: string;
+  readonly stage: string;
+  /** Data columns, keys first. */
+  readonly columns: readonly string[];
+  /** Data columns that are neither key nor source audit. */
+  readonly values: readonly string[];
+  readonly same: (left: string, right: string) => string;
+}
+
+function partsOf(table: TableDefinition): Parts {
+  const columns = table.fields.map((field) => field.column);
+  const audit: readonly string[] = SOURCE_AUDIT;
+  return {
+    target: `market.${quote(table.name)}`,
+    history: `market_history.${quote(table.name)}`,
+    stage: `pg_temp.${quote(`stage_${table.name}`)}`,
+    columns,
+    values: columns.filter((column) => !table.key.includes(column) && !audit.includes(column)),
+    same: (left, right) =>
+      table.key.map((column) => `${left}.${quote(column)} = ${right}.${quote(column)}`).join(' and '),
+  };
+}
+
+/** Every lock of a load is taken in one sorted go: two loads cannot wait for each other. */
+function lockSql(table: TableDefinition, { stage }: Parts): string {
+  const key = (day: string) => `hashtextextended(concat_ws('|', 'eod', '${table.name}', exchange${day}), 0)`;
+  if (table.dateColumn === null) {
+    return `select pg_advisory_xact_lock(k) from (
+      select ${key('')} as k from ${stage}
+      union select ${key('')} from (select $1::text as exchange, $2::date, $3::date) as asked where exchange is not null
+      order by k) as locks`;
+  }
+  return `select pg_advisory_xact_lock(k) from (
+    select ${key(`, ${quote(table.dateColumn)}`)} as k from ${stage}
+    union select ${key(', day::date')} from (select $1::text as exchange) as asked,
+      generate_series($2::date, $3::date, '1 day') as day
+    order by k) as locks`;
+}
+
+/**
+ * When a row's next revision begins: now, but always after the one before, whatever the server's
+ * clock did meanwhile. The old revision ends at the same moment, so there is no gap and no overlap.
+ */
+const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond')`;
+
+function mergeStatement(table: TableDefinition, parts: Parts): string {
+  const { target, stage, columns, values, same } = parts;
+  return `
+    with ranked as materialized (
+      select s.*, row_number() over (
+        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s.ord desc) as place
+      from ${stage} s
+    ), judged as materialized (
+      select s.*, ${MOMENT} as moment, t.revision is null or t.withdrawn_at is not null as arrived, case
+          when t.revision is null then 'insert'
+          when s.source_saved_at < t.source_saved_at then
+            case when t.withdrawn_at is null then 'stale' else 'relist' end
+          when t.withdrawn_at is not null or ${differs(values)} then 'update'
+          else 'unchanged' end as verdict
+      from ranked s left join ${stored(parts)} on true
+      where s.place = 1
+    ), inserted as (
+      insert into ${target} (${list(columns)}, first_loaded_at, last_changed_at, revision, run_id)
+      select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1
+      from judged where verdict = 'insert' order by ${list(table.key)}
+      returning 1
+    ), archived as (
+      ${archive(parts, 'judged', `s.verdict in ('update', 'relist')`)}
+    ), updated as (
+      update ${target} t set
+        ${[
+          ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
+          // The source's own times are kept where an answer brings none.
+          ...SOURCE_AUDIT.map(
+            (column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`,
+          ),
+        ].join(', ')},
+        withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
+      from judged s
+      where s.verdict = 'update' and ${same('t', 's')}
+      returning 1
+    ), relisted as (
+      update ${target} t set
+        withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
+      from judged s
+      where s.verdict = 'relist' and ${same('t', 's')}
+      returning 1
+    )
+    select
+      (select count(*) from ranked) - count(*) as duplicate,
+      (select count(*) from inserted) as inserted,
+      (select count(*) from updated) as updated,
+      count(*) filter (where verdict = 'unchanged') as unchanged,
+      count(*) filter (where verdict in ('stale', 'relist')) as stale,
+      count(*) filter (where arrived) as arrived
+    from judged`;
+}
+
+/**
+ * The stored row of a record `s`, as `t`. Why by a lateral join with a limit: it leaves the planner
+ * one way only, the whole key in the primary key's index, once a record. Any other way is a trap
+ * here, because the statistics never know the day that is just being loaded: taking it to be empty,
+ * the planner once read all of the day for each of its records (docs/performance.md).
+ */
+function stored({ target, same }: Parts): string {
+  return `lateral (select * from ${target} t where ${same('t', 's')} limit 1) t`;
+}
+
+/** Keeps the revisions about to be replaced; `s.moment` is when the next one begins. */
+function archive(parts: Parts, from: string, where: string): string {
+  const kept = [...parts.columns, ...Object.keys(LOAD_AUDIT)];
+  return `insert into ${parts.history} (${list(kept)}, valid_from, valid_to)
+      select ${list(kept, 't.')}, t.last_changed_at, s.moment from ${from} s join ${stored(parts)} on true where ${where}`;
+}
+
+/**
+ * The guard judges by the rows that were there before the answer: new ones make an answer that lacks
+ * the old no better. Where a session always has rows, one that lost its last is not believed at all.
+ */
+function withdrawStatement(table: TableDefinition, parts: Parts): string {
+  const { target, stage, same } = parts;
+  const key = (prefix: string) => list(table.key, prefix);
+  const day = table.dateColumn === null ? null : quote(table.dateColumn);
+  const scope = `t.exchange = $2 and t.withdrawn_at is null ${
+    day === null ? '' : `and t.${day} between $7 and $8`
+  }`;
+  const ofTheDay = day === null ? '' : `where listed.${day} = gone.${day}`;
+  // Keys are subtracted as sets: an anti join, taking the day to be empty (see `stored`), would compare
+  // each of its rows with each that is listed.
+  return `
+    with unlisted as materialized (
+      select ${key('t.')} from ${target} t where ${scope} except select ${key('listed.')} from ${stage} listed
+    ), gone as materialized (
+      select ${key('s.')}, ${MOMENT} as moment from unlisted s join ${stored(parts)} on true
+    ), judged as materialized (
+      select gone, present, emptied, not emptied and gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
+        from (select gone, greatest(gone, rows - $5::bigint) as present,
+            not $6::boolean and exists (
+              select from gone where not exists (select from ${stage} listed ${ofTheDay})) as emptied
+          from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as rows) as counted
+        ) as weighed
+    ), archived as (
+      ${archive(parts, 'gone', '(select allowed from judged)')}
+    ), withdrawn as (
+      update ${target} t set withdrawn_at = s.moment, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
+        from gone s where (select allowed from judged) and ${same('t', 's')}
+      returning 1
+    )
+    select gone, present, emptied, allowed, (select count(*) from withdrawn) as withdrawn from judged`;
+}
+
+/**
+ * Does the answer really differ from the stored row? Times of the source count only where the
+ * answer brings them, so that a file without them (an exchange's own) can agree with the service.
+ */
+function differs(values: readonly string[]): string {
+  const row = (prefix: string) => `row(${values.map((column) => `${prefix}.${quote(column)}`).join(', ')})`;
+  const times = SOURCE_AUDIT.map(
+    (column) => `(s.${quote(column)} is not null and s.${quote(column)} is distinct from t.${quote(column)})`,
+  );
+  return `(${[...(values.length === 0 ? [] : [`${row('t')} is distinct from ${row('s')}`]), ...times].join(' or ')})`;
+}

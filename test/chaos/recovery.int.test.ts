@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, describe, expect, test } from 'vitest';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { openDatabase } from '../../src/load/database/database.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { rowsOf } from '../support/chaos/postgres.ts';
+import { type RestartableRedis, startRestartableRedis } from '../support/chaos/redis.ts';
+import { testDatabase } from '../support/database.ts';
+import { backends, backfill, ended, openPipeline, type PipelineOptions, start } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** 28 windows of one session each. */
+const REQUEST = backfill({
+  ...{ operations: ['GetCircuitBreakers'], exchanges: ['NSE'] },
+  ...{ from: '2025-08-04', to: '2025-09-12' },
+});
+
+const closing: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function openParts(options: Pick<PipelineOptions, 'backend' | 'settings'>) {
+  const sandbox = await startSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 150 } });
+  closing.push(() => sandbox.close());
+  const pipeline = await openPipeline({
+    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: options.backend },
+    settings: { EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`, ...options.settings },
+  });
+  closing.push(() => pipeline.close());
+  return { sandbox, pipeline };
+}
+
+describe('a Redis that comes back empty', () => {
+  async function onOwnRedis() {
+    const redis = await startRestartableRedis(temporaryFolder());
+    closing.push(() => redis.stop());
+    return { redis, ...(await openParts({ backend: 'redis', settings: { REDIS_URL: redis.url } })) };
+  }
+
+  async function restartAfter(calls: number, asked: () => number, redis: RestartableRedis) {
+    await waitFor(() => asked() >= calls, { what: `${calls} calls` });
+    await redis.restart();
+  }
+
+  test('gets the rest of the windows back from a worker that lives on, at once', async () => {
+    const { redis, sandbox, pipeline } = await onOwnRedis();
+    const worker = await startWorker(pipeline);
+    closing.push(() => worker.stop(500));
+    const runId = await start(pipeline, REQUEST);
+    await restartAfter(5, () => sandbox.stats().requests, redis);
+    const since = performance.now();
+    const report = await ended(pipeline, runId);
+    expect(report).toMatchObject({ state: 'completed', windows: { total: 28, failed: 0, open: 0 } });
+    // Looking from time to time alone would take half a minute.
+    expect(performance.now() - since).toBeLessThan(20_000);
+  });
+
+  test('does not keep a worker from stopping', async () => {
+    const { redis, sandbox, pipeline } = await onOwnRedis();
+    const worker = await startWorker(pipeline);
+    await start(pipeline, REQUEST);
+    await restartAfter(5, () => sandbox.stats().requests, redis);
+    const since = performance.now();
+    await worker.stop();
+    expect(performance.now() - since).toBeLessThan(12_000);
+  });
+});
+
+test('a database connection that breaks in use fails its statement and nothing else', async () => {
+  const { url } = await testDatabase();
+  const database = openDatabase({ url, connections: 2 });
+  closing.push(() => database.close());
+  const client = await database.pool.connect();
+  await client.query('begin');
+  const [backend] = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows;
+  const gone = new Promise((resolve) => client.once('end', resolve));
+  await rowsOf(url, 'select pg_terminate_backend($1)', [backend?.pid]);
+  // An error event nobody listened to would have ended the process by now.
+  await gone;
+  await expect(client.query('select 1')).rejects.toThrow();
+  client.release(true);
+  expect((await database.pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+});
+
+test.each(backends)(
+  'a worker that died while it tried the key is waited for, and not for good (queue on %s)',
+  async (backend) => {
+    const { sandbox, pipeline } = await openParts({ backend });
+    const runId = await start(pipeline, REQUEST);
+    const worker = await startWorker(pipeline);
+    await ended(pipeline, runId);
+    // As if another had just begun to try a key nobody knows, and died.
+    const known = sandbox.stats().requests;
+    const trying = new Date(Date.now() + 3_000);
+    await pipeline.db.pool.query("update etl.access_keys set state = 'unknown', probing_until = $1", [
+      trying,
+    ]);
+    const again = await start(pipeline, {
+      ...REQUEST,
+      targets: REQUEST.targets.map((target) => ({ ...target, againFrom: target.from })),
+    });
+    await waitFor(() => sandbox.stats().requests > known, { what: 'a call' });
+    expect(Date.now()).toBeGreaterThanOrEqual(trying.getTime());
+    expect(await ended(pipeline, again)).toMatchObject({
+      state: 'completed',
+      requests: 28,
+    });
+    await worker.stop();
+  },
+);

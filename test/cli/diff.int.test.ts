@@ -1,0 +1,189 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Difference } from '../../src/jobs/runs/diff.ts';
+import type { RunReport } from '../../src/jobs/runs/report.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
+import { query, runJson } from './support.ts';
+
+const cwd = temporaryFolder();
+const DIFF = ['diff', '--operation', 'getbhavcopycm'];
+const key = (exchange: string, symbol: string, series: string) => ({
+  ...{ exchange, symbol, series, trade_date: FOLDER_DAY },
+});
+
+let url: string;
+const options = () => ({ cwd, env: { DATABASE_URL: url } });
+
+/** Runs 1 to 4: a day, its correction, nothing at all, and the day as it was first. */
+beforeAll(async () => {
+  url = (await testDatabase()).url;
+  const first = await startSandbox({ dataDir: bhavFolder() });
+  const corrected = await startSandbox({
+    dataDir: bhavFolder({ without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] }),
+  });
+  const load = async (source: Sandbox, ...flags: string[]) => {
+    const range = ['--from', FOLDER_DAY, '--to', FOLDER_DAY];
+    const env = { DATABASE_URL: url, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi', EOD_CONCURRENCY: '1' };
+    return (await runJson<RunReport>(['backfill', 'GetBhavCopyCM', ...range, ...flags], { cwd, env })).json;
+  };
+  expect(await load(first)).toMatchObject({ runId: 1, inserted: 200 });
+  expect(await load(corrected, '--force')).toMatchObject({ runId: 2, inserted: 2, updated: 2, withdrawn: 2 });
+  expect(await load(corrected)).toMatchObject({ runId: 3, requests: 0, fetched: 0 });
+  expect(await load(first, '--force')).toMatchObject({ runId: 4, updated: 4, withdrawn: 2 });
+  await Promise.all([first.close(), corrected.close()]);
+});
+
+const diff = (...flags: string[]) => runEod([...DIFF, ...flags], options());
+const diffJson = async (...flags: string[]) =>
+  (await runJson<Difference>([...DIFF, ...flags], options())).json;
+
+describe.concurrent('between two runs', () => {
+  test('what was inserted, changed and withdrawn, the changed columns old and new', async () => {
+    const { from, to, ...rest } = await diffJson('--between', '1', '2');
+    const row = (change: string, rowKey: object, columns: object = {}) => ({
+      ...{ table: 'market.bhavcopy_cm', change, key: rowKey, columns },
+    });
+    expect(rest).toEqual({
+      operation: 'GetBhavCopyCM',
+      ...{ inserted: 2, changed: 2, withdrawn: 2, relisted: 0 },
+      rows: [
+        row('changed', key('BSE', 'TCS', 'A'), { close_price: { old: '3049.45', new: '3333.3' } }),
+        row('changed', key('NSE', 'TCS', 'EQ'), { close_price: { old: '3084.7', new: '3333.3' } }),
+        row('withdrawn', key('BSE', 'GAIL', 'A')),
+        row('withdrawn', key('NSE', 'ABAN', 'EQ')),
+        row('inserted', key('BSE', 'NEWCO', 'A')),
+        row('inserted', key('NSE', 'NEWCO', 'GB')),
+      ],
+      notListed: 0,
+    });
+    const ends = await query<{ end: string }>(
+      url,
+      `select to_char(finished_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as end
+         from etl.runs where id <= 2 order by id`,
+    );
+    expect([from, to]).toEqual(ends.map(({ end }) => end));
+  });
+
+  test('the same as a table, with the key column by column', async () => {
+    const { code, stdout, stderr } = await diff('--between', '1', '2');
+    expect([code, stderr]).toEqual([0, '']);
+    const [head, blank, ...lines] = stdout.trimEnd().split('\n');
+    expect(head).toMatch(
+      /^GetBhavCopyCM, \S+ \d\d:\d\d:\d\d to \S+ \d\d:\d\d:\d\d \(Asia\/Kolkata\): 2 changed, 2 withdrawn, 2 inserted$/,
+    );
+    expect([blank, ...lines.map((line) => line.replaceAll(/ {2,}/g, ' | '))]).toEqual([
+      '',
+      'market.bhavcopy_cm',
+      'change | exchange | symbol | series | trade_date | columns, old → new',
+      `changed | BSE | TCS | A | ${FOLDER_DAY} | close_price: 3049.45 → 3333.3`,
+      `changed | NSE | TCS | EQ | ${FOLDER_DAY} | close_price: 3084.7 → 3333.3`,
+      `withdrawn | BSE | GAIL | A | ${FOLDER_DAY}`,
+      `withdrawn | NSE | ABAN | EQ | ${FOLDER_DAY}`,
+      `inserted | BSE | NEWCO | A | ${FOLDER_DAY}`,
+      `inserted | NSE | NEWCO | GB | ${FOLDER_DAY}`,
+    ]);
+  });
+
+  test('rows listed again, and the way back', async () => {
+    const { rows, ...counts } = await diffJson('--between', '2', '4');
+    expect(counts).toMatchObject({ inserted: 0, changed: 2, withdrawn: 2, relisted: 2 });
+    expect(rows.map(({ change, key }) => `${change} ${key.symbol}`)).toEqual([
+      ...['changed TCS', 'changed TCS', 'withdrawn NEWCO', 'withdrawn NEWCO'],
+      ...['relisted GAIL', 'relisted ABAN'],
+    ]);
+  });
+
+  test('what is at the end as it was at the start does not differ; what came and went is withdrawn', async () => {
+    const { rows, ...counts } = await diffJson('--between', '1', '4');
+    expect(counts).toMatchObject({ inserted: 0, changed: 0, withdrawn: 2, relisted: 0 });
+    expect(rows.map(({ key }) => key.symbol)).toEqual(['NEWCO', 'NEWCO']);
+  });
+
+  test('a run that changed nothing', async () => {
+    const { code, stdout } = await diff('--between', '2', '3');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^GetBhavCopyCM, .*: nothing changed\n$/);
+    expect(await diffJson('--between', '2', '3')).toMatchObject({ changed: 0, rows: [], notListed: 0 });
+    const other = await runEod(['diff', '--operation', 'GetSeriesChange', '--between', '1', '4'], options());
+    expect(other).toMatchObject({ code: 0, stdout: expect.stringMatching(/: nothing changed\n$/) });
+  });
+
+  test('--limit lists fewer rows and counts all', async () => {
+    const { stdout } = await diff('--between', '1', '2', '--limit', '1');
+    expect(stdout).toMatch(/: 2 changed, 2 withdrawn, 2 inserted\n/);
+    expect(stdout).toMatch(/3333\.3\n\n5 more rows; --limit shows more\n$/);
+    const json = await diffJson('--between', '1', '2', '--limit', '5');
+    expect([json.rows.length, json.notListed, json.inserted]).toEqual([5, 1, 2]);
+    // A hundred unless told otherwise: nobody reads the two hundred rows of a first load.
+    const [all, some] = [
+      await diff('--since', FOLDER_DAY),
+      await diff('--since', FOLDER_DAY, '--limit', '200'),
+    ];
+    expect(all.stdout).toMatch(/: 2 withdrawn, 200 inserted\n[\s\S]*\n102 more rows; --limit shows more\n$/);
+    expect(some.stdout).toMatch(/\n2 more rows; --limit shows more\n$/);
+    const whole = await diffJson('--since', FOLDER_DAY);
+    expect([whole.rows.length, whole.notListed]).toEqual([202, 0]);
+  });
+});
+
+test('since a moment: a time with its zone, or a day in EOD_TIMEZONE', async () => {
+  const [run] = await query<{ utc: string; india: string }>(
+    url,
+    `select to_char(finished_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as utc,
+       to_char(finished_at at time zone 'Asia/Kolkata', 'YYYY-MM-DD HH24:MI:SS.US"+05:30"') as india
+     from etl.runs where id = 4`,
+  );
+  // Nothing was loaded since the last run.
+  for (const moment of [run?.utc ?? '', run?.india ?? '']) {
+    expect(await diffJson('--since', moment)).toMatchObject({ from: run?.utc, changed: 0, rows: [] });
+  }
+  const day = await diffJson('--since', '2025-09-10');
+  expect(day).toMatchObject({ from: '2025-09-09T18:30:00.000000Z', inserted: 200, withdrawn: 2 });
+  expect(day.rows).toHaveLength(202);
+});
+
+test('a run that is still open reaches to now, and cannot be the first', async () => {
+  const [open] = await query<{ id: string }>(
+    url,
+    `insert into etl.runs (kind, requested_by, request, from_date, to_date)
+     values ('backfill', 'test', '{}', '${FOLDER_DAY}', '${FOLDER_DAY}') returning id::text`,
+  );
+  const id = open?.id ?? '';
+  expect(await diffJson('--between', '2', id)).toMatchObject({ changed: 2, withdrawn: 2, relisted: 2 });
+  expect(await diff('--between', id, '2')).toMatchObject({
+    ...{ code: 2, stdout: '', stderr: expect.stringContaining(`run ${id} has not ended`) },
+  });
+});
+
+describe.concurrent('mistakes', () => {
+  const mistakes: [string, string[], RegExp][] = [
+    ['an unknown run', ['--between', '1', '999'], /there is no run 999 \("eod runs" lists them\)/],
+    ['no number of a run', ['--between', 'first', '2'], /"first" is not the number of a run/],
+    ['the runs in wrong order', ['--between', '2', '1'], /run 2 ended after run 1: use --between 1 2/],
+    ['one run twice', ['--between', '2', '2'], /names run 2 twice/],
+    ['one run', ['--between', '2'], /--between takes two runs, e\.g\. --between 12 15/],
+    ['a word for a time', ['--since', 'yesterday'], /--since: "yesterday" is not a time; write .*\+05:30/],
+    ['a time to come', ['--since', '2999-01-01'], /is in the future/],
+    ['neither runs nor time', [], /give either --between RUN RUN or --since TIME/],
+    ['a limit of nothing', ['--between', '1', '2', '--limit', '0'], /--limit: "0" is not a whole number/],
+  ];
+  test.each(mistakes)('%s ends with exit code 2', async (_, args, message) => {
+    const { code, stdout, stderr } = await diff(...args);
+    expect(stderr).toMatch(message);
+    expect(stderr).toMatch(/^eod: .*\n$/);
+    expect([code, stdout]).toEqual([2, '']);
+  });
+
+  test('an operation that is unknown or missing', async () => {
+    const unknown = await runEod(['diff', '--operation', 'GetBhav', '--between', '1', '2'], options());
+    expect(unknown).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('did you mean GetBhavCopyCM?'),
+    });
+    const none = await runEod(['diff', '--between', '1', '2'], options());
+    expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('--operation') });
+  });
+});

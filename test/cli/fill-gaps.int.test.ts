@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dayAt, eachDay } from '../../src/core/days.ts';
+import type { Forecast } from '../../src/jobs/runs/forecast.ts';
+import type { Gaps } from '../../src/jobs/runs/gaps.ts';
+import type { RunReport } from '../../src/jobs/runs/report.ts';
+import { type Sandbox, type SeenRequest, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod, spawnEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { query, runJson } from './support.ts';
+
+const cwd = temporaryFolder();
+/** A Monday to a Friday, all sessions. */
+const RANGE = ['--from', '2025-09-08', '--to', '2025-09-12'];
+const MIDDLE = ['--from', '2025-09-10', '--to', '2025-09-10'];
+const OPERATIONS = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'];
+
+const open: Sandbox[] = [];
+async function setUp(fault?: string) {
+  const source = await startSandbox({
+    instrumentsPerExchange: 20,
+    ...(fault === undefined ? {} : { behaviour: { faults: [{ kind: 'status', operation: fault }] } }),
+  });
+  open.push(source);
+  const { url } = await testDatabase();
+  const env = {
+    ...{ DATABASE_URL: url, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi', EOD_HTTP_PORT: '0' },
+    EOD_ATTEMPTS: '1',
+  };
+  return { source, url, options: { cwd, env } };
+}
+afterAll(async () => {
+  for (const source of open) await source.close();
+});
+
+/** What the sandbox was asked since, each as `operation exchange first last`. */
+async function askedSince({ url }: Sandbox, requests: number): Promise<string[]> {
+  const seen = (await (await fetch(`${url}/_sandbox/requests?last=1000`)).json()) as SeenRequest[];
+  const day = (seconds: string | undefined) => dayAt(Number(seconds), 'Asia/Kolkata');
+  return seen
+    .filter(({ number }) => number > requests)
+    .map(({ operation, params }) =>
+      [operation, params.exchange, day(params.from ?? params.date), day(params.to ?? params.date)].join(' '),
+    )
+    .sort();
+}
+
+describe('fill-gaps', () => {
+  let stage: Awaited<ReturnType<typeof setUp>>;
+  let listed: Gaps;
+  beforeAll(async () => {
+    stage = await setUp();
+    await runJson<RunReport>(['backfill', ...OPERATIONS, ...MIDDLE], stage.options);
+    listed = (await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], stage.options)).json;
+  });
+
+  test('asks exactly for what gaps lists, as --dry-run foretells', async () => {
+    const { source, url, options } = stage;
+    // Two days before and two after the loaded one: of both bhav copies, circuit breakers and series changes.
+    expect(listed).toMatchObject({ total: 16 });
+    expect(listed.gaps).toHaveLength(8);
+    const before = source.stats().requests;
+    const plan = await runJson<Forecast>(['fill-gaps', ...OPERATIONS, ...RANGE, '--dry-run'], options);
+    expect([plan.code, source.stats().requests]).toEqual([0, before]);
+    expect(await query(url, "select from etl.runs where kind = 'gap_fill'")).toEqual([]);
+
+    const { code, json } = await runJson<RunReport>(['fill-gaps', ...OPERATIONS, ...RANGE], options);
+    expect(code).toBe(0);
+    expect(json).toMatchObject({ kind: 'gap_fill', state: 'completed', requests: plan.json.requests });
+    const bySession = listed.gaps
+      .filter(({ operation }) => operation !== 'GetSeriesChange')
+      .flatMap(({ operation, exchange, from, to }) =>
+        eachDay(from, to).map((day) => `${operation} ${exchange} ${day} ${day}`),
+      );
+    expect(bySession).toHaveLength(12);
+    // One call spans both gaps of what is asked by range.
+    const byRange = 'GetSeriesChange NSE 2025-09-08 2025-09-12';
+    expect(await askedSince(source, before)).toEqual([...bySession, byRange].sort());
+    expect(json.requests).toBe(13);
+
+    const none = await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], options);
+    expect([none.code, none.json.gaps]).toEqual([0, []]);
+  });
+
+  test('where nothing is missing it says so, asks nothing and makes no run', async () => {
+    const { source, url, options } = stage;
+    const before = source.stats().requests;
+    const runs = await query(url, 'select id from etl.runs');
+    for (const flag of [[], ['--dry-run'], ['--detach']]) {
+      const { code, stdout } = await runEod(['fill-gaps', ...OPERATIONS, ...MIDDLE, ...flag], options);
+      expect([code, stdout]).toEqual([0, 'nothing is missing\n']);
+    }
+    expect(source.stats().requests).toBe(before);
+    expect(await query(url, 'select id from etl.runs')).toEqual(runs);
+  });
+});
+
+test('what cannot be filled ends with exit code 1 and stays a gap, with the reason', async () => {
+  const { options } = await setUp('GetCircuitBreakers');
+  const args = ['GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE', ...MIDDLE];
+  const { code, stdout, stderr } = await runEod(['fill-gaps', ...args], options);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^run 1 \(gap_fill, 2025-09-10\): failed/);
+  expect(stderr).toMatch(/1 window did not load:\n {2}failed: GetCircuitBreakers NSE 2025-09-10: .*503/);
+  const { json } = await runJson<Gaps>(['gaps', ...args], options);
+  expect(json.gaps).toMatchObject([
+    { operation: 'GetCircuitBreakers', exchange: 'NSE', from: '2025-09-10', reason: 'failed' },
+  ]);
+});
+
+test('--detach leaves the work to workers', async () => {
+  const { source, url, options } = await setUp();
+  const args = ['fill-gaps', 'GetBhavCopyCM', ...RANGE];
+  const { code, stdout } = await runEod([...args, '--detach'], options);
+  expect([code, stdout]).toEqual([0, 'run 1 enqueued: 10 windows\n']);
+  expect(source.stats().requests).toBe(0);
+
+  const up = spawnEod(['up', '--roles', 'worker'], options);
+  const [run] = await waitFor(async () => {
+    const ended = await query<{ state: string; kind: string }>(
+      url,
+      'select state, kind from etl.runs where finished_at is not null',
+    );
+    return ended.length > 0 ? ended : null;
+  });
+  expect(run).toEqual({ state: 'completed', kind: 'gap_fill' });
+  up.kill('SIGTERM');
+  expect((await up.ended).code).toBe(0);
+  expect(source.stats().requests).toBe(10);
+  const gaps = await runEod(['gaps', 'GetBhavCopyCM', ...RANGE], options);
+  expect(gaps).toMatchObject({ code: 0, stdout: 'nothing is missing, 2025-09-08 to 2025-09-12\n' });
+});
+
+test('--detach --dry-run makes no sense', async () => {
+  const { code, stdout, stderr } = await runEod(['fill-gaps', '--detach', '--dry-run'], { cwd });
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/cannot be used with option/);
+});

@@ -1,0 +1,106 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Gaps } from '../../src/jobs/runs/gaps.ts';
+import type { RunReport } from '../../src/jobs/runs/report.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod, spawnEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { query, runJson } from './support.ts';
+
+const FOLDER = resolve('../shared/data/bhavcopy');
+const RANGE = ['--from', '2025-08-29', '--to', '2025-09-11'];
+const cwd = temporaryFolder();
+
+if (!existsSync(FOLDER)) console.log(`not checked against real files: ${FOLDER} is not there`);
+
+/** A sandbox of these files as a process, and what `eod` needs to use it. */
+async function serve(folder: string) {
+  const sandbox = spawnEod(['sandbox', '--port', '0', '--data', folder], { cwd });
+  const [, address] = await sandbox.output(/sandbox listening on (http:\S+)/);
+  const { url } = await testDatabase();
+  return {
+    url,
+    options: {
+      cwd,
+      env: { DATABASE_URL: url, EOD_BASE_URL: `${address}`, EOD_ACCESS_KEY: 'kiwi', EOD_HTTP_PORT: '0' },
+    },
+    stop: () => sandbox.kill('SIGTERM'),
+  };
+}
+
+const spans = ({ gaps }: Gaps) =>
+  gaps.map(({ exchange, from, to, sessions, reason }) => [exchange, from, to, sessions, reason]);
+
+describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
+  test('are exactly the sessions the folder lacks, by exchange', async () => {
+    const { options, url, stop } = await serve(FOLDER);
+    const load = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', ...RANGE], options);
+    expect(load.json).toMatchObject({ state: 'completed', windows: { total: 20 } });
+
+    const { code, json } = await runJson<Gaps>(['gaps', 'GetBhavCopyCM', ...RANGE], options);
+    expect(code).toBe(1);
+    expect(spans(json)).toEqual([
+      ['BSE', '2025-08-29', '2025-09-04', 5, 'empty'],
+      ['NSE', '2025-09-01', '2025-09-11', 9, 'empty'],
+    ]);
+    expect(json).toMatchObject({ from: '2025-08-29', to: '2025-09-11', total: 14, observed: [] });
+
+    // Between its own first and last file the folder lacks nothing of either exchange.
+    const bse = ['--exchange', 'BSE', '--from', '2025-09-05', '--to', '2025-09-11'];
+    const whole = await runEod(['gaps', 'GetBhavCopyCM', ...bse], options);
+    expect(whole).toMatchObject({ code: 0, stdout: 'nothing is missing, 2025-09-05 to 2025-09-11\n' });
+
+    // Without --from a pair is looked at from its first loaded day on.
+    const from = await runJson<Gaps>(['gaps', 'GetBhavCopyCM', '--to', '2025-09-11'], options);
+    expect(spans(from.json)).toEqual([['NSE', '2025-09-01', '2025-09-11', 9, 'empty']]);
+
+    const view = await query<{ exchange: string; day: string }>(
+      url,
+      `select exchange, to_char(day, 'YYYY-MM-DD') as day from etl.completeness
+        where operation = 'GetBhavCopyCM' and state = 'missing' and day <= '2025-09-11' order by 1, 2`,
+    );
+    expect(view.map(({ exchange }) => exchange)).toEqual(Array(9).fill('NSE'));
+    expect([view[0]?.day, view.at(-1)?.day]).toEqual(['2025-09-01', '2025-09-11']);
+
+    const human = await runEod(['gaps', 'getbhavcopycm', ...RANGE], options);
+    expect(human.code).toBe(1);
+    expect(human.stdout).toMatch(
+      /^GetBhavCopyCM +NSE +2025-09-01 +2025-09-11 +9 +the source listed nothing$/m,
+    );
+    expect(human.stdout).toContain('14 sessions missing in 2 ranges, 2025-08-29 to 2025-09-11');
+
+    // Nothing is missing, nothing is asked: there is no run to report.
+    const none = await runJson<null>(['fill-gaps', 'GetBhavCopyCM', ...bse], options);
+    expect([none.code, none.json]).toEqual([0, null]);
+    stop();
+  });
+});
+
+describe.concurrent('mistakes', () => {
+  const mistakes: [string, string[], RegExp][] = [
+    ['an unknown operation', ['GetBhavCopy'], /did you mean GetBhavCopyCM/],
+    ['a reversed range', ['--from', '2025-09-02', '--to', '2025-09-01'], /reversed/],
+    ['a day that does not exist', ['--from', '2025-02-30'], /--from: "2025-02-30" is not a day/],
+    ['an unknown exchange', ['--exchange', 'XSE'], /unknown exchange "XSE"/],
+  ];
+  test.each(mistakes)('%s ends with exit code 2', async (_, args, message) => {
+    for (const command of ['gaps', 'fill-gaps']) {
+      const { code, stdout, stderr } = await runEod([command, ...args], { cwd });
+      expect([code, stdout]).toEqual([2, '']);
+      expect(stderr).toMatch(message);
+    }
+  });
+});
+
+test('a year the calendar does not know is said once, where days of it are planned', async () => {
+  const { url } = await testDatabase();
+  const env = { DATABASE_URL: url, EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
+  const range = ['--from', '2014-12-29', '--to', '2015-01-02'];
+  const asked = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];
+  const { code, stdout, stderr } = await runEod(['backfill', ...asked, '--dry-run'], { cwd, env });
+  expect(code).toBe(0);
+  expect(stdout).toContain('2014-12-29 to 2015-01-02');
+  expect(stderr.match(/"years":\["BSE 2014"\].*Monday to Friday is assumed/g)).toHaveLength(1);
+  expect(stderr.match(/Monday to Friday/g)).toHaveLength(1);
+});

@@ -1,0 +1,87 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import type { ImportReport } from '../../src/jobs/import/index.ts';
+import type { RunReport } from '../../src/jobs/runs/report.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { runJson } from './support.ts';
+
+const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
+
+/** A folder with files of every format, one of them cut. */
+function folderOfFiles(): string {
+  const cwd = temporaryFolder();
+  cpSync(join(FIXTURES, 'files'), join(cwd, 'archive', 'old'), { recursive: true });
+  cpSync(join(FIXTURES, 'bhavcopy'), join(cwd, 'archive'), { recursive: true });
+  return cwd;
+}
+
+describe('eod import', () => {
+  test('needs no source, names the bad file, exits with 1, and is quick to run again', async () => {
+    const cwd = folderOfFiles();
+    const { url } = await testDatabase();
+    const options = { cwd, env: { DATABASE_URL: url } };
+    const first = await runJson<ImportReport>(['import', 'archive'], options);
+    expect(first.code).toBe(1);
+    expect(first.json).toMatchObject({
+      kind: 'import',
+      state: 'failed',
+      requests: 0,
+      left: 0,
+      differences: [],
+    });
+    expect(first.json.files).toHaveLength(8);
+    expect(first.stderr).toContain('1 file not imported:');
+    expect(first.stderr).toContain(
+      `${join('archive', 'old', 'sec_bhavdata_full_18112024.csv')}: cannot be read`,
+    );
+    expect(first.json.files.find(({ format }) => format === 'bse-equity')).toEqual({
+      ...{ file: join('archive', 'old', 'EQ070421.CSV'), format: 'bse-equity', state: 'loaded', error: null },
+      sessions: [{ exchange: 'BSE', day: '2021-04-07' }],
+      ...{ rows: 60, inserted: 60, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 },
+    });
+
+    const again = await runEod(['import', 'archive'], options);
+    expect(again.code).toBe(1);
+    expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped, 1 not imported');
+    const good = await runEod(['import', join('archive', 'old', 'EQ070421.CSV'), '--force'], options);
+    expect(good.code).toBe(0);
+    expect(good.stdout).toContain('1 file: 1 loaded, 0 skipped, 0 not imported');
+
+    const shown = await runJson<RunReport>(['run', '1'], options);
+    expect(shown.json).toMatchObject({ kind: 'import', state: 'failed' });
+    expect(shown.json.error).toContain('sec_bhavdata_full_18112024.csv');
+    const resumed = await runEod(['resume', '1'], options);
+    expect(resumed.code).toBe(2);
+    expect(resumed.stderr).toContain('run 1 is an import: import the same files again');
+  });
+
+  test('says on what a file and what was stored differ', async () => {
+    const { url } = await testDatabase();
+    const cwd = temporaryFolder();
+    const options = { cwd, env: { DATABASE_URL: url } };
+    const lines = readFileSync(
+      join(FIXTURES, 'bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv'),
+      'utf8',
+    ).split('\n');
+    writeFileSync(join(cwd, 'whole.csv'), lines.join('\n'));
+    writeFileSync(join(cwd, 'short.csv'), [...lines.slice(0, 10), ...lines.slice(12)].join('\n'));
+    await runEod(['import', 'whole.csv'], options);
+    const { stdout } = await runEod(['import', 'short.csv'], options);
+    expect(stdout).toContain('The files differ from what was stored before: 0 changed, 2 withdrawn;');
+    expect(stdout.match(/^short\.csv +withdrawn /gm)).toHaveLength(2);
+  });
+
+  test('a path that is not there is a mistake on the command line', async () => {
+    const { url } = await testDatabase();
+    const result = await runEod(['import', 'nowhere.csv'], {
+      cwd: temporaryFolder(),
+      env: { DATABASE_URL: url },
+    });
+    expect(result.code).toBe(2);
+    expect(result.stderr).toMatch(/^eod: nowhere\.csv cannot be read/);
+  });
+});

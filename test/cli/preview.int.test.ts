@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Gaps } from '../../src/jobs/runs/gaps.ts';
+import type { RunReport } from '../../src/jobs/runs/report.ts';
+import type { Status } from '../../src/jobs/runs/status.ts';
+import { tables } from '../../src/operations/registry.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { countsOf } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
+import { query, runJson } from './support.ts';
+
+const cwd = temporaryFolder();
+const RANGE = ['--from', FOLDER_DAY, '--to', FOLDER_DAY];
+const ARGS = ['backfill', 'GetBhavCopyCM', ...RANGE];
+const CORRECTION = { without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] };
+
+const open: Sandbox[] = [];
+async function serve(options: SandboxOptions): Promise<Sandbox> {
+  const sandbox = await startSandbox(options);
+  open.push(sandbox);
+  return sandbox;
+}
+afterAll(async () => {
+  for (const sandbox of open) await sandbox.close();
+});
+
+const settings = (databaseUrl: string, source: Sandbox) => ({
+  cwd,
+  env: { DATABASE_URL: databaseUrl, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi', EOD_CONCURRENCY: '1' },
+});
+
+/** All that a load may write, to the byte: every table of data and history, coverage, rejects, answers. */
+async function contents(url: string): Promise<Record<string, string>> {
+  const names = [
+    ...tables.flatMap(({ name }) => [`market.${name}`, `market_history.${name}`]),
+    ...[
+      'etl.coverage',
+      'etl.rejects',
+      'etl.responses',
+      'etl.response_bodies',
+      'etl.sessions',
+      'etl.findings',
+    ],
+  ];
+  const found: Record<string, string> = {};
+  for (const name of names) {
+    const [row] = await query<{ rows: string }>(
+      url,
+      `select count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as rows from ${name} t`,
+    );
+    found[name] = row?.rows ?? '';
+  }
+  return found;
+}
+
+describe('a preview of a correction', () => {
+  let url: string;
+  let corrected: Sandbox;
+  beforeAll(async () => {
+    url = (await testDatabase()).url;
+    const first = await serve({ dataDir: bhavFolder() });
+    corrected = await serve({ dataDir: bhavFolder(CORRECTION) });
+    const { json } = await runJson<RunReport>(ARGS, settings(url, first));
+    expect(json).toMatchObject({ state: 'completed', inserted: 200 });
+  });
+
+  test('counts and shows on both exchanges what the backfill then does, and stores nothing', async () => {
+    const before = await contents(url);
+    expect(before['market.bhavcopy_cm']).toMatch(/^200 /);
+    const { code, json } = await runJson<RunReport>(
+      [...ARGS, '--force', '--preview'],
+      settings(url, corrected),
+    );
+    expect(await contents(url)).toEqual(before);
+    expect(code).toBe(0);
+    expect(json).toMatchObject({ kind: 'preview', state: 'completed', requests: 2, suspicious: [] });
+    const each = {
+      fetched: 100,
+      inserted: 1,
+      updated: 1,
+      unchanged: 98,
+      stale: 0,
+      rejected: 0,
+      withdrawn: 1,
+    };
+    expect(json.operations).toMatchObject([
+      { exchange: 'BSE', ...each },
+      { exchange: 'NSE', ...each },
+    ]);
+    const sample = (change: string, exchange: string, symbol: string, series: string, columns = {}) => ({
+      ...{ table: 'market.bhavcopy_cm', change, columns },
+      key: { exchange, symbol, series, trade_date: FOLDER_DAY },
+    });
+    expect(json.preview).toEqual([
+      sample('changed', 'BSE', 'TCS', 'A', { close_price: { old: '3049.45', new: '3333.3' } }),
+      sample('inserted', 'BSE', 'NEWCO', 'A'),
+      sample('withdrawn', 'BSE', 'GAIL', 'A'),
+      sample('changed', 'NSE', 'TCS', 'EQ', { close_price: { old: '3084.7', new: '3333.3' } }),
+      sample('inserted', 'NSE', 'NEWCO', 'GB'),
+      sample('withdrawn', 'NSE', 'ABAN', 'EQ'),
+    ]);
+
+    const human = await runEod([...ARGS, '--force', '--preview'], settings(url, corrected));
+    expect(human.code).toBe(0);
+    expect(human.stdout).toContain(
+      'nothing was stored; it would insert 2, change 2 and withdraw 2 rows (196 unchanged, 0 stale, 0 rejected), for example\n',
+    );
+    expect(human.stdout).toMatch(/^changed +NSE +TCS +EQ +2025-09-09 +close_price: 3084\.7 → 3333\.3$/m);
+    expect(human.stdout).toMatch(/^withdrawn +BSE +GAIL +A +2025-09-09$/m);
+    expect(await contents(url)).toEqual(before);
+
+    const real = await runJson<RunReport>([...ARGS, '--force'], settings(url, corrected));
+    expect(countsOf(real.json)).toEqual(countsOf(json));
+    expect(await contents(url)).not.toEqual(before);
+  });
+
+  test('skips what is loaded as the backfill would, asks nothing, and says how to compare it', async () => {
+    const asked = corrected.stats().requests;
+    const { code, stdout } = await runEod([...ARGS, '--preview'], settings(url, corrected));
+    expect(code).toBe(0);
+    expect(stdout).toContain('2 windows skipped: loaded already');
+    expect(stdout).toContain('--force compares that too');
+    expect(corrected.stats().requests).toBe(asked);
+  });
+});
+
+test('a preview into an empty database leaves it empty, rejects too, and the day as missing as before', async () => {
+  const { url } = await testDatabase();
+  // `n/a` is no price: one record is refused.
+  const source = await serve({ dataDir: bhavFolder({ close: { TCS: 'n/a' } }) });
+  const { env } = settings(url, source);
+  const options = { cwd, env: { ...env, EOD_HISTORY_DAYS: '10000' } };
+  const scope = ['GetBhavCopyCM', ...RANGE, '--exchange', 'BSE'];
+  // The first command writes the calendar.
+  const before = await runJson<Gaps>(['gaps', ...scope], options);
+  const empty = await contents(url);
+  const { json } = await runJson<RunReport>(['backfill', ...scope, '--preview'], options);
+  expect(json).toMatchObject({ inserted: 99, rejected: 1, requests: 1 });
+  expect(json.preview.map(({ change }) => change)).toEqual(Array(5).fill('inserted'));
+  expect(await contents(url)).toEqual(empty);
+  const after = await runJson<Gaps>(['gaps', ...scope], options);
+  expect(after.json).toEqual(before.json);
+  expect(after.json.gaps).toMatchObject([{ reason: 'never_asked', sessions: 1 }]);
+});
+
+test('an older answer than the stored one is stale', async () => {
+  const { url } = await testDatabase();
+  const market = { instrumentsPerExchange: 30 };
+  const range = ['--from', '2025-09-01', '--to', FOLDER_DAY];
+  const args = ['backfill', 'GetBhavCopyCM', ...range, '--exchange', 'NSE'];
+  const newer = await runJson<RunReport>(args, settings(url, await serve({ ...market, revision: 2 })));
+  const before = await contents(url);
+  const older = await serve(market);
+  const { json } = await runJson<RunReport>([...args, '--force', '--preview'], settings(url, older));
+  expect(json.stale).toBeGreaterThan(0);
+  expect(json).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, preview: [] });
+  expect(json.stale + json.unchanged).toBe(newer.json.inserted);
+  expect(await contents(url)).toEqual(before);
+});
+
+test('an answer that lacks too many rows is suspicious: told, but not held against the operation', async () => {
+  const { url } = await testDatabase();
+  const load = await runJson<RunReport>(ARGS, settings(url, await serve({ dataDir: bhavFolder() })));
+  expect(load.json.inserted).toBe(200);
+  const before = await contents(url);
+  const short = settings(url, await serve({ dataDir: bhavFolder({ lessAtEnd: 11 }) }));
+  const reason = expect.stringMatching(/^11 of 100 rows of market\.bhavcopy_cm were not listed any more/);
+  const { code, json } = await runJson<RunReport>([...ARGS, '--force', '--preview'], short);
+  expect(code).toBe(0);
+  expect(json).toMatchObject({ withdrawn: 0, unchanged: 178 });
+  expect(json.suspicious).toMatchObject([
+    { operation: 'GetBhavCopyCM', exchange: 'BSE', from: FOLDER_DAY, to: FOLDER_DAY, reason },
+    { operation: 'GetBhavCopyCM', exchange: 'NSE', from: FOLDER_DAY, to: FOLDER_DAY, reason },
+  ]);
+  const human = await runEod(['run', '2'], short);
+  expect(human.stdout).toMatch(/^suspicious: GetBhavCopyCM NSE 2025-09-09: 11 of 100 rows .*WITHDRAW_SHARE/m);
+  const runs = await runEod(['runs'], short);
+  expect(runs.stdout).toMatch(/^run .*suspicious.*\n +2 +preview .* 2 +\S+$/m);
+  const status = await runJson<Status>(['status'], short);
+  expect(status.json.operations.map(({ suspiciousWindows }) => suspiciousWindows)).toEqual(
+    status.json.operations.map(() => 0),
+  );
+  expect(await contents(url)).toEqual(before);
+});
+
+test.each([['--detach'], ['--dry-run']])('--preview %s makes no sense', async (flag) => {
+  const { code, stdout, stderr } = await runEod([...ARGS, '--preview', flag], { cwd });
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/'--preview' cannot be used with option/);
+});

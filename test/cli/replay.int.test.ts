@@ -1,0 +1,186 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { OpenReject, RejectDetail } from '../../src/jobs/quality/rejects.ts';
+import type { RunReport } from '../../src/jobs/runs/report.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { query, runJson } from './support.ts';
+
+const cwd = temporaryFolder();
+const ROWS =
+  'select exchange, symbol, series, trade_date::text, close_price, revision from market.bhavcopy_cm order by 1, 2, 3, 4';
+const RANGE = ['--from', '2025-09-11', '--to', '2025-09-12'];
+
+let sandbox: Sandbox;
+let url: string;
+let loaded: RunReport;
+beforeAll(async () => {
+  sandbox = await startSandbox({ instrumentsPerExchange: 30 });
+  url = (await testDatabase()).url;
+  const env = { DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi-4711' };
+  const { json } = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
+  loaded = json;
+});
+afterAll(() => sandbox.close());
+
+// No address of the source and no key: a replay needs neither.
+const options = (databaseUrl = url) => ({ cwd, env: { DATABASE_URL: databaseUrl } });
+
+test('answers of another database fill an empty one, without the source', async () => {
+  const asked = sandbox.stats().requests;
+  const fresh = (await testDatabase()).url;
+  const { json, code } = await runJson<RunReport>(['replay', '--source', url], options(fresh));
+  expect(code).toBe(0);
+  expect(json).toMatchObject({ kind: 'replay', state: 'completed', requests: 0, from: '2025-09-11' });
+  expect(json.inserted).toBe(loaded.inserted);
+  expect(await query(fresh, ROWS)).toEqual(await query(url, ROWS));
+  expect(sandbox.stats().requests).toBe(asked);
+  // Now it has the answers itself.
+  const again = await runEod(
+    ['replay', 'getbhavcopycm', '--exchange', 'NSE', '--from', '2025-09-12'],
+    options(fresh),
+  );
+  expect(again.code).toBe(0);
+  expect(again.stdout).toMatch(/^run 2 \(replay, 2025-09-12\): completed .* 0 requests$/m);
+});
+
+test('there is nothing to replay without answers', async () => {
+  const { code, stderr } = await runEod(['replay'], options((await testDatabase()).url));
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('no answer is kept') });
+  const wrong = await runEod(['replay', '--source', 'https://example.org'], options());
+  expect({ code: wrong.code, stderr: wrong.stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--source'),
+  });
+});
+
+test('rejects: listed, shown, tried again, resolved', async () => {
+  const none = await runEod(['rejects', 'retry'], options());
+  expect({ code: none.code, stdout: none.stdout }).toEqual({ code: 0, stdout: 'no open rejects\n' });
+  // As if the code of that time could not read one record, the one of today cannot read another.
+  await query(
+    url,
+    `insert into etl.rejects (run_id, window_id, operation, exchange, position, record, problems)
+     select run_id, id, operation, exchange, place, '{"Symbol": "M&M"}', '[{"path": "ClosePrice", "message": "is odd"}]'
+       from etl.windows, unnest(array[2, 3]) as place where exchange = 'NSE' order by id limit 2`,
+  );
+  const { json: list } = await runJson<OpenReject[]>(['rejects', '--operation', 'GetBhavCopyCM'], options());
+  expect(list.map(({ position }) => position).sort()).toEqual([2, 3]);
+  expect((await runEod(['rejects', '--exchange', 'BSE'], options())).stdout).toBe('no open rejects\n');
+  const id = String(list[0]?.id);
+  const { json: shown } = await runJson<RejectDetail>(['rejects', 'show', id], options());
+  expect(shown).toMatchObject({ record: { Symbol: 'M&M' }, resolvedAt: null });
+  expect((await runEod(['rejects', 'show', id], options())).stdout).toContain('ClosePrice: is odd');
+  expect((await runEod(['rejects', 'show', '999'], options())).code).toBe(2);
+
+  const { json, code } = await runJson<{ tried: number; resolved: number; open: number[] }>(
+    ['rejects', 'retry'],
+    options(),
+  );
+  expect({ json, code }).toMatchObject({ json: { tried: 2, resolved: 2, open: [] }, code: 0 });
+  expect((await runEod(['rejects'], options())).stdout).toBe('no open rejects\n');
+});
+
+test('a record that still fails is said to, with exit code 1', async () => {
+  await query(
+    url,
+    `with w as (
+       insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
+       values (1, 'GetSeriesChange', 'BSE', '2025-09-12', '2025-09-12', 'loaded') returning id)
+     insert into etl.rejects (run_id, window_id, operation, exchange, position, record, problems)
+     select 1, id, 'GetSeriesChange', 'BSE', 0, '{"ChangeDate": "soon", "ScripId": "A"}', '[]' from w`,
+  );
+  const { json, code } = await runJson<{ resolved: number; open: number[] }>(['rejects', 'retry'], options());
+  expect(code).toBe(1);
+  expect(json).toMatchObject({ resolved: 0 });
+  expect(json.open).toHaveLength(1);
+});
+
+test('rejects of an imported file: read from the kept file; where that is gone, the file is named', async () => {
+  const fresh = (await testDatabase()).url;
+  const [header = '', ...rows] = linesOf(fixture('files/sec_bhavdata_full_14112024.csv'));
+  const file = newFile('odd.csv', [
+    header,
+    ...rows.slice(1),
+    (rows[0] ?? '').replace('Nov-2024, ', 'Nov-2024, n'),
+  ]);
+  const imported = await runJson<RunReport>(['import', file], options(fresh));
+  expect(imported.json).toMatchObject({ state: 'completed', rejected: 1 });
+  const again = await runJson<{ unkept: unknown[] }>(['rejects', 'retry'], options(fresh));
+  expect({ json: again.json, code: again.code }).toMatchObject({
+    json: { runId: 2, tried: 1, resolved: 0, unkept: [], report: { unchanged: 49, rejected: 1 } },
+    code: 1,
+  });
+  const shown = await runEod(['rejects', 'show', '1'], options(fresh));
+  expect(shown.stdout).toContain(`record 49 of ${file}`);
+  expect(shown.stdout).toMatch(/its file is kept \(1\)/);
+
+  await runEod(['prune', '--days', '0'], options(fresh));
+  const gone = await runEod(['rejects', 'retry'], options(fresh));
+  expect({ code: gone.code, stdout: gone.stdout }).toEqual({
+    code: 1,
+    stdout: '0 of 1 reject resolved, 1 still refused\n',
+  });
+  expect(gone.stderr).toContain(`${file}: 1 reject`);
+  const { json } = await runJson<unknown>(['rejects', 'retry'], options(fresh));
+  expect(json).toEqual({
+    ...{ runId: null, tried: 1, resolved: 0, open: [1], report: null },
+    unkept: [{ file, rejects: 1 }],
+  });
+  const none = await runEod(['replay', '--rejects'], options(fresh));
+  expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing to replay') });
+});
+
+test('a replay whose work breaks off is paused; one in the hands of another process is left alone', async () => {
+  await query(
+    url,
+    `create function public.refuse() returns trigger language plpgsql as $$ begin raise 'out of order'; end $$;
+     create trigger refuse before update on etl.windows for each row execute function public.refuse()`,
+  );
+  const broken = await runEod(['replay'], options());
+  expect({ code: broken.code, stderr: broken.stderr }).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('out of order'),
+  });
+  await query(url, 'drop function public.refuse cascade');
+  const newest = 'select id::int, state from etl.runs order by id desc limit 1';
+  const [run] = await query<{ id: number; state: string }>(url, newest);
+  expect(run).toMatchObject({ state: 'paused' });
+
+  const other = new pg.Client({ connectionString: url });
+  await other.connect();
+  try {
+    await other.query(`select pg_advisory_lock(hashtextextended('eod replay ${run?.id}', 0))`);
+    const second = await runEod(['resume', String(run?.id)], options());
+    expect({ code: second.code, stderr: second.stderr }).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is being worked on by another process'),
+    });
+    expect(await query(url, newest)).toEqual([{ id: run?.id, state: 'running' }]);
+  } finally {
+    await other.end();
+  }
+  const resumed = await runJson<RunReport>(['resume', String(run?.id)], options());
+  expect({ code: resumed.code, state: resumed.json.state }).toEqual({ code: 0, state: 'completed' });
+});
+
+test('prune deletes what is old enough, and only says so with --dry-run', async () => {
+  const forever = await runEod(['prune'], options());
+  expect(forever).toMatchObject({ code: 2, stderr: expect.stringContaining('EOD_KEEP_RAW_DAYS') });
+  const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.responses');
+  const early = await runJson<{ responses: number }>(['prune', '--days', '30'], options());
+  expect(early.json.responses).toBe(0);
+  const dry = await runJson<{ responses: number; bodies: number }>(
+    ['prune', '--days', '0', '--dry-run'],
+    options(),
+  );
+  expect(dry.json).toMatchObject({ responses: kept?.n, dryRun: true });
+  const rows = await query(url, ROWS);
+  const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0'], options());
+  expect(real.json).toMatchObject({ responses: kept?.n, bodies: dry.json.bodies });
+  expect(await query(url, 'select from etl.response_bodies')).toEqual([]);
+  expect(await query(url, ROWS)).toEqual(rows);
+});

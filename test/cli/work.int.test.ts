@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Forecast } from '../../src/jobs/runs/forecast.ts';
+import type { RunReport } from '../../src/jobs/runs/report.ts';
+import type { Status } from '../../src/jobs/runs/status.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod, spawnEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { query, runJson } from './support.ts';
+
+const cwd = temporaryFolder();
+const RANGE = ['--from', '2025-02-20', '--to', '2025-02-27'];
+/** What is in the table, revision counters included. */
+const CONTENT = `select count(*)::int as rows, sum(revision)::int as revisions, sum(turnover)::text as turnover,
+  sum(traded_quantity)::text as quantity from market.bhavcopy_cm`;
+
+let sandbox: Sandbox;
+let slow: Sandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox({ instrumentsPerExchange: 60 });
+  slow = await startSandbox({ instrumentsPerExchange: 60, behaviour: { delayMs: 60 } });
+});
+afterAll(async () => {
+  await sandbox.close();
+  await slow.close();
+});
+
+const environment = (databaseUrl: string, source = sandbox) => ({
+  DATABASE_URL: databaseUrl,
+  EOD_BASE_URL: source.url,
+  EOD_ACCESS_KEY: 'kiwi-4711',
+  EOD_HTTP_PORT: '0',
+  EOD_INSTRUMENT_LIMIT: '2',
+});
+
+function sumOf(report: RunReport): number {
+  const { inserted, updated, unchanged, stale, duplicate, rejected } = report;
+  return inserted + updated + unchanged + stale + duplicate + rejected;
+}
+
+describe('backfill', () => {
+  test('plans, loads, skips what is loaded, and asks again with --force', async () => {
+    const { url } = await testDatabase();
+    const options = { cwd, env: environment(url) };
+    const args = ['backfill', 'getbhavcopycm', 'GetTotalTradeHighlights', 'GetFinRatioEOD', ...RANGE];
+
+    const plan = await runJson<Forecast>([...args, '--dry-run'], options);
+    // 2025-02-26 was a holiday: five sessions of BSE and NSE, two ranges, 2 instruments x 2 natures x 5 days.
+    expect(plan.json).toMatchObject({ requests: 31, windows: 31, skipped: 0, estimated: true });
+    expect(await query(url, 'select from etl.runs')).toEqual([]);
+
+    const first = await runJson<RunReport>(args, options);
+    expect(first.code).toBe(0);
+    expect(first.json).toMatchObject({
+      kind: 'backfill',
+      state: 'completed',
+      from: '2025-02-20',
+      to: '2025-02-27',
+    });
+    expect(first.json.inserted).toBeGreaterThan(500);
+    expect(first.json.fetched).toBe(sumOf(first.json));
+    expect(first.json.operations.map(({ operation, exchange }) => `${operation} ${exchange}`)).toEqual([
+      'GetBhavCopyCM BSE',
+      'GetBhavCopyCM NSE',
+      'GetTotalTradeHighlights BSE',
+      'GetFinRatioEOD BSE',
+    ]);
+
+    const second = await runJson<RunReport>(args, options);
+    const { total, skipped } = second.json.windows;
+    expect(second.json).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
+    expect(skipped).toBe(total);
+    expect(second.json.skips).toEqual([{ reason: 'loaded already', windows: total }]);
+    expect(second.code).toBe(0);
+
+    const forced = await runJson<RunReport>([...args, '--force'], options);
+    expect(forced.json).toMatchObject({ inserted: 0, updated: 0, unchanged: first.json.fetched });
+    expect(forced.code).toBe(0);
+
+    const runs = await runJson<RunReport[]>(['runs'], options);
+    expect(runs.json.map(({ runId }) => runId)).toEqual([3, 2, 1]);
+    const run = await runJson<RunReport>(['run', '1'], options);
+    expect(run.json).toEqual(first.json);
+    const status = await runJson<Status>(['status'], options);
+    expect(status.json).toMatchObject({ queue: 'postgres', openRuns: [] });
+    expect(status.json.operations.find(({ operation }) => operation === 'GetBhavCopyCM')).toMatchObject({
+      lastLoaded: '2025-02-27',
+      openRejects: 0,
+      lastRun: 3,
+    });
+  });
+
+  test('prints tables on stdout, the rest on stderr, and colours neither', async () => {
+    const { url } = await testDatabase();
+    const { stdout, stderr } = await runEod(['backfill', 'GetSeriesChange', ...RANGE], {
+      cwd,
+      env: environment(url),
+    });
+    expect(stdout).toMatch(/^run 1 \(backfill, 2025-02-20 to 2025-02-27\): completed/);
+    expect(stdout).toMatch(/^operation +exchange +windows/m);
+    expect(stdout + stderr).not.toContain('\u001b');
+  });
+
+  test('windows that fail end with exit code 1 and are named', async () => {
+    const { url } = await testDatabase();
+    const env = { ...environment(url), EOD_ATTEMPTS: '1', EOD_BASE_URL: 'http://127.0.0.1:1' };
+    const human = await runEod(['backfill', 'GetSeriesChange', ...RANGE], { cwd, env });
+    expect(human.code).toBe(1);
+    expect(human.stderr).toMatch(/failed: GetSeriesChange NSE 2025-02-20 to 2025-02-27: .*cannot be reached/);
+    const { code, json, stderr } = await runJson<RunReport>(['resume', '1'], { cwd, env });
+    expect(code).toBe(1);
+    expect(json).toMatchObject({ state: 'failed', windows: { failed: 1 } });
+    expect(json.failures).toHaveLength(1);
+    expect(human.stderr + stderr).not.toContain('kiwi');
+  });
+});
+
+describe('a run that is stopped', () => {
+  test('a command that waits for the next clock hour says so', async () => {
+    const { url } = await testDatabase();
+    const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: '0' };
+    const backfill = spawnEod(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
+    await backfill.output(/ · the hour’s calls are used up, going on at \d\d:00 IST\n/);
+    backfill.kill('SIGINT');
+    expect(await backfill.ended).toMatchObject({ code: 130 });
+  });
+
+  test('Ctrl-C pauses, resume completes, and the data is that of an undisturbed run', async () => {
+    const [disturbed, undisturbed] = await Promise.all([testDatabase(), testDatabase()]);
+    const args = ['backfill', 'GetBhavCopyCM', '--from', '2025-01-20', '--to', '2025-02-27'];
+    const whole = runJson<RunReport>(args, { cwd, env: environment(undisturbed.url) });
+    const env = environment(disturbed.url, slow);
+
+    const backfill = spawnEod([...args, '--json'], { cwd, env });
+    const some = "select from etl.windows where state = 'loaded' limit 1";
+    await waitFor(async () => (await query(disturbed.url, some)).length > 0);
+    backfill.kill('SIGINT');
+    const stopped = await backfill.ended;
+    expect(stopped.code).toBe(130);
+    expect(stopped.stderr).toContain('eod resume 1');
+    const paused = JSON.parse(stopped.stdout) as RunReport;
+    expect(paused.state).toBe('paused');
+    expect(paused.windows.open).toBeGreaterThan(0);
+    const left = await query<{ state: string }>(
+      disturbed.url,
+      'select distinct state from etl.windows order by 1',
+    );
+    expect(left.map(({ state }) => state)).toEqual(['loaded', 'pending']);
+
+    const resumed = await runJson<RunReport>(['resume', '1'], { cwd, env });
+    expect(resumed.code).toBe(0);
+    const { json } = await whole;
+    for (const count of ['fetched', 'inserted', 'updated', 'unchanged', 'rejected'] as const) {
+      expect([count, resumed.json[count]]).toEqual([count, json[count]]);
+    }
+    expect(await query(disturbed.url, CONTENT)).toEqual(await query(undisturbed.url, CONTENT));
+
+    const again = await runEod(['resume', '1'], { cwd, env });
+    expect(again).toMatchObject({ code: 2, stdout: '' });
+    expect(again.stderr).toMatch(/complete/);
+  });
+
+  test('cancel calls off what a detached run has left', async () => {
+    const { url } = await testDatabase();
+    const options = { cwd, env: environment(url) };
+    const detached = await runEod(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
+    expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 10 windows\n' });
+    const cancelled = await runJson<RunReport>(['cancel', '1'], options);
+    expect(cancelled.json).toMatchObject({ state: 'cancelled', windows: { cancelled: 10, open: 0 } });
+    expect(cancelled.json.failures).toHaveLength(10);
+    expect(await runEod(['resume', '1'], options)).toMatchObject({ code: 2 });
+  });
+});
+
+describe('eod up', () => {
+  test('works on detached runs, answers health checks, and stops on SIGTERM', async () => {
+    const { url } = await testDatabase();
+    const env = environment(url);
+    const up = spawnEod(['up'], { cwd, env });
+    const [, health] = await up.output(/health: (http:\S+)\/healthz/);
+    const alive = await fetch(`${health}/healthz`);
+    expect([alive.status, await alive.json()]).toMatchObject([200, { roles: ['scheduler', 'worker'] }]);
+    const ready = await fetch(`${health}/readyz`);
+    expect([ready.status, await ready.json()]).toMatchObject([
+      200,
+      { ready: true, database: 'ok', queue: 'ok' },
+    ]);
+
+    const taken = await runEod(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });
+    expect(taken.code).toBe(2);
+    expect(taken.stderr).toMatch(/EADDRINUSE.*EOD_HTTP_PORT/);
+
+    const args = ['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'];
+    const { json } = await runJson<RunReport>(args, { cwd, env });
+    expect(json).toMatchObject({ runId: 1, windows: { total: 10 } });
+    await waitFor(
+      async () => (await query(url, "select from etl.runs where state = 'completed'")).length === 1,
+    );
+
+    const asked = Date.now();
+    up.kill('SIGTERM');
+    expect(await up.ended).toMatchObject({ code: 0 });
+    expect(Date.now() - asked).toBeLessThan(10_000);
+  });
+
+  test('a scheduler alone needs no source', async () => {
+    const { url } = await testDatabase();
+    const up = spawnEod(['up', '--roles', 'scheduler'], {
+      cwd,
+      env: { DATABASE_URL: url, EOD_HTTP_PORT: '0' },
+    });
+    await up.output(/eod is up \(scheduler\)/);
+    up.kill('SIGINT');
+    expect(await up.ended).toMatchObject({ code: 0, stdout: '' });
+  });
+});
+
+describe('the tables', () => {
+  test('are created where there are none; old ones are left to eod migrate', async () => {
+    const { url } = await testDatabase();
+    const options = { cwd, env: { DATABASE_URL: url } };
+    await query(url, 'drop schema market, etl cascade; drop schema if exists market_history cascade');
+    expect(await runEod(['runs'], options)).toMatchObject({ code: 0, stdout: 'no runs yet\n' });
+    expect(await runEod(['migrate'], options)).toMatchObject({
+      code: 0,
+      stdout: 'the tables were up to date already\n',
+    });
+    await query(url, 'update etl.migrations set created_at = 1');
+    const behind = await runEod(['runs'], options);
+    expect(behind.code).toBe(2);
+    expect(behind.stderr).toMatch(/run "eod migrate" first/);
+  });
+});

@@ -1,0 +1,44 @@
+import type { Pool } from 'pg';
+import { expect, test } from 'vitest';
+import { startRun } from '../../src/jobs/runs/runs.ts';
+import { claimWindow } from '../../src/jobs/runs/window-store.ts';
+import { keyRefused } from '../../src/jobs/worker/access-key.ts';
+import { permitOf } from '../../src/jobs/worker/quota.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, openPipeline } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+test('a claim that comes as the key is being refused makes no call', async () => {
+  const pipeline = await openPipeline({
+    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: 'http://127.0.0.1:9', backend: 'postgres' },
+  });
+  const { pool } = pipeline.db;
+  await startRun(pipeline, backfill({ from: '2025-09-08', to: '2025-09-08', operations: ['GetBhavCopyCM'] }));
+  const permit = permitOf(pipeline.config, pipeline.clock);
+  await pool.query("insert into etl.access_keys (key_hash, state) values ($1, 'unknown')", [permit.keyHash]);
+  const { rows } = await pool.query<{ id: number }>('select id::int from etl.windows order by id limit 1');
+
+  // One worker tries the key and is refused after the claim below has read what is known of the key, and
+  // before it takes the trial for itself: there the lock stops it.
+  const first = await pool.connect();
+  await first.query('begin');
+  await first.query('select from etl.access_keys for update');
+  const second = claimWindow(pool, rows[0]?.id ?? 0, permit);
+  await waitFor(async () => (await waiting(pool)) === 1, { what: 'the claim to wait for the key' });
+  await first.query('update etl.access_keys set probing_until = $1', [new Date(permit.probeUntil)]);
+  await keyRefused(first as unknown as Pool, permit, 'Key Expired.');
+  await first.query('commit');
+  first.release();
+
+  expect(await second).toEqual({ outcome: 'probing' });
+  expect(await claimWindow(pool, rows[0]?.id ?? 0, permit)).toEqual({
+    ...{ outcome: 'refused', diagnostic: 'Key Expired.' },
+  });
+});
+
+async function waiting(pool: Pool): Promise<number> {
+  const found = await pool.query(
+    "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%claim_window%'",
+  );
+  return found.rowCount ?? 0;
+}

@@ -1,0 +1,210 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { deliverAlerts, raiseAlerts } from '../../src/jobs/alerts/index.ts';
+import { nightlyRequest } from '../../src/jobs/runs/nightly.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import {
+  type BackfillOptions,
+  backfill,
+  openPipeline,
+  type Pipeline,
+  runToEnd,
+} from '../support/pipeline.ts';
+import { type Heard, startWebhook, type Webhook } from '../support/webhook.ts';
+
+const at = (time: string) => ({ now: () => Date.parse(`${time}+05:30`) });
+const EVENING = at('2025-09-12T23:30:00');
+const DAY = '2025-09-12';
+
+/** A pipeline on a sandbox that has an alert webhook. */
+async function stage(webhook: Webhook, sandboxOptions: SandboxOptions, databaseUrl?: string) {
+  const sandbox = await startSandbox({ clock: EVENING, instrumentsPerExchange: 40, ...sandboxOptions });
+  const pipeline = await openPipeline({
+    ...{
+      databaseUrl: databaseUrl ?? (await testDatabase()).url,
+      sourceUrl: sandbox.url,
+      backend: 'postgres',
+    },
+    clock: EVENING,
+    settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_ACCESS_KEY: `key-${Math.random()}`, EOD_ATTEMPTS: '1' },
+  });
+  const run = async (asked: BackfillOptions) => {
+    const report = await runToEnd(pipeline, backfill(asked));
+    await sandbox.close();
+    return report;
+  };
+  return { pipeline, sandbox, run };
+}
+
+const kinds = (heard: readonly Heard[]) => heard.map(({ kind }) => kind);
+
+describe('alerts of a run', () => {
+  test('a failed run is told once, with why', async () => {
+    const webhook = await startWebhook();
+    const { pipeline, sandbox } = await stage(webhook, {
+      behaviour: { disabledOperations: ['GetCircuitBreakers'] },
+    });
+    const asked = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
+    const report = await runToEnd(pipeline, asked);
+    expect(report.state).toBe('failed');
+    expect(kinds(webhook.heard)).toEqual(['run_failed']);
+    expect(webhook.heard[0]).toMatchObject({
+      subject: 'backfill: GetCircuitBreakers NSE',
+      text: `eod: run ${report.runId} (backfill, ${DAY} to ${DAY}) failed: GetCircuitBreakers NSE (1: Function not enabled.)`,
+      facts: { run: report.runId, from: DAY, to: DAY },
+    });
+
+    await runToEnd(pipeline, asked);
+    await sandbox.close();
+    expect(webhook.heard).toHaveLength(1);
+    const { rows } = await pipeline.db.pool.query(
+      'select kind, repeated, attempts, delivered_at is not null as heard from etl.alerts',
+    );
+    expect(rows).toEqual([{ kind: 'run_failed', repeated: 1, attempts: 1, heard: true }]);
+  });
+
+  test('a refused access key is told once, without the key', async () => {
+    const webhook = await startWebhook();
+    const { pipeline, run } = await stage(webhook, { accessKey: 'another' });
+    await run({ from: '2025-09-08', to: DAY, operations: ['GetBhavCopyCM'] });
+    expect(kinds(webhook.heard)).toEqual(['access_key']);
+    expect(webhook.heard[0]?.facts).toEqual({ diagnostic: 'Access Denied. Key not found.' });
+    expect(JSON.stringify(webhook.heard)).not.toContain(pipeline.config.EOD_ACCESS_KEY);
+  });
+
+  test('a night that a dead key stops is told by the key alone, and what failed before by itself', async () => {
+    const webhook = await startWebhook();
+    const { pipeline, sandbox } = await stage(webhook, {
+      behaviour: { keyDiesAfter: 3, disabledOperations: ['GetBhavCopyCM'] },
+    });
+    const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
+    await sandbox.close();
+    expect(report.state).toBe('failed');
+    expect(kinds(webhook.heard).sort()).toEqual(['access_key', 'run_failed']);
+    const failed = webhook.heard.find(({ kind }) => kind === 'run_failed');
+    expect(failed?.subject).toMatch(/^nightly: GetBhavCopyCM BSE, GetBhavCopyCM NSE$/);
+  });
+
+  test('rows that are missing and were not taken away', async () => {
+    const webhook = await startWebhook();
+    const { url } = await testDatabase();
+    const asked = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
+    await (await stage(webhook, { instrumentsPerExchange: 100 }, url)).run(asked);
+    expect(webhook.heard).toEqual([]);
+    await (await stage(webhook, { instrumentsPerExchange: 40 }, url)).run(asked);
+    expect(kinds(webhook.heard)).toEqual(['suspicious']);
+    expect(webhook.heard[0]?.message).toMatch(/rows of market.bhavcopy_cm were not listed any more/);
+  });
+
+  test('data that is late, and the gap it leaves', async () => {
+    const webhook = await startWebhook();
+    // Half past eleven, and the source still has nothing of the day.
+    const { pipeline, sandbox } = await stage(webhook, { clock: at(`${DAY}T15:00:00`) });
+    const scope = { date: DAY, operation: operationNamed('GetBhavCopyCM'), exchange: 'NSE' };
+    await runToEnd(pipeline, await nightlyRequest(pipeline, scope));
+    await sandbox.close();
+    expect(kinds(webhook.heard)).toContain('late_data');
+    expect(webhook.heard.find(({ kind }) => kind === 'late_data')).toMatchObject({
+      subject: `NSE ${DAY}`,
+      facts: { day: DAY, exchanges: ['NSE'] },
+    });
+    expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toContain(`GetBhavCopyCM NSE ${DAY}`);
+  });
+
+  test('a good night is quiet', async () => {
+    const webhook = await startWebhook();
+    const { pipeline, sandbox } = await stage(webhook, {});
+    const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
+    await sandbox.close();
+    expect(report.state).toBe('completed');
+    expect(webhook.heard).toEqual([]);
+  });
+});
+
+describe('delivery', () => {
+  let pipeline: Pipeline;
+  let webhook: Webhook;
+  const alert = {
+    kind: 'gaps',
+    subject: 'M&M',
+    message: 'M&M <!channel>',
+    facts: { symbol: 'M&M' },
+  } as const;
+
+  beforeAll(async () => {
+    pipeline = await openPipeline({
+      ...{ databaseUrl: (await testDatabase()).url, sourceUrl: 'http://127.0.0.1:9', backend: 'postgres' },
+    });
+  });
+
+  beforeEach(async () => {
+    webhook = await startWebhook();
+    await pipeline.db.pool.query('delete from etl.alerts');
+  });
+
+  const context = (address = webhook.url) => ({
+    ...pipeline,
+    config: { ...pipeline.config, EOD_ALERT_WEBHOOK: address },
+  });
+  const due = () => pipeline.db.pool.query('update etl.alerts set next_attempt_at = now()');
+  const kept = async () =>
+    (
+      await pipeline.db.pool.query(
+        'select attempts, error, delivered_at is not null as heard from etl.alerts',
+      )
+    ).rows;
+
+  test('is tried again later when the webhook did not take it, and leaves no secret', async () => {
+    webhook.answers = 503;
+    await raiseAlerts(context(), [alert]);
+    expect(await kept()).toEqual([{ attempts: 1, error: 'the webhook answered 503', heard: false }]);
+    webhook.answers = 200;
+    expect(await deliverAlerts(context())).toBe(0);
+    await due();
+    expect(await deliverAlerts(context())).toBe(1);
+    expect(await kept()).toEqual([{ attempts: 2, error: null, heard: true }]);
+    expect(webhook.heard).toHaveLength(2);
+    expect(webhook.heard[1]).toMatchObject({
+      ...{ kind: 'gaps', subject: 'M&M', message: 'M&M <!channel>', facts: { symbol: 'M&M' } },
+      text: 'eod: M&amp;M &lt;!channel&gt;',
+    });
+  });
+
+  test('an address nobody listens at is no error', async () => {
+    await raiseAlerts(context('http://127.0.0.1:9/kiwi-0815'), [alert]);
+    const [row] = await kept();
+    expect(row).toMatchObject({ attempts: 1, heard: false });
+    expect(row?.error).not.toContain('kiwi');
+  });
+
+  test('a webhook that never answers is waited for a few seconds only', async () => {
+    webhook.answers = null;
+    const began = performance.now();
+    await raiseAlerts(context(), [alert]);
+    expect(performance.now() - began).toBeLessThan(9_000);
+    expect(await kept()).toMatchObject([{ attempts: 1, heard: false }]);
+  });
+
+  test('several workers send it once', async () => {
+    await raiseAlerts(pipeline, [alert]);
+    const sent = await Promise.all([1, 2, 3, 4].map(() => deliverAlerts(context())));
+    expect(sent.toSorted()).toEqual([0, 0, 0, 1]);
+    expect(webhook.heard).toHaveLength(1);
+  });
+
+  test('the same raised by many at once is one alert, and another one after its time', async () => {
+    await Promise.all([1, 2, 3, 4].map(() => raiseAlerts(context(), [alert])));
+    expect(webhook.heard).toHaveLength(1);
+    await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '13 hours'");
+    await raiseAlerts(context(), [alert]);
+    expect(webhook.heard).toHaveLength(2);
+  });
+
+  test('without a webhook alerts are kept, and yesterday’s are not sent when there is one', async () => {
+    await raiseAlerts(pipeline, [alert]);
+    await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '25 hours'");
+    expect(await deliverAlerts(context())).toBe(0);
+    expect(await kept()).toEqual([{ attempts: 0, error: null, heard: false }]);
+  });
+});

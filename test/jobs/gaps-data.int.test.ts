@@ -1,0 +1,297 @@
+import { copyFileSync, existsSync, readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { type Gaps, gapRequest, readGaps } from '../../src/jobs/runs/gaps.ts';
+import { syncSessions } from '../../src/jobs/runs/sessions.ts';
+import { readStatus } from '../../src/jobs/runs/status.ts';
+import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/completeness-view.ts';
+import { type CoverageState, writeCoverage } from '../../src/load/state/coverage.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const NOBODY = 'http://127.0.0.1:1';
+const at = (time: string): Clock => ({ now: () => Date.parse(`${time}:00+05:30`) });
+
+async function pipelineAt(clock: Clock, databaseUrl?: string) {
+  const url = databaseUrl ?? (await testDatabase()).url;
+  return openPipeline({ databaseUrl: url, sourceUrl: NOBODY, backend: 'postgres', clock });
+}
+type Pipeline = Awaited<ReturnType<typeof pipelineAt>>;
+
+async function cover(
+  { db }: Pick<Pipeline, 'db'>,
+  operation: string,
+  exchange: string,
+  days: Record<
+    string,
+    CoverageState | [CoverageState, { instrument?: string; part?: string; diagnostic?: string }]
+  >,
+) {
+  await writeCoverage(db.pool, {
+    ...{ operation, exchange, runId: 1, windowId: null },
+    coverage: Object.entries(days).map(([day, known]) => {
+      const [state, facts] = typeof known === 'string' ? [known, {}] : known;
+      return { day: `2025-09-${day}`, instrument: '', part: '', state, records: 100, ...facts };
+    }),
+  });
+}
+
+const spans = ({ gaps }: Pick<Gaps, 'gaps'>) =>
+  gaps.map(({ operation, exchange, from, to, reason }) => `${operation} ${exchange} ${from} ${to} ${reason}`);
+
+describe('why a session is not there', () => {
+  test('every reason, on sessions only, and nothing before its publication', async () => {
+    const pipeline = await pipelineAt(at('2025-09-11T20:00'));
+    await cover(pipeline, 'GetBhavCopyCM', 'NSE', {
+      '01': 'loaded',
+      '02': ['failed', { diagnostic: 'it broke' }],
+      '03': ['blocked', { diagnostic: 'Date is out of allowed range.' }],
+      '04': ['loaded', { instrument: 'TCS' }],
+      '05': 'empty',
+      '06': 'failed',
+      '08': 'not_published',
+      '10': 'loaded',
+    });
+    const scope = { operations: [operationNamed('GetBhavCopyCM')], exchanges: ['NSE'] };
+    const found = await readGaps(pipeline, scope);
+    const expected = [
+      'GetBhavCopyCM NSE 2025-09-02 2025-09-02 failed',
+      'GetBhavCopyCM NSE 2025-09-03 2025-09-03 beyond_history',
+      'GetBhavCopyCM NSE 2025-09-04 2025-09-04 partial',
+      'GetBhavCopyCM NSE 2025-09-05 2025-09-05 empty',
+      'GetBhavCopyCM NSE 2025-09-08 2025-09-08 not_published',
+      'GetBhavCopyCM NSE 2025-09-09 2025-09-09 never_asked',
+    ];
+    expect(spans(found)).toEqual(expected);
+    expect(found).toMatchObject({ from: '2025-09-01', to: '2025-09-10', total: 6 });
+    expect(found.gaps[0]?.detail).toBe('it broke');
+    expect(spans({ gaps: found.pending })).toEqual(['GetBhavCopyCM NSE 2025-09-11 2025-09-11 not_published']);
+
+    const published = await pipelineAt(at('2025-09-11T21:15'), pipeline.db.url);
+    const later = await readGaps(published, scope);
+    expect(spans(later)).toEqual([...expected, 'GetBhavCopyCM NSE 2025-09-11 2025-09-11 never_asked']);
+    expect(later.pending).toEqual([]);
+
+    // Long afterwards, what nobody asked for is beyond what the source keeps.
+    const old = await pipelineAt(at('2026-03-02T20:00'), pipeline.db.url);
+    const never = await readGaps(old, { ...scope, from: '2025-09-09', to: '2025-09-09' });
+    expect(never.gaps).toMatchObject([{ reason: 'beyond_history' }]);
+  });
+
+  test('an empty session is complete where that is normal; one instrument is enough where each is asked', async () => {
+    const pipeline = await pipelineAt(at('2025-09-05T23:30'));
+    await cover(pipeline, 'GetCircuitBreakers', 'NSE', {
+      '01': 'loaded',
+      '02': 'empty',
+      '04': 'empty',
+      '05': 'loaded',
+    });
+    const part = 'eod/Standalone';
+    await cover(pipeline, 'GetFinRatioEOD', 'BSE', {
+      '03': ['loaded', { instrument: 'TCS', part }],
+      '04': ['failed', { instrument: 'TCS', part }],
+    });
+    await cover(pipeline, 'GetFinancialRatios', 'BSE', {
+      '03': ['loaded', { instrument: 'TCS', part }],
+      '04': ['loaded', { instrument: 'TCS', part: 'realtime/Standalone' }],
+      '05': ['loaded', { instrument: 'TCS', part }],
+    });
+    const operations = ['GetCircuitBreakers', 'GetFinRatioEOD', 'GetFinancialRatios'].map(operationNamed);
+    expect(spans(await readGaps(pipeline, { operations }))).toEqual([
+      'GetCircuitBreakers NSE 2025-09-03 2025-09-03 never_asked',
+      'GetFinRatioEOD BSE 2025-09-04 2025-09-04 failed',
+      'GetFinRatioEOD BSE 2025-09-05 2025-09-05 never_asked',
+      'GetFinancialRatios BSE 2025-09-04 2025-09-04 never_asked',
+    ]);
+  });
+
+  test('weekly operations have until their weekday; undated ones are missing until they came once', async () => {
+    // Friday the fifth: the pledges of this week are asked for on Saturday.
+    const pipeline = await pipelineAt(at('2025-09-05T23:30'));
+    await cover(pipeline, 'GetConsolidatedPledge', 'BSE', { '01': 'empty' });
+    const operations = ['GetConsolidatedPledge', 'GetCorporateActionsCategories'].map(operationNamed);
+    const friday = await readGaps(pipeline, { operations });
+    expect(spans(friday)).toEqual(['GetCorporateActionsCategories BSE 2025-08-29 2025-08-29 never_asked']);
+    await cover(pipeline, 'GetCorporateActionsCategories', 'BSE', { '03': 'loaded' });
+    const saturday = await pipelineAt(at('2025-09-06T23:30'), pipeline.db.url);
+    expect(spans(await readGaps(saturday, { operations }))).toEqual([
+      'GetConsolidatedPledge BSE 2025-09-02 2025-09-05 never_asked',
+    ]);
+  });
+
+  test('what was once asked of another exchange is looked at between its own days only', async () => {
+    const pipeline = await pipelineAt(at('2025-09-11T23:30'));
+    await cover(pipeline, 'GetTop5GainersLosers', 'NSE', { '01': 'loaded', '02': 'empty', '03': 'loaded' });
+    const found = await readGaps(pipeline, {
+      operations: [operationNamed('GetTop5GainersLosers')],
+      exchanges: ['NSE'],
+      to: '2025-09-04',
+    });
+    expect(spans(found)).toHaveLength(2);
+    const all = await readGaps(pipeline, {
+      operations: [operationNamed('GetTop5GainersLosers')],
+      from: '2025-09-01',
+    });
+    expect(spans(all).filter((gap) => gap.includes('NSE'))).toEqual([
+      'GetTop5GainersLosers NSE 2025-09-02 2025-09-02 empty',
+    ]);
+  });
+});
+
+describe('the view and the status', () => {
+  test('say the same as the gaps, as of the session’s publication', async () => {
+    const { url } = await testDatabase();
+    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: NOBODY, backend: 'postgres' });
+    const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
+    await writeCoverage(pipeline.db.pool, {
+      ...{ operation: 'GetTotalTradeHighlights', exchange: 'BSE', runId: 1, windowId: null },
+      coverage: sessions
+        .filter((_, place) => place !== 20)
+        .map((day, place) => ({
+          day,
+          instrument: '',
+          part: '',
+          state: 'loaded' as const,
+          records: 100 + place,
+        })),
+    });
+    const operations = [operationNamed('GetTotalTradeHighlights')];
+    const found = await readGaps(pipeline, { operations, to: '2025-02-21' });
+    expect(found.gaps).toMatchObject([{ from: sessions[20], to: sessions[20], sessions: 1 }]);
+    const view = await pipeline.db.pool.query<{ day: string }>(
+      `select to_char(day, 'YYYY-MM-DD') as day from etl.completeness
+        where operation = 'GetTotalTradeHighlights' and state = 'missing' and day <= '2025-02-21'`,
+    );
+    expect(view.rows).toEqual([{ day: sessions[20] }]);
+
+    const of = async (time: string) => {
+      const status = await readStatus({ ...pipeline, clock: at(time) });
+      return status.operations.find(({ operation }) => operation === 'GetTotalTradeHighlights');
+    };
+    expect(await of('2025-02-21T23:00')).toMatchObject({
+      ...{ lastComplete: '2025-02-21', lastDue: '2025-02-21', late: false, missingSessions: 1 },
+      // Of the twenty before the last, 103 to 122.
+      ...{ lastRecords: 123, medianRecords: 112.5, suspiciousWindows: 0, openRejects: 0 },
+    });
+    // Saturday and Sunday make nothing late, nor does Monday before its publication.
+    expect(await of('2025-02-24T20:00')).toMatchObject({ late: false, lastDue: '2025-02-21' });
+    expect(await of('2025-02-24T22:00')).toMatchObject({
+      ...{ late: true, lastDue: '2025-02-24', lastComplete: '2025-02-21', missingSessions: 2 },
+    });
+  });
+});
+
+describe('etl.completeness', () => {
+  test('explains every column and follows the settings it is made with', async () => {
+    const pipeline = await pipelineAt(systemClock);
+    const { db } = pipeline;
+    await syncSessions(pipeline);
+    const bare = await db.pool.query(
+      `select attname from pg_attribute where attrelid = 'etl.completeness'::regclass and attnum > 0
+          and col_description(attrelid, attnum) is null
+       union all select 'the view' where obj_description('etl.completeness'::regclass) is null`,
+    );
+    expect(bare.rows).toEqual([]);
+    const exchanges = async () => {
+      const found = await db.pool.query<{ exchange: string }>(
+        'select distinct exchange from etl.completeness order by 1',
+      );
+      return found.rows.map(({ exchange }) => exchange);
+    };
+    expect(await exchanges()).toEqual(['BSE', 'NSE']);
+    await migrateDatabase(db, { ...DEFAULT_VIEW_SETTINGS, EOD_EXCHANGES: ['NSE'] });
+    expect(await exchanges()).toEqual(['NSE']);
+    await migrateDatabase(db);
+    expect(await exchanges()).toEqual(['BSE', 'NSE']);
+  });
+});
+
+describe('etl.sessions', () => {
+  test('follows the calendar and is left alone when it does already', async () => {
+    const pipeline = await pipelineAt(at('2025-09-11T20:00'));
+    const contents = () =>
+      pipeline.db.pool.query('select exchange, day, kind, xmin from etl.sessions order by 1, 2');
+    await syncSessions(pipeline);
+    const first = (await contents()).rows;
+    expect(first.length).toBeGreaterThan(5_000);
+    await syncSessions(pipeline);
+    expect((await contents()).rows).toEqual(first);
+    await pipeline.db.pool.query("update etl.sessions set kind = 'special' where day = '2025-09-11'");
+    await pipeline.db.pool.query("insert into etl.sessions values ('NSE', '2025-09-13', 'session')");
+    await syncSessions(pipeline);
+    const kinds = await pipeline.db.pool.query(
+      "select kind from etl.sessions where day between '2025-09-11' and '2025-09-14'",
+    );
+    expect(kinds.rows.map((row) => row.kind)).toEqual(['session', 'session', 'session', 'session']);
+  });
+
+  test('a bhav copy of a closed day makes it a session, for the calendar, the coverage and the gaps', async () => {
+    const saturday = '2025-09-06';
+    const calendar = loadCalendar();
+    calendar.learn([{ exchange: 'NSE', day: saturday }]);
+    const sandbox = await startSandbox({ calendar, instrumentsPerExchange: 20 });
+    const { url } = await testDatabase();
+    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres' });
+    const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: saturday, to: saturday };
+    expect(await runToEnd(pipeline, backfill(asked))).toMatchObject({ requests: 0 });
+    expect(pipeline.calendar.isSession('NSE', saturday)).toBe(false);
+
+    // Asked by force, a closed day without data stays closed.
+    const sunday = { ...asked, from: '2025-09-07', to: '2025-09-07', force: true };
+    expect(await runToEnd(pipeline, backfill(sunday))).toMatchObject({ requests: 1, fetched: 0 });
+    const report = await runToEnd(pipeline, backfill({ ...asked, force: true }));
+    expect(report).toMatchObject({ state: 'completed', requests: 1 });
+    expect(report.inserted).toBeGreaterThan(10);
+    expect(pipeline.calendar.kindOf('NSE', saturday)).toBe('special');
+    expect(pipeline.calendar.isSession('BSE', saturday)).toBe(false);
+    expect(pipeline.calendar.isSession('NSE', '2025-09-07')).toBe(false);
+
+    const other = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres' });
+    const operations = ['GetBhavCopyCM', 'GetCircuitBreakers'].map(operationNamed);
+    const found = await readGaps(other, { operations, exchanges: ['NSE'], from: saturday, to: '2025-09-07' });
+    expect(spans(found)).toEqual([`GetCircuitBreakers NSE ${saturday} ${saturday} beyond_history`]);
+    expect(found.observed).toEqual([{ exchange: 'NSE', day: saturday }]);
+    expect((await readStatus(other)).observedSessions).toEqual([{ exchange: 'NSE', day: saturday }]);
+    expect(await runToEnd(other, gapRequest(found.gaps))).toMatchObject({ kind: 'gap_fill', requests: 1 });
+    expect(
+      (await readGaps(other, { operations, exchanges: ['NSE'], from: saturday, to: saturday })).total,
+    ).toBe(0);
+    await sandbox.close();
+  });
+});
+
+const FOLDER = resolve('../shared/data/bhavcopy');
+
+describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav copies', () => {
+  test('is named, and filled with one call once it is back', async () => {
+    const holed = temporaryFolder();
+    for (const name of readdirSync(FOLDER)) {
+      if (name.includes('_BSE_') && !name.includes('20250909'))
+        copyFileSync(join(FOLDER, name), join(holed, name));
+    }
+    const { url } = await testDatabase();
+    const pipelineOf = async (dataDir: string) => {
+      const sandbox = await startSandbox({ dataDir });
+      onTestFinished(() => sandbox.close());
+      return openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres' });
+    };
+    const before = await pipelineOf(holed);
+    const week = { from: '2025-09-05', to: '2025-09-11' };
+    await runToEnd(before, backfill({ ...week, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] }));
+    const scope = { operations: [operationNamed('GetBhavCopyCM')], exchanges: ['BSE'], to: week.to };
+    const found = await readGaps(before, scope);
+    expect(spans(found)).toEqual(['GetBhavCopyCM BSE 2025-09-09 2025-09-09 empty']);
+
+    const after = await pipelineOf(FOLDER);
+    const filled = await runToEnd(after, gapRequest(found.gaps));
+    expect(filled).toMatchObject({ kind: 'gap_fill', state: 'completed', requests: 1 });
+    expect(filled.inserted).toBeGreaterThan(4_000);
+    expect((await readGaps(after, scope)).total).toBe(0);
+  });
+});

@@ -1,0 +1,182 @@
+import { expect, test } from 'vitest';
+import { difference } from '../../src/jobs/runs/diff.ts';
+import type { Database } from '../../src/load/database/database.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import type { Row } from '../../src/operations/table.ts';
+import { type Answer, bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';
+
+const DAY = '2025-08-29';
+const AT_NINE = `${DAY} 21:00:00+05:30`;
+const HALF_PAST = `${DAY} 21:30:00+05:30`;
+const AT_TEN = `${DAY} 22:00:00+05:30`;
+const days = { from: DAY, to: DAY };
+const whole = [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty: false }];
+
+/** Twenty records of the day, saved at this time. */
+const session = (close: number, source_saved_at: string): Row[] =>
+  Array.from({ length: 20 }, (_, at) =>
+    bhavRow({ symbol: `S${String(at).padStart(2, '0')}`, close_price: String(close + at), source_saved_at }),
+  );
+
+async function rowOf({ pool }: Database, query: string, values: unknown[] = []) {
+  return (await pool.query(query, values)).rows[0];
+}
+
+/** A moment between two loads, by the server's clock and to the microsecond. */
+async function moment(store: Database): Promise<string> {
+  return (await rowOf(store, 'select clock_timestamp()::text as now')).now;
+}
+
+const asOf = (store: Database, at: string) =>
+  rowOf(
+    store,
+    `select count(*)::int as rows, sum(close_price)::int as closes, count(withdrawn_at)::int as withdrawn,
+       max(revision) as revision from market.bhavcopy_cm_as_of($1)`,
+    [at],
+  );
+
+test('a day, its correction, a late stale answer, one with three rows less and the day again', async () => {
+  const store = await openStore();
+  const before = await moment(store);
+  const moments: string[] = [];
+  const step = async (rows: readonly Row[]) => {
+    const counts = await loadBhav(store, rows, { fullSets: whole });
+    moments.push(await moment(store));
+    return counts;
+  };
+  expect(await step(session(100, AT_NINE))).toMatchObject({ inserted: 20, withdrawn: 0 });
+  expect(await step(session(200, AT_TEN))).toMatchObject({ updated: 20, withdrawn: 0 });
+  expect(await step(session(150, HALF_PAST))).toMatchObject({ stale: 20, updated: 0 });
+  expect(await step(session(200, AT_TEN).slice(3))).toMatchObject({ unchanged: 17, withdrawn: 3 });
+  // Listed again, though with old values: the rows are back, the newer values stay.
+  expect(await step(session(150, HALF_PAST))).toMatchObject({ stale: 20, withdrawn: 0 });
+  expect(await step(session(200, AT_TEN))).toMatchObject({ unchanged: 20, updated: 0 });
+
+  expect(await asOf(store, before)).toMatchObject({ rows: 0 });
+  const [first, ...later] = await Promise.all(moments.map((at) => asOf(store, at)));
+  expect(first).toEqual({ rows: 20, closes: 2190, withdrawn: 0, revision: 1 });
+  expect(later.map(({ closes }) => closes)).toEqual([4190, 4190, 4190, 4190, 4190]);
+  expect(later.map(({ withdrawn }) => withdrawn)).toEqual([0, 0, 3, 0, 0]);
+  expect(later.map(({ revision }) => revision)).toEqual([2, 2, 3, 4, 4]);
+
+  // 20 corrections, 3 withdrawals, 3 returns; each revision ends where the next begins.
+  expect(await rowOf(store, 'select count(*)::int as kept from market_history.bhavcopy_cm')).toEqual({
+    kept: 26,
+  });
+  const broken = await rowOf(
+    store,
+    `select count(*)::int as broken from (
+       select valid_from, valid_to, lead(valid_from) over (partition by symbol order by valid_from) as next
+         from (select symbol, valid_from, valid_to from market_history.bhavcopy_cm
+               union all select symbol, last_changed_at, 'infinity' from market.bhavcopy_cm) versions) pairs
+      where valid_from >= valid_to or (next is not null and next <> valid_to)`,
+  );
+  expect(broken).toEqual({ broken: 0 });
+
+  const operation = operationNamed('GetBhavCopyCM');
+  const between = (from: number, to: number) =>
+    difference(store.pool, operation, { from: moments[from] as string, to: moments[to] as string }, 100);
+  const corrected = await between(0, 1);
+  expect(corrected).toMatchObject({ inserted: 0, changed: 20, withdrawn: 0, relisted: 0 });
+  expect(corrected.rows[0]).toMatchObject({
+    key: { symbol: 'S00' },
+    columns: { close_price: { old: '100', new: '200' } },
+  });
+  expect(await between(2, 3)).toMatchObject({ changed: 0, withdrawn: 3 });
+  expect(await between(3, 5)).toMatchObject({ changed: 0, relisted: 3 });
+  // Withdrawn and listed again in between: at the end they are what they were at the start.
+  expect(await between(1, 5)).toMatchObject({ inserted: 0, changed: 0, withdrawn: 0, relisted: 0, rows: [] });
+});
+
+test('more missing rows than may be believed are left, and the window says so', async () => {
+  const store = await openStore();
+  await loadBhav(store, session(100, AT_NINE), { fullSets: whole });
+  const runId = await newRun(store);
+  const windowId = await newWindow(store, runId);
+  const counts = await loadBhav(store, session(100, AT_NINE).slice(6), { fullSets: whole, runId, windowId });
+  expect(counts).toMatchObject({ unchanged: 14, withdrawn: 0 });
+  const { suspicious } = await rowOf(store, 'select suspicious from etl.windows where id = $1', [windowId]);
+  expect(suspicious).toMatch(/^6 of 20 rows of market\.bhavcopy_cm/);
+  // Five may always go, whatever their share.
+  expect(await loadBhav(store, session(100, AT_NINE).slice(5), { fullSets: whole })).toMatchObject({
+    withdrawn: 5,
+  });
+});
+
+/** Loads an answer in a window of its own: what became of it, and what the window found suspicious. */
+async function judged(store: Database, rows: readonly Row[], answer: Partial<Answer> = {}) {
+  const runId = await newRun(store);
+  const windowId = await newWindow(store, runId);
+  const counts = await loadBhav(store, rows, { fullSets: whole, runId, windowId, ...answer });
+  const window = await rowOf(store, 'select suspicious from etl.windows where id = $1', [windowId]);
+  return { withdrawn: counts?.withdrawn, suspicious: window.suspicious as string | null };
+}
+
+test('new rows make an answer that lacks the old no better', async () => {
+  const store = await openStore();
+  const rows = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}` }));
+  await loadBhav(store, rows(0, 60), { fullSets: whole });
+  // Seven of sixty are missing; counted with the four hundred new ones they would be few.
+  expect(await judged(store, rows(7, 460))).toEqual({
+    withdrawn: 0,
+    suspicious: expect.stringMatching(/^7 of 60 rows of market\.bhavcopy_cm/),
+  });
+  expect(await judged(store, rows(46, 460))).toEqual({ withdrawn: 46, suspicious: null });
+  // Rows that come back are no more than new ones: 45 of 414 are missing, which is too much.
+  expect(await judged(store, [...rows(0, 46), ...rows(91, 460)])).toEqual({
+    withdrawn: 0,
+    suspicious: expect.stringMatching(/^45 of 414 rows/),
+  });
+});
+
+test('a session that always has rows does not lose its last, however few they were', async () => {
+  const store = await openStore();
+  const next = '2025-09-01';
+  const both = [{ ...whole[0], days: { from: DAY, to: next } }] as typeof whole;
+  const old = [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'B' })];
+  const rows = [...old, bhavRow({ symbol: 'A', trade_date: next })];
+  await loadBhav(store, rows, { fullSets: both });
+  expect(await judged(store, [], { fullSets: whole })).toEqual({
+    withdrawn: 0,
+    suspicious:
+      '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other of their day was; that is not believed, so none was withdrawn',
+  });
+  expect(await judged(store, old.slice(1), { fullSets: both })).toMatchObject({
+    withdrawn: 0,
+    suspicious: expect.stringMatching(/^2 of 3 rows .*no other of their day/),
+  });
+  expect(await judged(store, [...rows.slice(1)], { fullSets: both })).toEqual({
+    withdrawn: 1,
+    suspicious: null,
+  });
+  // Where a session may well have none, a few may go.
+  const mayBeEmpty = both.map((one) => ({ ...one, mayBeEmpty: true }));
+  expect(await judged(store, [], { fullSets: mayBeEmpty })).toEqual({ withdrawn: 2, suspicious: null });
+});
+
+test('a preview counts and shows what would change, and changes nothing', async () => {
+  const store = await openStore();
+  await loadBhav(store, session(100, AT_NINE), { fullSets: whole });
+  const before = await asOf(store, await moment(store));
+  const runId = await newRun(store);
+  const windowId = await newWindow(store, runId);
+  const corrected = [...session(100, AT_NINE).slice(2), bhavRow({ symbol: 'NEW' })];
+  (corrected[0] as Row).close_price = '7';
+  const counts = await loadBhav(store, corrected, { fullSets: whole, runId, windowId, preview: true });
+  expect(counts).toMatchObject({ fetched: 19, inserted: 1, updated: 1, unchanged: 17, withdrawn: 2 });
+  const { state, preview } = await rowOf(store, 'select state, preview from etl.windows where id = $1', [
+    windowId,
+  ]);
+  expect(state).toBe('loaded');
+  expect(preview.map(({ change }: { change: string }) => change).sort()).toEqual([
+    ...['changed', 'inserted', 'withdrawn', 'withdrawn'],
+  ]);
+  expect(preview).toContainEqual(
+    expect.objectContaining({ change: 'changed', columns: { close_price: { old: '102', new: '7' } } }),
+  );
+  expect(await asOf(store, await moment(store))).toEqual(before);
+  expect(await rowOf(store, 'select count(*)::int as kept from market_history.bhavcopy_cm')).toEqual({
+    kept: 0,
+  });
+});

@@ -1,0 +1,244 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { reconcileData } from '../../src/jobs/quality/check-quality.ts';
+import { checks } from '../../src/jobs/quality/checks/index.ts';
+import { listFindings } from '../../src/jobs/quality/findings.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+
+const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+const RANGE = { from: '2025-08-29', to: '2025-09-12' };
+const DAY = '2025-09-10';
+
+let pipeline: Pipeline;
+
+beforeAll(async () => {
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
+  pipeline = await openPipeline({
+    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+    settings: { EOD_INSTRUMENT_LIMIT: '3' },
+  });
+  const report = await runToEnd(pipeline, backfill(RANGE));
+  await sandbox.close();
+  expect(report.state).toBe('completed');
+});
+
+const findingsNow = async () => (await listFindings(pipeline.db.pool, { limit: 10_000 })).findings;
+
+/** Reconciles with other severities than those of the settings. */
+const reconcileWith = (EOD_FINDING_SEVERITY: Pipeline['config']['EOD_FINDING_SEVERITY']) =>
+  reconcileData({ ...pipeline, config: { ...pipeline.config, EOD_FINDING_SEVERITY } }, RANGE);
+
+/** Spoils a table, tells what is found then, and puts it right again. */
+async function spoiled(table: string, statement: string) {
+  const { pool } = pipeline.db;
+  await pool.query(`create table kept as select * from ${table}`);
+  try {
+    const changed = await pool.query(statement);
+    expect(changed.rowCount).toBeGreaterThan(0);
+    await reconcileData(pipeline, RANGE);
+    return await findingsNow();
+  } finally {
+    await pool.query(`delete from ${table}; insert into ${table} select * from kept; drop table kept`);
+    await reconcileData(pipeline, RANGE);
+    expect(await findingsNow()).toEqual([]);
+  }
+}
+
+test('the simulated market keeps every rule, and is not touched', async () => {
+  const before = await marketContents(pipeline);
+  const results = await reconcileData(pipeline, RANGE);
+  expect(results.map(({ check }) => check)).toEqual(checks.map(({ name }) => name));
+  expect(await findingsNow()).toEqual([]);
+  expect(await marketContents(pipeline)).toEqual(before);
+});
+
+test('a place of the gainers that stays empty is named; a side nobody asked for is not', async () => {
+  const remove = (where: string) =>
+    spoiled(
+      'market.top_gainers_losers',
+      `delete from market.top_gainers_losers where trade_date = '${DAY}' and ${where}`,
+    );
+  expect(await remove('not is_loser and rank = 5')).toMatchObject([
+    {
+      ...{ check: 'top_movers_ranking', date: DAY, found: 'nobody at that place' },
+      expected: expect.stringMatching(/^place 5 of the gainers: \d/),
+    },
+  ]);
+  expect(await remove('is_loser')).toEqual([]);
+});
+
+const LINE = `exchange = 'BSE' and trade_date = '${DAY}' and symbol = (
+  select symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${DAY}' and symbol not like '%#'
+    and previous_close_price > 0 order by turnover desc limit 1)`;
+const RAISE_CLOSE = `update market.bhavcopy_cm set close_price = high_price + 1 where ${LINE}`;
+
+/** How to break each rule, and every check that must notice. */
+const SPOILS: readonly (readonly [string, string, string])[] = [
+  ['price_order', 'bhavcopy_cm', RAISE_CLOSE],
+  ['previous_close', 'bhavcopy_cm', RAISE_CLOSE],
+  [
+    'row_count',
+    'coverage',
+    `update etl.coverage set records = 1 where operation = 'GetBhavCopyCM' and exchange = 'NSE' and day = '${DAY}'`,
+  ],
+  [
+    'row_count_top5gainerslosers',
+    'coverage',
+    `update etl.coverage set records = 7 where operation = 'GetTop5GainersLosers' and day = '${DAY}'`,
+  ],
+  [
+    'row_count_totaltradehighlights',
+    'coverage',
+    `update etl.coverage set records = 1 where operation = 'GetTotalTradeHighlights' and day = '${DAY}'`,
+  ],
+  [
+    'top_movers_values',
+    'top_gainers_losers',
+    `update market.top_gainers_losers set quantity = quantity + 1 where trade_date = '${DAY}' and rank = 2`,
+  ],
+  [
+    'top_movers_ranking',
+    'top_gainers_losers',
+    `update market.top_gainers_losers set rank = 6 - rank where trade_date = '${DAY}' and not is_loser`,
+  ],
+  [
+    'highlights_scrips',
+    'total_trade_highlights',
+    `update market.total_trade_highlights set scrip_count = scrip_count + 1 where trade_date = '${DAY}'`,
+  ],
+  [
+    'highlights_trades',
+    'total_trade_highlights',
+    `update market.total_trade_highlights set trade_count = trade_count - 1 where trade_date = '${DAY}'`,
+  ],
+  [
+    'highlights_volume',
+    'total_trade_highlights',
+    `update market.total_trade_highlights set shares_volume = shares_volume + 0.02 where trade_date = '${DAY}'`,
+  ],
+  [
+    'highlights_turnover',
+    'total_trade_highlights',
+    `update market.total_trade_highlights set turnover_rs_crore = turnover_rs_crore * 100 where trade_date = '${DAY}' and trade_highlight = 'Total'`,
+  ],
+  [
+    'circuit_hit',
+    'circuit_breakers',
+    `update market.circuit_breakers set band = case band when 'H' then 'L' else 'H' end where (scrip_id, trade_date) in (select scrip_id, trade_date from market.circuit_breakers group by 1, 2 having count(*) = 1)`,
+  ],
+  [
+    'circuit_band',
+    'bhavcopy_cm',
+    `update market.bhavcopy_cm set high_price = previous_close_price * 1.137, low_price = previous_close_price * 0.87 where (exchange, symbol, trade_date) in (select exchange, symbol, trade_date from market.circuit_breakers)`,
+  ],
+  [
+    'classification_hierarchy',
+    'sectoral_classification',
+    `update market.sectoral_classification set industry_code = 'IN0999' where symbol = (select min(symbol) from market.sectoral_classification)`,
+  ],
+  [
+    'pledge_percentages',
+    'consolidated_pledge',
+    `update market.consolidated_pledge set depository_pledged_pct = depository_pledged_pct + 0.02 where trade_date = '${DAY}'`,
+  ],
+  [
+    'pledge_shares',
+    'consolidated_pledge',
+    `update market.consolidated_pledge set total_public_holding = total_issued_shares where trade_date = '${DAY}'`,
+  ],
+  [
+    'ratio_bounds',
+    'financial_ratios',
+    `update market.financial_ratios set dividend_yield = 119296.98 where as_of_date = '${DAY}'`,
+  ],
+];
+
+describe('every check notices what breaks its rule', () => {
+  test('and there is a case for each', () => {
+    expect(SPOILS.map(([check]) => check)).toEqual(checks.map(({ name }) => name));
+  });
+
+  test.each(SPOILS)('%s', async (check, table, statement) => {
+    const found = await spoiled(table === 'coverage' ? 'etl.coverage' : `market.${table}`, statement);
+    const own = found.filter((finding) => finding.check === check);
+    expect(own.length).toBeGreaterThan(0);
+    for (const finding of own) {
+      expect(finding.expected).toBeTruthy();
+      expect(finding.found).toBeTruthy();
+      expect(finding.operation).toBe(checks.find(({ name }) => name === check)?.operation);
+    }
+  });
+});
+
+describe('a finding', () => {
+  const HIGHLIGHT = `market.total_trade_highlights set trade_count = trade_count`;
+  const own = async () =>
+    (await listFindings(pipeline.db.pool, { check: 'highlights_trades', limit: 10, resolved: true }))
+      .findings;
+
+  test('is found once, resolved when it is gone, and open again when it is back', async () => {
+    const { pool } = pipeline.db;
+    await pool.query(`delete from etl.findings`);
+    const spoil = () =>
+      pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
+    const repair = () =>
+      pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
+    const counts = async () => {
+      const all = await reconcileData(pipeline, { ...RANGE, runId: 77 });
+      const { open, fresh, resolved } = all.find(({ check }) => check === 'highlights_trades') ?? {};
+      return [open, fresh, resolved];
+    };
+    await spoil();
+    expect(await counts()).toEqual([1, 1, 0]);
+    const [first] = await own();
+    expect(first).toMatchObject({
+      ...{ check: 'highlights_trades', severity: 'warning', operation: 'GetTotalTradeHighlights' },
+      ...{ exchange: 'BSE', date: DAY, instrument: 'Total', runId: 77, resolvedAt: null },
+    });
+    expect(await counts()).toEqual([1, 0, 0]);
+    expect(await own()).toEqual([first]);
+
+    await repair();
+    expect(await counts()).toEqual([0, 0, 1]);
+    const [resolved] = await own();
+    expect(resolved).toMatchObject({ id: first?.id, foundAt: first?.foundAt });
+    expect(resolved?.resolvedAt).not.toBeNull();
+
+    await spoil();
+    expect(await counts()).toEqual([1, 1, 0]);
+    const [again] = await own();
+    expect(again).toMatchObject({ id: first?.id, resolvedAt: null });
+    expect(again?.foundAt).not.toBe(first?.foundAt);
+
+    // Another range says nothing of it.
+    await repair();
+    await reconcileData(pipeline, { from: '2025-09-01', to: '2025-09-05' });
+    expect((await own())[0]?.resolvedAt).toBeNull();
+    expect(await counts()).toEqual([0, 0, 1]);
+  });
+
+  test('is as severe as the settings say, or is none', async () => {
+    const { pool } = pipeline.db;
+    await pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
+    await reconcileWith({ highlights_trades: 'error' });
+    expect((await own())[0]).toMatchObject({ severity: 'error', resolvedAt: null });
+    const results = await reconcileWith({ highlights_trades: 'off' });
+    expect(results.map(({ check }) => check)).not.toContain('highlights_trades');
+    expect((await own())[0]?.resolvedAt).not.toBeNull();
+    await expect(reconcileWith({ highlight_trades: 'off' })).rejects.toThrow(
+      /did you mean highlights_trades/,
+    );
+    await pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
+  });
+
+  test('is not made twice by two that look at once', async () => {
+    const { pool } = pipeline.db;
+    await pool.query('delete from etl.findings');
+    await pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}'`);
+    const both = await Promise.all([reconcileData(pipeline, RANGE), reconcileData(pipeline, RANGE)]);
+    const fresh = both.flat().filter(({ check, fresh }) => check === 'highlights_trades' && fresh > 0);
+    expect(fresh).toHaveLength(1);
+    await pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}'`);
+  });
+});

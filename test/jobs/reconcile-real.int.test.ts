@@ -1,0 +1,82 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { reconcileData } from '../../src/jobs/quality/check-quality.ts';
+import { listFindings } from '../../src/jobs/quality/findings.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { importInto, linesOf, newFile, openStore } from './import-support.ts';
+
+const DATA = fileURLToPath(new URL('../../../shared/data/bhavcopy', import.meta.url));
+const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+const RANGE = { from: '2025-08-29', to: '2025-09-11' };
+
+const FULL = fileURLToPath(new URL('../../../shared/data/sec_bhavdata_full', import.meta.url));
+
+const there = existsSync(DATA);
+if (!there) console.log('../shared/data/bhavcopy is not there: real bhav copies are not reconciled');
+
+test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not', async () => {
+  const sandbox = await startSandbox({ clock, dataDir: DATA });
+  const pipeline = await openPipeline({
+    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+  });
+  const report = await runToEnd(pipeline, backfill({ ...RANGE, operations: ['GetBhavCopyCM'] }));
+  await sandbox.close();
+  const { pool } = pipeline.db;
+  const look = async () => {
+    await reconcileData(pipeline, RANGE);
+    return (await listFindings(pool, { limit: 1_000 })).findings;
+  };
+  expect(report.inserted).toBeGreaterThan(26_000);
+  expect(await look()).toEqual([]);
+
+  // T+0 lines close outside their own range: allowed for them, and for no other line.
+  const t0 = await pool.query(
+    `select from market.bhavcopy_cm where (symbol like '%#' or series = 'T0')
+        and close_price not between low_price and high_price`,
+  );
+  expect(t0.rowCount).toBeGreaterThan(0);
+
+  // The comparison of closes is no empty one: some 18,000 lines have a neighbour the session before.
+  await pool.query(
+    "update market.bhavcopy_cm set close_price = close_price + 0.01 where exchange = 'BSE' and trade_date = '2025-09-09' and close_price < high_price and symbol not like '%#'",
+  );
+  const spoiled = await look();
+  expect(new Set(spoiled.map(({ check }) => check))).toEqual(new Set(['previous_close']));
+  // Lines that did not trade the day after are found when they do.
+  const days = spoiled.map(({ date, instrument }) => `${date} ${instrument === '' ? 'all' : 'one'}`);
+  expect(new Set(days)).toEqual(new Set(['2025-09-10 all', '2025-09-11 one']));
+  const finding = spoiled.find(({ instrument }) => instrument === '');
+  expect(finding?.found).toMatch(/^\d{4} of \d{4} lines/);
+});
+
+test.runIf(there)(
+  'of two months of NSE the one cut file is to blame for all findings there are',
+  async () => {
+    const context = await openStore();
+    await importInto(context, [FULL]);
+    const look = async () => {
+      await reconcileData(context, { from: '2024-10-01', to: '2024-11-30' });
+      const { findings } = await listFindings(context.db.pool, { limit: 1_000 });
+      return findings.map(({ check, date, instrument, found }) => ({ check, date, instrument, found }));
+    };
+    expect(await look()).toEqual([]);
+
+    const whole = linesOf(join(FULL, 'sec_bhavdata_full_18112024.csv')).slice(0, -1);
+    await importInto(context, [newFile('cut.csv', whole)]);
+    const found = await look();
+    expect(found.filter(({ instrument }) => instrument === '')).toEqual([
+      {
+        ...{ check: 'previous_close', date: '2024-11-19', instrument: '' },
+        found: '2280 of 2707 lines have another previous close',
+      },
+      { check: 'row_count', date: '2024-11-18', instrument: '', found: '379' },
+    ]);
+    const lines = found.filter(({ instrument }) => instrument !== '');
+    expect(lines).toHaveLength(44);
+    expect(lines.every(({ check, date }) => check === 'previous_close' && date > '2024-11-19')).toBe(true);
+  },
+);

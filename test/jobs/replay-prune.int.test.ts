@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { type Database, openDatabase } from '../../src/load/database/database.ts';
+import { transaction } from '../../src/load/database/transaction.ts';
+import { keepAnswer, packBody, prunable, prune, readAnswerKept } from '../../src/load/state/responses.ts';
+import { testDatabase } from '../support/database.ts';
+
+const DAY_MS = 86_400_000;
+const NOW = Date.parse('2025-09-12T16:00:00Z');
+
+async function openStore(): Promise<{ db: Database; windowId: number }> {
+  const db = openDatabase({ url: (await testDatabase()).url, connections: 8 });
+  const made = await db.pool.query<{ id: number }>(
+    `with run as (insert into etl.runs (kind, requested_by, request, from_date, to_date)
+       values ('backfill', 'test', '{}', '2025-09-12', '2025-09-12') returning id)
+     insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
+     select id, 'GetBhavCopyCM', 'NSE', '2025-09-12', '2025-09-12', 'running' from run returning id::int`,
+  );
+  return { db, windowId: made.rows[0]?.id ?? 0 };
+}
+
+async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
+  const packed = packBody(Buffer.from(text));
+  const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
+  await transaction(db, (client) =>
+    keepAnswer(client, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt }),
+  );
+}
+
+test('an answer comes back as it was; the same body again is one small row', async () => {
+  const { db, windowId } = await openStore();
+  const text = JSON.stringify({
+    Value: Array.from({ length: 5_000 }, (_, place) => ({ place, name: '₹ M&M' })),
+  });
+  await keep(db, windowId, text, 0);
+  const stored = async () => (await db.pool.query('select xmin::text, ctid from etl.response_bodies')).rows;
+  const before = await stored();
+  await keep(db, windowId, text, 0);
+  // The very same tuple: neither written again nor moved.
+  expect(await stored()).toEqual(before);
+  const counts = await db.pool.query(
+    'select (select count(*)::int from etl.responses) as responses, count(*)::int as bodies from etl.response_bodies',
+  );
+  expect(counts.rows).toEqual([{ responses: 2, bodies: 1 }]);
+  const ids = await db.pool.query<{ id: number }>('select id::int from etl.responses');
+  for (const { id } of ids.rows) expect((await readAnswerKept(db.pool, id))?.body.toString()).toBe(text);
+  expect(await readAnswerKept(db.pool, 0)).toBeNull();
+  await db.close();
+});
+
+test('pruning takes old answers, and bodies only when no answer points to them', async () => {
+  const { db, windowId } = await openStore();
+  await keep(db, windowId, 'old only', 40);
+  await keep(db, windowId, 'old and new', 40);
+  await keep(db, windowId, 'old and new', 1);
+  await keep(db, windowId, 'new only', 1);
+  const before = new Date(NOW - 30 * DAY_MS);
+  const foreseen = await prunable(db.pool, before);
+  expect(foreseen).toMatchObject({ responses: 2, bodies: 1 });
+  expect(await prune(db, before)).toEqual(foreseen);
+  expect(await prune(db, before)).toEqual({ responses: 0, bodies: 0, bytes: 0 });
+  expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(2);
+  await db.close();
+});
+
+test('bodies kept again while others prune are never lost, and nobody fails', async () => {
+  const { db, windowId } = await openStore();
+  const texts = Array.from({ length: 12 }, (_, place) => `body ${place}`);
+  for (let round = 0; round < 8; round++) {
+    await Promise.all([
+      ...texts.map((text) => keep(db, windowId, text, 40)),
+      prune(db, new Date(NOW - 30 * DAY_MS)),
+      prune(db, new Date(NOW - 30 * DAY_MS)),
+    ]);
+  }
+  await Promise.all([...texts.map((text) => keep(db, windowId, text, 0)), prune(db, new Date(NOW - DAY_MS))]);
+  await prune(db, new Date(NOW - DAY_MS));
+  const left = await db.pool.query('select from etl.responses join etl.response_bodies using (hash)');
+  expect(left.rowCount).toBe(texts.length);
+  expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(texts.length);
+  await db.close();
+});

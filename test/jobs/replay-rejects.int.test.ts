@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openRejects, rejectDetail } from '../../src/jobs/quality/rejects.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { fixReading, type Meddler, replay, type Sent, startMeddler } from './replay-support.ts';
+
+const DAY = {
+  ...{ from: '2025-09-12', to: '2025-09-12', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] },
+  force: true,
+};
+const PLACE = 3;
+
+/** Makes what stands in one place, or in all, unreadable; and readable again. */
+const spoil = (records: Sent[]) => {
+  const record = records[PLACE] as Sent;
+  record.ClosePrice = `about ${record.ClosePrice}`;
+};
+const spoilAll = (records: Sent[]) => {
+  for (const record of records) record.ClosePrice = `about ${record.ClosePrice}`;
+};
+const mend = (records: Sent[]) => {
+  for (const record of records) record.ClosePrice = Number(String(record.ClosePrice).replace('about ', ''));
+};
+
+let sandbox: Sandbox;
+let source: Meddler;
+beforeAll(async () => {
+  sandbox = await startSandbox({ instrumentsPerExchange: 20 });
+  source = await startMeddler(sandbox.url);
+});
+afterAll(async () => {
+  await source.close();
+  await sandbox.close();
+});
+
+async function open(settings: Record<string, string> = {}): Promise<Pipeline> {
+  const { url } = await testDatabase();
+  return openPipeline({ databaseUrl: url, sourceUrl: source.url, backend: 'postgres', settings });
+}
+
+const rejectsOf = ({ db }: Pipeline) => openRejects(db.pool, {}, 100);
+const rows = async ({ db }: Pipeline) =>
+  (await db.pool.query<{ n: number }>('select count(*)::int as n from market.bhavcopy_cm')).rows[0]?.n ?? 0;
+
+describe('a record that is refused', () => {
+  let pipeline: Pipeline;
+  let all: number;
+  beforeEach(async () => {
+    pipeline = await open();
+    source.meddle = spoil;
+    const report = await runToEnd(pipeline, backfill(DAY));
+    expect(report).toMatchObject({ state: 'completed', rejected: 1 });
+    all = report.fetched;
+  });
+
+  test('stays open under its number while the code cannot read it', async () => {
+    const before = await rejectsOf(pipeline);
+    expect(before).toMatchObject([{ position: PLACE, problems: [{ path: 'ClosePrice' }] }]);
+    for (let time = 0; time < 2; time++) {
+      const report = await replay(pipeline, {}, { rejectsOnly: true });
+      expect(report).toMatchObject({ state: 'completed', requests: 0, unchanged: all - 1, rejected: 1 });
+      expect(await rejectsOf(pipeline)).toEqual(before);
+    }
+    expect(await rows(pipeline)).toBe(all - 1);
+  });
+
+  test('loads once the code can, and is resolved', async () => {
+    const [before] = await rejectsOf(pipeline);
+    await fixReading(pipeline, mend);
+    const report = await replay(pipeline, {}, { rejectsOnly: true });
+    expect(report).toMatchObject({ state: 'completed', inserted: 1, unchanged: all - 1, rejected: 0 });
+    expect(await rejectsOf(pipeline)).toEqual([]);
+    expect(await rows(pipeline)).toBe(all);
+    const detail = await rejectDetail(pipeline.db.pool, before?.id ?? 0);
+    expect(detail.resolvedAt).not.toBeNull();
+    expect(detail.responseId).not.toBeNull();
+  });
+
+  test('is settled by a newer answer: resolved when it is fine there, replaced when it is not', async () => {
+    const [first] = await rejectsOf(pipeline);
+    await runToEnd(pipeline, backfill(DAY));
+    const [second, ...more] = await rejectsOf(pipeline);
+    expect(more).toEqual([]);
+    expect(second?.id).not.toBe(first?.id);
+    source.meddle = () => undefined;
+    await runToEnd(pipeline, backfill(DAY));
+    expect(await rejectsOf(pipeline)).toEqual([]);
+    expect(await rows(pipeline)).toBe(all);
+  });
+
+  test('is not settled by a replay of an answer from before', async () => {
+    source.meddle = () => undefined;
+    const other = await open();
+    await runToEnd(other, backfill(DAY));
+    source.meddle = spoil;
+    await runToEnd(other, backfill(DAY));
+    const before = await rejectsOf(other);
+    expect(before).toHaveLength(1);
+    await replay(other, {});
+    expect(await rejectsOf(other)).toEqual(before);
+  });
+});
+
+test('a day that failed for its many rejects loads whole once the code can read it', async () => {
+  const pipeline = await open();
+  source.meddle = spoilAll;
+  const report = await runToEnd(pipeline, backfill(DAY));
+  expect(report).toMatchObject({ state: 'failed', windows: { failed: 1 } });
+  expect(await rows(pipeline)).toBe(0);
+  await fixReading(pipeline, (records) => mend(records.slice(0, -1)));
+  const better = await replay(pipeline, { operations: ['GetBhavCopyCM'] });
+  expect(better).toMatchObject({ state: 'completed', inserted: report.fetched - 1, rejected: 1 });
+  expect(await rejectsOf(pipeline)).toHaveLength(1);
+  const coverage = await pipeline.db.pool.query('select state, records::int from etl.coverage');
+  expect(coverage.rows).toEqual([{ state: 'loaded', records: report.fetched - 1 }]);
+});
+
+test('where no answer is kept, the record as it was stored is read again', async () => {
+  const pipeline = await open({ EOD_KEEP_RAW: 'false' });
+  source.meddle = spoil;
+  const { fetched } = await runToEnd(pipeline, backfill(DAY));
+  expect((await pipeline.db.pool.query('select from etl.responses')).rowCount).toBe(0);
+  const before = await rejectsOf(pipeline);
+  const same = await replay(pipeline, {}, { rejectsOnly: true });
+  expect(same).toMatchObject({ state: 'failed', rejected: 1 });
+  expect(await rejectsOf(pipeline)).toEqual(before);
+  await pipeline.db.pool.query(
+    `update etl.rejects set record = jsonb_set(record, '{ClosePrice}', to_jsonb(replace(record->>'ClosePrice', 'about ', '')))`,
+  );
+  const report = await replay(pipeline, {}, { rejectsOnly: true });
+  expect(report).toMatchObject({ state: 'completed', fetched: 1, inserted: 1, rejected: 0 });
+  expect(await rejectsOf(pipeline)).toEqual([]);
+  expect(await rows(pipeline)).toBe(fetched);
+});

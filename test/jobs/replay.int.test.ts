@@ -1,0 +1,117 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
+import { workReplay } from '../../src/jobs/replay/index.ts';
+import { planReplay } from '../../src/jobs/replay/plan.ts';
+import { reportRun } from '../../src/jobs/runs/report.ts';
+import { copyAnswers } from '../../src/load/state/copy-answers.ts';
+import { operations, tables } from '../../src/operations/registry.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { replay, rowsOf } from './replay-support.ts';
+
+/** Friday evening, an hour after the data is out. */
+const clock: Clock = (() => {
+  const offset = Date.parse('2025-09-12T22:02:00+05:30') - Date.now();
+  return { now: () => Date.now() + offset };
+})();
+const WEEK = { from: '2025-09-08', to: '2025-09-12' };
+const NOWHERE = 'http://127.0.0.1:9';
+
+async function instrumentsOf({ db }: Pipeline) {
+  const found = await db.pool.query('select * from market.instruments order by instrument_id');
+  expect(found.rows.length).toBeGreaterThan(10);
+  return found.rows;
+}
+
+async function coverageOf({ db }: Pipeline): Promise<unknown[]> {
+  const found = await db.pool.query(
+    `select operation, exchange, day::text, instrument, part, state, records::int from etl.coverage
+      where state <> 'holiday' order by 1, 2, 3, 4, 5`,
+  );
+  return found.rows;
+}
+
+const count = async ({ db }: Pipeline, what: string) =>
+  (await db.pool.query<{ n: number }>(`select count(*)::int as n from ${what}`)).rows[0]?.n;
+
+describe('all eleven operations, corrected once and short of an instrument once', () => {
+  let url: string;
+  let original: Pipeline;
+  beforeAll(async () => {
+    url = (await testDatabase()).url;
+    const versions = [
+      { instrumentsPerExchange: 40 },
+      { instrumentsPerExchange: 40, revision: 1 },
+      { instrumentsPerExchange: 39, revision: 1 },
+    ];
+    for (const version of versions) {
+      const sandbox = await startSandbox({ ...version, clock });
+      original = await openPipeline({
+        ...{ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+        settings: { EOD_INSTRUMENT_LIMIT: '2' },
+      });
+      const report = await runToEnd(original, backfill({ ...WEEK, force: true }));
+      expect(report.state).toBe('completed');
+      await sandbox.close();
+    }
+  });
+
+  test('the loads have left history, withdrawn rows and answers, each body once', async () => {
+    expect(await count(original, 'market_history.bhavcopy_cm')).toBeGreaterThan(0);
+    expect(await count(original, 'market.bhavcopy_cm where withdrawn_at is not null')).toBeGreaterThan(0);
+    expect(await count(original, '(select distinct operation from etl.responses) o')).toBe(operations.length);
+    const responses = await count(original, 'etl.responses');
+    expect(await count(original, "etl.windows where state in ('loaded', 'empty', 'failed')")).toBe(responses);
+    expect(await count(original, 'etl.response_bodies')).toBeLessThan(responses ?? 0);
+    const kept = await original.db.pool.query('select to_jsonb(r)::text as text from etl.responses r');
+    expect(kept.rows.filter(({ text }) => text.includes(original.config.EOD_ACCESS_KEY))).toEqual([]);
+  });
+
+  test('an empty database becomes the same, row for row, history and coverage included', async () => {
+    const empty = await openPipeline({
+      ...{ databaseUrl: (await testDatabase()).url, sourceUrl: NOWHERE, backend: 'postgres', clock },
+    });
+    const { signal } = new AbortController();
+    const copied = await copyAnswers(original.db.pool, empty.db, {}, signal);
+    expect(copied).toBe(await count(original, 'etl.responses'));
+    expect(await copyAnswers(original.db.pool, empty.db, {}, signal)).toBe(0);
+    const report = await replay(empty, {});
+    expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
+    expect(report.windows.total).toBe(copied);
+    for (const schema of ['market', 'market_history'] as const) {
+      const [before, after] = [await rowsOf(original, schema), await rowsOf(empty, schema)];
+      for (const { name } of tables) expect(after[name], `${schema}.${name}`).toEqual(before[name]);
+    }
+    expect(await instrumentsOf(empty)).toEqual(await instrumentsOf(original));
+    expect(await coverageOf(empty)).toEqual(await coverageOf(original));
+    const totals = await original.db.pool.query(
+      'select sum(fetched)::int as fetched, sum(withdrawn)::int as withdrawn from etl.windows',
+    );
+    expect(report).toMatchObject(totals.rows[0]);
+  });
+
+  test('where everything is loaded already, a replay changes nothing', async () => {
+    const before = [await rowsOf(original, 'market'), await rowsOf(original, 'market_history')];
+    const report = await replay(original, {});
+    expect(report).toMatchObject({ state: 'completed', requests: 0, inserted: 0, updated: 0, withdrawn: 0 });
+    expect(report.windows.skipped).toBeGreaterThan(0);
+    expect([await rowsOf(original, 'market'), await rowsOf(original, 'market_history')]).toEqual(before);
+    expect(await count(original, 'etl.responses where run_id > 3')).toBe(0);
+  });
+
+  test('a replay that was stopped goes on where it was, and two do not work on one run', async () => {
+    const runId = (await planReplay(original, { operations: ['GetBhavCopyCM'] })) ?? 0;
+    const stopped = new AbortController();
+    stopped.abort();
+    await workReplay(original, runId, stopped.signal);
+    expect((await reportRun(original.db.pool, runId)).state).toBe('running');
+    const { signal } = new AbortController();
+    const both = await Promise.allSettled([
+      workReplay(original, runId, signal),
+      workReplay(original, runId, signal),
+    ]);
+    expect(both.map((one) => one.status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect((await reportRun(original.db.pool, runId)).state).toBe('completed');
+  });
+});

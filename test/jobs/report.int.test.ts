@@ -1,0 +1,62 @@
+import { expect, test, vi } from 'vitest';
+import { listRuns, type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
+import { newRun, newWindow, openStore } from '../load/support.ts';
+
+test('the list of runs holds the report of each, for the same few queries however many there are', async () => {
+  const store = await openStore();
+  const { pool } = store;
+  const runs = [await newRun(store), await newRun(store), await newRun(store)] as const;
+  const [first, second] = runs;
+  for (const state of ['loaded', 'loaded', 'failed', 'skipped']) await newWindow(store, first, state);
+  for (const state of ['blocked', 'skipped', 'pending']) await newWindow(store, second, state);
+  await pool.query(
+    "update etl.windows set fetched = 7, inserted = 7, exchange = 'BSE' where run_id = $1 and state = 'loaded'",
+    [first],
+  );
+  await pool.query(
+    "update etl.windows set error = 'as ' || state || id where state in ('failed', 'skipped')",
+  );
+  const sample = {
+    table: 'market.bhavcopy_cm',
+    change: 'changed',
+    key: { exchange: 'NSE', symbol: 'TCS', series: 'EQ', trade_date: '2025-01-01' },
+    columns: { open_price: { old: '1', new: '2' }, isin: { old: null, new: 'INE467B01029' } },
+  };
+  await pool.query(
+    "update etl.windows set suspicious = 'odd', preview = $2 where run_id = $1 and state = 'blocked'",
+    [second, JSON.stringify([sample])],
+  );
+  // Open runs take a little longer each time they are looked at.
+  await pool.query("update etl.runs set state = 'completed', finished_at = clock_timestamp()");
+
+  const query = vi.spyOn(pool, 'query');
+  const listed = await listRuns(pool, 10);
+  const queries = query.mock.calls.length;
+  query.mockClear();
+  expect(await listRuns(pool, 1)).toEqual(listed.slice(0, 1));
+  expect(query.mock.calls).toHaveLength(queries);
+  query.mockRestore();
+
+  const each: RunReport[] = [];
+  for (const runId of runs.toReversed()) each.push(await reportRun(pool, runId));
+  expect(listed).toEqual(each);
+  expect(listed.map(({ runId }) => runId)).toEqual(runs.toReversed());
+  const [none, two, one] = listed;
+  expect(none).toMatchObject({ windows: { total: 0, open: 0 }, operations: [], failures: [], skips: [] });
+  expect(two).toMatchObject({
+    windows: { total: 3, blocked: 1, skipped: 1, open: 1 },
+    failures: [{ state: 'blocked', error: null }],
+    suspicious: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-01-01', reason: 'odd' }],
+    preview: [sample],
+    skips: [{ reason: expect.stringMatching(/^as skipped\d+$/), windows: 1 }],
+  });
+  // jsonb sorts columns by the length of their names; the table has its own order.
+  expect(Object.keys(two?.preview[0]?.key ?? {})).toEqual(['exchange', 'symbol', 'series', 'trade_date']);
+  expect(Object.keys(two?.preview[0]?.columns ?? {})).toEqual(['isin', 'open_price']);
+  expect(one).toMatchObject({ fetched: 14, windows: { total: 4, loaded: 2, failed: 1, skipped: 1 } });
+  expect(one?.operations.map(({ exchange, windows }) => [exchange, windows.total])).toEqual([
+    ['BSE', 2],
+    ['NSE', 2],
+  ]);
+  await expect(reportRun(pool, 999)).rejects.toThrow('there is no run 999');
+});

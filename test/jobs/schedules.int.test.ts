@@ -1,0 +1,160 @@
+import type { Job } from 'bullmq';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TickJob } from '../../src/jobs/worker/queue.ts';
+import { startScheduler } from '../../src/jobs/worker/scheduler.ts';
+import { plannedSchedules, processTick, syncSchedules } from '../../src/jobs/worker/schedules.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { backends, openPipeline, type Pipeline } from '../support/pipeline.ts';
+import { freePrefix } from '../support/redis.ts';
+
+const BOTH = { EOD_EXCHANGES: ['BSE', 'NSE'] as ('BSE' | 'NSE')[] };
+
+describe('the declared schedules', () => {
+  const planned = plannedSchedules(BOTH);
+
+  test('are one for each operation and exchange, each at its own minute after 21:15', () => {
+    expect(planned).toHaveLength(12);
+    expect(new Set(planned.map((one) => one.id)).size).toBe(12);
+    expect(new Set(planned.map((one) => one.pattern)).size).toBe(12);
+    for (const { pattern } of planned) {
+      const [minute, hour, dayOfMonth, month] = pattern.split(' ');
+      expect([dayOfMonth, month]).toEqual(['*', '*']);
+      expect(Number(hour) * 60 + Number(minute)).toBeGreaterThanOrEqual(21 * 60 + 15);
+    }
+    expect(planned.find((one) => one.id === 'GetBhavCopyCM-BSE')?.pattern).toBe('15 21 * * *');
+    expect(planned.find((one) => one.id === 'GetBhavCopyCM-NSE')?.pattern).toBe('17 21 * * *');
+  });
+
+  test('leave out exchanges the settings do not allow', () => {
+    const ids = plannedSchedules({ EOD_EXCHANGES: ['NSE'] }).map((one) => one.id);
+    expect(ids.sort()).toEqual(['GetBhavCopyCM-NSE', 'GetCircuitBreakers-NSE', 'GetSeriesChange-NSE']);
+  });
+});
+
+describe.each(backends)('schedules kept in %s', (backend) => {
+  let database: TestDatabase;
+  let one: Pipeline;
+  let other: Pipeline;
+  beforeAll(async () => {
+    database = await testDatabase();
+  });
+  beforeEach(async () => {
+    const options = {
+      databaseUrl: database.url,
+      sourceUrl: 'http://127.0.0.1:9',
+      backend,
+      prefix: freePrefix(),
+    };
+    one = await openPipeline(options);
+    other = await openPipeline(options);
+    return async () => {
+      await one.close();
+      await other.close();
+    };
+  });
+
+  const kept = async () =>
+    (await one.queues.ticks.getJobSchedulers())
+      .map(({ key, pattern, tz, next }) => ({ id: key, pattern, tz, next }))
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+  const declared = () =>
+    plannedSchedules(BOTH)
+      .map(({ id, pattern }) => ({ id, pattern, tz: 'Asia/Kolkata', next: expect.any(Number) }))
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+  const waiting = async () => (await one.queues.ticks.getJobCounts()).delayed;
+
+  test('are those declared, at Indian times, with one waiting tick each', async () => {
+    await syncSchedules(one);
+    expect(await kept()).toEqual(declared());
+    expect(await waiting()).toBe(12);
+    for (const { next, pattern } of await kept()) {
+      const time = new Date(next ?? 0).toLocaleTimeString('en-GB', {
+        timeZone: 'Asia/Kolkata',
+        timeStyle: 'short',
+      });
+      const [minute, hour] = (pattern ?? '').split(' ');
+      expect(time).toBe(`${hour?.padStart(2, '0')}:${minute?.padStart(2, '0')}`);
+    }
+  });
+
+  test('are the same after a second time, and after two schedulers at once', async () => {
+    await syncSchedules(one);
+    const before = await kept();
+    await syncSchedules(one);
+    await Promise.all([syncSchedules(one), syncSchedules(other)]);
+    expect(await kept()).toEqual(before);
+    expect(await waiting()).toBe(12);
+  });
+
+  test('are the same when two schedulers begin at once with none', async () => {
+    await Promise.all([syncSchedules(one), syncSchedules(other)]);
+    expect(await kept()).toEqual(declared());
+    expect(await waiting()).toBe(12);
+  });
+
+  test('of an operation that is gone are pruned, with their ticks', async () => {
+    await one.queues.ticks.upsertJobScheduler(
+      'GetGone-NSE',
+      { pattern: '0 22 * * *', tz: 'Asia/Kolkata' },
+      { name: 'tick', data: { operation: 'GetGone', exchange: 'NSE' }, opts: {} },
+    );
+    expect(await waiting()).toBe(1);
+    await syncSchedules(one);
+    expect(await kept()).toEqual(declared());
+    expect(await waiting()).toBe(12);
+  });
+
+  test('are changed when the declaration has changed', async () => {
+    await one.queues.ticks.upsertJobScheduler(
+      'GetSeriesChange-NSE',
+      { pattern: '1 2 * * 3', tz: 'UTC' },
+      { name: 'tick', data: { operation: 'GetSeriesChange', exchange: 'NSE' }, opts: {} },
+    );
+    await syncSchedules(other);
+    expect(await kept()).toEqual(declared());
+    expect(await waiting()).toBe(12);
+  });
+
+  test('are there while a scheduler runs, and stay when it stops', async () => {
+    const schedulers = await Promise.all([startScheduler(one), startScheduler(other)]);
+    expect(await kept()).toEqual(declared());
+    await Promise.all(schedulers.map((scheduler) => scheduler.stop()));
+    expect(await kept()).toEqual(declared());
+  });
+
+  test('a tick makes one run, however often and by however many it is handled', async () => {
+    const job = await nextTick(one, { operation: 'GetSeriesChange', exchange: 'NSE' });
+    await Promise.all([processTick(one, job), processTick(other, job)]);
+    await processTick(one, job);
+    const runs = await one.db.pool.query(
+      'select kind, state, requested_by, tick, request from etl.runs order by id desc',
+    );
+    expect(runs.rows).toHaveLength(1);
+    expect(runs.rows[0]).toMatchObject({
+      ...{ kind: 'nightly', state: 'running', requested_by: 'schedule' },
+      tick: expect.stringMatching(/^GetSeriesChange-NSE-\d{4}-/),
+      request: { targets: [{ operation: 'GetSeriesChange', exchange: 'NSE' }] },
+    });
+    const windows = await one.db.pool.query('select count(*)::int as windows from etl.windows');
+    const { waiting } = await one.queues.windows.nightly.getJobCounts();
+    expect(windows.rows[0].windows).toBe(waiting);
+    await one.db.pool.query("update etl.runs set state = 'cancelled', tick = null");
+    await one.db.pool.query('delete from etl.windows; delete from etl.runs');
+  });
+});
+
+/** The job of a schedule that comes due every second. */
+async function nextTick({ queues }: Pipeline, data: TickJob): Promise<Job<TickJob>> {
+  await queues.ticks.upsertJobScheduler(
+    `${data.operation}-${data.exchange}`,
+    { pattern: '* * * * * *', tz: 'Asia/Kolkata' },
+    { name: 'tick', data, opts: { removeOnComplete: true } },
+  );
+  let close: () => Promise<void> = async () => undefined;
+  const job = await new Promise<Job<TickJob>>((resolve) => {
+    const worker = queues.work<TickJob>('ticks', async (due) => resolve(due), { concurrency: 1 });
+    close = () => worker.close();
+  });
+  await close();
+  return job;
+}

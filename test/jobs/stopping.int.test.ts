@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { spawnEod } from '../support/eod.ts';
+import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const REQUEST = backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['GetTop5GainersLosers'] });
+/** Far longer than these tests take: whatever is picked up again was put back, not found stalled. */
+const SETTINGS = { EOD_STALL_MS: '60000', EOD_TIMEOUT_MS: '60000' };
+
+describe('a worker process told to stop in mid-window', () => {
+  /** A worker process with one window under way at a source that takes `delayMs` to answer. */
+  async function underWay(backend: (typeof backends)[number], delayMs: number) {
+    const sandbox = await startSandbox({ instrumentsPerExchange: 30, behaviour: { delayMs } });
+    const options = { databaseUrl: (await testDatabase()).url, backend, settings: SETTINGS };
+    const pipeline = await openPipeline({ ...options, sourceUrl: sandbox.url });
+    const worker = spawnEod(['up', '--roles', 'worker'], {
+      env: pipeline.environment,
+      cwd: temporaryFolder(),
+    });
+    await worker.output(/eod is up/);
+    const runId = await start(pipeline, REQUEST);
+    await waitFor(() => sandbox.stats().requests === 1, { everyMs: 5 });
+    const windows = async () =>
+      (await pipeline.db.pool.query('select state, error, attempts from etl.windows')).rows;
+    return { sandbox, options, pipeline, worker, runId, windows };
+  }
+
+  test.concurrent.each(backends)('lets it finish where that is soon (queue in %s)', async (backend) => {
+    const { sandbox, pipeline, worker, runId, windows } = await underWay(backend, 800);
+    const toldAt = performance.now();
+    worker.kill('SIGTERM');
+    expect((await worker.ended).code).toBe(0);
+    expect(performance.now() - toldAt).toBeLessThan(5_000);
+    expect(await windows()).toMatchObject([{ state: 'loaded', attempts: 1 }]);
+    expect((await ended(pipeline, runId)).state).toBe('completed');
+    await pipeline.close();
+    await sandbox.close();
+  });
+
+  test.concurrent.each(backends)(
+    'puts it back where not, within ten seconds (queue in %s)',
+    async (backend) => {
+      const { sandbox, options, pipeline, worker, runId, windows } = await underWay(backend, 50_000);
+      const toldAt = performance.now();
+      worker.kill('SIGTERM');
+      expect((await worker.ended).code).toBe(0);
+      expect(performance.now() - toldAt).toBeLessThan(10_000);
+      expect(await windows()).toEqual([{ state: 'pending', error: null, attempts: 1 }]);
+      await sandbox.close();
+
+      const quick = await startSandbox({ instrumentsPerExchange: 30 });
+      const next = await openPipeline({
+        ...options,
+        ...{ sourceUrl: quick.url, prefix: pipeline.config.EOD_QUEUE_PREFIX },
+      });
+      const second = await startWorker(next);
+      expect((await ended(next, runId, 5_000)).state).toBe('completed');
+      expect(await windows()).toMatchObject([{ state: 'loaded', attempts: 2 }]);
+      await second.stop();
+      await next.close();
+      await pipeline.close();
+      await quick.close();
+    },
+  );
+});

@@ -1,0 +1,92 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Database } from '../../src/load/database/database.ts';
+import type { Row } from '../../src/operations/table.ts';
+import { bhavRow, loadBhav, newRun, openPool, openStore } from './support.ts';
+
+const DAYS = ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11'];
+const ROUNDS = 15;
+
+/** Shuffles by a small linear congruential generator, so that a failure can be repeated. */
+function shuffled<T>(items: readonly T[], seed: number): T[] {
+  const result = [...items];
+  let state = seed;
+  for (let last = result.length - 1; last > 0; last -= 1) {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    const other = state % (last + 1);
+    [result[last], result[other]] = [result[other] as T, result[last] as T];
+  }
+  return result;
+}
+
+describe('loads at the same time', () => {
+  let store: Database;
+  beforeAll(async () => {
+    store = await openStore(undefined, 8);
+  });
+
+  test('of the same keys in any order never deadlock, and the newest ends up in the table', async () => {
+    const runId = await newRun(store);
+    const keys = DAYS.flatMap((trade_date) =>
+      ['A', 'B', 'C', 'D', 'E'].map((symbol) => ({ symbol, trade_date })),
+    );
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const loads = Array.from({ length: 8 }, (_, n) => {
+        const saved = new Date(Date.UTC(2025, 8, 11, 16, round, n)).toISOString();
+        const coverage = DAYS.map(
+          (day) => ({ day, instrument: '', part: '', state: 'loaded', records: 5 }) as const,
+        );
+        const rows = keys.map(
+          (key): Row => bhavRow({ ...key, close_price: `${round}.${n}`, source_saved_at: saved }),
+        );
+        return loadBhav(store, shuffled(rows, round * 8 + n + 1), {
+          ...{ runId, coverage: shuffled(coverage, round + n) },
+        });
+      });
+      for (const counts of await Promise.all(loads)) expect(counts?.fetched).toBe(keys.length);
+      const found = await store.pool.query(
+        'select distinct close_price::text as price from market.bhavcopy_cm',
+      );
+      expect(found.rows).toEqual([{ price: `${round}.7` }]);
+    }
+    const totals = await store.pool.query<{ inserted: number; updated: number; revisions: number }>(
+      `select (select sum(inserted)::int from etl.windows) as inserted,
+              (select sum(updated)::int from etl.windows) as updated,
+              (select sum(revision)::int from market.bhavcopy_cm) as revisions`,
+    );
+    const { inserted, updated, revisions } = totals.rows[0] ?? { inserted: 0, updated: 0, revisions: 0 };
+    expect(inserted).toBe(keys.length);
+    expect(revisions).toBe(inserted + updated);
+  });
+
+  test('that need the same new partition, from several processes, make it once', async () => {
+    const pools = Array.from({ length: 6 }, () => openPool(store.url, 2));
+    const runId = await newRun(store);
+    const loads = pools.flatMap((pool, n) =>
+      ['2011', '2012', '2013'].map((year) =>
+        loadBhav(pool, [bhavRow({ symbol: `P${n}`, trade_date: `${year}-06-01` })], { runId }),
+      ),
+    );
+    for (const counts of await Promise.all(loads)) expect(counts).toMatchObject({ inserted: 1 });
+    const found = await store.pool.query(
+      `select tableoid::regclass::text as partition, count(*)::int as rows from market.bhavcopy_cm
+        where symbol like 'P%' group by 1 order by 1`,
+    );
+    expect(found.rows).toEqual(
+      [2011, 2012, 2013].map((year) => ({ partition: `market_partitions.bhavcopy_cm_${year}`, rows: 6 })),
+    );
+  });
+
+  test('a new partition does not wait for a load of another year that is under way', async () => {
+    const client = await store.pool.connect();
+    try {
+      await client.query('begin');
+      await client.query("update market.bhavcopy_cm set revision = revision where trade_date = '2025-09-11'");
+      expect(await loadBhav(store, [bhavRow({ symbol: 'A', trade_date: '2001-06-01' })])).toMatchObject({
+        inserted: 1,
+      });
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+  });
+});

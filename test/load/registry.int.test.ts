@@ -1,0 +1,61 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Database } from '../../src/load/database/database.ts';
+import type { Operation, Shape } from '../../src/operations/operation.ts';
+import { operations } from '../../src/operations/registry.ts';
+import { expectedRow, offlineSource, recordsOf, type Sent, shapeOf, stored } from './expected.ts';
+import { load, openStore } from './support.ts';
+
+/** A record of a shape with a value in every field, made from the declaration alone. */
+function madeUp(shape: Shape): Sent {
+  const values = {
+    ...{ text: 'Ab & Co', int2: 7, int4: 2024, int8: 9007199254740991, numeric: 1234567.891 },
+    ...{ boolean: true, date: '02-27-2025', datetime: '02-27-2025 21:02:40' },
+  };
+  return Object.fromEntries(
+    shape.table.fields.flatMap((field) =>
+      field.from === 'answer' ? [[field.source, values[field.kind]]] : [],
+    ),
+  );
+}
+
+const shapes = operations.flatMap((operation) =>
+  operation.shapes.map((shape) => [operation.name, shape.table.name, operation, shape] as const),
+);
+
+describe('from the source to the table and back', () => {
+  const source = offlineSource();
+  let store: Database;
+  beforeAll(async () => {
+    store = await openStore();
+  });
+
+  async function roundTrip(operation: Operation, shape: Shape, answer: unknown) {
+    const asked = { ...operation.sample.asked, calledOn: '2025-02-28' };
+    const body = Buffer.from(JSON.stringify(answer));
+    const read = source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
+    expect(read).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
+    await store.pool.query(`truncate market.${shape.table.name}`);
+    const counts = await load(store, { batches: read.batches });
+    const records = recordsOf(answer);
+    expect(counts).toMatchObject({ fetched: records.length, inserted: records.length });
+    const memory = new Map<string, number>();
+    const expected = records.map((record) => expectedRow(shape, asked, record, memory));
+    const rows = await stored(store, shape.table);
+    expect(rows).toHaveLength(expected.length);
+    expect(rows).toEqual(expect.arrayContaining(expected));
+    expect(await load(store, { batches: read.batches })).toMatchObject({
+      ...{ fetched: records.length, unchanged: records.length, inserted: 0, updated: 0 },
+    });
+  }
+
+  test.each(operations.map((operation) => [operation.name, operation] as const))(
+    'the sample of %s comes back whole',
+    async (_name, operation) => {
+      await roundTrip(operation, shapeOf(operation, operation.sample.answer), operation.sample.answer);
+    },
+  );
+
+  test.each(shapes)('%s: a full record comes back from %s', async (_operation, _table, operation, shape) => {
+    await roundTrip(operation, shape, { Value: [madeUp(shape)] });
+  });
+});

@@ -1,0 +1,184 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import type { Database } from '../../src/load/database/database.ts';
+import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
+import { tables } from '../../src/operations/registry.ts';
+import { columnComment } from '../../src/operations/table.ts';
+import { execute, withDatabase } from '../support/template.ts';
+import { openPool, openStore } from './support.ts';
+
+const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'withdrawn_at'];
+
+interface Column {
+  readonly table: string;
+  readonly column: string;
+  readonly type: string;
+  readonly required: boolean;
+  readonly comment: string | null;
+}
+
+describe('the schema in the database', () => {
+  let store: Database;
+  beforeAll(async () => {
+    store = await openStore();
+  });
+
+  async function columnsOf(schema: string): Promise<Column[]> {
+    const found = await store.pool.query<Column>(
+      `select c.relname as "table", a.attname as "column", format_type(a.atttypid, a.atttypmod) as type,
+         a.attnotnull as required, col_description(c.oid, a.attnum) as comment
+       from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'p') and c.relname <> 'migrations'
+      order by c.relname, a.attnum`,
+      [schema],
+    );
+    return found.rows;
+  }
+
+  test('market holds one table per data set, the two views of instruments, and nothing else', async () => {
+    const found = await store.pool.query<{ name: string; view: boolean; uncommented: number }>(
+      `select c.relname as name, c.relkind = 'v' as view, count(*) filter (where col_description(c.oid, a.attnum) is null)::int
+           + (obj_description(c.oid, 'pg_class') is null)::int as uncommented
+         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+        where relnamespace = 'market'::regnamespace and relkind not in ('i', 'I') group by c.oid order by 1`,
+    );
+    const named = (view: boolean) => found.rows.filter((row) => row.view === view).map((row) => row.name);
+    expect(named(false)).toEqual(tables.map((table) => table.name).sort());
+    expect(named(true)).toEqual(['instrument_aliases', 'instruments']);
+    expect(found.rows.filter((row) => row.uncommented > 0)).toEqual([]);
+  });
+
+  test('columns come as keys, values, source audit, load audit', async () => {
+    const columns = await columnsOf('market');
+    for (const table of tables) {
+      const mine = columns.filter((column) => column.table === table.name).map((column) => column.column);
+      const fields = table.fields.map((field) => field.column);
+      expect(mine).toEqual([...fields, ...LOAD_AUDIT]);
+      expect(mine.slice(0, table.key.length)).toEqual(table.key);
+      expect(mine.slice(-7, -5)).toEqual(['source_received_at', 'source_saved_at']);
+    }
+  });
+
+  test('primary keys are those declared, and no key column takes null', async () => {
+    const found = await store.pool.query<{ table: string; columns: string[] }>(
+      `select c.relname as "table", array_agg(a.attname::text order by k.place) as columns
+         from pg_constraint p join pg_class c on c.oid = p.conrelid
+         cross join unnest(p.conkey) with ordinality as k(number, place)
+         join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number
+        where p.contype = 'p' and c.relnamespace = 'market'::regnamespace group by 1`,
+    );
+    const keys = Object.fromEntries(found.rows.map((row) => [row.table, [...row.columns].sort()]));
+    expect(keys).toEqual(Object.fromEntries(tables.map((table) => [table.name, [...table.key].sort()])));
+    const columns = await columnsOf('market');
+    const nullable = columns.filter(
+      (one) =>
+        tables.find((table) => table.name === one.table)?.key.includes(one.column) === true && !one.required,
+    );
+    expect(nullable).toEqual([]);
+  });
+
+  test('types are numeric for money, bigint for counts, timestamptz for moments', async () => {
+    const types = {
+      ...{ text: 'text', int2: 'smallint', int4: 'integer', int8: 'bigint', numeric: 'numeric' },
+      ...{ boolean: 'boolean', date: 'date', datetime: 'timestamp with time zone' },
+    };
+    const columns = await columnsOf('market');
+    for (const table of tables) {
+      const mine = new Map(
+        columns.filter((one) => one.table === table.name).map((one) => [one.column, one.type]),
+      );
+      for (const field of table.fields) {
+        expect(mine.get(field.column), `${table.name}.${field.column}`).toBe(types[field.kind]);
+      }
+      expect(LOAD_AUDIT.map((column) => mine.get(column))).toEqual([
+        ...[types.datetime, types.datetime, types.int4, types.int8, types.datetime],
+      ]);
+    }
+  });
+
+  test('every table and column of market and etl has a comment', async () => {
+    const columns = [...(await columnsOf('market')), ...(await columnsOf('etl'))];
+    expect(columns.filter((one) => (one.comment ?? '').trim() === '')).toEqual([]);
+    const bare = await store.pool.query(
+      `select c.relname from pg_class c
+        where c.relnamespace in ('market'::regnamespace, 'etl'::regnamespace) and c.relkind in ('r', 'p')
+          and c.relname <> 'migrations' and obj_description(c.oid, 'pg_class') is null`,
+    );
+    expect(bare.rows).toEqual([]);
+  });
+
+  test('column comments say meaning, unit and source field as declared', async () => {
+    const columns = await columnsOf('market');
+    for (const table of tables) {
+      for (const field of table.fields) {
+        const found = columns.find((one) => one.table === table.name && one.column === field.column);
+        expect(found?.comment).toBe(columnComment(field));
+        if (field.from === 'answer') expect(found?.comment).toContain(field.source);
+      }
+    }
+  });
+});
+
+describe('migrating', () => {
+  const made: string[] = [];
+  const emptyDatabase = async () => {
+    const name = `eod_test_${randomBytes(8).toString('hex')}`;
+    await execute(inject('databaseAdminUrl'), `create database ${name}`);
+    made.push(name);
+    return withDatabase(inject('databaseAdminUrl'), name);
+  };
+  afterAll(async () => {
+    for (const name of made) {
+      await execute(inject('databaseAdminUrl'), `drop database if exists ${name} with (force)`);
+    }
+  });
+
+  test('twice is as good as once', async () => {
+    const store = openPool(await emptyDatabase());
+    expect(await schemaState(store)).toBe('missing');
+    await migrateDatabase(store);
+    expect(await schemaState(store)).toBe('current');
+    const snapshot = () =>
+      store.pool.query(`select oid, xmin, relname from pg_class where relnamespace::regnamespace::text in
+        ('market', 'etl', 'market_partitions') order by oid`);
+    const before = (await snapshot()).rows;
+    await migrateDatabase(store);
+    expect((await snapshot()).rows).toEqual(before);
+  });
+
+  test('an outdated comment is brought up to date', async () => {
+    const store = openPool(await emptyDatabase());
+    await migrateDatabase(store);
+    await store.pool.query("comment on column market.bhavcopy_cm.turnover is 'old'");
+    await migrateDatabase(store);
+    const found = await store.pool.query<{ comment: string }>(
+      `select col_description('market.bhavcopy_cm'::regclass, attnum) as comment from pg_attribute
+        where attrelid = 'market.bhavcopy_cm'::regclass and attname = 'turnover'`,
+    );
+    expect(found.rows[0]?.comment).toContain('ttlTrfVal');
+  });
+
+  test('by two processes at once, and once more in this one', async () => {
+    const url = await emptyDatabase();
+    const script = `
+      import { openDatabase } from './src/load/database/database.ts';
+      import { migrateDatabase } from './src/load/database/migrate.ts';
+      const database = openDatabase({ url: process.env.DATABASE_URL, connections: 1 });
+      await migrateDatabase(database);
+      await database.close();`;
+    const migrate = async () => {
+      const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+        cwd: new URL('../..', import.meta.url),
+        env: { PATH: process.env.PATH, DATABASE_URL: url },
+        stdio: ['ignore', 'inherit', 'inherit'],
+      });
+      const [code] = await once(child, 'exit');
+      return code;
+    };
+    const store = openPool(url);
+    expect(await Promise.all([migrate(), migrate(), migrateDatabase(store)])).toEqual([0, 0, undefined]);
+    expect(await schemaState(store)).toBe('current');
+  });
+});

@@ -1,0 +1,133 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { resumeRun } from '../../src/jobs/runs/runs.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { backends, ended } from '../support/pipeline.ts';
+import { freePrefix } from '../support/redis.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { accountsOf, coverageRows, openStage, type Stage, start, tally, windowsOf } from './support.ts';
+
+/** Eight windows: four sessions of two exchanges. */
+const EIGHT = { operations: ['GetBhavCopyCM'], from: '2025-09-08', to: '2025-09-11' };
+
+const LINES = [
+  'Access Denied. Key not found.',
+  'Access Denied. Key blocked.',
+  'Access Denied. Key unknown or empty.',
+  'Access Denied. Key Invalid.',
+  'Key Expired.',
+];
+
+async function paused({ queues }: Stage): Promise<boolean[]> {
+  return Promise.all([queues.windows.nightly.isPaused(), queues.windows.backfill.isPaused()]);
+}
+
+describe.each(backends)('a refused key (queue on %s)', (backend) => {
+  test('costs one call, ends the run, pauses both queues; only a person makes it be tried again', async () => {
+    const [line = ''] = LINES;
+    const stage = await openStage({
+      backend,
+      behaviour: { faults: [{ kind: 'diagnostic', value: line, first: 1 }] },
+    });
+    const report = await stage.run(EIGHT);
+    expect(stage.sandbox.stats().requests).toBe(1);
+    expect(report).toMatchObject({ state: 'failed', windows: { total: 8, blocked: 8 } });
+    expect(report.error).toContain(line);
+    expect(await paused(stage)).toEqual([true, true]);
+    const windows = await windowsOf(stage, report.runId);
+    expect(new Set(windows.map((window) => window.diagnostic))).toEqual(new Set([line]));
+    expect(windows.reduce((sum, { attempts }) => sum + attempts, 0)).toBe(1);
+    const coverage = await coverageRows(stage);
+    expect(tally(coverage.map(({ state }) => state))).toEqual({ blocked: 8 });
+    expect(coverage[0]?.diagnostic).toBe(line);
+    await accountsOf(stage, report);
+
+    // The schedule goes on planning nights; none of them makes a call.
+    const night = await start(stage, { ...EIGHT, tick: 'next night' });
+    // A worker that was not there when the queues were paused, as after a restart of the machine.
+    await stage.work();
+    await stage.queues.windows.nightly.resume();
+    const nightReport = await ended(stage, night);
+    expect(stage.sandbox.stats().requests).toBe(1);
+    expect(nightReport).toMatchObject({ state: 'failed', windows: { blocked: 8 }, requests: 0 });
+
+    // A person asks again, and the source has changed its mind.
+    await resumeRun(stage, report.runId);
+    expect(await paused(stage)).toEqual([false, false]);
+    expect(await ended(stage, report.runId)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
+    expect(stage.sandbox.stats().requests).toBe(9);
+    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toEqual({ loaded: 8 });
+  });
+
+  test('that dies in the middle of a run: nothing follows, what is open is blocked', async () => {
+    const stage = await openStage({ backend, behaviour: { keyDiesAfter: 5 } });
+    const report = await stage.run({ ...EIGHT, from: '2025-08-18', to: '2025-09-05' });
+    const { requests, byDiagnostic } = stage.sandbox.stats();
+    expect(byDiagnostic['Key Expired.']).toBe(requests - 5);
+    // Four workers at most had a call under way when the first of them was refused.
+    expect(requests).toBeLessThanOrEqual(5 + 4);
+    // The refusal ends windows in flight as well: up to three good answers may come too late to be stored.
+    const { loaded, blocked, total } = report.windows;
+    expect(report.state).toBe('failed');
+    expect(loaded).toBeGreaterThanOrEqual(5 - 3);
+    expect(loaded).toBeLessThanOrEqual(5);
+    expect(blocked).toBe(total - loaded);
+    expect(await paused(stage)).toEqual([true, true]);
+    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toMatchObject({ loaded });
+    await accountsOf(stage, report);
+  });
+});
+
+test.each(LINES)('every credential line stops everything after one call: %s', async (line) => {
+  const stage = await openStage({ behaviour: { faults: [{ kind: 'diagnostic', value: line }] } });
+  const report = await stage.run({
+    operations: ['GetBhavCopyCM', 'GetSeriesChange'],
+    from: '2025-09-08',
+    to: '2025-09-11',
+  });
+  expect(stage.sandbox.stats().requests).toBe(1);
+  expect(report.windows.blocked).toBe(report.windows.total);
+});
+
+test('the alert is given once, and the command says what is wrong and ends with 1', async () => {
+  const source = await startSandbox({ accessKey: 'another', instrumentsPerExchange: 40 });
+  onTestFinished(() => source.close());
+  const env = {
+    ...{ EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'refused', EOD_LOG_LEVEL: 'error' },
+    ...{ DATABASE_URL: (await testDatabase()).url, EOD_QUEUE_PREFIX: freePrefix() },
+  };
+  const asked = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
+  const said = await runEod(['backfill', ...asked], { env, cwd: temporaryFolder() });
+  expect(said.code).toBe(1);
+  expect(said.stderr.match(/"alert":"access_key"/g)).toHaveLength(1);
+  expect(said.stdout + said.stderr).toContain('Access Denied. Key not found.');
+  expect(source.stats().requests).toBe(1);
+});
+
+test('a resume with a key that is still refused costs one more call, and no more', async () => {
+  const stage = await openStage({ behaviour: { keyDiesAfter: 0 } });
+  const report = await stage.run(EIGHT);
+  await resumeRun(stage, report.runId);
+  expect(await ended(stage, report.runId)).toMatchObject({ state: 'failed', windows: { blocked: 8 } });
+  expect(stage.sandbox.stats().requests).toBe(2);
+  expect(await paused(stage)).toEqual([true, true]);
+});
+
+test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
+  'the monthly quota: what is left is blocked, with one alert and no further call: %s',
+  async (line) => {
+    const stage = await openStage({
+      settings: { EOD_CONCURRENCY: '1' },
+      behaviour: { faults: [{ kind: 'diagnostic', value: line, every: 4 }] },
+    });
+    const report = await stage.run(EIGHT);
+    expect(stage.sandbox.stats().requests).toBe(4);
+    expect(report).toMatchObject({ state: 'failed', windows: { loaded: 3, blocked: 5 } });
+    expect(report.error).toContain(line);
+    await waitFor(async () => (await paused(stage)).every(Boolean));
+    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toEqual({ loaded: 3, blocked: 5 });
+    await accountsOf(stage, report);
+  },
+);

@@ -1,0 +1,89 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, posix, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
+
+/** Who may import whom, besides itself. Data moves one way, so do imports; nobody imports cli. */
+const ALLOWED: Record<string, readonly string[]> = {
+  core: [],
+  operations: ['core'],
+  calendar: ['core'],
+  extract: ['core', 'operations'],
+  load: ['core', 'operations'],
+  sandbox: ['core', 'operations', 'calendar'],
+  jobs: ['core', 'operations', 'calendar', 'extract', 'load'],
+  web: ['core', 'operations', 'calendar', 'load', 'jobs'],
+  cli: ['core', 'operations', 'calendar', 'extract', 'load', 'sandbox', 'jobs', 'web'],
+};
+
+/** `import … from 'x'`, `export … from 'x'`, `import 'x'`, `import('x')` and `import type` alike. */
+const IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*)(['"])([^'"\n]+)\1/g;
+
+function importsOf(code: string): string[] {
+  const bare = code.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '');
+  return [...bare.matchAll(IMPORT)].map((match) => match[2] as string);
+}
+
+/** `file imports target` for every import of a room the file's room may not know. */
+function violations(file: string, code: string): string[] {
+  const room = file.split('/')[0] as string;
+  return importsOf(code)
+    .filter((name) => name.startsWith('.'))
+    .map((name) => posix.normalize(posix.join(posix.dirname(file), name)))
+    .filter((target) => {
+      const other = target.split('/')[0] as string;
+      return other !== room && !ALLOWED[room]?.includes(other);
+    })
+    .map((target) => `${file} imports ${target}`);
+}
+
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.split(sep).join('/'));
+const codeOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
+
+describe('import directions', () => {
+  test('the check sees every way to import', () => {
+    const code = `
+      import { a } from '../load/a.ts';
+      import type {
+        B,
+      } from "../load/b.ts";
+      export * from '../load/c.ts';
+      import '../load/d.ts';
+      const e = await import('../load/e.ts');
+      // import { f } from '../load/f.ts';
+      import { own } from './own.ts';
+      import { core } from '../core/x.ts';
+      import fs from 'node:fs';`;
+    expect(violations('extract/x.ts', code)).toEqual(
+      ['a', 'b', 'c', 'd', 'e'].map((name) => `extract/x.ts imports load/${name}.ts`),
+    );
+    expect(violations('cli/commands/up.ts', "import '../../jobs/x.ts'; import '../args.ts';")).toEqual([]);
+    expect(violations('jobs/x.ts', "import '../cli/main.ts'; import '../../test/support/x.ts';")).toEqual([
+      'jobs/x.ts imports cli/main.ts',
+      'jobs/x.ts imports ../test/support/x.ts',
+    ]);
+  });
+
+  test('every file lies in one of the known folders', () => {
+    const rooms = Object.keys(ALLOWED);
+    expect(files.filter((file) => !rooms.includes(file.split('/')[0] as string))).toEqual([]);
+    expect(files.length).toBeGreaterThan(20);
+  });
+
+  test('no file imports against the direction', () => {
+    expect(files.flatMap((file) => violations(file, codeOf(file)))).toEqual([]);
+  });
+
+  test('relative imports name their file with its ending', () => {
+    const vague = files.flatMap((file) =>
+      importsOf(codeOf(file))
+        .filter((name) => name.startsWith('.') && !/\.(ts|json)$/.test(name))
+        .map((name) => `${file} imports ${name}`),
+    );
+    expect(vague).toEqual([]);
+  });
+});
