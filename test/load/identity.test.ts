@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { identify, type Sighting } from '../../src/load/market/instruments/identity.ts';
+import { identify, type ObservedAlias } from '../../src/load/market/instruments/identity.ts';
 
-const blank: Sighting = {
+const blank: ObservedAlias = {
   ...{ exchange: 'NSE', symbol: '', series: 'EQ', isin: '', scripCode: 0, link: '', firstSeen: '2025-01-01' },
 };
-const seen = (firstSeen: string, symbol: string, changes: Partial<Sighting> = {}): Sighting => ({
+const seen = (firstSeen: string, symbol: string, changes: Partial<ObservedAlias> = {}): ObservedAlias => ({
   ...{ ...blank, firstSeen, symbol, ...changes },
 });
-const ids = (...sightings: Sighting[]) => identify(sightings).map(({ instrumentId }) => instrumentId);
+const ids = (...sightings: ObservedAlias[]) => identify(sightings).map(({ instrumentId }) => instrumentId);
 
 describe('on NSE', () => {
   test('a rename keeps the ISIN, a split the symbol: one instrument, named by its first ISIN', () => {
@@ -53,10 +53,10 @@ describe('on NSE', () => {
       seen('2020-01-01', 'IRFC', { series: 'N2' }),
     ]);
     expect(found).toEqual([
-      { instrumentId: 'NSE:INE053F01010', standing: 0 },
-      { instrumentId: 'NSE:INE053F07014', standing: 1 },
-      { instrumentId: 'NSE:INE053F07022', standing: 1 },
-      { instrumentId: 'NSE:IRFC/N2', standing: 1 },
+      { instrumentId: 'NSE:INE053F01010', precedence: 0 },
+      { instrumentId: 'NSE:INE053F07014', precedence: 1 },
+      { instrumentId: 'NSE:INE053F07022', precedence: 1 },
+      { instrumentId: 'NSE:IRFC/N2', precedence: 1 },
     ]);
   });
 
@@ -69,10 +69,10 @@ describe('on NSE', () => {
         seen('2025-01-03', 'LONE', { series: 'BL', isin: 'INE000A01010' }),
       ]),
     ).toEqual([
-      { instrumentId: 'NSE:INE669E01016', standing: 0 },
-      { instrumentId: 'NSE:INE669E01016/T0', standing: 2 },
-      { instrumentId: 'NSE:INE669E01016/BL', standing: 2 },
-      { instrumentId: 'NSE:INE000A01010/BL', standing: 2 },
+      { instrumentId: 'NSE:INE669E01016', precedence: 0 },
+      { instrumentId: 'NSE:INE669E01016/T0', precedence: 2 },
+      { instrumentId: 'NSE:INE669E01016/BL', precedence: 2 },
+      { instrumentId: 'NSE:INE000A01010/BL', precedence: 2 },
     ]);
   });
 
@@ -107,7 +107,7 @@ describe('on NSE', () => {
 });
 
 describe('on BSE', () => {
-  const bse = (firstSeen: string, symbol: string, scripCode: number, changes: Partial<Sighting> = {}) =>
+  const bse = (firstSeen: string, symbol: string, scripCode: number, changes: Partial<ObservedAlias> = {}) =>
     seen(firstSeen, symbol, { exchange: 'BSE', series: 'B', scripCode, ...changes });
 
   test('the scrip code is the instrument, whatever else changes', () => {
@@ -119,10 +119,10 @@ describe('on BSE', () => {
         bse('2025-09-05', 'IDEA#', 132822, { isin: 'INE669E01016' }),
       ]),
     ).toEqual([
-      { instrumentId: 'BSE:526367', standing: 0 },
-      { instrumentId: 'BSE:526367', standing: 0 },
-      { instrumentId: 'BSE:532822', standing: 0 },
-      { instrumentId: 'BSE:132822', standing: 2 },
+      { instrumentId: 'BSE:526367', precedence: 0 },
+      { instrumentId: 'BSE:526367', precedence: 0 },
+      { instrumentId: 'BSE:532822', precedence: 0 },
+      { instrumentId: 'BSE:132822', precedence: 2 },
     ]);
   });
 
@@ -140,7 +140,7 @@ describe('on BSE', () => {
 });
 
 const day = fc.integer({ min: 10, max: 28 }).map((n) => `2025-01-${n}`);
-const anySighting = fc.record({
+const anyAlias = fc.record({
   exchange: fc.constant('NSE'),
   symbol: fc.constantFrom('', 'A', 'B', 'C'),
   series: fc.constantFrom('', 'EQ', 'BE', 'T0', 'N1'),
@@ -153,7 +153,7 @@ const anySighting = fc.record({
 test('the order of sightings does not matter', () => {
   fc.assert(
     fc.property(
-      fc.array(anySighting, { minLength: 1, maxLength: 12 }).chain((list) =>
+      fc.array(anyAlias, { minLength: 1, maxLength: 12 }).chain((list) =>
         fc.record({
           list: fc.constant(list),
           order: fc.shuffledSubarray([...list.keys()], { minLength: list.length }),
@@ -163,7 +163,7 @@ test('the order of sightings does not matter', () => {
       ({ list, order }, exchange) => {
         const sightings = list.map((one) => ({ ...one, exchange }));
         const straight = identify(sightings);
-        const mixed = identify(order.map((at) => sightings[at] as Sighting));
+        const mixed = identify(order.map((at) => sightings[at] as ObservedAlias));
         expect(mixed).toEqual(order.map((at) => straight[at]));
       },
     ),

@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { fillSightings } from '../../src/load/market/instruments/sightings.ts';
+import { fillObservedAliases } from '../../src/load/market/instruments/observed-aliases.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
@@ -45,15 +45,15 @@ async function expectTrue({ pool }: Database) {
   const read = async () =>
     (
       await client.query(
-        `select exchange, source, symbol, series, isin, scrip_code, name, link, first_seen, last_seen, instrument_id, standing
-           from etl.instrument_sightings order by 1, 2, 3, 4, 5, 6, 7, 8`,
+        `select exchange, source, symbol, series, isin, scrip_code, name, link, first_seen, last_seen, instrument_id, precedence
+           from etl.observed_aliases order by 1, 2, 3, 4, 5, 6, 7, 8`,
       )
     ).rows;
   try {
     await client.query('begin');
     const kept = await read();
-    await client.query('delete from etl.instrument_sightings');
-    await fillSightings(client);
+    await client.query('delete from etl.observed_aliases');
+    await fillObservedAliases(client);
     expect(kept).toEqual(await read());
   } finally {
     await client.query('rollback');
@@ -266,11 +266,8 @@ describe('market.instruments', () => {
   test('a preview, and an answer that changes nothing, leave it alone', async () => {
     const store = await openStore();
     const versions = async () =>
-      (
-        await store.pool.query(
-          'select id, xmin::text, last_seen::text from etl.instrument_sightings order by id',
-        )
-      ).rows;
+      (await store.pool.query('select id, xmin::text, last_seen::text from etl.observed_aliases order by id'))
+        .rows;
     await loadBhav(store, [nse('A', '2025-08-28'), nse('B', '2025-08-28')]);
     const before = await versions();
     expect(before).toHaveLength(2);
@@ -315,7 +312,7 @@ describe('market.instruments', () => {
     await loadBhav(store, [nse('A', '2025-08-28', { isin: 'INE000A01010' })]);
     await loadBse(store, [bse('B', 500001, '2025-08-28')]);
     const before = await instruments(store);
-    await store.pool.query('delete from etl.instrument_sightings');
+    await store.pool.query('delete from etl.observed_aliases');
     await migrateDatabase(store);
     expect(await instruments(store)).toEqual(before);
     expect(before).toHaveLength(2);
@@ -325,7 +322,7 @@ describe('market.instruments', () => {
     const store = await openStore();
     await loadBhav(store, [nse('ABC', '2025-01-01', { isin: 'INE001A01019' }), nse('DEF', '2025-01-01')]);
     await loadBse(store, [bse('GHI', 500001, '2025-01-01')]);
-    await store.pool.query('delete from etl.instrument_sightings');
+    await store.pool.query('delete from etl.observed_aliases');
     await loadBhav(store, [nse('ABC', '2025-01-02', { isin: 'INE001A01027' })]);
     await migrateDatabase(store);
     expect((await instruments(store)).map((row) => row.instrument_id)).toEqual([
@@ -339,7 +336,7 @@ describe('market.instruments', () => {
     const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
     const seenAs = async (isin: string) => {
       const found = await store.pool.query(
-        'select first_seen::text, last_seen::text from etl.instrument_sightings where isin = $1',
+        'select first_seen::text, last_seen::text from etl.observed_aliases where isin = $1',
         [isin],
       );
       return found.rows.map((row) => [row.first_seen, row.last_seen]);

@@ -1,6 +1,9 @@
 import type { PoolClient } from 'pg';
 import { expect, test } from 'vitest';
-import { type SightingsSql, sightingsSql } from '../../src/load/market/instruments/sightings-sql.ts';
+import {
+  type ObservedAliasSql,
+  observedAliasSql,
+} from '../../src/load/market/instruments/observed-aliases-sql.ts';
 import { mergeSql } from '../../src/load/market/merge-sql.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
@@ -46,7 +49,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
   const rows = {
     merge: await looked(merge, [1]),
     withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, 0, false, day, day]),
-    see: await looked((sightingsSql(bhavcopy)[0] as SightingsSql).see, ['NSE', 1, day, day]),
+    see: await looked((observedAliasSql(bhavcopy)[0] as ObservedAliasSql).see, ['NSE', 1, day, day]),
   };
   await client.query('rollback');
   return rows;

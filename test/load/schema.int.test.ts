@@ -160,6 +160,34 @@ describe('migrating', () => {
     expect(found.rows[0]?.comment).toContain('ttlTrfVal');
   });
 
+  test('applies a file of functions, views or comments again once it has changed', async () => {
+    const store = openPool(await emptyDatabase());
+    await migrateDatabase(store);
+    await store.pool.query('drop function etl.ensure_year_partition');
+    await migrateDatabase(store);
+    const partitions = async () =>
+      (await store.pool.query("select to_regproc('etl.ensure_year_partition') is not null as there")).rows;
+    expect(await partitions()).toEqual([{ there: false }]);
+
+    await store.pool.query(
+      "update etl.repeatable_migrations set hash = 'older' where file = 'functions.sql'",
+    );
+    expect(await schemaState(store)).toBe('behind');
+    await migrateDatabase(store);
+    expect(await partitions()).toEqual([{ there: true }]);
+    expect(await schemaState(store)).toBe('current');
+  });
+
+  test('calls a database of a newer version current', async () => {
+    const store = openPool(await emptyDatabase());
+    await migrateDatabase(store);
+    await store.pool.query(
+      "insert into etl.migrations (hash, created_at) select 'newer', max(created_at) + 1 from etl.migrations",
+    );
+    await store.pool.query("update etl.repeatable_migrations set hash = 'newer'");
+    expect(await schemaState(store)).toBe('current');
+  });
+
   test('by two processes at once, and once more in this one', async () => {
     const url = await emptyDatabase();
     const script = `

@@ -1,30 +1,37 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
-import { drizzle } from 'drizzle-orm/node-postgres';
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { writeAsOfFunctions } from '../market/as-of.ts';
 import { writeComments } from '../market/comments.ts';
-import { fillSightings } from '../market/instruments/sightings.ts';
+import { fillObservedAliases } from '../market/instruments/observed-aliases.ts';
 import {
   DEFAULT_VIEW_SETTINGS,
   type ViewSettings,
   writeCompletenessView,
 } from '../state/completeness-view.ts';
+import { repeatableMigrations } from '../state/schema/migrations.ts';
 import type { Database } from './database.ts';
 
-const FOLDER = {
+const MIGRATIONS = {
   migrationsFolder: join(import.meta.dirname, '../../../migrations'),
   migrationsSchema: 'etl',
   migrationsTable: 'migrations',
 };
 
+/** Functions, views and comments: SQL files that are applied again whenever they change. */
+const REPEATABLE_FOLDER = join(MIGRATIONS.migrationsFolder, 'repeatable');
+
 const OLDEST_SERVER = 15;
 
 export type SchemaState = 'missing' | 'behind' | 'current';
 
-/** Has this database our tables, and are they those of this version? */
+/** Has this database our tables, and are they those of this version or of a newer one? */
 export async function schemaState(database: Database): Promise<SchemaState> {
   const found = await database.pool.query<{ there: boolean }>(
     "select to_regclass('etl.migrations') is not null as there",
@@ -33,13 +40,16 @@ export async function schemaState(database: Database): Promise<SchemaState> {
   const applied = await database.pool.query<{ newest: string | null }>(
     'select max(created_at) as newest from etl.migrations',
   );
-  const newest = readMigrationFiles(FOLDER).at(-1)?.folderMillis ?? 0;
-  return Number(applied.rows[0]?.newest ?? 0) >= newest ? 'current' : 'behind';
+  const newest = readMigrationFiles(MIGRATIONS).at(-1)?.folderMillis ?? 0;
+  const difference = Number(applied.rows[0]?.newest ?? 0) - newest;
+  if (difference !== 0) return difference > 0 ? 'current' : 'behind';
+  return (await outdatedFiles(database.drizzle)).length === 0 ? 'current' : 'behind';
 }
 
 /**
- * Brings the schema up to this version and the comments of `market` in line with the operation
- * files, its functions and views included. Safe to run from several processes at once: they queue up.
+ * Brings the schema up to this version: applies the migrations, then the repeatable files that changed,
+ * then what follows from the operation files (comments and as-of functions of `market`) and from the
+ * settings (the view of completeness). Safe to run from several processes at once: they queue up.
  *
  * @throws PipelineError `usage` when the server is older than Postgres 15.
  */
@@ -51,24 +61,63 @@ export async function migrateDatabase(
   try {
     await checkServer(client);
     await client.query("select pg_advisory_lock(hashtextextended('eod migrate', 0))");
-    // "schema already exists, skipping" on every run would only worry people.
+    // Notices such as "schema already exists, skipping" would come on every run and only worry people.
     await client.query("set client_min_messages = 'warning'");
-    await migrate(drizzle(client), FOLDER);
+    const db = drizzle(client);
+    await migrate(db, MIGRATIONS);
+    await applyRepeatableFiles(db);
     await writeComments(client);
     await writeAsOfFunctions(client);
     await writeCompletenessView(client, viewSettings);
-    // All sightings or none: half of them would look filled.
-    await client.query('begin');
-    await fillSightings(client);
-    await client.query('commit');
+    // In one transaction, because a table filled by half would look filled.
+    await db.transaction(() => fillObservedAliases(client));
     await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
     await client.query('reset client_min_messages');
     client.release();
   } catch (error) {
-    // Thrown away: the transaction, the lock and the setting go with it.
+    // The connection is thrown away, and with it the transaction, the lock and the setting.
     client.release(true);
     throw error;
   }
+}
+
+interface RepeatableFile {
+  readonly file: string;
+  readonly statements: string;
+  readonly hash: string;
+}
+
+/** Applies the repeatable files that changed, each in a transaction with the note that it was applied. */
+async function applyRepeatableFiles(db: NodePgDatabase): Promise<void> {
+  for (const { file, statements, hash } of await outdatedFiles(db)) {
+    await db.transaction(async (tx) => {
+      await tx.execute(sql.raw(statements));
+      await tx
+        .insert(repeatableMigrations)
+        .values({ file, hash })
+        .onConflictDoUpdate({ target: repeatableMigrations.file, set: { hash, applied_at: sql`now()` } });
+    });
+  }
+}
+
+/** The repeatable files that were never applied to this database, or have changed since. */
+async function outdatedFiles(db: NodePgDatabase): Promise<RepeatableFile[]> {
+  const applied = await db.select().from(repeatableMigrations);
+  const hashes = new Map(applied.map(({ file, hash }) => [file, hash]));
+  return repeatableFiles().filter(({ file, hash }) => hashes.get(file) !== hash);
+}
+
+function repeatableFiles(): RepeatableFile[] {
+  // A migration may drop a view in order to change a table below it. Therefore all files are applied
+  // again after each new migration.
+  const newest = readMigrationFiles(MIGRATIONS).at(-1)?.hash ?? '';
+  return readdirSync(REPEATABLE_FOLDER)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+    .map((file) => {
+      const statements = readFileSync(join(REPEATABLE_FOLDER, file), 'utf8');
+      return { file, statements, hash: createHash('sha256').update(newest).update(statements).digest('hex') };
+    });
 }
 
 async function checkServer(client: PoolClient): Promise<void> {

@@ -8,7 +8,7 @@ import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import { settle } from './hint-bits.ts';
-import { noteSightings, type Written } from './instruments/sightings.ts';
+import { recordAliases, type Written } from './instruments/observed-aliases.ts';
 import type { Standing } from './keep-stored.ts';
 import { ensurePartitions } from './partitions.ts';
 import { ensureStage, type FullSet, mergeTable, touchedDays } from './stage.ts';
@@ -147,7 +147,7 @@ async function inTransaction(
     if (load.answer !== undefined) await keepAnswer(client, load.windowId, load.answer);
     await writeRejects(client, { ...load, rejects: await settleRejects(client, load) });
     await writeCoverage(client, load);
-    await noteSightings(client, written);
+    await recordAliases(client, written);
     await endWindow(client, load, counts, suspicions);
   }
   await client.query('commit');

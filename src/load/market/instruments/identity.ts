@@ -1,5 +1,5 @@
 /** What a table called an instrument, and when that was first seen; '' and 0 where it does not say. */
-export interface Sighting {
+export interface ObservedAlias {
   readonly exchange: string;
   readonly symbol: string;
   readonly series: string;
@@ -13,11 +13,11 @@ export interface Sighting {
 /** Whom a sighting is of, and whether it is what a bare symbol or ISIN means. */
 export interface Identity {
   readonly instrumentId: string;
-  readonly standing: Standing;
+  readonly precedence: Precedence;
 }
 
 /** 0: the share or fund a bare symbol means. 1: another security of that symbol. 2: a second line of a share. */
-export type Standing = 0 | 1 | 2;
+export type Precedence = 0 | 1 | 2;
 
 /** NSE series a share or fund moves between: at any time it trades in one of them. */
 const SHARES = new Set(['', 'EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR']);
@@ -42,14 +42,14 @@ const FUND = 'INF';
  *   scrip code (BSE) with one another, directly or by others.
  * @returns one identity per sighting, in the same order.
  */
-export function identify(sightings: readonly Sighting[]): Identity[] {
+export function identify(sightings: readonly ObservedAlias[]): Identity[] {
   const nodes = new Components();
   const codes = codesByIsin(sightings);
   const named = sightings.map((sighting) => nameOf(sighting, codes));
   const eras = erasOf(sightings, named);
   const ownNode = sightings.map((sighting, at) => {
-    const { group, hard, standing } = named[at] as Named;
-    if (standing === 2 && sighting.exchange !== 'BSE') return null;
+    const { group, hard, precedence } = named[at] as Named;
+    if (precedence === 2 && sighting.exchange !== 'BSE') return null;
     const owner = group === '' ? hard : `${group}|${ownerOf(eras.get(group), sighting, named[at] as Named)}`;
     if (hard !== '') nodes.join(`owner ${owner}`, `hard ${hard}`);
     if (sighting.link !== '') nodes.join(`owner ${owner}`, `link ${sighting.link}`);
@@ -58,17 +58,17 @@ export function identify(sightings: readonly Sighting[]): Identity[] {
 
   const ids = representatives(sightings, named, ownNode, nodes);
   return sightings.map((sighting, at) => {
-    const { group, hard, standing } = named[at] as Named;
+    const { group, hard, precedence } = named[at] as Named;
     const own = ownNode[at];
     if (own !== null && own !== undefined) {
-      return { instrumentId: ids.get(nodes.rootOf(own)) as string, standing };
+      return { instrumentId: ids.get(nodes.rootOf(own)) as string, precedence };
     }
     const byIsin = hard === '' ? undefined : ids.get(nodes.rootOf(`hard ${hard}`));
     const bySymbol = ids.get(
-      nodes.rootOf(`owner ${group}|${ownerOf(eras.get(group), sighting, { group, hard: '', standing })}`),
+      nodes.rootOf(`owner ${group}|${ownerOf(eras.get(group), sighting, { group, hard: '', precedence })}`),
     );
     const share = byIsin ?? bySymbol ?? `${sighting.exchange}:${hard || group}`;
-    return { instrumentId: `${share}/${sighting.series}`, standing };
+    return { instrumentId: `${share}/${sighting.series}`, precedence };
   });
 }
 
@@ -77,25 +77,25 @@ interface Named {
   readonly group: string;
   /** What never names two instruments: BSE's scrip code, the ISIN on NSE; '' where it is not known. */
   readonly hard: string;
-  readonly standing: Standing;
+  readonly precedence: Precedence;
 }
 
 function nameOf(
-  { exchange, symbol, series, isin, scripCode }: Sighting,
+  { exchange, symbol, series, isin, scripCode }: ObservedAlias,
   codes: ReadonlyMap<string, string>,
 ): Named {
   if (exchange === 'BSE') {
-    const standing = symbol.endsWith(SECOND_LINE_SUFFIX) ? 2 : 0;
+    const precedence = symbol.endsWith(SECOND_LINE_SUFFIX) ? 2 : 0;
     const hard = scripCode > 0 ? String(scripCode) : (codes.get(isin) ?? '');
-    return { group: symbol || (hard === '' ? isin : ''), hard, standing };
+    return { group: symbol || (hard === '' ? isin : ''), hard, precedence };
   }
-  if (SECOND_LINES.has(series)) return { group: symbol, hard: isin, standing: 2 };
-  if (SHARES.has(series) || symbol === '') return { group: symbol, hard: isin, standing: 0 };
-  return { group: `${symbol}/${series}`, hard: isin, standing: 1 };
+  if (SECOND_LINES.has(series)) return { group: symbol, hard: isin, precedence: 2 };
+  if (SHARES.has(series) || symbol === '') return { group: symbol, hard: isin, precedence: 0 };
+  return { group: `${symbol}/${series}`, hard: isin, precedence: 1 };
 }
 
 /** Scrip codes of BSE by ISIN, for records that name the ISIN alone; the code seen first, of shares themselves. */
-function codesByIsin(sightings: readonly Sighting[]): Map<string, string> {
+function codesByIsin(sightings: readonly ObservedAlias[]): Map<string, string> {
   const codes = new Map<string, string>();
   const coded = sightings
     .filter(({ exchange, isin, scripCode }) => exchange === 'BSE' && isin !== '' && scripCode > 0)
@@ -108,20 +108,20 @@ function codesByIsin(sightings: readonly Sighting[]): Map<string, string> {
 }
 
 /** Whose a hard name is, as far as a symbol goes on meaning the same instrument. */
-function issuerOf({ hard, standing }: Named, exchange: string): string {
-  if (exchange === 'BSE' || standing !== 0) return hard;
+function issuerOf({ hard, precedence }: Named, exchange: string): string {
+  if (exchange === 'BSE' || precedence !== 0) return hard;
   return hard.startsWith(FUND) ? FUND : hard.slice(0, ISSUER);
 }
 
 /** From when on a symbol was whose; ascending. */
 type Era = { readonly from: string; readonly owner: string };
 
-function erasOf(sightings: readonly Sighting[], named: readonly Named[]): Map<string, Era[]> {
+function erasOf(sightings: readonly ObservedAlias[], named: readonly Named[]): Map<string, Era[]> {
   const eras = new Map<string, Era[]>();
   sightings.forEach((sighting, at) => {
     const name = named[at] as Named;
     if (name.group === '' || name.hard === '') return;
-    if (name.standing === 2 && sighting.exchange !== 'BSE') return;
+    if (name.precedence === 2 && sighting.exchange !== 'BSE') return;
     const era = { from: sighting.firstSeen, owner: issuerOf(name, sighting.exchange) };
     const known = eras.get(name.group);
     if (known === undefined) eras.set(name.group, [era]);
@@ -134,7 +134,11 @@ function erasOf(sightings: readonly Sighting[], named: readonly Named[]): Map<st
 }
 
 /** Whose the symbol was when it was seen: its own hard name says so, else the one before, else the one after. */
-function ownerOf(eras: readonly Era[] | undefined, { exchange, firstSeen }: Sighting, name: Named): string {
+function ownerOf(
+  eras: readonly Era[] | undefined,
+  { exchange, firstSeen }: ObservedAlias,
+  name: Named,
+): string {
   if (name.hard !== '') return issuerOf(name, exchange);
   if (eras === undefined) return '';
   return (eras.findLast((era) => era.from <= firstSeen) ?? eras[0])?.owner ?? '';
@@ -142,7 +146,7 @@ function ownerOf(eras: readonly Era[] | undefined, { exchange, firstSeen }: Sigh
 
 /** The id of each component: its hard name that was seen first, else its group that was. */
 function representatives(
-  sightings: readonly Sighting[],
+  sightings: readonly ObservedAlias[],
   named: readonly Named[],
   ownNode: readonly (string | null)[],
   nodes: Components,

@@ -6,8 +6,8 @@ import { etl, id } from './columns.ts';
  * What instruments were called, by which table, from when to when: all that `market.instruments` and
  * `market.instrument_aliases` are made of. What a table does not say is '' or 0, so that the key is unique.
  */
-export const instrumentSightings = etl.table(
-  'instrument_sightings',
+export const observedAliases = etl.table(
+  'observed_aliases',
   {
     id: id(),
     exchange: text('exchange').notNull(),
@@ -24,11 +24,11 @@ export const instrumentSightings = etl.table(
     last_seen: date('last_seen', { mode: 'string' }).notNull(),
     /** Null only inside the transaction that first sees it. */
     instrument_id: text('instrument_id'),
-    /** See `Standing` (../instruments/identity.ts). */
-    standing: smallint('standing').notNull().default(0),
+    /** See `Precedence` (../instruments/identity.ts). */
+    precedence: smallint('precedence').notNull().default(0),
   },
   (table) => [
-    unique('instrument_sightings_key').on(
+    unique('observed_aliases_key').on(
       table.exchange,
       table.symbol,
       table.series,
@@ -39,10 +39,10 @@ export const instrumentSightings = etl.table(
       table.source,
     ),
     // Not of what is not said: looked up by that, an index would give half the table for each row.
-    index('instrument_sightings_isin_idx').on(table.exchange, table.isin).where(sql`${table.isin} <> ''`),
-    index('instrument_sightings_scrip_code_idx')
+    index('observed_aliases_isin_idx').on(table.exchange, table.isin).where(sql`${table.isin} <> ''`),
+    index('observed_aliases_scrip_code_idx')
       .on(table.exchange, table.scrip_code)
       .where(sql`${table.scrip_code} > 0`),
-    index('instrument_sightings_instrument_idx').on(table.instrument_id),
+    index('observed_aliases_instrument_idx').on(table.instrument_id),
   ],
 );

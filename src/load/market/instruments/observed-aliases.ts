@@ -2,8 +2,8 @@ import type { ClientBase } from 'pg';
 import { EXCHANGES } from '../../../operations/operation.ts';
 import { tables } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
-import { identify, type Sighting } from './identity.ts';
-import { type SightingsSql, SYMBOL_LENGTH, sightingsSql } from './sightings-sql.ts';
+import { identify, type ObservedAlias } from './identity.ts';
+import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './observed-aliases-sql.ts';
 
 /** Rows a load wrote: all of a table, exchange and run within these days. */
 export interface Written {
@@ -30,14 +30,14 @@ const MANY = 500;
  * Brings the sightings, and with them `market.instruments`, in step with what a load wrote. To be
  * called late in the load's transaction: from here on loads of the same exchange go one by one.
  */
-export async function noteSightings(client: ClientBase, written: readonly Written[]): Promise<void> {
+export async function recordAliases(client: ClientBase, written: readonly Written[]): Promise<void> {
   const naming = written.filter(({ table }) => table.names.length > 0);
   for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
     if (await fillExchange(client, exchange)) continue;
     const doubtful: Name[] = [];
     for (const { table, runId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
       const asked = [exchange, runId, ...(table.dateColumn === null ? [] : [from, to])];
-      for (const sql of sightingsSql(table)) {
+      for (const sql of observedAliasSql(table)) {
         if (replaced) doubtful.push(...(await lookAgain(client, sql, asked)));
         doubtful.push(...(await client.query<Name>(sql.see, asked)).rows);
       }
@@ -49,7 +49,7 @@ export async function noteSightings(client: ClientBase, written: readonly Writte
 /** Puts right the days of sightings that rows no longer bear out; answers with those. */
 async function lookAgain(
   client: ClientBase,
-  sql: SightingsSql,
+  sql: ObservedAliasSql,
   asked: readonly (string | number)[],
 ): Promise<Name[]> {
   const found = await client.query<Name & { readonly id: string }>(sql.doubt, [...asked]);
@@ -68,7 +68,7 @@ async function lookAgain(
  * Fills the sightings of a database whose rows were loaded before there were any. To be called inside
  * a transaction.
  */
-export async function fillSightings(client: ClientBase): Promise<void> {
+export async function fillObservedAliases(client: ClientBase): Promise<void> {
   for (const exchange of EXCHANGES) await fillExchange(client, exchange);
 }
 
@@ -82,12 +82,12 @@ async function fillExchange(client: ClientBase, exchange: string): Promise<boole
   await client.query("select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || $1, 0))", [
     exchange,
   ]);
-  const known = await client.query('select from etl.instrument_sightings where exchange = $1 limit 1', [
+  const known = await client.query('select from etl.observed_aliases where exchange = $1 limit 1', [
     exchange,
   ]);
   if (known.rowCount !== 0) return false;
   for (const table of tables) {
-    for (const { seeAll } of sightingsSql(table)) await client.query(seeAll, [exchange]);
+    for (const { seeAll } of observedAliasSql(table)) await client.query(seeAll, [exchange]);
   }
   await tell(client, exchange, await allOf(client, exchange));
   return true;
@@ -99,14 +99,14 @@ interface Stored extends Name {
   readonly link: string;
   readonly first_seen: string;
   readonly instrument_id: string | null;
-  readonly standing: number;
+  readonly precedence: number;
 }
 
-const COLUMNS = `id, symbol, series, isin, scrip_code, link, to_char(first_seen, 'YYYY-MM-DD') as first_seen, instrument_id, standing`;
+const COLUMNS = `id, symbol, series, isin, scrip_code, link, to_char(first_seen, 'YYYY-MM-DD') as first_seen, instrument_id, precedence`;
 
 async function allOf(client: ClientBase, exchange: string): Promise<Stored[]> {
   const found = await client.query<Stored>(
-    `select ${COLUMNS} from etl.instrument_sightings where exchange = $1`,
+    `select ${COLUMNS} from etl.observed_aliases where exchange = $1`,
     [exchange],
   );
   return found.rows;
@@ -127,7 +127,7 @@ async function familyOf(client: ClientBase, exchange: string, names: readonly Na
     if (symbols.size > MANY) return allOf(client, exchange);
     const before = symbols.size + isins.size + codes.size;
     const found = await client.query<Stored>(
-      `select ${COLUMNS} from etl.instrument_sightings where exchange = $1
+      `select ${COLUMNS} from etl.observed_aliases where exchange = $1
          and (symbol = any($2) or (isin <> '' and isin = any($3)) or (scrip_code > 0 and scrip_code = any($4)))`,
       [exchange, [...symbols], [...isins], [...codes]],
     );
@@ -138,26 +138,26 @@ async function familyOf(client: ClientBase, exchange: string, names: readonly Na
 
 /** Tells whom the sightings are of, and writes down where that differs from what is known. */
 async function tell(client: ClientBase, exchange: string, family: readonly Stored[]): Promise<void> {
-  const identities = identify(family.map((row) => sightingOf(exchange, row)));
+  const identities = identify(family.map((row) => observedAliasOf(exchange, row)));
   const changed = family
     .map((row, at) => ({ row, identity: identities[at] as (typeof identities)[number] }))
     .filter(
       ({ row, identity }) =>
-        row.instrument_id !== identity.instrumentId || row.standing !== identity.standing,
+        row.instrument_id !== identity.instrumentId || row.precedence !== identity.precedence,
     );
   if (changed.length === 0) return;
   await client.query(
-    `update etl.instrument_sightings s set instrument_id = n.instrument_id, standing = n.standing
-       from unnest($1::bigint[], $2::text[], $3::smallint[]) as n(id, instrument_id, standing) where s.id = n.id`,
+    `update etl.observed_aliases s set instrument_id = n.instrument_id, precedence = n.precedence
+       from unnest($1::bigint[], $2::text[], $3::smallint[]) as n(id, instrument_id, precedence) where s.id = n.id`,
     [
       changed.map(({ row }) => row.id),
       changed.map(({ identity }) => identity.instrumentId),
-      changed.map(({ identity }) => identity.standing),
+      changed.map(({ identity }) => identity.precedence),
     ],
   );
 }
 
-function sightingOf(exchange: string, row: Stored): Sighting {
+function observedAliasOf(exchange: string, row: Stored): ObservedAlias {
   const { symbol, series, isin, link } = row;
   return {
     exchange,

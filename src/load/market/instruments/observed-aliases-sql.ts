@@ -4,8 +4,8 @@ import { quote } from '../merge-sql.ts';
 /** What tells one sighting from another, beside exchange and source; see schema/instruments.ts. */
 const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 
-/** The statements that keep `etl.instrument_sightings` in step with one table, per naming of its rows. */
-export interface SightingsSql {
+/** The statements that keep `etl.observed_aliases` in step with one table, per naming of its rows. */
+export interface ObservedAliasSql {
   /**
    * Sightings that rows of a run no longer bear out, because they say something else now or were
    * withdrawn, on the first or last day of the sighting. $1: exchange, $2: run, $3, $4: first and last day.
@@ -24,10 +24,10 @@ export interface SightingsSql {
 /** The days of names are Indian ones, as the exchanges are. */
 const ZONE = 'Asia/Kolkata';
 
-const built = new WeakMap<TableDefinition, readonly SightingsSql[]>();
+const built = new WeakMap<TableDefinition, readonly ObservedAliasSql[]>();
 
 /** The statements for a table, one set per naming; none where its rows name no instrument. */
-export function sightingsSql(table: TableDefinition): readonly SightingsSql[] {
+export function observedAliasSql(table: TableDefinition): readonly ObservedAliasSql[] {
   let all = built.get(table);
   if (all === undefined) {
     all = table.names.map((naming) => build(table, naming));
@@ -36,7 +36,7 @@ export function sightingsSql(table: TableDefinition): readonly SightingsSql[] {
   return all;
 }
 
-function build(table: TableDefinition, naming: Naming): SightingsSql {
+function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const target = `market.${quote(table.name)}`;
   const source = `'${table.name}'`;
   const dated = table.dateColumn === null ? '' : ` and t.${quote(table.dateColumn)} between $3 and $4`;
@@ -54,7 +54,7 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
   const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
   const everyRow = (narrowed: string) => `
         select s.id, min(r.day) as first_seen, max(r.day) as last_seen
-          from etl.instrument_sightings s
+          from etl.observed_aliases s
           left join (select ${said('t')} from ${target} t
                       where t.exchange = $1 and t.withdrawn_at is null ${narrowed}) as r on ${sameKey('s', 'r')}
          where s.id = any($2) group by s.id`;
@@ -70,17 +70,17 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
   };
   const bothEnds = `
         select s.id, earliest.day as first_seen, latest.day as last_seen
-          from etl.instrument_sightings s
+          from etl.observed_aliases s
           left join ${outermost('asc')} as earliest on true
           left join ${outermost('desc')} as latest on true
          where s.id = any($2) and s.symbol = any($3)`;
   const lookUp = (found: string) => `
       with now as materialized (${found}
       ), moved as (
-        update etl.instrument_sightings s set first_seen = now.first_seen, last_seen = now.last_seen
+        update etl.observed_aliases s set first_seen = now.first_seen, last_seen = now.last_seen
           from now where s.id = now.id and now.first_seen is not null
       )
-      delete from etl.instrument_sightings s using now where s.id = now.id and now.first_seen is null`;
+      delete from etl.observed_aliases s using now where s.id = now.id and now.first_seen is null`;
   return {
     doubt: `
       with gone as (
@@ -91,7 +91,7 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
          where was.withdrawn_at is not null or was.differs
       )
       select distinct s.id, s.symbol, s.isin, s.scrip_code
-        from etl.instrument_sightings s join gone g on ${sameKey('s', 'g')}
+        from etl.observed_aliases s join gone g on ${sameKey('s', 'g')}
        where s.exchange = $1 and s.source = ${source} and g.day in (s.first_seen, s.last_seen)`,
     lookUp: lookUp(byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`)),
     lookUpAll: lookUp(everyRow('')),
@@ -99,20 +99,20 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
       with judged as materialized (
         select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
           from (${seen(`${written} and `)}) as n left join lateral (
-            select * from etl.instrument_sightings s
+            select * from etl.observed_aliases s
              where s.exchange = n.exchange and s.source = n.source and ${sameKey('s', 'n')} limit 1) as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
       ), added as (
-        insert into etl.instrument_sightings (exchange, source, ${KEY.join(', ')}, first_seen, last_seen)
+        insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen)
         select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from judged where id is null
       ), moved as (
-        update etl.instrument_sightings s
+        update etl.observed_aliases s
            set first_seen = least(s.first_seen, j.first_seen), last_seen = greatest(s.last_seen, j.last_seen)
           from judged j where s.id = j.id
       )
       select distinct symbol, isin, scrip_code from judged j
        where id is null or (first_seen < since and ${contested()})`,
-    seeAll: `insert into etl.instrument_sightings (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${seen('t.exchange = $1 and ')}`,
+    seeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${seen('t.exchange = $1 and ')}`,
   };
 }
 
@@ -122,8 +122,8 @@ function build(table: TableDefinition, naming: Naming): SightingsSql {
  */
 function contested(): string {
   const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
-  return `(exists (select from etl.instrument_sightings o where o.exchange = j.exchange and o.symbol = j.symbol and ${other})
-        or exists (select from etl.instrument_sightings o where o.instrument_id = j.instrument_id and ${other}))`;
+  return `(exists (select from etl.observed_aliases o where o.exchange = j.exchange and o.symbol = j.symbol and ${other})
+        or exists (select from etl.observed_aliases o where o.instrument_id = j.instrument_id and ${other}))`;
 }
 
 /** Of longer symbols a sighting keeps the beginning only. */

@@ -1,0 +1,188 @@
+-- Comments of the schemas and of the tables of etl. The comments of the tables of market come from
+-- src/operations, those of the views of instruments from instruments.sql.
+
+COMMENT ON SCHEMA etl IS 'What the pipeline knows about its own work.';
+COMMENT ON SCHEMA market IS 'Market data, one table per data set.';
+COMMENT ON SCHEMA market_history IS 'Replaced revisions of the tables of market, with the time each was valid.';
+COMMENT ON SCHEMA market_partitions IS 'Yearly partitions of the tables of market; query market instead.';
+
+COMMENT ON TABLE etl.runs IS 'One row a run: what was asked, by whom, its state and totals.';
+COMMENT ON COLUMN etl.runs.id IS 'Number of the run; what `eod run`, `resume` and `cancel` take.';
+COMMENT ON COLUMN etl.runs.kind IS 'backfill, nightly, import, replay, gap_fill or preview (asked, compared, rolled back).';
+COMMENT ON COLUMN etl.runs.state IS 'running; paused (stopped by hand, go on with `eod resume`); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.';
+COMMENT ON COLUMN etl.runs.requested_by IS 'Who asked: user and host, or the scheduler.';
+COMMENT ON COLUMN etl.runs.request IS 'What was asked, as JSON; never the access key.';
+COMMENT ON COLUMN etl.runs.from_date IS 'First day asked for.';
+COMMENT ON COLUMN etl.runs.to_date IS 'Last day asked for.';
+COMMENT ON COLUMN etl.runs.tick IS 'Schedule and time that started it; unique, so that two schedulers start one run. Null when a person did.';
+COMMENT ON COLUMN etl.runs.deferred IS 'Operations whose windows wait for the bhav copies of the run.';
+COMMENT ON COLUMN etl.runs.error IS 'Why the run as a whole stopped.';
+COMMENT ON COLUMN etl.runs.requests IS 'Calls made to the source.';
+COMMENT ON COLUMN etl.runs.bytes IS 'Bytes received. Unit: bytes.';
+COMMENT ON COLUMN etl.runs.fetched IS 'Records in the answers: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
+COMMENT ON COLUMN etl.runs.inserted IS 'Rows that were new.';
+COMMENT ON COLUMN etl.runs.updated IS 'Rows that really changed.';
+COMMENT ON COLUMN etl.runs.unchanged IS 'Rows that were the same already.';
+COMMENT ON COLUMN etl.runs.stale IS 'Records older (source_saved_at) than the stored row.';
+COMMENT ON COLUMN etl.runs.duplicate IS 'Records whose key came again in the same answer; the newest was kept.';
+COMMENT ON COLUMN etl.runs.rejected IS 'Records that did not pass; see etl.rejects.';
+COMMENT ON COLUMN etl.runs.withdrawn IS 'Rows the source lists no longer.';
+COMMENT ON COLUMN etl.runs.started_at IS 'When the run was asked for.';
+COMMENT ON COLUMN etl.runs.finished_at IS 'When its last window ended; null while it is open.';
+
+COMMENT ON TABLE etl.windows IS 'One row a request window of a run: one request''s worth of work, committed whole or not at all.';
+COMMENT ON COLUMN etl.windows.id IS 'Number of the window.';
+COMMENT ON COLUMN etl.windows.run_id IS 'The run it belongs to.';
+COMMENT ON COLUMN etl.windows.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.windows.exchange IS 'Exchange asked.';
+COMMENT ON COLUMN etl.windows.from_date IS 'First day asked for.';
+COMMENT ON COLUMN etl.windows.to_date IS 'Last day asked for.';
+COMMENT ON COLUMN etl.windows.instruments IS 'Instruments asked for; empty means the whole exchange.';
+COMMENT ON COLUMN etl.windows.params IS 'Further request options; never the access key. Of an import: "file", the name of the csv, and "tickers", the moment as of which its rows got theirs, where it has none itself.';
+COMMENT ON COLUMN etl.windows.part IS 'Which of several questions of one day this is, e.g. eod/Standalone.';
+COMMENT ON COLUMN etl.windows.narrowed IS 'Narrowed by hand to a part of the data: does not count as coverage.';
+COMMENT ON COLUMN etl.windows.state IS 'pending, running, loaded, empty, skipped, blocked, failed or cancelled; split: replaced by the windows that name it as parent, and counted there.';
+COMMENT ON COLUMN etl.windows.attempts IS 'How often it was started.';
+COMMENT ON COLUMN etl.windows.requests IS 'Calls made to the source.';
+COMMENT ON COLUMN etl.windows.bytes IS 'Bytes received. Unit: bytes.';
+COMMENT ON COLUMN etl.windows.fetched IS 'Records in the answers: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
+COMMENT ON COLUMN etl.windows.inserted IS 'Rows that were new.';
+COMMENT ON COLUMN etl.windows.updated IS 'Rows that really changed.';
+COMMENT ON COLUMN etl.windows.unchanged IS 'Rows that were the same already.';
+COMMENT ON COLUMN etl.windows.stale IS 'Records older (source_saved_at) than the stored row.';
+COMMENT ON COLUMN etl.windows.duplicate IS 'Records whose key came again in the same answer; the newest was kept.';
+COMMENT ON COLUMN etl.windows.rejected IS 'Records that did not pass; see etl.rejects.';
+COMMENT ON COLUMN etl.windows.withdrawn IS 'Rows the source lists no longer.';
+COMMENT ON COLUMN etl.windows.diagnostic IS 'The source''s own line, where it answered with one.';
+COMMENT ON COLUMN etl.windows.error IS 'Why it failed, was blocked or skipped.';
+COMMENT ON COLUMN etl.windows.warnings IS 'Oddities that were not fatal, e.g. a wrong count.';
+COMMENT ON COLUMN etl.windows.started_at IS 'When it was first started.';
+COMMENT ON COLUMN etl.windows.finished_at IS 'When it ended.';
+COMMENT ON COLUMN etl.windows.parent_id IS 'The window this one was split from, because the source refused its range or the answer was too large.';
+COMMENT ON COLUMN etl.windows.suspicious IS 'Why nothing was withdrawn although the answer lacked rows: more than may be believed.';
+COMMENT ON COLUMN etl.windows.source_file IS 'The file an import read.';
+COMMENT ON COLUMN etl.windows.source_hash IS 'SHA-256 of that file, in hex.';
+COMMENT ON COLUMN etl.windows.preview IS 'What a preview would have changed: sample rows with the columns that differ.';
+COMMENT ON COLUMN etl.windows.response_id IS 'The kept answer a replay reads, in etl.responses.';
+
+COMMENT ON TABLE etl.coverage IS 'What is known of each operation, exchange and session day; no row means never asked. Gaps are read from here.';
+COMMENT ON COLUMN etl.coverage.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.coverage.exchange IS 'Exchange asked.';
+COMMENT ON COLUMN etl.coverage.day IS 'Session day; the day of the call for operations without dates.';
+COMMENT ON COLUMN etl.coverage.instrument IS 'Instrument, where the operation was asked per instrument; empty means the whole exchange.';
+COMMENT ON COLUMN etl.coverage.part IS 'Which of several questions of one day, e.g. eod/Standalone.';
+COMMENT ON COLUMN etl.coverage.state IS 'loaded, empty (exchange open, nothing listed), holiday, not_published (asked before publication), blocked or failed.';
+COMMENT ON COLUMN etl.coverage.records IS 'Records of that day in the answer. Unit: records.';
+COMMENT ON COLUMN etl.coverage.diagnostic IS 'The source''s own line, where it answered with one.';
+COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked.';
+COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked.';
+COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked.';
+
+COMMENT ON TABLE etl.rejects IS 'Every record that did not pass, as sent, with each of its problems.';
+COMMENT ON COLUMN etl.rejects.id IS 'Number of the reject.';
+COMMENT ON COLUMN etl.rejects.run_id IS 'The run that fetched it.';
+COMMENT ON COLUMN etl.rejects.window_id IS 'The window that fetched it.';
+COMMENT ON COLUMN etl.rejects.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.rejects.exchange IS 'Exchange asked.';
+COMMENT ON COLUMN etl.rejects.position IS 'Place in the answer, from 0.';
+COMMENT ON COLUMN etl.rejects.record IS 'The record as sent; NUL and broken Unicode are spelled out, oversized parts cut.';
+COMMENT ON COLUMN etl.rejects.problems IS 'Each problem with the path of its field.';
+COMMENT ON COLUMN etl.rejects.rejected_at IS 'When it was rejected.';
+COMMENT ON COLUMN etl.rejects.resolved_at IS 'When the record loaded after all; null while it is open.';
+
+COMMENT ON TABLE etl.response_bodies IS 'Bodies of answers, each kept once.';
+COMMENT ON COLUMN etl.response_bodies.hash IS 'SHA-256 of the body as it was read, in hex.';
+COMMENT ON COLUMN etl.response_bodies.encoding IS 'How the body is compressed.';
+COMMENT ON COLUMN etl.response_bodies.body IS 'The body, compressed.';
+COMMENT ON COLUMN etl.response_bodies.bytes IS 'Length before compression. Unit: bytes.';
+
+COMMENT ON TABLE etl.responses IS 'Every answer with the request that fetched it: what replay reads.';
+COMMENT ON COLUMN etl.responses.id IS 'Number of the answer.';
+COMMENT ON COLUMN etl.responses.run_id IS 'The run that fetched it.';
+COMMENT ON COLUMN etl.responses.window_id IS 'The window that fetched it.';
+COMMENT ON COLUMN etl.responses.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.responses.exchange IS 'Exchange asked.';
+COMMENT ON COLUMN etl.responses.from_date IS 'First day asked for.';
+COMMENT ON COLUMN etl.responses.to_date IS 'Last day asked for.';
+COMMENT ON COLUMN etl.responses.instruments IS 'Instruments asked for; empty means the whole exchange.';
+COMMENT ON COLUMN etl.responses.params IS 'As in etl.windows. With "file" the body is no answer but an imported csv file of that name.';
+COMMENT ON COLUMN etl.responses.part IS 'Which of several questions of one day, e.g. eod/Standalone.';
+COMMENT ON COLUMN etl.responses.narrowed IS 'Narrowed by hand to a part of the data.';
+COMMENT ON COLUMN etl.responses.called_on IS 'Day of the call in EOD_TIMEZONE.';
+COMMENT ON COLUMN etl.responses.hash IS 'The body, in etl.response_bodies.';
+COMMENT ON COLUMN etl.responses.content_type IS 'Content type the source declared.';
+COMMENT ON COLUMN etl.responses.fetched_at IS 'When it was fetched; of a file, when it was read.';
+COMMENT ON COLUMN etl.responses.loaded_at IS 'When its rows were stored, told while the locks of its days are held: a replay keeps this order.';
+
+COMMENT ON TABLE etl.access_keys IS 'What is known of each access key, by hash.';
+COMMENT ON COLUMN etl.access_keys.key_hash IS 'Hash of the access key; never the key.';
+COMMENT ON COLUMN etl.access_keys.state IS 'unknown, good or refused.';
+COMMENT ON COLUMN etl.access_keys.diagnostic IS 'The line with which the source refused it.';
+COMMENT ON COLUMN etl.access_keys.last_good_at IS 'When the source last accepted it.';
+COMMENT ON COLUMN etl.access_keys.probing_until IS 'Until when one worker tries it while the others wait.';
+COMMENT ON COLUMN etl.access_keys.refused_at IS 'When the source refused it.';
+
+COMMENT ON TABLE etl.call_budget IS 'Calls made with a key in a clock hour: one budget for all workers.';
+COMMENT ON COLUMN etl.call_budget.key_hash IS 'Hash of the access key; never the key.';
+COMMENT ON COLUMN etl.call_budget.hour IS 'Start of the clock hour (of EOD_TIMEZONE), when the source counts anew.';
+COMMENT ON COLUMN etl.call_budget.calls IS 'Calls granted in this hour. Unit: calls.';
+COMMENT ON COLUMN etl.call_budget.refused_at IS 'When the source said that the hour is spent, whatever we counted: somebody else may use the key.';
+COMMENT ON COLUMN etl.call_budget.diagnostic IS 'The line with which it said so.';
+
+COMMENT ON TABLE etl.range_limits IS 'The longest range the source allowed, learned from its refusals.';
+COMMENT ON COLUMN etl.range_limits.key_hash IS 'Hash of the access key; never the key.';
+COMMENT ON COLUMN etl.range_limits.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.range_limits.days IS 'Days a request may span. Unit: days.';
+COMMENT ON COLUMN etl.range_limits.learned_at IS 'When the source said so.';
+
+COMMENT ON TABLE etl.sessions IS 'Sessions of the exchanges as the calendar knows them.';
+COMMENT ON COLUMN etl.sessions.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.sessions.day IS 'Session day.';
+COMMENT ON COLUMN etl.sessions.kind IS 'session, special, or observed: data came for a day the calendar calls closed.';
+
+COMMENT ON TABLE etl.findings IS 'What the data sets say against one another; never blocks or alters data.';
+COMMENT ON COLUMN etl.findings.id IS 'Number of the finding.';
+COMMENT ON COLUMN etl.findings."check" IS 'Name of the check.';
+COMMENT ON COLUMN etl.findings.severity IS 'info, warning or error.';
+COMMENT ON COLUMN etl.findings.operation IS 'Operation whose data is at odds.';
+COMMENT ON COLUMN etl.findings.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.findings.date IS 'Session day.';
+COMMENT ON COLUMN etl.findings.instrument IS 'Instrument, where it concerns one.';
+COMMENT ON COLUMN etl.findings.expected IS 'What the other data says.';
+COMMENT ON COLUMN etl.findings.found IS 'What the data says.';
+COMMENT ON COLUMN etl.findings.run_id IS 'The run after which it was found.';
+COMMENT ON COLUMN etl.findings.found_at IS 'When it was last found.';
+COMMENT ON COLUMN etl.findings.resolved_at IS 'When it was found no more; null while it stands.';
+
+COMMENT ON TABLE etl.alerts IS 'Alerts raised, each kept once while it lasts.';
+COMMENT ON COLUMN etl.alerts.id IS 'Number of the alert.';
+COMMENT ON COLUMN etl.alerts.kind IS 'What it is about, e.g. credential.';
+COMMENT ON COLUMN etl.alerts.subject IS 'Whom it is about; the same kind and subject is the same alert.';
+COMMENT ON COLUMN etl.alerts.message IS 'One clear sentence.';
+COMMENT ON COLUMN etl.alerts.facts IS 'Facts for machines, as JSON.';
+COMMENT ON COLUMN etl.alerts.raised_at IS 'When it was first raised.';
+COMMENT ON COLUMN etl.alerts.repeated IS 'How often it was raised again.';
+COMMENT ON COLUMN etl.alerts.delivered_at IS 'When the webhook took it; null while it has not.';
+COMMENT ON COLUMN etl.alerts.attempts IS 'Deliveries tried.';
+COMMENT ON COLUMN etl.alerts.error IS 'Why the last delivery failed.';
+COMMENT ON COLUMN etl.alerts.next_attempt_at IS 'It is not sent again before; each try pushes it further away.';
+
+COMMENT ON TABLE etl.observed_aliases IS 'The names under which the tables of market have shown instruments, and when: what the views market.instruments and market.instrument_aliases are made of.';
+COMMENT ON COLUMN etl.observed_aliases.id IS 'Number of the row.';
+COMMENT ON COLUMN etl.observed_aliases.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.observed_aliases.source IS 'Table of the schema market whose rows carry these names.';
+COMMENT ON COLUMN etl.observed_aliases.symbol IS 'Ticker symbol; empty where the table has none.';
+COMMENT ON COLUMN etl.observed_aliases.series IS 'Series or group; empty where the table has none.';
+COMMENT ON COLUMN etl.observed_aliases.isin IS 'ISIN; empty where the table has none.';
+COMMENT ON COLUMN etl.observed_aliases.scrip_code IS 'Number on the exchange (BSE: the scrip code); 0 where the table has none.';
+COMMENT ON COLUMN etl.observed_aliases.name IS 'Name, its first 200 characters; empty where the table has none.';
+COMMENT ON COLUMN etl.observed_aliases.link IS 'Rows with the same link belong to one instrument (the two sides of a series change); else empty.';
+COMMENT ON COLUMN etl.observed_aliases.first_seen IS 'First day with such a row.';
+COMMENT ON COLUMN etl.observed_aliases.last_seen IS 'Last day with such a row.';
+COMMENT ON COLUMN etl.observed_aliases.instrument_id IS 'The instrument it belongs to: market.instruments.instrument_id.';
+COMMENT ON COLUMN etl.observed_aliases.precedence IS '0: the share or fund a bare symbol means; 1: another security of that symbol, e.g. a bond; 2: a second line of a share (T0, BL).';
+
+COMMENT ON TABLE etl.repeatable_migrations IS 'Files of migrations/repeatable as they were last applied by eod migrate.';
+COMMENT ON COLUMN etl.repeatable_migrations.file IS 'Name of the file.';
+COMMENT ON COLUMN etl.repeatable_migrations.hash IS 'SHA-256 of the file and of the newest migration, in hex.';
+COMMENT ON COLUMN etl.repeatable_migrations.applied_at IS 'When it was applied.';
