@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { redactor } from '../core/log.ts';
-import { alertBody } from '../jobs/alerts/index.ts';
-import { postJson } from '../jobs/alerts/webhook.ts';
+import { alertBody, postJson } from '../jobs/alerts/alerts.ts';
 import { type Cli, examples } from './command.ts';
 import { print, say } from './output.ts';
 

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
-import { SEVERITIES } from '../jobs/quality/checks/check.ts';
 import { checkNamed } from '../jobs/quality/checks/index.ts';
-import { type Finding, listFindings } from '../jobs/quality/findings.ts';
+import { type Finding, listFindings, SEVERITIES } from '../load/state/findings.ts';
 import { openContext } from './app.ts';
 import { parseChoices } from './args.ts';
 import { type Cli, examples } from './command.ts';
@@ -68,7 +67,7 @@ async function findings(cli: Cli, flags: Flags): Promise<void> {
     throw usageError(`--from ${filter.from} is after --to ${filter.to}: the range is reversed`);
   }
   const context = await openContext(cli.life);
-  const { total, findings: listed } = await listFindings(context.db.pool, filter);
+  const { total, findings: listed } = await listFindings(context.db.drizzle, filter);
   if (flags.json === true) return printJson(listed);
   if (total === 0) return print('no findings ("eod reconcile" looks for them)');
   const more =

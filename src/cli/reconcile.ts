@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import { systemClock, today } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import { addDays } from '../core/days.ts';
-import { type CheckResult, reconcileData } from '../jobs/quality/check-quality.ts';
-import { SEVERITIES } from '../jobs/quality/checks/check.ts';
+import { type CheckResult, checkQuality } from '../jobs/quality/check-quality.ts';
 import { severities } from '../jobs/quality/checks/index.ts';
+import { SEVERITIES } from '../load/state/findings.ts';
 import { openContext } from './app.ts';
 import { parseChoices, parseRange } from './args.ts';
 import { type Cli, examples } from './command.ts';
@@ -53,7 +53,7 @@ async function reconcile(cli: Cli, flags: Flags): Promise<void> {
   const [failOn] =
     flags.failOn === undefined ? [] : parseChoices('--fail-on', flags.failOn, SEVERITIES, 'severity');
   const context = await openContext(cli.life, config);
-  const results = await reconcileData(context, range);
+  const results = await checkQuality(context, range);
   if (flags.json === true) printJson({ ...range, checks: results });
   else print(summary(range, results));
   const severe = failOn === undefined ? [] : SEVERITIES.slice(SEVERITIES.indexOf(failOn));

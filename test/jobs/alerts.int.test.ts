@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { deliverAlerts, raiseAlerts } from '../../src/jobs/alerts/index.ts';
+import { deliverAlerts, raiseAlerts } from '../../src/jobs/alerts/alerts.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';

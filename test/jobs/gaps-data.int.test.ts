@@ -33,7 +33,7 @@ async function cover(
     CoverageState | [CoverageState, { instrument?: string; part?: string; diagnostic?: string }]
   >,
 ) {
-  await writeCoverage(db.pool, {
+  await writeCoverage(db.drizzle, {
     ...{ operation, exchange, runId: 1, windowId: null },
     coverage: Object.entries(days).map(([day, known]) => {
       const [state, facts] = typeof known === 'string' ? [known, {}] : known;
@@ -149,7 +149,7 @@ describe('the view and the status', () => {
     const { url } = await testDatabase();
     const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: NOBODY, backend: 'postgres' });
     const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
-    await writeCoverage(pipeline.db.pool, {
+    await writeCoverage(pipeline.db.drizzle, {
       ...{ operation: 'GetTotalTradeHighlights', exchange: 'BSE', runId: 1, windowId: null },
       coverage: sessions
         .filter((_, place) => place !== 20)

@@ -3,9 +3,9 @@ import { loadCalendar } from '../../src/calendar/index.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
-import { reconcileData } from '../../src/jobs/quality/check-quality.ts';
-import { listFindings } from '../../src/jobs/quality/findings.ts';
+import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import type { Database } from '../../src/load/database/database.ts';
+import { listFindings } from '../../src/load/state/findings.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bhavRow, loadBhav, openStore } from '../load/support.ts';
 
@@ -36,8 +36,8 @@ async function loadDays(db: Database, rows: readonly Row[]): Promise<void> {
 
 async function findings(db: Database): Promise<string[]> {
   const context = { config, log: createLog(config), db, clock: systemClock, calendar: loadCalendar() };
-  await reconcileData(context, { from: FIRST, to: THIRD });
-  const { findings } = await listFindings(db.pool, { check: 'previous_close', limit: 100 });
+  await checkQuality(context, { from: FIRST, to: THIRD });
+  const { findings } = await listFindings(db.drizzle, { check: 'previous_close', limit: 100 });
   return findings.map(
     ({ date, instrument, expected, found }) => `${date} ${instrument}: ${expected}, ${found}`,
   );

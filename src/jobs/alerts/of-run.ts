@@ -1,10 +1,11 @@
 import { epochOf } from '../../core/days.ts';
+import { exchangesWithoutData } from '../../load/state/coverage.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { EndedRun } from '../runs/after-run.ts';
 import { type Gap, readGaps } from '../runs/gaps.ts';
 import { keyHash } from '../worker/quota.ts';
-import { type Alert, keyAlert } from './index.ts';
+import { type Alert, keyAlert } from './alerts.ts';
 
 /** At most this many items are told in one message; the facts hold them all. */
 const TOLD = 5;
@@ -75,15 +76,10 @@ async function lateness({ db, config, clock, calendar }: Context, run: EndedRun)
   const [hours = 0, minutes = 0] = config.EOD_PUBLISHED_AT.split(':').map(Number);
   const due = epochOf(run.to, hours * 3_600 + minutes * 60, config.EOD_TIMEZONE) * 1_000;
   if (clock.now() < due) return null;
-  const { rows } = await db.pool.query<{ exchange: string }>(
-    `select exchange from etl.coverage
-      where operation = 'GetBhavCopyCM' and day = $2 and run_id = $1 and instrument = '' and part = ''
-        and state in ('not_published', 'empty') order by exchange`,
-    [run.id, run.to],
+  const asked = { runId: run.id, operation: 'GetBhavCopyCM', day: run.to };
+  const late = (await exchangesWithoutData(db.drizzle, asked)).filter(
+    (exchange) => calendar.sessions(exchange, run.to, run.to).length > 0,
   );
-  const late = rows
-    .map(({ exchange }) => exchange)
-    .filter((exchange) => calendar.sessions(exchange, run.to, run.to).length > 0);
   if (late.length === 0) return null;
   return {
     kind: 'late_data',

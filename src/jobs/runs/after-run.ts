@@ -1,7 +1,7 @@
-import { raiseAlerts } from '../alerts/index.ts';
+import { raiseAlerts } from '../alerts/alerts.ts';
 import { alertsOfRun } from '../alerts/of-run.ts';
 import type { Context } from '../context.ts';
-import { reconcileData } from '../quality/check-quality.ts';
+import { checkQuality } from '../quality/check-quality.ts';
 
 /** A run that has just ended. */
 export interface EndedRun {
@@ -18,8 +18,8 @@ export interface EndedRun {
  */
 export async function afterRun(context: Context, run: EndedRun): Promise<void> {
   if (run.kind === 'nightly') {
-    await reconcileNight(context, run).catch((error) => {
-      context.log.warn({ runId: run.id, err: error }, 'the data could not be reconciled after the night');
+    await checkNight(context, run).catch((error) => {
+      context.log.warn({ runId: run.id, err: error }, 'the data could not be checked after the night');
     });
   }
   const alerts = await alertsOfRun(context, run).catch((error) => {
@@ -29,8 +29,8 @@ export async function afterRun(context: Context, run: EndedRun): Promise<void> {
   await raiseAlerts(context, alerts);
 }
 
-async function reconcileNight(context: Context, { id, from, to }: EndedRun): Promise<void> {
-  const results = await reconcileData(context, { from, to, runId: id });
+async function checkNight(context: Context, { id, from, to }: EndedRun): Promise<void> {
+  const results = await checkQuality(context, { from, to, runId: id });
   const found = results.filter(({ fresh }) => fresh > 0);
   if (found.length > 0) context.log.warn({ runId: id, found }, 'data sets disagree: see "eod findings"');
 }

@@ -1,5 +1,6 @@
 import type { Day } from '../../core/days.ts';
 import { type Pair, scheduledPairs } from '../../load/state/completeness-view.ts';
+import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -11,7 +12,7 @@ import {
   unknownYears,
 } from './completeness.ts';
 import type { RunRequest, Target } from './request.ts';
-import { observedSessions, type SessionRow, syncSessions } from './sessions.ts';
+import { syncSessions } from './sessions.ts';
 
 /** Sessions in a row that are not there for the same reason. */
 export interface Gap extends Pair {
@@ -67,7 +68,7 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
     gaps,
     total: gaps.reduce((sum, gap) => sum + gap.sessions, 0),
     pending: groupGaps(sessions, 'pending'),
-    observed: (await observedSessions(context))
+    observed: (await readObservedSessions(context.db.drizzle))
       .filter(({ exchange, day }) => inRange(day) && exchanges.includes(exchange))
       .map(({ exchange, day }) => ({ exchange, day })),
     unknownYears: from === null || to === null ? [] : unknownYears(context, exchanges, { from, to }),

@@ -27,7 +27,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
   for (const operation of chosen) {
     const exchanges = scope.exchange === undefined ? exchangesOf(operation, config) : [scope.exchange];
     for (const exchange of exchanges) {
-      const watermark = await lastLoadedDay(db.pool, operation.name, exchange);
+      const watermark = await lastLoadedDay(db.drizzle, operation.name, exchange);
       targets.push(nightlyTarget({ operation, exchange, watermark, date: scope.date, calendar, config }));
     }
   }

@@ -3,11 +3,11 @@ import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { readCovered } from '../../load/state/coverage.ts';
+import { readRangeLimits } from '../../load/state/range-limits.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
-import { rangeLimits } from '../worker/range-limits.ts';
 import { unknownYears } from './completeness.ts';
 import { defaultInstruments } from './instruments.ts';
 import { type PlanInput, type PlannedWindow, planWindows } from './plan.ts';
@@ -135,14 +135,14 @@ function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target):
 async function windowDays({ config, db }: Context, operation: Operation): Promise<number | undefined> {
   if (operation.windows.per !== 'range') return undefined;
   const wanted = config.EOD_WINDOW_DAYS[operation.name] ?? operation.windows.days;
-  const limits = await rangeLimits(db.pool, keyHash(config.EOD_ACCESS_KEY ?? ''));
+  const limits = await readRangeLimits(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   return Math.min(wanted, limits.get(operation.name) ?? wanted);
 }
 
 async function coveredBy({ db }: Context, operation: Operation, target: Target) {
   // Quarters end, and undated answers count for the day of the call, outside the asked range.
   const inRange = operation.windows.per === 'range' || operation.windows.per === 'session';
-  return readCovered(db.pool, {
+  return readCovered(db.drizzle, {
     operation: operation.name,
     exchange: target.exchange,
     from: inRange ? target.from : '0001-01-01',

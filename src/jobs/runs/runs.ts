@@ -66,7 +66,7 @@ async function noteHolidays({ db, calendar }: Context, request: RunRequest, runI
     const policy = operationNamed(operation).windows.per;
     if (policy !== 'range' && policy !== 'session') continue;
     const holidays = eachDay(from, to).filter((day) => calendar.kindOf(exchange, day) === 'holiday');
-    await writeCoverage(db.pool, {
+    await writeCoverage(db.drizzle, {
       operation,
       exchange,
       runId,

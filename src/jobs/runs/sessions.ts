@@ -2,6 +2,7 @@ import type { Calendar } from '../../calendar/types.ts';
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
+import { readSessions, removeSessions, type SessionRow, writeSessions } from '../../load/state/sessions.ts';
 import { EXCHANGES, type Operation } from '../../operations/operation.ts';
 import type { Context } from '../context.ts';
 
@@ -11,17 +12,10 @@ const PROOF = 'GetBhavCopyCM';
 /** The reviewed calendar begins here. */
 const FIRST_DAY: Day = '2015-01-01';
 
-/** A row of etl.sessions. */
-export interface SessionRow {
-  readonly exchange: string;
-  readonly day: Day;
-  readonly kind: 'session' | 'special' | 'observed';
-}
-
 type SessionsContext = Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>;
 
 /**
- * Brings etl.sessions in line with the calendar, and the calendar in line with what was observed.
+ * Brings the stored sessions in line with the calendar, and the calendar in line with what was observed.
  * Writes only what differs, nothing as a rule.
  *
  * @param from days before the reviewed calendar, where somebody asks for them.
@@ -32,21 +26,11 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
     from: from < FIRST_DAY ? from : FIRST_DAY,
     to: `${today(clock, config.EOD_TIMEZONE).slice(0, 4)}-12-31`,
   };
-  const found = await db.pool.query<SessionRow>(
-    `select exchange, to_char(day, 'YYYY-MM-DD') as day, kind from etl.sessions
-      where day between $1 and $2 or kind = 'observed'`,
-    [range.from, range.to],
-  );
-  const { write, remove } = sessionChanges(listedSessions(calendar.listed, range), found.rows);
-  if (write.length > 0) await writeSessions(context, write);
-  if (remove.length > 0) {
-    await db.pool.query(
-      `delete from etl.sessions s using unnest($1::text[], $2::date[]) as gone(exchange, day)
-        where s.exchange = gone.exchange and s.day = gone.day and s.kind <> 'observed'`,
-      [remove.map((row) => row.exchange), remove.map((row) => row.day)],
-    );
-  }
-  learnFrom(context, found.rows);
+  const found = await readSessions(db.drizzle, range);
+  const { write, remove } = sessionChanges(listedSessions(calendar.listed, range), found);
+  await writeSessions(db.drizzle, write);
+  await removeSessions(db.drizzle, remove);
+  learnFrom(context, found);
 }
 
 function listedSessions(calendar: Calendar, { from, to }: { from: Day; to: Day }): SessionRow[] {
@@ -74,22 +58,6 @@ export function sessionChanges(
     write: wanted.filter((row) => before.get(key(row)) !== row.kind),
     remove: present.filter((row) => row.kind !== 'observed' && !after.has(key(row))),
   };
-}
-
-/** Rows are written in key order, so that two writers cannot deadlock. */
-async function writeSessions(
-  { db }: Pick<Context, 'db'>,
-  rows: readonly SessionRow[],
-): Promise<SessionRow[]> {
-  const written = await db.pool.query<SessionRow>(
-    `insert into etl.sessions as known (exchange, day, kind)
-     select * from unnest($1::text[], $2::date[], $3::text[]) as new(exchange, day, kind) order by 1, 2
-     on conflict on constraint sessions_pkey do update set kind = excluded.kind
-       where known.kind <> excluded.kind and excluded.kind <> 'observed'
-     returning exchange, to_char(day, 'YYYY-MM-DD') as day, kind`,
-    [rows.map((row) => row.exchange), rows.map((row) => row.day), rows.map((row) => row.kind)],
-  );
-  return written.rows;
 }
 
 function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly SessionRow[]): void {
@@ -136,24 +104,15 @@ export async function observeSessions(
   exchange: string,
   days: readonly Day[],
 ): Promise<void> {
-  const { calendar, log } = context;
+  const { calendar, db, log } = context;
   const surprising = days.filter((day) => !calendar.isSession(exchange, day));
   if (surprising.length === 0) return;
   const rows = surprising.map((day) => ({ exchange, day, kind: 'observed' as const }));
-  for (const { day } of await writeSessions(context, rows)) {
+  for (const { day } of await writeSessions(db.drizzle, rows)) {
     log.warn(
       { exchange, day, listedAs: calendar.listed.kindOf(exchange, day) },
       'a bhav copy came for a day the calendar calls closed: it is a session from now on',
     );
   }
   await syncSessions(context);
-}
-
-/** Days that are sessions because data came for them, though no calendar file lists them. */
-export async function observedSessions({ db }: Pick<Context, 'db'>): Promise<SessionRow[]> {
-  const found = await db.pool.query<SessionRow>(
-    `select exchange, to_char(day, 'YYYY-MM-DD') as day, kind from etl.sessions
-      where kind = 'observed' order by day, exchange`,
-  );
-  return found.rows;
 }

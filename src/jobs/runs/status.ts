@@ -1,7 +1,8 @@
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import { scheduledPairs } from '../../load/state/completeness-view.ts';
-import type { CoverageState } from '../../load/state/coverage.ts';
+import { bestStates, type CoverageState, summarizeCoverage } from '../../load/state/coverage.ts';
+import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { refusal } from '../worker/access-key.ts';
@@ -10,7 +11,7 @@ import { type Freshness, readFreshness } from './completeness.ts';
 import { exchangesOf } from './nightly.ts';
 import { type Progress, runProgress } from './progress.ts';
 import { type QuotaStatus, quotaStatus } from './quota-status.ts';
-import { observedSessions, type SessionRow, syncSessions } from './sessions.ts';
+import { syncSessions } from './sessions.ts';
 
 /** Sessions looked back at. */
 const RECENT_SESSIONS = 10;
@@ -56,7 +57,7 @@ const UNKNOWN: Omit<Freshness, 'operation' | 'exchange'> = {
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   await syncSessions(context);
-  const known = await coverageFacts(context);
+  const known = await summarizeCoverage(db.drizzle);
   const freshness = await readFreshness(context, { expected: scheduledPairs(config), others: true });
   const rejects = await openRejects(context);
   const suspicious = await suspiciousWindows(context);
@@ -78,7 +79,7 @@ export async function readStatus(context: Context): Promise<Status> {
       openRejects: rejects.get(`${operation}|${exchange}`) ?? 0,
       suspiciousWindows: suspicious.get(`${operation}|${exchange}`) ?? 0,
       lastRun: facts?.lastRun ?? null,
-      lastAskedAt: facts?.lastAskedAt.toISOString() ?? null,
+      lastAskedAt: facts?.lastAskedAt == null ? null : new Date(facts.lastAskedAt).toISOString(),
     });
   }
   return {
@@ -89,25 +90,11 @@ export async function readStatus(context: Context): Promise<Status> {
     quota: config.EOD_ACCESS_KEY === undefined ? null : await quotaStatus(context),
     keyRefused:
       config.EOD_ACCESS_KEY === undefined ? null : await refusal(db.pool, keyHash(config.EOD_ACCESS_KEY)),
-    observedSessions: (await observedSessions(context)).map(({ exchange, day }) => ({ exchange, day })),
+    observedSessions: (await readObservedSessions(context.db.drizzle)).map(({ exchange, day }) => ({
+      exchange,
+      day,
+    })),
   };
-}
-
-interface CoverageFacts {
-  readonly operation: string;
-  readonly exchange: string;
-  readonly lastLoaded: Day | null;
-  readonly lastRun: number | null;
-  readonly lastAskedAt: Date;
-}
-
-async function coverageFacts({ db }: Context): Promise<CoverageFacts[]> {
-  const result = await db.pool.query<CoverageFacts>(
-    `select operation, exchange, to_char(max(day) filter (where state = 'loaded'), 'YYYY-MM-DD') as "lastLoaded",
-       max(run_id)::int as "lastRun", max(checked_at) as "lastAskedAt"
-     from etl.coverage group by operation, exchange`,
-  );
-  return result.rows;
 }
 
 async function recentSessions(
@@ -116,18 +103,13 @@ async function recentSessions(
   exchange: string,
 ): Promise<OperationStatus['recent']> {
   const sessions = calendar.lastSessions(exchange, today(clock, config.EOD_TIMEZONE), RECENT_SESSIONS);
-  // A day asked instrument by instrument counts under the most that was achieved on it.
-  const result = await db.pool.query<{ state: CoverageState | 'never'; days: number }>(
-    `select coalesce(known.state, 'never') as state, count(*)::int as days
-       from unnest($3::date[]) as session(day) left join lateral (
-         select state from etl.coverage
-          where operation = $1 and exchange = $2 and day = session.day
-          order by array_position(array['loaded', 'empty', 'not_published', 'failed', 'blocked', 'holiday'], state)
-          limit 1) known on true
-      group by 1 order by 2 desc`,
-    [operation, exchange, sessions],
-  );
-  return Object.fromEntries(result.rows.map(({ state, days }) => [state, days]));
+  const known = await bestStates(db.drizzle, operation, exchange, sessions);
+  const counts = new Map<CoverageState | 'never', number>();
+  for (const day of sessions) {
+    const state = known.get(day) ?? 'never';
+    counts.set(state, (counts.get(state) ?? 0) + 1);
+  }
+  return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a));
 }
 
 async function openRejects({ db }: Context): Promise<Map<string, number>> {

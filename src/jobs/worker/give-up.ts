@@ -1,3 +1,4 @@
+import { drizzle } from 'drizzle-orm/node-postgres';
 import { today } from '../../core/clock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
@@ -39,7 +40,7 @@ export async function giveUp(
     const calledOn = today(clock, config.EOD_TIMEZONE);
     for (const one of ended.sort(byKey)) {
       const sessions = calendar.sessions(one.exchange, one.from, one.to);
-      await writeCoverage(client, {
+      await writeCoverage(drizzle(client), {
         operation: one.operation,
         exchange: one.exchange,
         runId: one.runId,

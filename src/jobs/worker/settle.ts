@@ -1,7 +1,7 @@
 import type { Job } from 'bullmq';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { keyAlert, raiseAlerts } from '../alerts/index.ts';
+import { keyAlert, raiseAlerts } from '../alerts/alerts.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { type ClaimedWindow, endWindows, releaseWindow } from '../runs/window-store.ts';

@@ -1,10 +1,11 @@
+import { drizzle } from 'drizzle-orm/node-postgres';
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import { learnRangeLimit } from '../../load/state/range-limits.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { type ClaimedWindow, type Piece, splitWindow, widePendingWindows } from '../runs/window-store.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
-import { learnRangeLimit } from './range-limits.ts';
 import type { Verdict } from './verdict.ts';
 
 /**
@@ -38,7 +39,7 @@ export async function splitAndEnqueue(
   const partsOf = ({ exchange, from, to }: Pick<ClaimedWindow, 'exchange' | 'from' | 'to'>) =>
     pieces(from, to, days, everyDay ? undefined : context.calendar.sessions(exchange, from, to));
   await transaction(context.db, async (client) => {
-    if (learned) await learnRangeLimit(client, keyHash, window.operation, days);
+    if (learned) await learnRangeLimit(drizzle(client), { keyHash, operation: window.operation, days });
     await splitWindow(client, window.id, partsOf(window));
     if (!learned) return;
     const { runId, operation } = window;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deliverAlerts } from '../alerts/index.ts';
+import { deliverAlerts } from '../alerts/alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { createBreaker } from './breaker.ts';
 import { keepHeapTight } from './heap.ts';

@@ -1,3 +1,4 @@
+import { drizzle } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
@@ -146,7 +147,7 @@ async function inTransaction(
   } else {
     if (load.answer !== undefined) await keepAnswer(client, load.windowId, load.answer);
     await writeRejects(client, { ...load, rejects: await settleRejects(client, load) });
-    await writeCoverage(client, load);
+    await writeCoverage(drizzle(client), load);
     await recordAliases(client, written);
     await endWindow(client, load, counts, suspicions);
   }

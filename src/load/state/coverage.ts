@@ -1,6 +1,8 @@
-import type { ClientBase, Pool } from 'pg';
+import { and, between, eq, inArray, max, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { coverage } from './schema/work.ts';
 
-export type CoverageState = 'loaded' | 'empty' | 'holiday' | 'not_published' | 'blocked' | 'failed';
+export type CoverageState = (typeof coverage.$inferSelect)['state'];
 
 /** What is now known of one session day (of one instrument, of one question). */
 export interface CoverageEntry {
@@ -21,47 +23,56 @@ export interface CoverageOwner {
   readonly coverage: readonly CoverageEntry[];
 }
 
+/** Rows of one statement: each takes ten of the 65,535 parameters that a statement may have. */
+const ROWS_PER_STATEMENT = 2_000;
+
 /**
  * Records what is known of days. What was loaded stays `loaded` whatever a later call meets: the
  * rows are still there. Rows are written in key order, so that two writers cannot deadlock.
  */
-export async function writeCoverage(client: ClientBase | Pool, owner: CoverageOwner): Promise<void> {
-  const entries = owner.coverage;
-  if (entries.length === 0) return;
-  await client.query(
-    `insert into etl.coverage as known
-       (operation, exchange, day, instrument, part, state, records, diagnostic, run_id, window_id, checked_at)
-     select $1, $2, e.day, e.instrument, e.part, e.state, e.records, e.diagnostic, $3, $4, statement_timestamp()
-       from unnest($5::date[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[])
-         as e(day, instrument, part, state, records, diagnostic)
-      order by 3, 4, 5
-     on conflict on constraint coverage_pkey do update set
-       state = case when known.state = 'loaded' then 'loaded' else excluded.state end,
-       records = case when known.state = 'loaded' and excluded.state <> 'loaded' then known.records else excluded.records end,
-       diagnostic = excluded.diagnostic, run_id = excluded.run_id, window_id = excluded.window_id,
-       checked_at = excluded.checked_at`,
-    [
-      ...[owner.operation, owner.exchange, owner.runId, owner.windowId],
-      entries.map((entry) => entry.day),
-      entries.map((entry) => entry.instrument),
-      entries.map((entry) => entry.part),
-      entries.map((entry) => entry.state),
-      entries.map((entry) => entry.records),
-      entries.map((entry) => entry.diagnostic ?? null),
-    ],
-  );
+export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): Promise<void> {
+  const { operation, exchange, runId, windowId } = owner;
+  const rows = owner.coverage
+    .map((entry) => ({
+      ...entry,
+      operation,
+      exchange,
+      run_id: runId,
+      window_id: windowId,
+      checked_at: sql`statement_timestamp()`,
+    }))
+    .sort(byKey);
+  const wasLoaded = sql`${coverage.state} = 'loaded'`;
+  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
+    await db
+      .insert(coverage)
+      .values(rows.slice(at, at + ROWS_PER_STATEMENT))
+      .onConflictDoUpdate({
+        target: [coverage.operation, coverage.exchange, coverage.day, coverage.instrument, coverage.part],
+        set: {
+          state: sql`case when ${wasLoaded} then 'loaded' else excluded.state end`,
+          records: sql`case when ${wasLoaded} and excluded.state <> 'loaded' then ${coverage.records} else excluded.records end`,
+          diagnostic: sql`excluded.diagnostic`,
+          run_id: sql`excluded.run_id`,
+          window_id: sql`excluded.window_id`,
+          checked_at: sql`excluded.checked_at`,
+        },
+      });
+  }
+}
+
+function byKey(a: CoverageEntry, b: CoverageEntry): number {
+  if (a.day !== b.day) return a.day < b.day ? -1 : 1;
+  if (a.instrument !== b.instrument) return a.instrument < b.instrument ? -1 : 1;
+  return a.part < b.part ? -1 : 1;
 }
 
 /** A question about a day that needs no asking again. */
-export interface CoveredKey {
-  readonly day: string;
-  readonly instrument: string;
-  readonly part: string;
-}
+export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'part'>;
 
 /** Days of a range that hold one of these states. */
-export async function readCovered(
-  pool: Pool,
+export function readCovered(
+  db: NodePgDatabase,
   asked: {
     readonly operation: string;
     readonly exchange: string;
@@ -70,21 +81,110 @@ export async function readCovered(
     readonly states: readonly CoverageState[];
   },
 ): Promise<CoveredKey[]> {
-  const result = await pool.query<CoveredKey>(
-    `select to_char(day, 'YYYY-MM-DD') as day, instrument, part from etl.coverage
-      where operation = $1 and exchange = $2 and day between $3 and $4 and state = any($5)
-      order by day, instrument, part`,
-    [asked.operation, asked.exchange, asked.from, asked.to, asked.states],
-  );
-  return result.rows;
+  const { day, instrument, part } = coverage;
+  return db
+    .select({ day, instrument, part })
+    .from(coverage)
+    .where(
+      and(
+        eq(coverage.operation, asked.operation),
+        eq(coverage.exchange, asked.exchange),
+        between(coverage.day, asked.from, asked.to),
+        inArray(coverage.state, [...asked.states]),
+      ),
+    )
+    .orderBy(day, instrument, part);
 }
 
 /** The watermark: the last day of which an operation and exchange is loaded, or null. */
-export async function lastLoadedDay(pool: Pool, operation: string, exchange: string): Promise<string | null> {
-  const result = await pool.query<{ day: string | null }>(
-    `select to_char(max(day), 'YYYY-MM-DD') as day from etl.coverage
-      where operation = $1 and exchange = $2 and state = 'loaded'`,
-    [operation, exchange],
-  );
-  return result.rows[0]?.day ?? null;
+export async function lastLoadedDay(
+  db: NodePgDatabase,
+  operation: string,
+  exchange: string,
+): Promise<string | null> {
+  const [found] = await db
+    .select({ day: max(coverage.day) })
+    .from(coverage)
+    .where(
+      and(eq(coverage.operation, operation), eq(coverage.exchange, exchange), eq(coverage.state, 'loaded')),
+    );
+  return found?.day ?? null;
+}
+
+/** What was asked so far of each operation and exchange that was ever asked. */
+export function summarizeCoverage(db: NodePgDatabase) {
+  const { operation, exchange } = coverage;
+  return db
+    .select({
+      operation,
+      exchange,
+      lastLoaded: sql<string | null>`max(${coverage.day}) filter (where ${coverage.state} = 'loaded')`,
+      lastRun: max(coverage.run_id),
+      lastAskedAt: max(coverage.checked_at),
+    })
+    .from(coverage)
+    .groupBy(operation, exchange);
+}
+
+/** The states of a day, the best first. A day asked for instrument by instrument has several. */
+const BEST_FIRST: readonly CoverageState[] = [
+  'loaded',
+  'empty',
+  'not_published',
+  'failed',
+  'blocked',
+  'holiday',
+];
+
+/** The best that is known of each of these days; days nobody asked about are not in it. */
+export async function bestStates(
+  db: NodePgDatabase,
+  operation: string,
+  exchange: string,
+  days: readonly string[],
+): Promise<Map<string, CoverageState>> {
+  const found = await db
+    .selectDistinct({ day: coverage.day, state: coverage.state })
+    .from(coverage)
+    .where(
+      and(
+        eq(coverage.operation, operation),
+        eq(coverage.exchange, exchange),
+        inArray(coverage.day, [...days]),
+      ),
+    );
+  const rank = (state: CoverageState) => BEST_FIRST.indexOf(state);
+  found.sort((a, b) => rank(b.state) - rank(a.state));
+  return new Map(found.map(({ day, state }) => [day, state]));
+}
+
+/** Exchanges of which this run asked for an operation's whole day, and there was nothing yet. */
+export async function exchangesWithoutData(
+  db: NodePgDatabase,
+  asked: { readonly runId: number; readonly operation: string; readonly day: string },
+): Promise<string[]> {
+  const found = await db
+    .select({ exchange: coverage.exchange })
+    .from(coverage)
+    .where(
+      and(
+        eq(coverage.operation, asked.operation),
+        eq(coverage.day, asked.day),
+        eq(coverage.run_id, asked.runId),
+        eq(coverage.instrument, ''),
+        eq(coverage.part, ''),
+        inArray(coverage.state, ['not_published', 'empty']),
+      ),
+    )
+    .orderBy(coverage.exchange);
+  return found.map(({ exchange }) => exchange);
+}
+
+/**
+ * A select of exchange, day and records: the sessions of which an operation was loaded for the whole
+ * exchange. For the SQL of checks, which is text.
+ */
+export function loadedSessionsSql(operation: string): string {
+  return `select exchange, day, records from etl.coverage
+     where operation = '${operation}' and instrument = '' and part = '' and state = 'loaded'`;
 }

@@ -1,5 +1,4 @@
-export const SEVERITIES = ['info', 'warning', 'error'] as const;
-export type Severity = (typeof SEVERITIES)[number];
+import type { Severity } from '../../../load/state/findings.ts';
 
 /** One rule the data must keep: a query for whatever breaks it. */
 export interface Check {
@@ -16,26 +15,13 @@ export interface Check {
    */
   readonly dated: boolean;
   /**
-   * A select of exchange, date, instrument, expected, found: one row for each thing wrong. It may use
-   * `$1`, `$2` (first and last day) and the common table expressions of `WITH_COMMON`.
+   * A select of exchange, date, instrument, expected, found: one row for each thing wrong. `$1` and `$2`
+   * are the first and last day, and it may use two tables of exchange and day: `sessions`, those of the
+   * calendar, and `complete`, those whose bhav copy was loaded for the whole exchange. Sums and
+   * neighbours mean nothing where only some instruments were asked for.
    */
   readonly sql: string;
 }
-
-/**
- * What several checks need. $3, $4: exchange and day of the calendar's sessions.
- *
- * - `sessions`: exchange, day
- * - `complete`: exchange, day: sessions whose bhav copy was loaded for the whole exchange. Sums and
- *   neighbours mean nothing where only some instruments were asked for.
- */
-export const WITH_COMMON = `
-  sessions as (
-    select exchange, day from unnest($3::text[], $4::date[]) as s(exchange, day)
-  ), complete as (
-    select exchange, day from etl.coverage
-     where operation = 'GetBhavCopyCM' and instrument = '' and part = '' and state = 'loaded'
-  )`;
 
 /** So many days before the first checked one are read for what went before. */
 export const LEAD_IN_DAYS = 30;

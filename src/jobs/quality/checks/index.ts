@@ -1,7 +1,8 @@
 import type { Config } from '../../../core/config.ts';
 import { usageError } from '../../../core/errors.ts';
 import { nearest } from '../../../core/nearest.ts';
-import type { Check, Severity } from './check.ts';
+import type { Severity } from '../../../load/state/findings.ts';
+import type { Check } from './check.ts';
 import { circuitChecks } from './circuits.ts';
 import { companyChecks } from './companies.ts';
 import { highlightChecks } from './highlights.ts';
@@ -11,8 +12,12 @@ import { rowCountChecks } from './row-count.ts';
 
 /** Every check there is. */
 export const checks: readonly Check[] = [
-  ...[...priceChecks, ...rowCountChecks, ...moverChecks],
-  ...[...highlightChecks, ...circuitChecks, ...companyChecks],
+  ...priceChecks,
+  ...rowCountChecks,
+  ...moverChecks,
+  ...highlightChecks,
+  ...circuitChecks,
+  ...companyChecks,
 ];
 
 /** The check of this name. @throws PipelineError `usage` with the nearest known one. */

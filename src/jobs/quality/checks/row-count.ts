@@ -1,3 +1,4 @@
+import { loadedSessionsSql } from '../../../load/state/coverage.ts';
 import type { Check } from './check.ts';
 
 /** Sessions a day's number of records is compared with, and how many of them there must be at least. */
@@ -22,16 +23,14 @@ const rowCount = (operation: string): Check => ({
     select c.exchange, c.day as date, '' as instrument,
            format('about %s (median of %s sessions)', before.median, before.sessions) as expected,
            c.records::text as found
-      from etl.coverage c
+      from (${loadedSessionsSql(operation)}) as c
       cross join lateral (
         select percentile_cont(0.5) within group (order by records) as median, count(*) as sessions
           from (
-            select records from etl.coverage e
-             where e.operation = c.operation and e.exchange = c.exchange and e.instrument = '' and e.part = ''
-               and e.state = 'loaded' and e.day < c.day and e.day >= c.day - ${DAYS}
+            select records from (${loadedSessionsSql(operation)}) as e
+             where e.exchange = c.exchange and e.day < c.day and e.day >= c.day - ${DAYS}
              order by e.day desc limit ${SESSIONS}) as earlier) as before
-     where c.operation = '${operation}' and c.instrument = '' and c.part = '' and c.state = 'loaded'
-       and c.day between $1 and $2
+     where c.day between $1 and $2
        and before.sessions >= ${AT_LEAST} and abs(c.records - before.median) > before.median * ${SHARE}`,
 });
 

@@ -2,13 +2,16 @@ import { sql } from 'drizzle-orm';
 import { check, date, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
 import { etl, id, moment, reference } from './columns.ts';
 
+/** How severe a finding can be, the mildest first. */
+export const SEVERITIES = ['info', 'warning', 'error'] as const;
+
 /** What the data sets say against one another; a finding never blocks or alters data. */
 export const findings = etl.table(
   'findings',
   {
     id: id(),
     check: text('check').notNull(),
-    severity: text('severity').notNull(),
+    severity: text('severity', { enum: SEVERITIES }).notNull(),
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
     date: date('date', { mode: 'string' }).notNull(),
@@ -34,7 +37,7 @@ export const alerts = etl.table(
     /** Same kind and subject: the same alert, not a new one. */
     subject: text('subject').notNull(),
     message: text('message').notNull(),
-    facts: jsonb('facts').notNull().default({}),
+    facts: jsonb('facts').$type<Readonly<Record<string, unknown>>>().notNull().default({}),
     raised_at: moment('raised_at').notNull().defaultNow(),
     repeated: integer('repeated').notNull().default(0),
     delivered_at: moment('delivered_at'),
@@ -53,7 +56,7 @@ export const sessions = etl.table(
     exchange: text('exchange').notNull(),
     day: date('day', { mode: 'string' }).notNull(),
     /** session, special, or observed: data came for a day the calendar calls closed. */
-    kind: text('kind').notNull(),
+    kind: text('kind', { enum: ['session', 'special', 'observed'] }).notNull(),
   },
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );

@@ -63,7 +63,7 @@ export const responses = etl.table(
     to_date: date('to_date', { mode: 'string' }).notNull(),
     instruments: text('instruments').array().notNull(),
     /** As in windows. With `file` the body is not an answer but an imported file of that name. */
-    params: jsonb('params').notNull(),
+    params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull(),
     part: text('part').notNull(),
     narrowed: boolean('narrowed').notNull(),
     /** Day of the call in the source's zone: some answers belong to it. */

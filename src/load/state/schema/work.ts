@@ -108,6 +108,8 @@ export const windows = etl.table(
   ],
 );
 
+const COVERAGE_STATES = ['loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'] as const;
+
 export const coverage = etl.table(
   'coverage',
   {
@@ -117,7 +119,7 @@ export const coverage = etl.table(
     /** Empty where the whole exchange was asked. */
     instrument: text('instrument').notNull().default(''),
     part: text('part').notNull().default(''),
-    state: text('state').notNull(),
+    state: text('state', { enum: COVERAGE_STATES }).notNull(),
     /** Records of that day in the answer, where they carry their day. */
     records: count('records'),
     diagnostic: text('diagnostic'),
@@ -148,7 +150,9 @@ export const rejects = etl.table(
     /** Place in the answer, from 0. */
     position: integer('position').notNull(),
     record: jsonb('record'),
-    problems: jsonb('problems').notNull(),
+    problems: jsonb('problems')
+      .$type<readonly { readonly path: string; readonly message: string }[]>()
+      .notNull(),
     rejected_at: moment('rejected_at').notNull().defaultNow(),
     resolved_at: moment('resolved_at'),
   },

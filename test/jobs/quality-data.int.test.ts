@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { reconcileData } from '../../src/jobs/quality/check-quality.ts';
+import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { checks } from '../../src/jobs/quality/checks/index.ts';
-import { listFindings } from '../../src/jobs/quality/findings.ts';
+import { listFindings } from '../../src/load/state/findings.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -23,11 +23,11 @@ beforeAll(async () => {
   expect(report.state).toBe('completed');
 });
 
-const findingsNow = async () => (await listFindings(pipeline.db.pool, { limit: 10_000 })).findings;
+const findingsNow = async () => (await listFindings(pipeline.db.drizzle, { limit: 10_000 })).findings;
 
 /** Reconciles with other severities than those of the settings. */
 const reconcileWith = (EOD_FINDING_SEVERITY: Pipeline['config']['EOD_FINDING_SEVERITY']) =>
-  reconcileData({ ...pipeline, config: { ...pipeline.config, EOD_FINDING_SEVERITY } }, RANGE);
+  checkQuality({ ...pipeline, config: { ...pipeline.config, EOD_FINDING_SEVERITY } }, RANGE);
 
 /** Spoils a table, tells what is found then, and puts it right again. */
 async function spoiled(table: string, statement: string) {
@@ -36,18 +36,18 @@ async function spoiled(table: string, statement: string) {
   try {
     const changed = await pool.query(statement);
     expect(changed.rowCount).toBeGreaterThan(0);
-    await reconcileData(pipeline, RANGE);
+    await checkQuality(pipeline, RANGE);
     return await findingsNow();
   } finally {
     await pool.query(`delete from ${table}; insert into ${table} select * from kept; drop table kept`);
-    await reconcileData(pipeline, RANGE);
+    await checkQuality(pipeline, RANGE);
     expect(await findingsNow()).toEqual([]);
   }
 }
 
 test('the simulated market keeps every rule, and is not touched', async () => {
   const before = await marketContents(pipeline);
-  const results = await reconcileData(pipeline, RANGE);
+  const results = await checkQuality(pipeline, RANGE);
   expect(results.map(({ check }) => check)).toEqual(checks.map(({ name }) => name));
   expect(await findingsNow()).toEqual([]);
   expect(await marketContents(pipeline)).toEqual(before);
@@ -174,7 +174,7 @@ describe('every check notices what breaks its rule', () => {
 describe('a finding', () => {
   const HIGHLIGHT = `market.total_trade_highlights set trade_count = trade_count`;
   const own = async () =>
-    (await listFindings(pipeline.db.pool, { check: 'highlights_trades', limit: 10, resolved: true }))
+    (await listFindings(pipeline.db.drizzle, { check: 'highlights_trades', limit: 10, resolved: true }))
       .findings;
 
   test('is found once, resolved when it is gone, and open again when it is back', async () => {
@@ -185,7 +185,7 @@ describe('a finding', () => {
     const repair = () =>
       pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
     const counts = async () => {
-      const all = await reconcileData(pipeline, { ...RANGE, runId: 77 });
+      const all = await checkQuality(pipeline, { ...RANGE, runId: 77 });
       const { open, fresh, resolved } = all.find(({ check }) => check === 'highlights_trades') ?? {};
       return [open, fresh, resolved];
     };
@@ -213,7 +213,7 @@ describe('a finding', () => {
 
     // Another range says nothing of it.
     await repair();
-    await reconcileData(pipeline, { from: '2025-09-01', to: '2025-09-05' });
+    await checkQuality(pipeline, { from: '2025-09-01', to: '2025-09-05' });
     expect((await own())[0]?.resolvedAt).toBeNull();
     expect(await counts()).toEqual([0, 0, 1]);
   });
@@ -236,7 +236,7 @@ describe('a finding', () => {
     const { pool } = pipeline.db;
     await pool.query('delete from etl.findings');
     await pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}'`);
-    const both = await Promise.all([reconcileData(pipeline, RANGE), reconcileData(pipeline, RANGE)]);
+    const both = await Promise.all([checkQuality(pipeline, RANGE), checkQuality(pipeline, RANGE)]);
     const fresh = both.flat().filter(({ check, fresh }) => check === 'highlights_trades' && fresh > 0);
     expect(fresh).toHaveLength(1);
     await pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}'`);

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { reconcileData } from '../../src/jobs/quality/check-quality.ts';
-import { listFindings } from '../../src/jobs/quality/findings.ts';
+import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { listFindings } from '../../src/load/state/findings.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
@@ -27,8 +27,8 @@ test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not
   await sandbox.close();
   const { pool } = pipeline.db;
   const look = async () => {
-    await reconcileData(pipeline, RANGE);
-    return (await listFindings(pool, { limit: 1_000 })).findings;
+    await checkQuality(pipeline, RANGE);
+    return (await listFindings(pipeline.db.drizzle, { limit: 1_000 })).findings;
   };
   expect(report.inserted).toBeGreaterThan(26_000);
   expect(await look()).toEqual([]);
@@ -59,8 +59,8 @@ test.runIf(there)(
     const context = await openStore();
     await importInto(context, [FULL]);
     const look = async () => {
-      await reconcileData(context, { from: '2024-10-01', to: '2024-11-30' });
-      const { findings } = await listFindings(context.db.pool, { limit: 1_000 });
+      await checkQuality(context, { from: '2024-10-01', to: '2024-11-30' });
+      const { findings } = await listFindings(context.db.drizzle, { limit: 1_000 });
       return findings.map(({ check, date, instrument, found }) => ({ check, date, instrument, found }));
     };
     expect(await look()).toEqual([]);

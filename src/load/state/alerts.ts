@@ -1,0 +1,93 @@
+import { and, eq, gt, inArray, isNull, lte, max, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Database } from '../database/database.ts';
+import { drizzleTransaction } from '../database/transaction.ts';
+import { alerts } from './schema/knowledge.ts';
+
+/** Pause before the next try in seconds, doubling from this up to an hour. */
+const FIRST_PAUSE_S = 30;
+const LONGEST_PAUSE_S = 3_600;
+
+/** An alert that nobody took for so long is no news any more. */
+const NEWS_FOR = '1 day';
+
+/** Alerts claimed at once. */
+const BATCH = 20;
+
+/**
+ * Keeps an alert, unless one of the same kind and subject was raised within so many hours: then that
+ * one is counted once more.
+ *
+ * @returns whether it is a new one.
+ */
+export function recordAlert(
+  database: Database,
+  alert: Pick<typeof alerts.$inferInsert, 'kind' | 'subject' | 'message' | 'facts'>,
+  repeatHours: number,
+): Promise<boolean> {
+  const { kind, subject } = alert;
+  return drizzleTransaction(database, async (tx) => {
+    // Two workers that see the same failure at the same moment make one alert.
+    await tx.execute(
+      sql`select pg_advisory_xact_lock(hashtextextended('eod alert ' || ${kind}::text || ' ' || ${subject}::text, 0))`,
+    );
+    const newest = tx
+      .select({ id: max(alerts.id) })
+      .from(alerts)
+      .where(and(eq(alerts.kind, kind), eq(alerts.subject, subject)));
+    const repeated = await tx
+      .update(alerts)
+      .set({ repeated: sql`${alerts.repeated} + 1` })
+      .where(
+        and(
+          inArray(alerts.id, newest),
+          gt(alerts.raised_at, sql`now() - make_interval(hours => ${repeatHours})`),
+        ),
+      );
+    if (repeated.rowCount === 1) return false;
+    await tx.insert(alerts).values(alert);
+    return true;
+  });
+}
+
+/**
+ * Takes alerts that were not heard yet and are due. The next try of each is pushed further away
+ * before this one is made: so no two workers send the same alert.
+ */
+export function claimDueAlerts(db: NodePgDatabase) {
+  const due = db
+    .select({ id: alerts.id })
+    .from(alerts)
+    .where(
+      and(
+        isNull(alerts.delivered_at),
+        lte(alerts.next_attempt_at, sql`now()`),
+        gt(alerts.raised_at, sql`now() - ${NEWS_FOR}::interval`),
+      ),
+    )
+    .orderBy(alerts.id)
+    .limit(BATCH)
+    .for('update', { skipLocked: true });
+  const pause = sql`least(${LONGEST_PAUSE_S}::numeric, ${FIRST_PAUSE_S} * power(2::numeric, least(${alerts.attempts}, 20)))`;
+  return db
+    .update(alerts)
+    .set({
+      attempts: sql`${alerts.attempts} + 1`,
+      next_attempt_at: sql`now() + make_interval(secs => ${pause}::float8)`,
+    })
+    .where(inArray(alerts.id, due))
+    .returning({
+      id: alerts.id,
+      kind: alerts.kind,
+      subject: alerts.subject,
+      message: alerts.message,
+      facts: alerts.facts,
+      raisedAt: alerts.raised_at,
+    });
+}
+
+/** Keeps whether an alert was heard. @param problem why it was not, or null. */
+export async function noteDelivery(db: NodePgDatabase, id: number, problem: string | null): Promise<void> {
+  const delivered_at = problem === null ? sql`now()` : undefined;
+  await db.update(alerts).set({ error: problem, delivered_at }).where(eq(alerts.id, id));
+}

@@ -1,0 +1,167 @@
+import { and, between, desc, eq, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { loadedSessionsSql } from './coverage.ts';
+import { findings, SEVERITIES } from './schema/knowledge.ts';
+
+export { SEVERITIES };
+
+export type Severity = (typeof SEVERITIES)[number];
+
+/** One thing that is wrong, or was. */
+export interface Finding {
+  readonly id: number;
+  readonly check: string;
+  readonly severity: Severity;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly date: string;
+  readonly instrument: string;
+  readonly expected: string | null;
+  readonly found: string | null;
+  readonly runId: number | null;
+  /** Moments as ISO 8601 in UTC. */
+  readonly foundAt: string;
+  readonly resolvedAt: string | null;
+}
+
+export interface FindingFilter {
+  readonly check?: string | undefined;
+  /** These and nothing milder. */
+  readonly severity?: readonly Severity[] | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  /** Also those that a later look found no more. */
+  readonly resolved?: boolean | undefined;
+  readonly limit: number;
+}
+
+/** Findings, the newest days first, and how many there are in all. */
+export async function listFindings(
+  db: NodePgDatabase,
+  filter: FindingFilter,
+): Promise<{ total: number; findings: Finding[] }> {
+  const { check, severity, from, to } = filter;
+  const matches = and(
+    check === undefined ? undefined : eq(findings.check, check),
+    severity === undefined ? undefined : inArray(findings.severity, [...severity]),
+    from === undefined ? undefined : gte(findings.date, from),
+    to === undefined ? undefined : lte(findings.date, to),
+    filter.resolved === true ? undefined : isNull(findings.resolved_at),
+  );
+  const worstFirst = sql`array_position(array['error', 'warning', 'info'], ${findings.severity})`;
+  const listed = await db
+    .select()
+    .from(findings)
+    .where(matches)
+    .orderBy(desc(findings.date), worstFirst, findings.check, findings.exchange, findings.instrument)
+    .limit(filter.limit);
+  return {
+    total: await db.$count(findings, matches),
+    findings: listed.map(({ run_id, found_at, resolved_at, ...finding }) => ({
+      ...finding,
+      runId: run_id,
+      foundAt: new Date(found_at).toISOString(),
+      resolvedAt: resolved_at === null ? null : new Date(resolved_at).toISOString(),
+    })),
+  };
+}
+
+/** Readies a transaction for a check: only one at a time is made, with a plan that fits. */
+export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
+  // Two at once would report the same finding twice, or wait for each other crosswise.
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod reconcile', 0))`);
+  // Tables loaded a moment ago have no statistics yet: the planner takes them for small and joins on
+  // one column of several. Hash joins use them all, and cost the same whatever it believes.
+  await tx.execute(sql`set local enable_nestloop = off`);
+  await tx.execute(sql`set local enable_mergejoin = off`);
+  await tx.execute(sql`set local jit = off`);
+}
+
+/** A check as far as its findings are concerned. */
+export interface CheckToMake {
+  readonly name: string;
+  readonly operation: string;
+  /** Findings carry a day of the range; if not, all rows are looked at whatever the range is. */
+  readonly dated: boolean;
+  /** A select of exchange, date, instrument, expected, found; see `Check` (jobs/quality). */
+  readonly sql: string;
+}
+
+export interface CheckedRange {
+  readonly from: string;
+  readonly to: string;
+  /** Exchange and day of the calendar's sessions that the SQL of the check may ask for. */
+  readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
+}
+
+export interface FindingCounts {
+  /** Findings that stand now. */
+  readonly open: number;
+  /** Of these, found for the first time or found again. */
+  readonly fresh: number;
+  /** Found before, and no longer. */
+  readonly resolved: number;
+}
+
+/** Makes a check: one statement looks, keeps what is new or different, and closes what is no longer found. */
+export async function makeCheck(
+  tx: NodePgDatabase,
+  check: CheckToMake,
+  range: CheckedRange,
+  kept: { readonly severity: Severity; readonly runId: number | null },
+): Promise<FindingCounts> {
+  const exchanges = sql.param(range.sessions.map(({ exchange }) => exchange));
+  const days = sql.param(range.sessions.map(({ day }) => day));
+  // The first four parameters are $1 to $4 of the check.
+  const made = await tx.execute<{ open: number; fresh: number; resolved: number }>(sql`
+    with span as (
+      select ${range.from}::date as first, ${range.to}::date as last
+    ), sessions as (
+      select exchange, day from unnest(${exchanges}::text[], ${days}::date[]) as s(exchange, day)
+    ), complete as (
+      ${sql.raw(loadedSessionsSql('GetBhavCopyCM'))}
+    ), found as materialized (
+      select distinct on (exchange, date, instrument) exchange, date, instrument, expected, found
+        from (${sql.raw(check.sql)}) as wrong order by exchange, date, instrument, found
+    ), kept as (
+      insert into ${findings} as f
+        ("check", severity, operation, exchange, date, instrument, expected, found, run_id)
+      select ${check.name}, ${kept.severity}, ${check.operation}, exchange, date, instrument, expected, found,
+             ${kept.runId}::bigint from found
+      on conflict on constraint findings_key do update
+        set severity = excluded.severity, expected = excluded.expected, found = excluded.found,
+            run_id = excluded.run_id, resolved_at = null,
+            found_at = case when f.resolved_at is null then f.found_at else excluded.found_at end
+        where f.resolved_at is not null
+           or (f.severity, f.expected, f.found) is distinct from (excluded.severity, excluded.expected, excluded.found)
+      returning found_at = now() as fresh
+    ), closed as (
+      update ${findings} f set resolved_at = now()
+       where f."check" = ${check.name} and f.resolved_at is null
+         and (not ${check.dated}::boolean or f.date between ${range.from} and ${range.to})
+         and not exists (
+           select from found n where n.exchange = f.exchange and n.date = f.date and n.instrument = f.instrument)
+      returning 1
+    )
+    select (select count(*) from found)::int as open, (select count(*) from kept where fresh)::int as fresh,
+           (select count(*) from closed)::int as resolved`);
+  return made.rows[0] ?? { open: 0, fresh: 0, resolved: 0 };
+}
+
+/** Resolves the findings of a check that is switched off: nobody wants to know them any more. */
+export async function resolveFindings(
+  tx: NodePgDatabase,
+  check: Pick<CheckToMake, 'name' | 'dated'>,
+  { from, to }: Pick<CheckedRange, 'from' | 'to'>,
+): Promise<void> {
+  await tx
+    .update(findings)
+    .set({ resolved_at: sql`now()` })
+    .where(
+      and(
+        eq(findings.check, check.name),
+        isNull(findings.resolved_at),
+        check.dated ? between(findings.date, from, to) : undefined,
+      ),
+    );
+}

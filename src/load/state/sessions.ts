@@ -1,0 +1,72 @@
+import { and, between, eq, ne, or, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { sessions } from './schema/knowledge.ts';
+
+/** A day on which an exchange was open. */
+export type SessionRow = Readonly<typeof sessions.$inferSelect>;
+
+/** Sessions of a range, and the observed ones of any time. */
+export function readSessions(
+  db: NodePgDatabase,
+  { from, to }: { readonly from: string; readonly to: string },
+): Promise<SessionRow[]> {
+  return db
+    .select()
+    .from(sessions)
+    .where(or(between(sessions.day, from, to), eq(sessions.kind, 'observed')));
+}
+
+/** Rows of one statement: each takes three of the 65,535 parameters that a statement may have. */
+const ROWS_PER_STATEMENT = 5_000;
+
+/**
+ * Writes sessions that are new or of another kind than before; an observed one replaces nothing. Rows
+ * are written in key order, so that two writers cannot deadlock.
+ *
+ * @returns those that were written.
+ */
+export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRow[]): Promise<SessionRow[]> {
+  const key = ({ exchange, day }: SessionRow) => `${exchange} ${day}`;
+  const ordered = [...rows].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+  const written: SessionRow[] = [];
+  for (let at = 0; at < ordered.length; at += ROWS_PER_STATEMENT) {
+    const part = await db
+      .insert(sessions)
+      .values(ordered.slice(at, at + ROWS_PER_STATEMENT))
+      .onConflictDoUpdate({
+        target: [sessions.exchange, sessions.day],
+        set: { kind: sql`excluded.kind` },
+        setWhere: sql`${sessions.kind} <> excluded.kind and excluded.kind <> 'observed'`,
+      })
+      .returning();
+    written.push(...part);
+  }
+  return written;
+}
+
+/** Removes sessions the calendar lists no longer. What was observed stays. */
+export async function removeSessions(
+  db: NodePgDatabase,
+  rows: readonly Pick<SessionRow, 'exchange' | 'day'>[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  const exchanges = sql.param(rows.map((row) => row.exchange));
+  const days = sql.param(rows.map((row) => row.day));
+  await db
+    .delete(sessions)
+    .where(
+      and(
+        ne(sessions.kind, 'observed'),
+        sql`(${sessions.exchange}, ${sessions.day}) in (select * from unnest(${exchanges}::text[], ${days}::date[]))`,
+      ),
+    );
+}
+
+/** Days that are sessions because data came for them, though no calendar file lists them. */
+export function readObservedSessions(db: NodePgDatabase): Promise<SessionRow[]> {
+  return db
+    .select()
+    .from(sessions)
+    .where(eq(sessions.kind, 'observed'))
+    .orderBy(sessions.day, sessions.exchange);
+}
