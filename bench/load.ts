@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pipeline as stream } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import type { RunRequest } from '../src/jobs/runs/request.ts';
+import type { RunRequest } from '../src/load/state/run-request.ts';
 import { machineFacts, median, table } from './support/figures.ts';
 import { type BenchPipeline, startPipeline } from './support/pipeline.ts';
 import {

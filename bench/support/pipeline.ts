@@ -5,11 +5,11 @@ import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
 import { type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
-import type { RunRequest } from '../../src/jobs/runs/request.ts';
 import { runState, startRun } from '../../src/jobs/runs/runs.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { type Helper, startHelper } from './process.ts';
 
 export interface WorkerFigures {

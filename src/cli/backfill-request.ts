@@ -1,7 +1,7 @@
 import { usageError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
 import { exchangesOf } from '../jobs/runs/nightly.ts';
-import type { RunRequest, Target } from '../jobs/runs/request.ts';
+import type { RunRequest, Target } from '../load/state/run-request.ts';
 import type { Operation } from '../operations/operation.ts';
 import { type DayContext, parseExchanges, parseInstruments, parseOperations, parseRange } from './args.ts';
 import { parseRequestOptions } from './request-options.ts';

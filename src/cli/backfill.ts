@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
-import type { RunRequest } from '../jobs/runs/request.ts';
+import type { RunRequest } from '../load/state/run-request.ts';
 import { openContext, openQueueContext, openWorkContext } from './app.ts';
 import { type BackfillFlags, backfillRequest } from './backfill-request.ts';
 import { type Cli, examples } from './command.ts';

@@ -1,7 +1,7 @@
 import { dayAt, timeAt } from '../core/days.ts';
 import type { Context } from '../jobs/context.ts';
 import { type Forecast, forecastRun, type OperationForecast } from '../jobs/runs/forecast.ts';
-import type { RunRequest } from '../jobs/runs/request.ts';
+import type { RunRequest } from '../load/state/run-request.ts';
 import { type Column, plural, print, printJson, table } from './output.ts';
 
 const COLUMNS: readonly Column<OperationForecast>[] = [

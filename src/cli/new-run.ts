@@ -1,8 +1,8 @@
 import type { QueueContext } from '../jobs/context.ts';
 import { reportRun } from '../jobs/runs/report.ts';
-import type { RunRequest } from '../jobs/runs/request.ts';
 import { reserveRunId, startRun } from '../jobs/runs/runs.ts';
 import { patiently } from '../load/database/retry.ts';
+import type { RunRequest } from '../load/state/run-request.ts';
 import { patienceOf } from './app.ts';
 import type { Cli } from './command.ts';
 import { plural, print, printJson } from './output.ts';

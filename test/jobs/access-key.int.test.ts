@@ -1,9 +1,9 @@
 import type { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import { startRun } from '../../src/jobs/runs/runs.ts';
-import { claimWindow } from '../../src/jobs/runs/window-store.ts';
 import { keyRefused } from '../../src/jobs/worker/access-key.ts';
 import { permitOf } from '../../src/jobs/worker/quota.ts';
+import { claimWindow } from '../../src/load/state/windows.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -23,7 +23,7 @@ test('a claim that comes as the key is being refused makes no call', async () =>
   const first = await pool.connect();
   await first.query('begin');
   await first.query('select from etl.access_keys for update');
-  const second = claimWindow(pool, rows[0]?.id ?? 0, permit);
+  const second = claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit);
   await waitFor(async () => (await waiting(pool)) === 1, { what: 'the claim to wait for the key' });
   await first.query('update etl.access_keys set probing_until = $1', [new Date(permit.probeUntil)]);
   await keyRefused(first as unknown as Pool, permit, 'Key Expired.');
@@ -31,7 +31,7 @@ test('a claim that comes as the key is being refused makes no call', async () =>
   first.release();
 
   expect(await second).toEqual({ outcome: 'probing' });
-  expect(await claimWindow(pool, rows[0]?.id ?? 0, permit)).toEqual({
+  expect(await claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit)).toEqual({
     ...{ outcome: 'refused', diagnostic: 'Key Expired.' },
   });
 });

@@ -1,9 +1,10 @@
 import { afterAll } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
-import { loadWindow, type RecordCounts } from '../../src/load/market/load-window.ts';
+import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/stage.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
+import type { RecordCounts } from '../../src/load/state/windows.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { testDatabase } from '../support/database.ts';

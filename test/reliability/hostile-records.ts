@@ -1,7 +1,8 @@
 import type { Extracted } from '../../src/extract/types.ts';
 import { outcomeOf } from '../../src/jobs/worker/outcome.ts';
 import type { Database } from '../../src/load/database/database.ts';
-import { loadWindow, type RecordCounts } from '../../src/load/market/load-window.ts';
+import { loadWindow } from '../../src/load/market/load-window.ts';
+import type { RecordCounts } from '../../src/load/state/windows.ts';
 import type { AnswerField } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';

@@ -1,8 +1,8 @@
 import { epochOf } from '../../core/days.ts';
 import { exchangesWithoutData } from '../../load/state/coverage.ts';
+import type { EndedRun } from '../../load/state/runs.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import type { EndedRun } from '../runs/after-run.ts';
 import { type Gap, readGaps } from '../runs/gaps.ts';
 import { keyHash } from '../worker/quota.ts';
 import { type Alert, keyAlert } from './alerts.ts';

@@ -9,13 +9,14 @@ import {
 } from '../../extract/files/read-file.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import type { RowDifference } from '../../load/market/differences.ts';
-import type { RecordCounts } from '../../load/market/load-window.ts';
 import { windowDifferences } from '../../load/state/import-differences.ts';
 import { type PackedBody, packBody } from '../../load/state/responses.ts';
+import type { RecordCounts } from '../../load/state/windows.ts';
+import { failWindow } from '../../load/state/windows.ts';
 import type { Context } from '../context.ts';
 import { storeAnswer } from '../worker/store.ts';
 import type { ImportFile } from './find-files.ts';
-import { failWindow, openFileWindows } from './run.ts';
+import { openFileWindows } from './run.ts';
 import { IMPORTED, importedTable, sessionAnswer } from './session.ts';
 import { NO_TICKERS, type Tickers } from './tickers.ts';
 
@@ -101,7 +102,7 @@ export async function importSessions(
       const problem = databaseError(error);
       if (problem.retryable) throw problem;
       problems.push(problem.message);
-      await failWindow(context, windowId, problem.message);
+      await failWindow(context.db.drizzle, windowId, problem.message);
       return undefined;
     });
     if (counts === undefined) continue;

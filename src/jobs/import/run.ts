@@ -1,8 +1,9 @@
-import { sql } from 'drizzle-orm';
 import type { PoolClient } from 'pg';
 import { today } from '../../core/clock.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
-import { runs } from '../../load/state/schema/work.ts';
+import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { abandonRun, insertRun, runningRuns, setRunRange } from '../../load/state/runs.ts';
+import { insertFileWindows } from '../../load/state/windows.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/advance.ts';
 import { whoAsks } from '../runs/runs.ts';
@@ -46,21 +47,18 @@ async function writeRun(
 ): Promise<void> {
   await endDeadImports(context);
   const day = today(context.clock, context.config.EOD_TIMEZONE);
-  await context.db.drizzle
-    .insert(runs)
-    .values({
-      ...{ id: runId, kind: 'import', requested_by: whoAsks(), from_date: day, to_date: day },
-      request: { kind: 'import', targets: [], instruments: [], options: {}, live: false, ...asked },
-    })
-    // An earlier try has written it, and only its answer was lost.
-    .onConflictDoNothing();
+  await insertRun(context.db.drizzle, {
+    id: runId,
+    kind: 'import',
+    requestedBy: whoAsks(),
+    request: { kind: 'import', targets: [], instruments: [], options: {}, live: false, ...asked },
+    from: day,
+    to: day,
+  });
 }
 
 async function endDeadImports(context: Context): Promise<void> {
-  const open = await context.db.pool.query<{ id: number }>(
-    "select id::int from etl.runs where kind = 'import' and state = 'running' order by id",
-  );
-  for (const { id } of open.rows) {
+  for (const id of await runningRuns(context.db.drizzle, 'import')) {
     const client = await context.db.pool.connect();
     try {
       const got = await client.query<{ free: boolean }>(`select pg_try_advisory_lock(${LOCK}) as free`, [id]);
@@ -86,32 +84,20 @@ export async function openFileWindows(
   sessions: readonly Pick<FileSession, 'exchange' | 'day' | 'numbered' | 'content'>[],
   tickersAsOf: string | null,
 ): Promise<number[] | null> {
-  const inserted = await db.pool.query<{ id: number }>(
-    `insert into etl.windows
-       (run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
-     select r.id, $2, s.exchange, s.day, s.day, s.params, 'running', 1, $3, $4, clock_timestamp()
-       from etl.runs r, unnest($5::text[], $6::date[], $7::jsonb[]) with ordinality as s(exchange, day, params, place)
-      where r.id = $1 and r.state = 'running' order by s.place
-     returning id::int`,
-    [
-      ...[runId, IMPORTED, file.path, file.hash],
-      ...[sessions.map((one) => one.exchange), sessions.map((one) => one.day)],
-      sessions.map(({ content, numbered }) => ({
+  const inserted = await insertFileWindows(db.drizzle, runId, {
+    operation: IMPORTED,
+    file: file.path,
+    hash: file.hash,
+    sessions: sessions.map(({ exchange, day, content, numbered }) => ({
+      exchange,
+      day,
+      params: {
         file: content.name,
         ...(numbered && tickersAsOf !== null ? { tickers: tickersAsOf } : {}),
-      })),
-    ],
-  );
-  return inserted.rowCount === 0 ? null : inserted.rows.map((row) => row.id).sort((a, b) => a - b);
-}
-
-/** Marks a window whose rows could not be stored. */
-export async function failWindow({ db }: Context, windowId: number, error: string): Promise<void> {
-  await db.pool.query(
-    `update etl.windows set state = 'failed', error = $2, finished_at = clock_timestamp()
-      where id = $1 and state in ('pending', 'running')`,
-    [windowId, error],
-  );
+      },
+    })),
+  });
+  return inserted.length === 0 ? null : inserted;
 }
 
 /** Hashes of files an earlier import has loaded in full. */
@@ -135,21 +121,11 @@ export async function closeImport(
 ): Promise<void> {
   const { db } = context;
   try {
-    await db.drizzle.execute(sql`
-      update etl.runs r set from_date = w.first, to_date = w.last
-        from (select min(from_date) as first, max(to_date) as last from etl.windows where run_id = ${runId}) w
-       where r.id = ${runId} and w.first is not null`);
+    await setRunRange(db.drizzle, runId);
     if (end.stopped !== null) return await callOff(context, runId, end.stopped);
-    await closeRun(context, runId);
-    if (end.bad.length === 0) return;
     const more = end.bad.length > NAMED ? ` and ${end.bad.length - NAMED} more` : '';
-    await db.pool.query(
-      "update etl.runs set state = 'failed', error = $2 where id = $1 and state = 'completed'",
-      [
-        runId,
-        `${end.bad.length === 1 ? 'a file was' : `${end.bad.length} files were`} not imported: ${end.bad.slice(0, NAMED).join('; ')}${more}`,
-      ],
-    );
+    const bad = `${end.bad.length === 1 ? 'a file was' : `${end.bad.length} files were`} not imported: ${end.bad.slice(0, NAMED).join('; ')}${more}`;
+    await closeRun(context, runId, end.bad.length === 0 ? null : { state: 'failed', error: bad });
   } finally {
     await lock.query(`select pg_advisory_unlock(${LOCK})`, [runId]).catch(() => undefined);
     lock.release();
@@ -157,14 +133,6 @@ export async function closeImport(
 }
 
 async function callOff(context: Context, runId: number, why: string): Promise<void> {
-  await context.db.pool.query(
-    `update etl.windows set state = 'cancelled', error = $2, finished_at = clock_timestamp()
-      where run_id = $1 and state in ('pending', 'running')`,
-    [runId, why],
-  );
-  await closeRun(context, runId);
-  await context.db.pool.query(
-    "update etl.runs set state = 'cancelled', error = $2 where id = $1 and state in ('completed', 'failed')",
-    [runId, why],
-  );
+  const ended = await drizzleTransaction(context.db, (tx) => abandonRun(tx, runId, why));
+  if (ended !== null) context.log.info({ runId, state: ended.state }, 'run has ended');
 }

@@ -1,11 +1,11 @@
 import { PipelineError } from '../../core/errors.ts';
 import { type FileSession, readBhavFile } from '../../extract/files/read-file.ts';
 import type { KeptAnswer } from '../../load/state/responses.ts';
+import type { ReplayWindow } from '../../load/state/windows.ts';
 import type { Context } from '../context.ts';
 import { IMPORTED, sessionAnswer } from '../import/session.ts';
 import { knownTickers, NO_TICKERS, type Tickers } from '../import/tickers.ts';
 import type { Answered } from '../worker/store.ts';
-import type { ReplayWindow } from './index.ts';
 
 /** A kept session of a file, read with the code of today. */
 export type FileAnswer = Pick<Answered, 'extracted' | 'partial' | 'standing'>;

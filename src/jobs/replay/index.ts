@@ -2,21 +2,21 @@ import { messageOf, usageError } from '../../core/errors.ts';
 import { readAnswer } from '../../extract/index.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { type KeptAnswer, readAnswerKept } from '../../load/state/responses.ts';
+import {
+  endWindows,
+  openReplayWindows,
+  type ReplayWindow,
+  skipWindow,
+  startWindow,
+} from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/advance.ts';
-import { type EndedWindow, endWindows } from '../runs/window-store.ts';
 import { storeAnswer } from '../worker/store.ts';
 import { createFileReader, type FileAnswer, type FileReader } from './file.ts';
 import { isOutdated } from './outdated.ts';
 import { laneOf, type ReplayRequest } from './plan.ts';
 import { recordsOf } from './refused-records.ts';
-
-/** A window of a replay that has not ended. */
-export interface ReplayWindow extends EndedWindow {
-  readonly responseId: number | null;
-  readonly parentId: number | null;
-}
 
 /** What is the same for all windows of a lane. */
 interface How {
@@ -57,7 +57,7 @@ async function workLanes(context: Context, runId: number, signal: AbortSignal): 
   );
   const fresh = new Set(run.rows[0]?.request.fresh ?? []);
   const lanes = new Map<string, ReplayWindow[]>();
-  for (const window of await openReplayWindows(context, runId)) {
+  for (const window of await openReplayWindows(db.drizzle, runId)) {
     const name = `${laneOf(window.operation)}|${window.exchange}`;
     const lane = lanes.get(name);
     if (lane === undefined) lanes.set(name, [window]);
@@ -70,7 +70,7 @@ async function workLanes(context: Context, runId: number, signal: AbortSignal): 
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [name, windows] = next;
       for (const window of windows) {
-        if (signal.aborted || broken || !(await begin(context, window.id))) return;
+        if (signal.aborted || broken || !(await startWindow(db.drizzle, window.id))) return;
         await replayWindow(context, window, { fresh: fresh.has(name), files });
       }
     }
@@ -84,28 +84,6 @@ async function workLanes(context: Context, runId: number, signal: AbortSignal): 
   for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
 }
 
-async function openReplayWindows({ db }: Context, runId: number): Promise<ReplayWindow[]> {
-  const found = await db.pool.query<ReplayWindow>(
-    `select id::int, run_id::int as "runId", operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
-       to_char(to_date, 'YYYY-MM-DD') as "to", instruments, params, part, narrowed,
-       response_id::int as "responseId", parent_id::int as "parentId"
-     from etl.windows where run_id = $1 and state in ('pending', 'running') order by id`,
-    [runId],
-  );
-  return found.rows;
-}
-
-/** @returns false when the run was cancelled or paused meanwhile. */
-async function begin({ db }: Context, windowId: number): Promise<boolean> {
-  const begun = await db.pool.query(
-    `update etl.windows w set state = 'running', attempts = attempts + 1,
-       started_at = coalesce(w.started_at, clock_timestamp())
-      from etl.runs r where w.id = $1 and r.id = w.run_id and r.state = 'running' and w.state in ('pending', 'running')`,
-    [windowId],
-  );
-  return begun.rowCount === 1;
-}
-
 async function replayWindow(context: Context, window: ReplayWindow, how: How): Promise<void> {
   const { db, log } = context;
   try {
@@ -116,12 +94,7 @@ async function replayWindow(context: Context, window: ReplayWindow, how: How): P
     const problem = databaseError(error);
     if (problem.kind === 'database' && problem.retryable) throw problem;
     log.warn({ runId: window.runId, windowId: window.id, err: error }, 'answer cannot be replayed');
-    const client = await db.pool.connect();
-    try {
-      await endWindows(client, { windowId: window.id }, 'failed', { error: messageOf(error) });
-    } finally {
-      client.release();
-    }
+    await endWindows(db.drizzle, { windowId: window.id }, 'failed', { error: messageOf(error) });
   }
 }
 
@@ -133,7 +106,10 @@ async function replayAnswer(
 ): Promise<void> {
   const { db, config } = context;
   const kept = await readAnswerKept(db.pool, responseId);
-  if (kept === null) return skip(context, window.id, 'its answer has been pruned');
+  if (kept === null) {
+    await skipWindow(db.drizzle, window.id, 'its answer has been pruned');
+    return;
+  }
   const read = (answer: KeptAnswer) =>
     readAnswer(
       operationNamed(window.operation),
@@ -144,7 +120,8 @@ async function replayAnswer(
   const answered: FileAnswer =
     kept.file === null ? { extracted: read(kept) } : await files.read(window, kept);
   if (!fresh && (await isOutdated(context, { window, responseId, ...answered, read }))) {
-    return skip(context, window.id, 'a newer answer that speaks for all of its days is kept');
+    await skipWindow(db.drizzle, window.id, 'a newer answer that speaks for all of its days is kept');
+    return;
   }
   const sharing = await db.pool.query<{ id: number }>(
     `select window_id::int as id from etl.responses where id = $1
@@ -167,11 +144,4 @@ async function replayRecords(context: Context, window: ReplayWindow): Promise<vo
 
 function readSettings(config: Context['config']) {
   return { accessKey: config.EOD_ACCESS_KEY ?? '', timeZone: config.EOD_TIMEZONE };
-}
-
-async function skip({ db }: Context, windowId: number, reason: string): Promise<void> {
-  await db.pool.query(
-    `update etl.windows set state = 'skipped', error = $2, finished_at = clock_timestamp() where id = $1`,
-    [windowId, reason],
-  );
 }

@@ -1,6 +1,10 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { today } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
-import { transaction } from '../../load/database/transaction.ts';
-import { type AnswerFilter, FILTER, filterValues } from '../../load/state/copy-answers.ts';
+import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { type AnswerFilter, matches } from '../../load/state/copy-answers.ts';
+import { deleteRun, insertRun, setRunRange } from '../../load/state/runs.ts';
+import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows.ts';
 import { operations } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
@@ -62,23 +66,33 @@ async function freshLanes({ db }: Context): Promise<string[]> {
 
 /**
  * The chosen answers and every newer one that speaks of the same days: loading an older answer
- * alone could bring back what a newer one has replaced. $5: operations whose answers know no days.
+ * alone could bring back what a newer one has replaced.
+ *
+ * @param undated operations whose answers know no days.
  */
-const CHOSEN = (where: string) => `
+const chosenAndNewer = (where: SQL, undated: readonly string[]) => sql`
   with recursive chosen(id) as (
     select r.id from etl.responses r where ${where}
     union
     select k.id from chosen c join etl.responses a on a.id = c.id
       join etl.responses k on k.operation = a.operation and k.exchange = a.exchange and k.part = a.part
      where (k.loaded_at, k.id) > (a.loaded_at, a.id)
-       and (a.operation = any($5) or (k.from_date <= a.to_date and k.to_date >= a.from_date))
+       and (a.operation = any(${sql.param([...undated])}) or (k.from_date <= a.to_date and k.to_date >= a.from_date))
        and (k.instruments = '{}' or a.instruments = '{}' or k.instruments && a.instruments)
-  )`;
+  ) select id from chosen`;
 
 /** An answer that something was refused of, and that is still open, in its own window or a replay's. */
-const HAS_REJECTS = `exists (
+const HAS_REJECTS = sql`exists (
   select from etl.rejects j join etl.windows o on o.id = j.window_id
    where j.resolved_at is null and (o.id = r.window_id or o.response_id = r.id))`;
+
+/** Windows whose refused records are open and whose answer is not kept. */
+const unkept = (where: SQL) => sql`
+  select r.id from etl.windows r
+   where ${where} and r.id in (select window_id from etl.rejects where resolved_at is null)
+     and not exists (select from etl.responses k where k.window_id = r.id or k.id = r.response_id)
+     -- Rows of files are read by their header: they are read again by importing the file again.
+     and r.source_file is null`;
 
 export interface ReplayOptions {
   readonly rejectsOnly?: boolean;
@@ -104,55 +118,29 @@ export async function planReplay(
   const all = Object.values(filter).every((part) => part === undefined) && !rejectsOnly;
   // Chosen all together they need no search for newer ones.
   const chosen = all
-    ? `with chosen(id) as (select r.id from etl.responses r where ${FILTER} and $5::text[] is not null)`
-    : CHOSEN(rejectsOnly ? `${FILTER} and ${HAS_REJECTS}` : FILTER);
+    ? sql`select r.id from etl.responses r`
+    : chosenAndNewer(rejectsOnly ? sql`${matches(filter)} and ${HAS_REJECTS}` : matches(filter), undated);
   const reserved = id ?? (await reserveRunId(context));
-  return transaction(context.db, async (client) => {
-    const run = await client.query<{ id: number }>(
-      `insert into etl.runs (id, kind, requested_by, request, from_date, to_date)
-       values ($3, 'replay', $1, $2, current_date, current_date) on conflict (id) do nothing returning id::int`,
-      [whoAsks(), JSON.stringify(request), reserved],
-    );
-    const runId = run.rows[0]?.id;
+  return drizzleTransaction(context.db, async (tx) => {
+    const day = today(context.clock, context.config.EOD_TIMEZONE);
+    const runId = await insertRun(tx, {
+      id: reserved,
+      kind: 'replay',
+      requestedBy: whoAsks(),
+      request,
+      // Until its windows are known.
+      from: day,
+      to: day,
+    });
     // An earlier try has written it, and only its answer was lost.
-    if (runId === undefined) return reserved;
-    await client.query(
-      `${chosen}
-       insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, part,
-         narrowed, source_file, source_hash, response_id)
-       select $6, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, r.narrowed,
-         r.params->>'file', r.hash, r.id
-       from chosen c join etl.responses r on r.id = c.id order by r.loaded_at, r.id`,
-      [...filterValues(filter), undated, runId],
-    );
-    if (rejectsOnly) await client.query(RECORDS, [...filterValues(filter), runId]);
-    await client.query(
-      `update etl.responses r set run_id = w.run_id, window_id = w.id from etl.windows w
-        where w.run_id = $1 and w.response_id = r.id and r.window_id = 0`,
-      [runId],
-    );
-    const range = await client.query(
-      `update etl.runs r set from_date = w.first, to_date = w.last
-         from (select min(from_date) as first, max(to_date) as last from etl.windows where run_id = $1) w
-        where r.id = $1 and w.first is not null`,
-      [runId],
-    );
-    if (range.rowCount === 1) return runId;
-    await client.query('delete from etl.runs where id = $1', [runId]);
+    if (runId === null) return reserved;
+    await insertReplayWindows(tx, runId, chosen);
+    if (rejectsOnly) await insertRereadWindows(tx, runId, unkept(matches(filter)));
+    if (await setRunRange(tx, runId)) return runId;
+    await deleteRun(tx, runId);
     return null;
   });
 }
-
-/** Windows for records whose answer is not kept; `parent_id` is the window that refused them. */
-const RECORDS = `
-  insert into etl.windows (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed)
-  select $5, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, true
-    from etl.windows r
-   where ${FILTER} and r.id in (select window_id from etl.rejects where resolved_at is null)
-     and not exists (select from etl.responses k where k.window_id = r.id or k.id = r.response_id)
-     -- Rows of files are read by their header: they are read again by importing the file again.
-     and r.source_file is null
-   order by r.id`;
 
 function checkRange({ from, to }: AnswerFilter): void {
   if (from !== undefined && to !== undefined && from > to) throw usageError('the range is reversed');

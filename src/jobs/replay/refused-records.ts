@@ -1,9 +1,9 @@
 import { dayAt } from '../../core/days.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
+import type { ReplayWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import type { ReplayWindow } from './index.ts';
 
 interface Refused {
   readonly position: number;

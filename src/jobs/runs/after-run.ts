@@ -1,16 +1,8 @@
+import type { EndedRun } from '../../load/state/runs.ts';
 import { raiseAlerts } from '../alerts/alerts.ts';
 import { alertsOfRun } from '../alerts/of-run.ts';
 import type { Context } from '../context.ts';
 import { checkQuality } from '../quality/check-quality.ts';
-
-/** A run that has just ended. */
-export interface EndedRun {
-  readonly id: number;
-  readonly kind: string;
-  readonly state: string;
-  readonly from: string;
-  readonly to: string;
-}
 
 /**
  * What follows the end of a run. The run is over and stays as it ended: trouble here is logged and

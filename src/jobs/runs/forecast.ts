@@ -1,12 +1,13 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
+import type { RunRequest, Target } from '../../load/state/run-request.ts';
+import type { PlannedWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { backfillShare, currentHour, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';
 import { defaultInstruments } from './instruments.ts';
-import { type PlannedWindow, planWindows } from './plan.ts';
+import { planWindows } from './plan.ts';
 import { planInput, planRun } from './planning.ts';
-import type { RunRequest, Target } from './request.ts';
 
 /** What a run would ask of the source, before it asks. */
 export interface OperationForecast {

@@ -1,5 +1,6 @@
 import type { Day } from '../../core/days.ts';
 import { type Pair, scheduledPairs } from '../../load/state/completeness-view.ts';
+import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -11,7 +12,6 @@ import {
   type SessionState,
   unknownYears,
 } from './completeness.ts';
-import type { RunRequest, Target } from './request.ts';
 import { syncSessions } from './sessions.ts';
 
 /** Sessions in a row that are not there for the same reason. */

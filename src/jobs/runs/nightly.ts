@@ -3,10 +3,10 @@ import { today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { lastLoadedDay } from '../../load/state/coverage.ts';
+import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import type { RunRequest, Target } from './request.ts';
 
 export interface NightlyScope {
   /** The night to plan for. */

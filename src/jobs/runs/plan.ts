@@ -1,20 +1,7 @@
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import type { CoveredKey } from '../../load/state/coverage.ts';
+import type { PlannedWindow } from '../../load/state/windows.ts';
 import { type Ask, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../../operations/operation.ts';
-
-/** A window as planned: one request's worth, or a stretch that needs no request and why. */
-export interface PlannedWindow {
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: Day;
-  readonly to: Day;
-  readonly instruments: readonly string[];
-  readonly params: Readonly<Record<string, string>>;
-  readonly part: string;
-  readonly narrowed: boolean;
-  readonly state: 'pending' | 'skipped';
-  readonly reason: string | null;
-}
 
 export interface PlanInput {
   readonly operation: Operation;

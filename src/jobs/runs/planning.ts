@@ -4,14 +4,15 @@ import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { readCovered } from '../../load/state/coverage.ts';
 import { readRangeLimits } from '../../load/state/range-limits.ts';
+import type { RunRequest, Target } from '../../load/state/run-request.ts';
+import type { PlannedWindow } from '../../load/state/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
 import { unknownYears } from './completeness.ts';
 import { defaultInstruments } from './instruments.ts';
-import { type PlanInput, type PlannedWindow, planWindows } from './plan.ts';
-import type { RunRequest, Target } from './request.ts';
+import { type PlanInput, planWindows } from './plan.ts';
 import { syncSessions } from './sessions.ts';
 
 /** The operation whose newest file says which instruments are worth asking for one by one. */

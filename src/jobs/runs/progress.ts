@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { usageError } from '../../core/errors.ts';
-import type { RunKind, RunState } from './request.ts';
+import type { RunKind, RunState } from '../../load/state/run-request.ts';
 
 /** How far a run is; cheap enough to ask several times a second. */
 export interface Progress {

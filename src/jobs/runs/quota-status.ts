@@ -1,7 +1,7 @@
+import type { RunKind } from '../../load/state/run-request.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { currentHour, permitOf } from '../worker/quota.ts';
-import type { RunKind } from './request.ts';
 
 export interface QuotaStatus {
   /** Start of the clock hour, ISO 8601. */

@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { inTableOrder, type RowDifference } from '../../load/market/differences.ts';
-import type { RecordCounts } from '../../load/market/load-window.ts';
-import type { RunKind, RunState } from './request.ts';
+import type { RunKind, RunState } from '../../load/state/run-request.ts';
+import type { RecordCounts } from '../../load/state/windows.ts';
 
 /** Counts of windows by end; `open` is what has not ended. */
 export interface WindowCounts {

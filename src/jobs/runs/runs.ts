@@ -1,10 +1,11 @@
 import { hostname, userInfo } from 'node:os';
-import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { drizzleTransaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
-import { runs, windows } from '../../load/state/schema/work.ts';
+import type { RunRequest, RunState } from '../../load/state/run-request.ts';
+import * as state from '../../load/state/runs.ts';
+import { insertWindows } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { trustKeyAgain } from '../worker/access-key.ts';
@@ -12,8 +13,6 @@ import { announceRun } from '../worker/enqueue.ts';
 import { keyHash } from '../worker/quota.ts';
 import { advanceRun } from './advance.ts';
 import { planRun, type RunPlan } from './planning.ts';
-import type { RunRequest, RunState } from './request.ts';
-import { insertWindows } from './window-store.ts';
 
 export interface StartOptions {
   /** Unique name of a schedule's tick; a second run of the same tick is not made. */
@@ -23,15 +22,9 @@ export interface StartOptions {
   readonly requestedBy?: string;
 }
 
-/**
- * A number for a run that is yet to be written. Where the connection breaks while it is being written
- * nobody can tell whether it was: asked for again under its number, it is not made twice.
- */
-export async function reserveRunId({ db }: Pick<Context, 'db'>): Promise<number> {
-  const next = await db.pool.query<{ id: number }>(
-    "select nextval(pg_get_serial_sequence('etl.runs', 'id'))::int as id",
-  );
-  return (next.rows[0] as { id: number }).id;
+/** A number for a run that is yet to be written: see `insertRun`. */
+export function reserveRunId({ db }: Pick<Context, 'db'>): Promise<number> {
+  return state.reserveRunId(db.drizzle);
 }
 
 /**
@@ -90,23 +83,18 @@ async function insertRun(
 ): Promise<number | null> {
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   return drizzleTransaction(db, async (tx) => {
-    const inserted = await tx
-      .insert(runs)
-      .values({
-        ...(options.id === undefined ? {} : { id: options.id }),
-        kind: request.kind,
-        requested_by: options.requestedBy ?? whoAsks(),
-        request,
-        from_date: days[0] as string,
-        to_date: days.at(-1) as string,
-        tick: options.tick ?? null,
-        deferred: plan.deferred,
-      })
-      .onConflictDoNothing()
-      .returning({ id: runs.id });
-    const runId = inserted[0]?.id;
+    const runId = await state.insertRun(tx, {
+      id: options.id,
+      kind: request.kind,
+      requestedBy: options.requestedBy ?? whoAsks(),
+      request,
+      from: days[0] as string,
+      to: days.at(-1) as string,
+      tick: options.tick,
+      deferred: plan.deferred,
+    });
     // What stands in the way is a run of the same tick, or the one an earlier try has written.
-    if (runId === undefined) return options.id ?? null;
+    if (runId === null) return options.id ?? null;
     await insertWindows(tx, runId, plan.windows);
     return runId;
   });
@@ -123,35 +111,22 @@ export function whoAsks(): string {
 
 /** State of a run. @throws PipelineError `usage` when there is no such run. */
 export async function runState({ db }: Context, runId: number): Promise<RunState> {
-  const found = await db.drizzle.select({ state: runs.state }).from(runs).where(eq(runs.id, runId));
-  const run = found[0];
-  if (run === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
-  return run.state as RunState;
+  const found = await state.readRunState(db.drizzle, runId);
+  if (found === null) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  return found;
 }
 
 /** Stops a running run so that no worker starts another window of it; `resumeRun` goes on. */
 export async function pauseRun({ db }: Context, runId: number): Promise<void> {
-  await db.drizzle
-    .update(runs)
-    .set({ state: 'paused' })
-    .where(and(eq(runs.id, runId), eq(runs.state, 'running')));
+  await state.pauseRun(db.drizzle, runId);
 }
 
 /** Calls a run off: what has not ended becomes `cancelled`. What is loaded stays. */
 export async function cancelRun(context: Context, runId: number): Promise<void> {
-  const state = await runState(context, runId);
-  if (state !== 'running' && state !== 'paused') throw usageError(`run ${runId} has ended (${state})`);
-  await drizzleTransaction(context.db, async (tx) => {
-    // The run first: its lock waits for whoever is planning more windows of it, so that none is missed.
-    await tx
-      .update(runs)
-      .set({ state: 'cancelled', deferred: [], finished_at: sql`clock_timestamp()` })
-      .where(eq(runs.id, runId));
-    await tx
-      .update(windows)
-      .set({ state: 'cancelled', error: 'cancelled by hand', finished_at: sql`clock_timestamp()` })
-      .where(and(eq(windows.run_id, runId), inArray(windows.state, ['pending', 'running'])));
-  });
+  const cancelled = await drizzleTransaction(context.db, (tx) =>
+    state.cancelRun(tx, runId, 'cancelled by hand'),
+  );
+  if (!cancelled) throw usageError(`run ${runId} has ended (${await runState(context, runId)})`);
 }
 
 /**
@@ -180,43 +155,14 @@ export async function reopenRun(
   runId: number,
   before: () => Promise<void> = async () => undefined,
 ): Promise<void> {
-  const state = await runState(context, runId);
-  if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
-  if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new one instead`);
+  await refuseEnded(context, runId);
   await before();
-  await drizzleTransaction(context.db, async (tx) => {
-    await tx.update(runs).set({ state: 'running', error: null, finished_at: null }).where(eq(runs.id, runId));
-    if (state === 'failed') {
-      await tx
-        .update(windows)
-        .set({
-          ...{ state: 'pending', error: null, diagnostic: null, finished_at: null },
-          ...{ fetched: 0, rejected: 0 },
-        })
-        .where(and(eq(windows.run_id, runId), inArray(windows.state, ['failed', 'blocked'])));
-      // A refused key ends a run before what waits for its bhav copies is planned: that is left to do too.
-      await tx.execute(sql`
-        update etl.runs r set deferred = (
-          select coalesce(jsonb_agg(t.target), '[]') from jsonb_array_elements(r.request -> 'targets') as t(target)
-           where not exists (
-             select from etl.windows w
-              where w.run_id = r.id and w.operation = t.target ->> 'operation' and w.exchange = t.target ->> 'exchange'))
-         where r.id = ${runId}`);
-    }
-    // However long ago it was first tried: the source's time to get ready begins anew.
-    await tx
-      .update(windows)
-      .set({ started_at: null })
-      .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
-  });
+  const reopened = await drizzleTransaction(context.db, (tx) => state.reopenRun(tx, runId));
+  if (!reopened) await refuseEnded(context, runId);
 }
 
-/** Runs that are not over, oldest first. */
-export async function openRuns({ db }: Context): Promise<number[]> {
-  const found = await db.drizzle
-    .select({ id: runs.id })
-    .from(runs)
-    .where(eq(runs.state, 'running'))
-    .orderBy(asc(runs.id));
-  return found.map((run) => run.id);
+async function refuseEnded(context: Context, runId: number): Promise<void> {
+  const found = await runState(context, runId);
+  if (found === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
+  if (found === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new one instead`);
 }

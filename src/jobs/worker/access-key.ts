@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import type { Permit } from './quota.ts';
+import type { Permit } from '../../load/state/windows.ts';
 
 /** An accepted key is written down again after this long, so that others need not try it alone. */
 const REFRESH_MS = 60_000;

@@ -1,5 +1,5 @@
+import { type OpenWindow, openWindows } from '../../load/state/windows.ts';
 import type { QueueContext } from '../context.ts';
-import { type OpenWindow, openWindows } from '../runs/window-store.ts';
 import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
 
 const PORTION = 1_000;
@@ -10,7 +10,7 @@ const PORTION = 1_000;
  */
 export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
   if (runIds.length === 0) return;
-  const open = await openWindows(context.db, runIds);
+  const open = await openWindows(context.db.drizzle, runIds);
   for (const name of WINDOW_QUEUES) {
     const jobs = open
       .filter((window) => queueOf(window.kind) === name)

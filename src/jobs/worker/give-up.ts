@@ -1,18 +1,18 @@
-import { drizzle } from 'drizzle-orm/node-postgres';
 import { today } from '../../core/clock.ts';
-import { transaction } from '../../load/database/transaction.ts';
+import { drizzleTransaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
-import { operationNamed } from '../../operations/registry.ts';
-import type { Context } from '../context.ts';
+import { stopPlanning } from '../../load/state/runs.ts';
 import {
-  ASKING,
   type ClaimedWindow,
   type EndedWindow,
   endWindows,
+  type FailureInfo,
   type Selection,
-} from '../runs/window-store.ts';
+} from '../../load/state/windows.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
 import { questionsOf } from './coverage.ts';
-import type { Trouble, Verdict } from './verdict.ts';
+import type { Verdict } from './verdict.ts';
 
 /** A window in trouble; only its numbers are known when it could not even be claimed. */
 export type Troubled = Pick<ClaimedWindow, 'id' | 'runId'> &
@@ -26,21 +26,16 @@ export async function giveUp(
   { db, calendar, clock, config }: Context,
   window: Troubled,
   verdict: Extract<Verdict, { act: 'end' }>,
-  trouble: Trouble,
+  trouble: FailureInfo,
 ): Promise<number[]> {
-  return transaction(db, async (client) => {
+  return drizzleTransaction(db, async (tx) => {
     // The run's row before its windows', as everywhere, so that two writers cannot deadlock.
-    if (verdict.scope === 'key') {
-      await client.query(
-        `update etl.runs set error = $1, deferred = '[]' where state = 'running' and ${ASKING}`,
-        [trouble.error],
-      );
-    }
-    const ended = await endWindows(client, selectionOf(window, verdict), verdict.state, trouble);
+    if (verdict.scope === 'key') await stopPlanning(tx, trouble.error);
+    const ended = await endWindows(tx, selectionOf(window, verdict), verdict.state, trouble);
     const calledOn = today(clock, config.EOD_TIMEZONE);
     for (const one of ended.sort(byKey)) {
       const sessions = calendar.sessions(one.exchange, one.from, one.to);
-      await writeCoverage(drizzle(client), {
+      await writeCoverage(tx, {
         operation: one.operation,
         exchange: one.exchange,
         runId: one.runId,

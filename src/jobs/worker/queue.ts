@@ -12,7 +12,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import type { Logger } from '../../core/log.ts';
-import type { RunKind } from '../runs/request.ts';
+import type { RunKind } from '../../load/state/run-request.ts';
 import { lastingWorker } from './lasting-worker.ts';
 
 /** A job names its window and carries nothing else: etl.* is the truth, and no secret travels. */

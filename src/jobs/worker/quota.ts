@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
+import type { Permit } from '../../load/state/windows.ts';
 
 /**
  * The call budget: one per access key and clock hour, for all workers on all machines. It lives in
@@ -22,19 +23,6 @@ type QuotaSettings = Pick<
   Config,
   'EOD_ACCESS_KEY' | 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE' | 'EOD_TIMEZONE' | 'EOD_TIMEOUT_MS'
 >;
-
-/** What a claim needs to know of the budget. Times in milliseconds since the epoch. */
-export interface Permit {
-  readonly keyHash: string;
-  readonly now: number;
-  /** Start of the clock hour. */
-  readonly hour: number;
-  readonly limit: number;
-  /** What of the limit a backfill may use: the rest is kept for the night. */
-  readonly backfillLimit: number;
-  /** How long one worker may try an unproven key while others wait. */
-  readonly probeUntil: number;
-}
 
 /** Names a key without telling it. */
 export function keyHash(accessKey: string): string {

@@ -1,7 +1,7 @@
+import { runningRuns } from '../../load/state/runs.ts';
+import { openWindows } from '../../load/state/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { openRuns } from '../runs/runs.ts';
-import { openWindows } from '../runs/window-store.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { WINDOW_QUEUES } from './queue.ts';
 
@@ -19,9 +19,9 @@ const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
  * and enqueue) and closes runs whose last worker died before it could.
  */
 export async function reconcile(context: QueueContext): Promise<void> {
-  const runs = await openRuns(context);
+  const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
-  const open = await openWindows(context.db, runs);
+  const open = await openWindows(context.db.drizzle, runs);
   let queued = 0;
   for (const kind of WINDOW_QUEUES) {
     const counts = await context.queues.windows[kind].getJobCounts();

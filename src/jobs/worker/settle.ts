@@ -1,14 +1,14 @@
 import type { Job } from 'bullmq';
 import { databaseError } from '../../load/database/errors.ts';
-import { transaction } from '../../load/database/transaction.ts';
+import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { type ClaimedWindow, endWindows, type Permit, releaseWindow } from '../../load/state/windows.ts';
 import { keyAlert, raiseAlerts } from '../alerts/alerts.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { type ClaimedWindow, endWindows, releaseWindow } from '../runs/window-store.ts';
 import { keyRefused } from './access-key.ts';
 import { giveUp } from './give-up.ts';
 import type { WindowJob } from './queue.ts';
-import { closeHour, type Permit } from './quota.ts';
+import { closeHour } from './quota.ts';
 import { splitAndEnqueue } from './split.ts';
 import { Hold, troubleOf, type Verdict } from './verdict.ts';
 
@@ -42,7 +42,7 @@ export async function settle(
       if (verdict.act === 'hold') await closeHour(db.pool, permit, trouble.diagnostic ?? trouble.error);
       const putBack = verdict.act === 'put_back';
       const anew = putBack || verdict.act === 'hold';
-      await releaseWindow(db.pool, windowId, putBack ? null : trouble, anew);
+      await releaseWindow(db.drizzle, windowId, putBack ? null : trouble, anew);
     }
   } catch (failure) {
     // Postgres is away: the window stays as it is, and the job comes back for it.
@@ -53,7 +53,7 @@ export async function settle(
     }
     // What cannot be kept now never can: left open, the window would be asked for again and again.
     log.error({ windowId, err: problem }, 'could not keep what went wrong; the window ends as failed');
-    await transaction(db, (client) => endWindows(client, { runId, windowId }, 'failed', trouble));
+    await drizzleTransaction(db, (tx) => endWindows(tx, { runId, windowId }, 'failed', trouble));
     await advanceRun(context, runId);
   }
 }

@@ -1,10 +1,9 @@
-import { drizzle } from 'drizzle-orm/node-postgres';
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
-import { transaction } from '../../load/database/transaction.ts';
+import { drizzleTransaction } from '../../load/database/transaction.ts';
 import { learnRangeLimit } from '../../load/state/range-limits.ts';
+import { type ClaimedWindow, lockWiderWindows, type Piece, splitWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
-import { type ClaimedWindow, type Piece, splitWindow, widePendingWindows } from '../runs/window-store.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -38,13 +37,13 @@ export async function splitAndEnqueue(
   const everyDay = policy.per !== 'range' || policy.everyDay;
   const partsOf = ({ exchange, from, to }: Pick<ClaimedWindow, 'exchange' | 'from' | 'to'>) =>
     pieces(from, to, days, everyDay ? undefined : context.calendar.sessions(exchange, from, to));
-  await transaction(context.db, async (client) => {
-    if (learned) await learnRangeLimit(drizzle(client), { keyHash, operation: window.operation, days });
-    await splitWindow(client, window.id, partsOf(window));
+  await drizzleTransaction(context.db, async (tx) => {
+    if (learned) await learnRangeLimit(tx, { keyHash, operation: window.operation, days });
+    await splitWindow(tx, window.id, partsOf(window));
     if (!learned) return;
     const { runId, operation } = window;
-    for (const wide of await widePendingWindows(client, { runId, operation, days })) {
-      await splitWindow(client, wide.id, partsOf(wide));
+    for (const wide of await lockWiderWindows(tx, { runId, operation, days })) {
+      await splitWindow(tx, wide.id, partsOf(wide));
     }
   });
   context.log.info(

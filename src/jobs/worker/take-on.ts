@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
+import { type Claim, claimWindow, type Permit, unclaimWindow } from '../../load/state/windows.ts';
 import type { WorkContext } from '../context.ts';
-import { type Claim, claimWindow, unclaimWindow } from '../runs/window-store.ts';
 import { probeFailed } from './access-key.ts';
 import type { Breaker } from './breaker.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { hourStart, type Permit, permitOf, turnWait, untilNextHour } from './quota.ts';
+import { hourStart, permitOf, turnWait, untilNextHour } from './quota.ts';
 import { Hold } from './verdict.ts';
 
 /** What a worker brings along for its windows. */
@@ -48,7 +48,7 @@ export async function takeOn(context: WorkContext, bench: Bench, windowId: numbe
       await pause(wait, bench.signal);
       continue;
     }
-    const claim = await claimWindow(context.db.pool, windowId, permit).catch((error) => {
+    const claim = await claimWindow(context.db.drizzle, windowId, permit).catch((error) => {
       bench.breaker.abandoned();
       throw databaseError(error);
     });
@@ -56,7 +56,7 @@ export async function takeOn(context: WorkContext, bench: Bench, windowId: numbe
     bench.breaker.abandoned();
     if (claim.outcome === 'claimed') {
       // Postgres kept us waiting until the hour turned: the call would count against the next one.
-      await unclaimWindow(context.db.pool, windowId).catch((error) => {
+      await unclaimWindow(context.db.drizzle, windowId).catch((error) => {
         throw databaseError(error);
       });
       if (claim.probe) await probeFailed(context.db.pool, permit);

@@ -1,6 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
+import type { FailureInfo } from '../../load/state/windows.ts';
 
 /** What is to be done about a window whose call or load did not succeed. */
 export type Verdict =
@@ -113,15 +114,8 @@ export function backoffMs(attempt: number, error: unknown, baseMs: number, chanc
   return Math.round(full / 2 + (full / 2) * chance);
 }
 
-/** What is remembered of a call that brought no data. */
-export interface Trouble {
-  readonly error: string;
-  /** The source's own line, where it answered with one. */
-  readonly diagnostic?: string | undefined;
-}
-
 /** The sentence and the source's line to keep with a window. */
-export function troubleOf(error: unknown): Trouble {
+export function troubleOf(error: unknown): FailureInfo {
   const diagnostic = error instanceof PipelineError ? error.diagnostic : undefined;
   return { error: messageOf(error), ...(diagnostic === undefined ? {} : { diagnostic }) };
 }

@@ -7,25 +7,13 @@ import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
 import { settleRejects } from '../state/reject-ends.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
+import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import { settle } from './hint-bits.ts';
 import { recordAliases, type Written } from './instruments/observed-aliases.ts';
 import type { Standing } from './keep-stored.ts';
 import { ensurePartitions } from './partitions.ts';
 import { ensureStage, type FullSet, mergeTable, touchedDays } from './stage.ts';
-
-/** What became of the records of an answer. `fetched` is the sum of all the others. */
-export interface RecordCounts {
-  readonly fetched: number;
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly stale: number;
-  readonly duplicate: number;
-  readonly rejected: number;
-  /** Rows marked as no longer listed; not part of the sum. */
-  readonly withdrawn: number;
-}
 
 /** All of one answer, ready to be stored. */
 export interface WindowLoad {
@@ -105,11 +93,8 @@ async function inTransaction(
   tables: WindowLoad['batches'],
 ): Promise<RecordCounts | null> {
   await client.query('begin');
-  const open = await client.query(
-    "select from etl.windows where id = $1 and state in ('pending', 'running') for update",
-    [load.windowId],
-  );
-  if (open.rowCount === 0) {
+  const tx = drizzle(client);
+  if (!(await lockOpenWindow(tx, load.windowId))) {
     await client.query('rollback');
     return null;
   }
@@ -135,21 +120,19 @@ async function inTransaction(
     }
     if (merged.suspicious !== null) suspicions.push(merged.suspicious);
   }
+  const { outcome, bytes, warnings } = load;
+  const stored = { ...outcome, counts, bytes, warnings, suspicious: suspicions.join('; ') || null };
   if (load.preview) {
-    const samples = await samplesOf(client, load, tables);
+    const preview = await samplesOf(client, load, tables);
     await client.query('rollback');
     await client.query('begin');
-    await endWindow(client, load, counts, suspicions);
-    await client.query('update etl.windows set preview = $2 where id = $1', [
-      load.windowId,
-      JSON.stringify(samples),
-    ]);
+    await storeWindow(tx, load.windowId, { ...stored, preview });
   } else {
     if (load.answer !== undefined) await keepAnswer(client, load.windowId, load.answer);
     await writeRejects(client, { ...load, rejects: await settleRejects(client, load) });
-    await writeCoverage(drizzle(client), load);
+    await writeCoverage(tx, load);
     await recordAliases(client, written);
-    await endWindow(client, load, counts, suspicions);
+    await storeWindow(tx, load.windowId, stored);
   }
   await client.query('commit');
   return counts;
@@ -164,23 +147,4 @@ async function samplesOf(client: PoolClient, { runId }: WindowLoad, tables: Wind
     samples.push(...(await sampleDifferences(client, table, runId, PREVIEW_SAMPLES)));
   }
   return samples;
-}
-
-async function endWindow(
-  client: PoolClient,
-  { windowId, outcome, bytes, warnings }: WindowLoad,
-  counts: RecordCounts,
-  suspicions: readonly string[],
-): Promise<void> {
-  await client.query(
-    `update etl.windows set state = $2, error = $3, bytes = bytes + $4, warnings = $5, suspicious = $6,
-       fetched = $7, inserted = $8, updated = $9, unchanged = $10, stale = $11, duplicate = $12, rejected = $13,
-       withdrawn = $14, diagnostic = null, finished_at = clock_timestamp()
-     where id = $1`,
-    [
-      ...[windowId, outcome.state, outcome.error, bytes, warnings, suspicions.join('; ') || null],
-      ...[counts.fetched, counts.inserted, counts.updated, counts.unchanged],
-      ...[counts.stale, counts.duplicate, counts.rejected, counts.withdrawn],
-    ],
-  );
 }

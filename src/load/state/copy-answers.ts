@@ -1,3 +1,5 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
 import type { Pool, PoolClient } from 'pg';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
@@ -12,20 +14,26 @@ export interface AnswerFilter {
   readonly to?: string | undefined;
 }
 
-/** SQL for `AnswerFilter` on `etl.responses r`, with parameters $1 to $4 of `filterValues`. */
-export const FILTER = `($1::text[] is null or r.operation = any($1)) and ($2::text[] is null or r.exchange = any($2))
-  and ($3::date is null or r.to_date >= $3) and ($4::date is null or r.from_date <= $4)`;
-
-/** The values for FILTER, $1 to $4. */
-export function filterValues({ operations, exchanges, from, to }: AnswerFilter): unknown[] {
-  return [operations ?? null, exchanges ?? null, from ?? null, to ?? null];
+/** Does the answer, or window, `r` match? */
+export function matches({ operations, exchanges, from, to }: AnswerFilter): SQL {
+  return sql.join(
+    [
+      sql`true`,
+      ...(operations === undefined ? [] : [sql`r.operation = any(${sql.param([...operations])})`]),
+      ...(exchanges === undefined ? [] : [sql`r.exchange = any(${sql.param([...exchanges])})`]),
+      ...(from === undefined ? [] : [sql`r.to_date >= ${from}`]),
+      ...(to === undefined ? [] : [sql`r.from_date <= ${to}`]),
+    ],
+    sql` and `,
+  );
 }
 
 /** Answers copied with one transaction. */
 const PORTION = 500;
 
-interface Copied {
+interface Copied extends Record<string, unknown> {
   readonly id: string;
+  readonly at: string;
   readonly hash: string;
   readonly facts: string;
 }
@@ -46,12 +54,10 @@ export async function copyAnswers(
   let after: { at: string; id: string } = { at: '-infinity', id: '0' };
   let copied = 0;
   while (!signal.aborted) {
-    const found = await source.query<Copied & { at: string }>(
-      `select r.id, r.hash, r.fetched_at::text as at, to_jsonb(r)::text as facts from etl.responses r
-        where ${FILTER} and (r.fetched_at, r.id) > ($5::timestamptz, $6::bigint)
-        order by r.fetched_at, r.id limit ${PORTION}`,
-      [...filterValues(filter), after.at, after.id],
-    );
+    const found = await drizzle(source).execute<Copied>(sql`
+      select r.id, r.hash, r.fetched_at::text as at, to_jsonb(r)::text as facts from etl.responses r
+       where ${matches(filter)} and (r.fetched_at, r.id) > (${after.at}::timestamptz, ${after.id}::bigint)
+       order by r.fetched_at, r.id limit ${PORTION}`);
     const last = found.rows.at(-1);
     if (last === undefined) break;
     after = last;

@@ -1,0 +1,538 @@
+import { and, asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Day } from '../../core/days.ts';
+import type { RunKind } from './run-request.ts';
+import { runs, windows } from './schema/work.ts';
+
+/**
+ * What may become of a window. Every statement below that changes a state names its line here and
+ * asks in SQL for one of the states the line begins at: from any other state it changes nothing.
+ *
+ * A window begins as `pending`, as `running` (a file that is being imported) or as `skipped` (nothing
+ * is to be asked).
+ */
+export const WINDOW_TRANSITIONS = {
+  /** A worker takes it; from `running` where the worker that had it is gone. */
+  claim: { from: ['pending', 'running'], to: ['running'] },
+  /** Its worker puts it back for a later try. */
+  release: { from: ['running'], to: ['pending'] },
+  /** Its answer is stored. From `pending` where it was put back while the answer was under way. */
+  store: { from: ['pending', 'running'], to: ['loaded', 'empty', 'failed'] },
+  /** It is given up, alone or with all of its run, operation or exchange. */
+  end: { from: ['pending', 'running'], to: ['failed', 'blocked'] },
+  /** Nothing is to be loaded for it after all. */
+  skip: { from: ['pending', 'running'], to: ['skipped'] },
+  /** Windows of shorter ranges take its place. */
+  split: { from: ['pending', 'running'], to: ['split'] },
+  /** Its run is cancelled. */
+  cancel: { from: ['pending', 'running'], to: ['cancelled'] },
+  /** Its run is resumed. */
+  reopen: { from: ['failed', 'blocked'], to: ['pending'] },
+} as const;
+
+export type WindowState =
+  | 'pending'
+  | 'running'
+  | 'loaded'
+  | 'empty'
+  | 'skipped'
+  | 'blocked'
+  | 'failed'
+  | 'cancelled'
+  | 'split';
+
+/** States of a window that is yet to be worked on. */
+const OPEN = ['pending', 'running'] as const satisfies readonly WindowState[];
+
+/** Is the window in a state this transition begins at? */
+function may(transition: keyof typeof WINDOW_TRANSITIONS): SQL {
+  return inArray(windows.state, [...WINDOW_TRANSITIONS[transition].from]);
+}
+
+const isOpen = () => inArray(windows.state, [...OPEN]);
+
+/** Runs that ask the source: the others read files or kept answers, and no worker takes their windows. */
+export const asksSource = () => sql`${runs.kind} not in ('import', 'replay')`;
+
+const now = sql`clock_timestamp()`;
+
+/** A window to be written. */
+export interface NewWindow {
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: Day;
+  readonly to: Day;
+  readonly instruments: readonly string[];
+  /** Request options; of an imported file, what a replay of it has to know. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly part: string;
+  readonly narrowed: boolean;
+}
+
+/** A window as planned: one request's worth, or a stretch that needs no request and why. */
+export interface PlannedWindow extends NewWindow {
+  readonly state: 'pending' | 'skipped';
+  readonly reason: string | null;
+}
+
+/** Windows written with one statement. */
+const PORTION = 2_000;
+
+/** Writes planned windows of a run; skipped ones are over at once. */
+export async function insertWindows(
+  tx: NodePgDatabase,
+  runId: number,
+  planned: readonly PlannedWindow[],
+): Promise<void> {
+  for (let at = 0; at < planned.length; at += PORTION) {
+    const portion = JSON.stringify(planned.slice(at, at + PORTION));
+    await tx.execute(sql`
+      insert into ${windows}
+        (run_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed, state, error, finished_at)
+      select ${runId}, w.operation, w.exchange, w."from", w."to",
+             array(select jsonb_array_elements_text(w.instruments)), w.params, w.part, w.narrowed, w.state, w.reason,
+             case when w.state = 'skipped' then statement_timestamp() end
+        from jsonb_to_recordset(${portion}::jsonb) as w(
+          operation text, exchange text, "from" date, "to" date, instruments jsonb, params jsonb,
+          part text, narrowed boolean, state text, reason text)`);
+  }
+}
+
+/** A file whose sessions are imported, one window each. */
+export interface FileWindows {
+  readonly operation: string;
+  readonly file: string;
+  /** SHA-256 of its bytes. */
+  readonly hash: string | null;
+  readonly sessions: readonly {
+    readonly exchange: string;
+    readonly day: Day;
+    readonly params: Readonly<Record<string, string>>;
+  }[];
+}
+
+/**
+ * Writes the windows of a file that is being imported, as `running`.
+ *
+ * @returns their numbers in the order of the sessions; none when the run goes on no longer.
+ */
+export async function insertFileWindows(
+  db: NodePgDatabase,
+  runId: number,
+  { operation, file, hash, sessions }: FileWindows,
+): Promise<number[]> {
+  const inserted = await db.execute<{ id: number }>(sql`
+    insert into ${windows}
+      (run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
+    select r.id, ${operation}, s.exchange, s.day, s.day, s.params, 'running', 1, ${file}, ${hash}, ${now}
+      from ${runs} r, rows from (jsonb_to_recordset(${JSON.stringify(sessions)}::jsonb)
+             as (exchange text, day date, params jsonb)) with ordinality as s(exchange, day, params, place)
+     where r.id = ${runId} and r.state = 'running' order by s.place
+    returning id::int`);
+  return inserted.rows.map((row) => row.id).sort((a, b) => a - b);
+}
+
+/**
+ * Writes one window for each kept answer that `chosen` (a query of their ids) names, in the order the
+ * answers were loaded.
+ */
+export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
+  await tx.execute(sql`
+    insert into ${windows} (run_id, operation, exchange, from_date, to_date, instruments, params, part,
+      narrowed, source_file, source_hash, response_id)
+    select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, r.narrowed,
+      r.params->>'file', r.hash, r.id
+      from (${chosen}) as c(id) join etl.responses r on r.id = c.id order by r.loaded_at, r.id`);
+  await tx.execute(sql`
+    update etl.responses r set run_id = w.run_id, window_id = w.id from ${windows} w
+     where w.run_id = ${runId} and w.response_id = r.id and r.window_id = 0`);
+}
+
+/**
+ * Writes one window for each window that `chosen` (a query of their ids) names: what it refused is
+ * read once more. It is the new window's parent.
+ */
+export async function insertRereadWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
+  await tx.execute(sql`
+    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed)
+    select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, true
+      from ${windows} r where r.id in (${chosen}) order by r.id`);
+}
+
+/** What a claim needs to know of the key and the hour's budget. Times in milliseconds since the epoch. */
+export interface Permit {
+  readonly keyHash: string;
+  readonly now: number;
+  /** Start of the clock hour. */
+  readonly hour: number;
+  readonly limit: number;
+  /** What of the limit a backfill may use: the rest is kept for the night. */
+  readonly backfillLimit: number;
+  /** How long one worker may try an unproven key while others wait. */
+  readonly probeUntil: number;
+}
+
+/** A window a worker has taken on. */
+export interface ClaimedWindow extends NewWindow {
+  readonly id: number;
+  readonly runId: number;
+  readonly runKind: RunKind;
+  readonly attempts: number;
+  /** Milliseconds since its first start. */
+  readonly ageMs: number;
+}
+
+/** What came of the wish to take a window on. */
+export type Claim =
+  | { readonly outcome: 'claimed'; readonly probe: boolean; readonly window: ClaimedWindow }
+  /** It has ended, or its run is paused, cancelled or over: nothing is to be done. */
+  | { readonly outcome: 'gone' }
+  /** The source refused this key; no call may be made with it. */
+  | { readonly outcome: 'refused'; readonly diagnostic: string }
+  /** Another worker is trying the key. */
+  | { readonly outcome: 'probing' }
+  /** The hour's budget holds no call for this kind of run. */
+  | { readonly outcome: 'spent' };
+
+/** Takes a window on and counts the attempt and the call that follows, all or nothing. */
+export async function claimWindow(db: NodePgDatabase, windowId: number, permit: Permit): Promise<Claim> {
+  const at = (moment: number) => new Date(moment).toISOString();
+  const result = await db.execute<{ claim: Claim }>(sql`
+    select etl.claim_window(${windowId}, ${permit.keyHash}, ${at(permit.now)}, ${at(permit.hour)},
+      ${permit.limit}, ${permit.backfillLimit}, ${at(permit.probeUntil)}) as claim`);
+  return (result.rows[0] as { claim: Claim }).claim;
+}
+
+/** Undoes a claim that no call followed; the call stays counted in the hour it was meant for. */
+export async function unclaimWindow(db: NodePgDatabase, windowId: number): Promise<void> {
+  await db
+    .update(windows)
+    .set({ state: 'pending', attempts: sql`${windows.attempts} - 1`, requests: sql`${windows.requests} - 1` })
+    .where(and(eq(windows.id, windowId), may('release')));
+}
+
+/** Why a window brought no data. */
+export interface FailureInfo {
+  readonly error: string;
+  /** The source's own line, where it answered with one. */
+  readonly diagnostic?: string | undefined;
+}
+
+/**
+ * Puts a window back for a later try, keeping what went wrong.
+ *
+ * @param restart it is as if it had not been started: the time it then waits is not the source's.
+ */
+export async function releaseWindow(
+  db: NodePgDatabase,
+  windowId: number,
+  failure: FailureInfo | null,
+  restart: boolean,
+): Promise<void> {
+  await db
+    .update(windows)
+    .set({
+      state: 'pending',
+      error: failure?.error ?? null,
+      diagnostic: failure?.diagnostic ?? null,
+      ...(restart ? { started_at: null } : {}),
+    })
+    .where(and(eq(windows.id, windowId), may('release')));
+}
+
+/**
+ * Starts a window that is worked on without the queue.
+ *
+ * @returns false when it has ended, or its run was cancelled or paused.
+ */
+export async function startWindow(db: NodePgDatabase, windowId: number): Promise<boolean> {
+  const started = await db
+    .update(windows)
+    .set({
+      state: 'running',
+      attempts: sql`${windows.attempts} + 1`,
+      started_at: sql`coalesce(${windows.started_at}, ${now})`,
+    })
+    .from(runs)
+    .where(
+      and(eq(windows.id, windowId), may('claim'), eq(runs.id, windows.run_id), eq(runs.state, 'running')),
+    );
+  return started.rowCount === 1;
+}
+
+/** Ends a window for which nothing is to be loaded. @returns false when it had ended already. */
+export async function skipWindow(db: NodePgDatabase, windowId: number, reason: string): Promise<boolean> {
+  const skipped = await db
+    .update(windows)
+    .set({ state: 'skipped', error: reason, finished_at: now })
+    .where(and(eq(windows.id, windowId), may('skip')));
+  return skipped.rowCount === 1;
+}
+
+/**
+ * Locks a window's row until the transaction ends, so that nobody else ends it meanwhile.
+ *
+ * @returns false when it has ended already.
+ */
+export async function lockOpenWindow(tx: NodePgDatabase, windowId: number): Promise<boolean> {
+  const open = await tx
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(eq(windows.id, windowId), may('store')))
+    .for('update');
+  return open.length === 1;
+}
+
+/** What became of the records of an answer. `fetched` is the sum of all the others but `withdrawn`. */
+export interface RecordCounts {
+  readonly fetched: number;
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly stale: number;
+  readonly duplicate: number;
+  readonly rejected: number;
+  /** Rows marked as no longer listed; not part of the sum. */
+  readonly withdrawn: number;
+}
+
+/** What is kept of an answer with its window. */
+export interface StoredWindow {
+  readonly state: 'loaded' | 'empty' | 'failed';
+  readonly error: string | null;
+  readonly counts: RecordCounts;
+  /** Bytes the answer took on the wire. */
+  readonly bytes: number;
+  readonly warnings: readonly string[];
+  readonly suspicious: string | null;
+  /** What a preview would have changed. */
+  readonly preview?: unknown;
+}
+
+/** Ends a window whose answer is stored. @returns false when it had ended already. */
+export async function storeWindow(
+  tx: NodePgDatabase,
+  windowId: number,
+  { counts, bytes, warnings, ...stored }: StoredWindow,
+): Promise<boolean> {
+  const ended = await tx
+    .update(windows)
+    .set({
+      ...stored,
+      ...counts,
+      bytes: sql`${windows.bytes} + ${bytes}`,
+      warnings: [...warnings],
+      diagnostic: null,
+      finished_at: now,
+    })
+    .where(and(eq(windows.id, windowId), may('store')));
+  return ended.rowCount === 1;
+}
+
+/** Windows that ended together, with what their coverage needs. */
+export interface EndedWindow extends NewWindow {
+  readonly id: number;
+  readonly runId: number;
+}
+
+const asNewWindow = {
+  operation: windows.operation,
+  exchange: windows.exchange,
+  from: windows.from_date,
+  to: windows.to_date,
+  instruments: windows.instruments,
+  params: sql<Record<string, string>>`${windows.params}`,
+  part: windows.part,
+  narrowed: windows.narrowed,
+};
+
+/** Which open windows to end; nothing given means all of every running run that asks the source. */
+export interface Selection {
+  readonly runId?: number;
+  readonly windowId?: number;
+  readonly operation?: string;
+  readonly exchange?: string;
+}
+
+/** Ends open windows as failed or blocked and says which they were. */
+export async function endWindows(
+  tx: NodePgDatabase,
+  { runId, windowId, operation, exchange }: Selection,
+  state: 'failed' | 'blocked',
+  { error, diagnostic }: FailureInfo,
+): Promise<EndedWindow[]> {
+  const running = tx
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.state, 'running'), windowId === undefined ? asksSource() : undefined));
+  const chosen = tx
+    .select({ id: windows.id })
+    .from(windows)
+    .where(
+      and(
+        may('end'),
+        inArray(windows.run_id, running),
+        runId === undefined ? undefined : eq(windows.run_id, runId),
+        windowId === undefined ? undefined : eq(windows.id, windowId),
+        operation === undefined ? undefined : eq(windows.operation, operation),
+        exchange === undefined ? undefined : eq(windows.exchange, exchange),
+      ),
+    )
+    // In one order everywhere, so that two writers cannot deadlock.
+    .orderBy(asc(windows.id))
+    .for('update');
+  return tx
+    .update(windows)
+    .set({ state, error, diagnostic: diagnostic ?? null, finished_at: now })
+    .where(inArray(windows.id, chosen))
+    .returning({ id: windows.id, runId: windows.run_id, ...asNewWindow });
+}
+
+/** Ends one window as failed, whatever the state of its run. */
+export async function failWindow(db: NodePgDatabase, windowId: number, error: string): Promise<void> {
+  await db
+    .update(windows)
+    .set({ state: 'failed', error, finished_at: now })
+    .where(and(eq(windows.id, windowId), may('end')));
+}
+
+/** Ends what is open of a run as cancelled. */
+export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: string): Promise<void> {
+  await tx
+    .update(windows)
+    .set({ state: 'cancelled', error: reason, finished_at: now })
+    .where(and(eq(windows.run_id, runId), may('cancel')));
+}
+
+/** Opens windows of a run that failed or were blocked again. */
+export async function reopenWindows(tx: NodePgDatabase, runId: number): Promise<void> {
+  await tx
+    .update(windows)
+    .set({
+      state: 'pending',
+      error: null,
+      diagnostic: null,
+      finished_at: null,
+      fetched: 0,
+      rejected: 0,
+    })
+    .where(and(eq(windows.run_id, runId), may('reopen')));
+}
+
+/** Lets the time a source has to get ready begin anew for the windows of a run. */
+export async function restartPendingWindows(tx: NodePgDatabase, runId: number): Promise<void> {
+  await tx
+    .update(windows)
+    .set({ started_at: null })
+    .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
+}
+
+/** A piece of a window that is to be split. */
+export interface Piece {
+  readonly from: Day;
+  readonly to: Day;
+}
+
+/**
+ * Replaces a window by windows of shorter ranges. Its own row stays, as `split`, with the calls it
+ * took; records are counted in its children.
+ *
+ * @returns false when it had ended already: then nothing was written.
+ */
+export async function splitWindow(
+  tx: NodePgDatabase,
+  windowId: number,
+  pieces: readonly Piece[],
+): Promise<boolean> {
+  const parent = await tx
+    .update(windows)
+    .set({ state: 'split', finished_at: now })
+    .where(and(eq(windows.id, windowId), may('split')));
+  if (parent.rowCount === 0) return false;
+  await tx.execute(sql`
+    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed)
+    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.part, w.narrowed
+      from ${windows} w, jsonb_to_recordset(${JSON.stringify(pieces)}::jsonb) as piece("from" date, "to" date)
+     where w.id = ${windowId}`);
+  return true;
+}
+
+/** Locks windows of a run and operation that were not started and span more than so many days. */
+export async function lockWiderWindows(
+  tx: NodePgDatabase,
+  asked: { readonly runId: number; readonly operation: string; readonly days: number },
+): Promise<(Piece & { readonly id: number; readonly exchange: string })[]> {
+  return tx
+    .select({
+      id: windows.id,
+      exchange: windows.exchange,
+      from: windows.from_date,
+      to: windows.to_date,
+    })
+    .from(windows)
+    .where(
+      and(
+        eq(windows.run_id, asked.runId),
+        eq(windows.operation, asked.operation),
+        eq(windows.state, 'pending'),
+        sql`${windows.to_date} - ${windows.from_date} >= ${asked.days}`,
+      ),
+    )
+    .orderBy(asc(windows.id))
+    .for('update');
+}
+
+/** A window that has not ended, as the queue needs to know it. */
+export interface OpenWindow {
+  readonly id: number;
+  readonly runId: number;
+  readonly kind: RunKind;
+  /** It is a piece of a window that was split. */
+  readonly piece: boolean;
+}
+
+/** Open windows of these runs that ask the source, in the order they were planned. */
+export async function openWindows(db: NodePgDatabase, runIds: readonly number[]): Promise<OpenWindow[]> {
+  return db
+    .select({
+      id: windows.id,
+      runId: windows.run_id,
+      kind: sql<RunKind>`${runs.kind}`,
+      piece: sql<boolean>`${windows.parent_id} is not null`,
+    })
+    .from(windows)
+    .innerJoin(runs, eq(runs.id, windows.run_id))
+    .where(and(inArray(windows.run_id, [...runIds]), isOpen(), eq(runs.state, 'running'), asksSource()))
+    .orderBy(asc(windows.id));
+}
+
+export async function hasOpenWindows(db: NodePgDatabase, runId: number): Promise<boolean> {
+  const found = await db
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), isOpen()))
+    .limit(1);
+  return found.length === 1;
+}
+
+/** A window of a replay that has not ended. */
+export interface ReplayWindow extends EndedWindow {
+  /** The kept answer it reads; null where it reads what its parent refused. */
+  readonly responseId: number | null;
+  readonly parentId: number | null;
+}
+
+/** Open windows of a replay, in the order they were planned. */
+export async function openReplayWindows(db: NodePgDatabase, runId: number): Promise<ReplayWindow[]> {
+  return db
+    .select({
+      id: windows.id,
+      runId: windows.run_id,
+      responseId: windows.response_id,
+      parentId: windows.parent_id,
+      ...asNewWindow,
+    })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), isOpen()))
+    .orderBy(asc(windows.id));
+}
