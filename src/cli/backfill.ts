@@ -2,9 +2,9 @@ import { type Command, Option } from 'commander';
 import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
-import { openContext, openQueueContext, openWorkContext } from './app.ts';
 import { type BackfillFlags, backfillRequest } from './backfill-request.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { printForecast } from './forecast-view.ts';
 import { detach, newRun } from './new-run.ts';
 import { requestFlags } from './request-options.ts';
@@ -60,11 +60,11 @@ async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promi
     return;
   }
   if (flags.detach === true) {
-    await detach(cli, await openQueueContext(cli.life, config), request, flags);
+    await detach(await openContext(cli.life, config, { queue: true, wait: 'short' }), request, flags);
     return;
   }
-  const context = await openWorkContext(cli.life, config);
-  await workUntilEnd(cli, context, await newRun(cli, context, request), flags);
+  const context = await openContext(cli.life, config, { source: true, wait: 'short' });
+  await workUntilEnd(cli, context, await newRun(context, request), flags);
 }
 
 function collect(value: string, before: readonly string[] = []): string[] {

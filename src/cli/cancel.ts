@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
 import { reportRun } from '../jobs/runs/report.ts';
 import { cancelRun } from '../jobs/runs/runs.ts';
-import { openContext } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { plural, print, printJson } from './output.ts';
 
 export function cancelCommand(program: Command, cli: Cli): Command {
@@ -15,7 +16,7 @@ export function cancelCommand(program: Command, cli: Cli): Command {
     .addHelpText('after', examples('eod cancel 12'))
     .action(async (id: string, flags: { readonly json?: boolean }) => {
       const runId = parseRunId(id);
-      const context = await openContext(cli.life);
+      const context = await openContext(cli.life, loadConfig());
       await cancelRun(context, runId);
       const report = await reportRun(context.db.pool, runId);
       if (flags.json === true) printJson(report);

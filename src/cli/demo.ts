@@ -11,8 +11,8 @@ import { cancelRun } from '../jobs/runs/runs.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
 import { operations } from '../operations/registry.ts';
 import { startSandbox } from '../sandbox/index.ts';
-import { openWorkContext } from './app.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { queriesText } from './demo-queries.ts';
 import { newRun } from './new-run.ts';
 import { print, say } from './output.ts';
@@ -44,10 +44,10 @@ async function demo(cli: Cli, keep: boolean): Promise<void> {
   );
   const config = demoConfig(sandbox.url);
   say(`starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
-  const context = await openWorkContext(life, config);
+  const context = await openContext(life, config, { source: true, wait: 'short' });
   const request = demoRequest(config, calendar);
   say(`asking the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`);
-  const runId = await newRun(cli, context, request);
+  const runId = await newRun(context, request);
   const { report, interrupted } = await workOn(life, context, runId);
   if (interrupted) {
     // Nobody will resume it: the next demo starts afresh.

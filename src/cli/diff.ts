@@ -5,9 +5,9 @@ import { dayAt, timeAt } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { type Between, betweenRuns, type Difference, difference, fromThenToNow } from '../jobs/runs/diff.ts';
 import { operationNamed } from '../operations/registry.ts';
-import { openContext } from './app.ts';
 import { parseMoment, parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { differencesText } from './difference-view.ts';
 import { count, plural, print, printJson } from './output.ts';
 

@@ -3,10 +3,9 @@ import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import type { Context } from '../jobs/context.ts';
 import { type GapScope, gapRequest, readGaps } from '../jobs/runs/gaps.ts';
-import { patiently } from '../load/database/retry.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
-import { openContext, openQueueContext, openWorkContext, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { printForecast } from './forecast-view.ts';
 import { type GapFlags, gapScope, withGapOptions } from './gap-options.ts';
 import { sayAssumptions } from './gaps.ts';
@@ -44,29 +43,24 @@ async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promi
   const scope = gapScope(names, flags, { config, clock: systemClock });
   if (flags.dryRun === true) {
     const context = await openContext(cli.life, config);
-    const request = await requestFor(cli, context, scope, flags);
+    const request = await requestFor(context, scope, flags);
     if (request !== null) await printForecast(context, request, flags);
     return;
   }
   if (flags.detach === true) {
-    const context = await openQueueContext(cli.life, config);
-    const request = await requestFor(cli, context, scope, flags);
-    if (request !== null) await detach(cli, context, request, flags);
+    const context = await openContext(cli.life, config, { queue: true, wait: 'short' });
+    const request = await requestFor(context, scope, flags);
+    if (request !== null) await detach(context, request, flags);
     return;
   }
-  const context = await openWorkContext(cli.life, config);
-  const request = await requestFor(cli, context, scope, flags);
-  if (request !== null) await workUntilEnd(cli, context, await newRun(cli, context, request), flags);
+  const context = await openContext(cli.life, config, { source: true, wait: 'short' });
+  const request = await requestFor(context, scope, flags);
+  if (request !== null) await workUntilEnd(cli, context, await newRun(context, request), flags);
 }
 
 /** @returns null, having said so, when nothing is missing: then there is no run to report. */
-async function requestFor(
-  cli: Cli,
-  context: Context,
-  scope: GapScope,
-  flags: Flags,
-): Promise<RunRequest | null> {
-  const found = await patiently(patienceOf(cli.life, context.config), () => readGaps(context, scope));
+async function requestFor(context: Context, scope: GapScope, flags: Flags): Promise<RunRequest | null> {
+  const found = await readGaps(context, scope);
   // The plan of the run says so itself.
   if (found.total > 0) return gapRequest(found.gaps);
   sayAssumptions(found);

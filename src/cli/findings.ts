@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
 import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { checkNamed } from '../jobs/quality/checks/index.ts';
 import { type Finding, listFindings, SEVERITIES } from '../load/state/findings.ts';
-import { openContext } from './app.ts';
 import { parseChoices } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { type Column, count, print, printJson, table } from './output.ts';
 
 const COLUMNS: readonly Column<Finding>[] = [
@@ -66,7 +67,7 @@ async function findings(cli: Cli, flags: Flags): Promise<void> {
   if (filter.from !== undefined && filter.to !== undefined && filter.from > filter.to) {
     throw usageError(`--from ${filter.from} is after --to ${filter.to}: the range is reversed`);
   }
-  const context = await openContext(cli.life);
+  const context = await openContext(cli.life, loadConfig());
   const { total, findings: listed } = await listFindings(context.db.drizzle, filter);
   if (flags.json === true) return printJson(listed);
   if (total === 0) return print('no findings ("eod reconcile" looks for them)');

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
 import type { FileDifference, FileReport } from '../jobs/import/file.ts';
 import { type ImportReport, importFiles } from '../jobs/import/index.ts';
-import { openPatientContext, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { EXIT } from './errors.ts';
 import { type Column, count, plural, print, printJson, say, table } from './output.ts';
 import { type ProgressView, progressView } from './progress.ts';
@@ -48,13 +49,12 @@ async function importPaths(
   paths: readonly string[],
   flags: { readonly force?: boolean; readonly json?: boolean },
 ): Promise<void> {
-  const context = await openPatientContext(cli.life);
+  const context = await openContext(cli.life, loadConfig(), { wait: 'short' });
   let view: ProgressView | undefined;
   const report = await importFiles(context, {
     paths,
     force: flags.force === true,
     signal: cli.life.signal,
-    patience: patienceOf(cli.life, context.config),
     onProgress(runId, progress) {
       view ??= progressView(runId, 'files');
       view.update(progress);

@@ -2,9 +2,8 @@ import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { createLog } from '../core/log.ts';
 import { migrateDatabase, schemaState } from '../load/database/migrate.ts';
-import { patiently } from '../load/database/retry.ts';
-import { arrivalOf, openStore, patienceOf } from './app.ts';
 import { type Cli, examples } from './command.ts';
+import { openStore } from './context.ts';
 import { print } from './output.ts';
 
 const BEFORE = {
@@ -20,10 +19,9 @@ export function migrateCommand(program: Command, cli: Cli): Command {
     .addHelpText('after', examples('eod migrate'))
     .action(async () => {
       const config = loadConfig();
-      const patience = patienceOf(cli.life, config);
-      const db = await openStore(cli.life, config, createLog(config), arrivalOf(cli.life, config));
-      const before = await patiently(patience, () => schemaState(db));
-      await patiently(patience, () => migrateDatabase(db, config));
+      const db = await openStore(cli.life, config, createLog(config), 'short');
+      const before = await schemaState(db);
+      await db.withRetry((once) => migrateDatabase(once, config));
       print(BEFORE[before]);
     });
 }

@@ -2,10 +2,9 @@ import type { Command } from 'commander';
 import { systemClock, today } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
 import { nightlyRequest } from '../jobs/runs/nightly.ts';
-import { patiently } from '../load/database/retry.ts';
-import { openWorkContext, patienceOf } from './app.ts';
 import { parseDay } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { newRun } from './new-run.ts';
 import { workUntilEnd } from './work-command.ts';
 
@@ -31,7 +30,7 @@ async function nightly(cli: Cli, flags: Flags): Promise<void> {
     flags.date === undefined
       ? today(clock, config.EOD_TIMEZONE)
       : parseDay('--date', flags.date, { config, clock });
-  const context = await openWorkContext(cli.life, config);
-  const request = await patiently(patienceOf(cli.life, config), () => nightlyRequest(context, { date }));
-  await workUntilEnd(cli, context, await newRun(cli, context, request), flags);
+  const context = await openContext(cli.life, config, { source: true, wait: 'short' });
+  const request = await nightlyRequest(context, { date });
+  await workUntilEnd(cli, context, await newRun(context, request), flags);
 }

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import { prunable, prune } from '../load/state/responses.ts';
-import { openContext } from './app.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { count, plural, print, printJson } from './output.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { messageOf, usageError } from '../core/errors.ts';
-import { databaseError, isSocketTrouble } from '../load/database/errors.ts';
-import { inSeconds, type Patience, pauseFor } from '../load/database/retry.ts';
+import { databaseError, isSocketError } from '../load/database/errors.ts';
+import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database/retry.ts';
 
 const WITHIN_MS = 5_000;
 
@@ -26,9 +26,9 @@ interface Refusal {
  *
  * @throws PipelineError `usage` that names the server, never the password; `aborted` on the signal.
  */
-export async function checkPostgres(url: string, patience: Patience): Promise<void> {
+export async function checkPostgres(url: string, retry: RetryOptions): Promise<void> {
   const server: Server = { name: 'Postgres', place: placeOf(url), setting: 'DATABASE_URL' };
-  await untilItAnswers(server, patience, async () => {
+  await untilItAnswers(server, retry, async () => {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: WITHIN_MS });
     client.on('error', () => undefined);
     try {
@@ -43,9 +43,9 @@ export async function checkPostgres(url: string, patience: Patience): Promise<vo
 }
 
 /** The same for Redis: BullMQ itself would wait for it forever. */
-export async function checkRedis(url: string, patience: Patience): Promise<void> {
+export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
   const server: Server = { name: 'Redis', place: placeOf(url), setting: 'REDIS_URL' };
-  await untilItAnswers(server, patience, async () => {
+  await untilItAnswers(server, retry, async () => {
     const client = new Redis(url, {
       lazyConnect: true,
       connectTimeout: WITHIN_MS,
@@ -71,25 +71,25 @@ export async function checkRedis(url: string, patience: Patience): Promise<void>
 
 async function untilItAnswers(
   { name, place, setting }: Server,
-  patience: Patience,
+  retry: RetryOptions,
   ask: () => Promise<Refusal | null>,
 ): Promise<void> {
-  const { patienceMs, tell } = patience;
-  const until = Date.now() + patienceMs;
+  const { forMs, signal, onRetry } = retry;
+  const until = Date.now() + forMs;
   for (let told = false; ; told = true) {
     const refusal = await ask();
     if (refusal === null) return;
     const why = `${name} at ${place}: ${refusal.reason} (see ${setting})`;
     if (!refusal.passing || Date.now() >= until) throw usageError(`cannot use ${why}`);
-    if (!told) tell(`waiting up to ${inSeconds(patienceMs)} for ${why}`);
-    await pauseFor(patience);
+    if (!told) onRetry(`waiting up to ${inSeconds(forMs)} for ${why}`);
+    await pauseBeforeRetry(signal);
   }
 }
 
 /** Redis' own answers refuse us, except while it reads its data from disk. */
 function redisMayCome(error: unknown): boolean {
   const { code, name } = error as { code?: unknown; name?: unknown };
-  if (typeof code === 'string') return isSocketTrouble(code);
+  if (typeof code === 'string') return isSocketError(code);
   return name !== 'ReplyError' || messageOf(error).startsWith('LOADING ');
 }
 

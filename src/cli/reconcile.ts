@@ -5,9 +5,9 @@ import { addDays } from '../core/days.ts';
 import { type CheckResult, checkQuality } from '../jobs/quality/check-quality.ts';
 import { severities } from '../jobs/quality/checks/index.ts';
 import { SEVERITIES } from '../load/state/findings.ts';
-import { openContext } from './app.ts';
 import { parseChoices, parseRange } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { type Column, print, printJson, table } from './output.ts';
 
 const COLUMNS: readonly Column<CheckResult>[] = [

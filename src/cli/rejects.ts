@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import {
   type OpenReject,
@@ -11,13 +12,12 @@ import {
   type UnkeptFile,
   unkeptFiles,
 } from '../jobs/quality/rejects.ts';
-import { patiently } from '../load/database/retry.ts';
-import { openContext, openPatientContext, patienceOf } from './app.ts';
+import { planReplay } from '../jobs/replay/plan.ts';
 import { parseExchanges, parseOperations } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { EXIT } from './errors.ts';
 import { type Column, plural, print, printJson, say, table } from './output.ts';
-import { newReplay } from './replay.ts';
 import { replayUntilEnd } from './replay-work.ts';
 import { exitCodeOf, failuresText } from './run-view.ts';
 
@@ -69,7 +69,7 @@ export function rejectsCommand(program: Command, cli: Cli): Command {
 async function listRejects(cli: Cli, flags: Flags): Promise<void> {
   const limit = wholeNumber('--limit', flags.limit ?? '50');
   const filter = filterOf(flags);
-  const context = await openContext(cli.life);
+  const context = await openContext(cli.life, loadConfig());
   const found = await openRejects(context.db.pool, filter, limit);
   if (flags.json === true) return printJson(found);
   if (found.length === 0) return print('no open rejects');
@@ -81,7 +81,7 @@ async function listRejects(cli: Cli, flags: Flags): Promise<void> {
 
 async function showReject(cli: Cli, id: string, flags: Flags): Promise<void> {
   const number = wholeNumber('reject', id);
-  const context = await openContext(cli.life);
+  const context = await openContext(cli.life, loadConfig());
   const reject = await rejectDetail(context.db.pool, number);
   if (flags.json === true) printJson(reject);
   else print(detailText(reject));
@@ -89,14 +89,13 @@ async function showReject(cli: Cli, id: string, flags: Flags): Promise<void> {
 
 async function retryRejects(cli: Cli, flags: Flags): Promise<void> {
   const filter = filterOf(flags);
-  const context = await openPatientContext(cli.life);
-  const patience = patienceOf(cli.life, context.config);
+  const context = await openContext(cli.life, loadConfig(), { wait: 'short' });
   const { pool } = context.db;
-  const before = await patiently(patience, () => openRejectIds(pool, filter));
-  const unkept = await patiently(patience, () => unkeptFiles(pool, before));
-  const runId = before.length === 0 ? null : await newReplay(cli, context, filter, { rejectsOnly: true });
+  const before = await openRejectIds(pool, filter);
+  const unkept = await unkeptFiles(pool, before);
+  const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
   const done = runId === null ? null : await replayUntilEnd(cli, context, runId);
-  const open = await patiently(patience, () => stillOpen(pool, before));
+  const open = await stillOpen(pool, before);
   const resolved = before.length - open.length;
   if (flags.json === true)
     printJson({ runId, tried: before.length, resolved, open, unkept, report: done?.report ?? null });

@@ -5,8 +5,6 @@ import { workReplay } from '../jobs/replay/index.ts';
 import { runProgress } from '../jobs/runs/progress.ts';
 import { reportRun } from '../jobs/runs/report.ts';
 import { pauseRun } from '../jobs/runs/runs.ts';
-import { patiently } from '../load/database/retry.ts';
-import { patienceOf } from './app.ts';
 import type { Cli } from './command.ts';
 import { progressView } from './progress.ts';
 import { type Ending, sayHowToResume } from './work.ts';
@@ -20,14 +18,13 @@ const LOOK_EVERY_MS = 250;
 export async function replayUntilEnd({ life }: Cli, context: Context, runId: number): Promise<Ending> {
   const view = progressView(runId);
   const { pool } = context.db;
-  const patience = patienceOf(life, context.config);
   const done = new AbortController();
-  const work = patiently(patience, () => workReplay(context, runId, life.signal)).finally(() => done.abort());
+  const work = workReplay(context, runId, life.signal).finally(() => done.abort());
   // Heard below; an error nobody listens to yet would end the process before the run is paused.
   work.catch(() => undefined);
   const look = async () => {
     // The work itself says what goes wrong; how far it is can be seen another time.
-    const progress = await runProgress(pool, runId).catch(() => null);
+    const progress = await runProgress(context.db.withoutRetry.pool, runId).catch(() => null);
     if (progress !== null) view.update(progress);
   };
   try {
@@ -46,10 +43,10 @@ export async function replayUntilEnd({ life }: Cli, context: Context, runId: num
       throw error;
     });
   }
-  const { state } = await patiently(patience, () => runProgress(pool, runId));
+  const { state } = await runProgress(pool, runId);
   const interrupted = life.signal.aborted && state === 'running';
   if (interrupted) await pauseRun(context, runId);
-  const report = await patiently(patience, () => reportRun(pool, runId));
+  const report = await reportRun(pool, runId);
   if (interrupted) sayHowToResume(report);
   return { report, interrupted };
 }

@@ -4,14 +4,12 @@ import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
 import { planReplay } from '../jobs/replay/plan.ts';
-import { reserveRunId } from '../jobs/runs/runs.ts';
 import { openDatabase } from '../load/database/database.ts';
 import { schemaState } from '../load/database/migrate.ts';
-import { patiently } from '../load/database/retry.ts';
 import { type AnswerFilter, copyAnswers } from '../load/state/copy-answers.ts';
-import { arrivalOf, openPatientContext, patienceOf } from './app.ts';
 import { parseDay, parseExchanges, parseOperations } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { arrivalOf, openContext } from './context.ts';
 import { plural, print, printJson, say } from './output.ts';
 import { checkPostgres } from './reachable.ts';
 import { replayUntilEnd } from './replay-work.ts';
@@ -54,11 +52,11 @@ export function replayCommand(program: Command, cli: Cli): Command {
 async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = loadConfig();
   const filter = filterOf(names, flags, config);
-  const context = await openPatientContext(cli.life, config);
+  const context = await openContext(cli.life, config, { wait: 'short' });
   if (flags.source !== undefined) await copyFrom(cli, context, flags.source, filter);
   const runId = cli.life.signal.aborted
     ? null
-    : await newReplay(cli, context, filter, { rejectsOnly: flags.rejects === true });
+    : await planReplay(context, filter, { rejectsOnly: flags.rejects === true });
   if (runId === null) {
     cli.exitCode = cli.life.cutShort() ?? 0;
     if (flags.rejects !== true) throw usageError('no answer is kept that this could replay');
@@ -67,18 +65,6 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     return;
   }
   await workAndPrint(cli, context, runId, flags);
-}
-
-/** Plans a replay, once, however often Postgres goes away meanwhile. Null: there is nothing to replay. */
-export async function newReplay(
-  { life }: Cli,
-  context: Context,
-  filter: AnswerFilter,
-  options: { readonly rejectsOnly: boolean },
-): Promise<number | null> {
-  const patience = patienceOf(life, context.config);
-  const id = await patiently(patience, () => reserveRunId(context));
-  return patiently(patience, () => planReplay(context, filter, { ...options, id }));
 }
 
 /** Works on a replay to its end, prints its report, and sets an honest exit code. */
@@ -115,7 +101,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw usageError('--source is not an address that starts with postgres://');
   }
-  await cli.life.open(() => checkPostgres(url, arrivalOf(cli.life, context.config)));
+  await cli.life.open(() => checkPostgres(url, arrivalOf(cli.life, context.config, 'short')));
   const source = await cli.life.open(
     async () => openDatabase({ url, connections: 2, log: context.log }),
     (opened) => opened.close(),

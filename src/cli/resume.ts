@@ -3,10 +3,9 @@ import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import { reportRun } from '../jobs/runs/report.ts';
 import { reopenRun, resumeRun } from '../jobs/runs/runs.ts';
-import { patiently } from '../load/database/retry.ts';
-import { openPatientContext, openWorkContext, patienceOf } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { workAndPrint } from './replay.ts';
 import { workUntilEnd } from './work-command.ts';
 
@@ -21,18 +20,17 @@ export function resumeCommand(program: Command, cli: Cli): Command {
       const runId = parseRunId(id);
       const config = loadConfig();
       // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
-      const patience = patienceOf(cli.life, config);
-      const opened = await openPatientContext(cli.life, config);
-      const { kind } = await patiently(patience, () => reportRun(opened.db.pool, runId));
+      const opened = await openContext(cli.life, config, { wait: 'short' });
+      const { kind } = await reportRun(opened.db.pool, runId);
       if (kind === 'import') {
         throw usageError(`run ${runId} is an import: import the same files again, those loaded are skipped`);
       }
       if (kind === 'replay') {
-        await patiently(patience, () => reopenRun(opened, runId));
+        await reopenRun(opened, runId);
         return workAndPrint(cli, opened, runId, flags);
       }
-      const context = await openWorkContext(cli.life, config, { opened });
-      await patiently(patience, () => resumeRun(context, runId));
+      const context = await openContext(cli.life, config, { source: true, wait: 'short', opened });
+      await resumeRun(context, runId);
       await workUntilEnd(cli, context, runId, flags);
     });
 }

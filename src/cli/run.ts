@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
 import { reportRun } from '../jobs/runs/report.ts';
-import { openContext } from './app.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { print, printJson } from './output.ts';
 import { failuresText, runText } from './run-view.ts';
 
@@ -15,7 +16,7 @@ export function runCommand(program: Command, cli: Cli): Command {
     .addHelpText('after', examples('eod run 12', 'eod run 12 --json'))
     .action(async (id: string, flags: { readonly json?: boolean }) => {
       const runId = parseRunId(id);
-      const context = await openContext(cli.life);
+      const context = await openContext(cli.life, loadConfig());
       const report = await reportRun(context.db.pool, runId);
       if (flags.json === true) return printJson(report);
       const failures = failuresText(report);

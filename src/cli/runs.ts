@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import { listRuns, type RunReport } from '../jobs/runs/report.ts';
-import { openContext } from './app.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { type Column, print, printJson, table } from './output.ts';
 
 const COLUMNS: readonly Column<RunReport>[] = [
@@ -40,7 +41,7 @@ async function runs(cli: Cli, flags: Flags): Promise<void> {
   if (!/^[1-9]\d{0,3}$/.test(flags.limit)) {
     throw usageError(`--limit: "${flags.limit}" is not a whole number from 1 to 9999`);
   }
-  const context = await openContext(cli.life);
+  const context = await openContext(cli.life, loadConfig());
   const reports = await listRuns(context.db.pool, Number(flags.limit));
   if (flags.json === true) printJson(reports);
   else print(reports.length === 0 ? 'no runs yet' : table(COLUMNS, reports));

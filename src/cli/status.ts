@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import { loadConfig } from '../core/config.ts';
 import type { QuotaStatus } from '../jobs/runs/quota-status.ts';
 import { type OpenRun, type OperationStatus, readStatus, type Status } from '../jobs/runs/status.ts';
 import { queueOf } from '../jobs/worker/queue.ts';
-import { openContext } from './app.ts';
 import { clockTime } from './clock-time.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { type Column, print, printJson, table } from './output.ts';
 
 const COLUMNS: readonly Column<OperationStatus>[] = [
@@ -42,7 +43,7 @@ export function statusCommand(program: Command, cli: Cli): Command {
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples('eod status', 'eod status --json'))
     .action(async (flags: { readonly json?: boolean }) => {
-      const context = await openContext(cli.life);
+      const context = await openContext(cli.life, loadConfig());
       const status = await readStatus(context);
       if (flags.json === true) printJson(status);
       else print(text(status, context.config.EOD_TIMEZONE));

@@ -2,11 +2,10 @@ import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { startScheduler } from '../jobs/worker/scheduler.ts';
 import { startWorker } from '../jobs/worker/worker.ts';
-import { patiently } from '../load/database/retry.ts';
 import { startHealthServer } from '../web/health.ts';
-import { openQueueContext, openWorkContext, patienceOf } from './app.ts';
 import { parseChoices } from './args.ts';
 import { type Cli, examples } from './command.ts';
+import { openContext } from './context.ts';
 import { say } from './output.ts';
 
 const ROLES = ['scheduler', 'worker'] as const;
@@ -26,17 +25,17 @@ async function up({ life }: Cli, text: string): Promise<void> {
   const roles = [...new Set(parseChoices('--roles', text, ROLES, 'role'))];
   const config = loadConfig();
   // Only the worker talks to the source; a scheduler alone needs neither its address nor the key.
-  // Whoever keeps it running starts it and its servers in any order.
-  const arrival = patienceOf(life, config);
-  const worker = roles.includes('worker') ? await openWorkContext(life, config, { arrival }) : null;
-  const context = worker ?? (await openQueueContext(life, config, { arrival }));
+  const worker = roles.includes('worker')
+    ? await openContext(life, config, { source: true, wait: 'long' })
+    : null;
+  const context = worker ?? (await openContext(life, config, { queue: true, wait: 'long' }));
   const health = await life.open(
     () => startHealthServer(context, { roles, stopping: life.signal }),
     (opened) => opened.close(),
   );
   if (roles.includes('scheduler')) {
     await life.open(
-      () => patiently(arrival, () => startScheduler(context)),
+      () => startScheduler(context),
       (opened) => opened.stop(),
     );
   }

@@ -5,8 +5,6 @@ import { quotaStatus, waitsUntil } from '../jobs/runs/quota-status.ts';
 import { type RunReport, reportRun } from '../jobs/runs/report.ts';
 import { pauseRun } from '../jobs/runs/runs.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
-import { patiently } from '../load/database/retry.ts';
-import { patienceOf } from './app.ts';
 import { clockTime } from './clock-time.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { plural, say } from './output.ts';
@@ -41,7 +39,7 @@ export async function workOn(life: Lifecycle, context: WorkContext, runId: numbe
     if (!ended && life.signal.aborted) await pauseRun(context, runId);
     await worker?.stop();
   }
-  const report = await patiently(patienceOf(life, context.config), () => reportRun(context.db.pool, runId));
+  const report = await reportRun(context.db.pool, runId);
   return { report, interrupted: !ended };
 }
 
@@ -52,12 +50,9 @@ async function follow(
   runId: number,
   show: (progress: Progress, pause: string | null) => void,
 ): Promise<boolean> {
-  const patience = patienceOf(life, context.config);
   while (!life.signal.aborted) {
-    const progress = await patiently(patience, () => runProgress(context.db.pool, runId));
-    const until = await patiently(patience, async () =>
-      waitsUntil(await quotaStatus(context), progress.kind),
-    );
+    const progress = await runProgress(context.db.pool, runId);
+    const until = waitsUntil(await quotaStatus(context), progress.kind);
     show(progress, until === null ? null : clockTime(until, context.config.EOD_TIMEZONE));
     if (progress.state !== 'running') return true;
     await sleep(LOOK_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);

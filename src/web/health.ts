@@ -79,7 +79,7 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
     }
   };
   const [database, queue] = await Promise.all([
-    check('database', () => db.pool.query('select 1')),
+    check('database', () => db.withoutRetry.pool.query('select 1')),
     check('queue', () => queues.ticks.getJobCounts()),
   ]);
   const ready = database === 'ok' && queue === 'ok' && !stopping.aborted;

@@ -21,7 +21,7 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = packBody(Buffer.from(text));
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
-  await transaction(db, (client) =>
+  await transaction(db, ({ client }) =>
     keepAnswer(client, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt }),
   );
 }

@@ -1,6 +1,5 @@
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
-import { NO_PATIENCE, type Patience, patiently } from '../../load/database/retry.ts';
 import type { Context } from '../context.ts';
 import type { Progress } from '../runs/progress.ts';
 import { type RunReport, reportRun } from '../runs/report.ts';
@@ -34,8 +33,6 @@ export interface ImportOptions {
   readonly force: boolean;
   /** Stops between two files. */
   readonly signal?: AbortSignal;
-  /** For a Postgres that is away before the first file; none when not given. */
-  readonly patience?: Patience;
   /** Told the number of the run, then after each file how far it is; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
 }
@@ -49,13 +46,16 @@ const MAX_DIFFERENCES = 500;
  *
  * @throws PipelineError `usage` for paths that are not there; `database` when Postgres is away.
  */
-export async function importFiles(context: Context, options: ImportOptions): Promise<ImportReport> {
-  const { signal, patience = NO_PATIENCE } = options;
+export async function importFiles(opened: Context, options: ImportOptions): Promise<ImportReport> {
+  const { signal } = options;
+  // An outage ends the import: imported again, the same files are gone on with.
+  const context = { ...opened, db: opened.db.withoutRetry };
   const width = context.config.EOD_CONCURRENCY;
   const paths = await findFiles(options.paths);
   const asked = { paths: options.paths, force: options.force };
-  const runId = await patiently(patience, () => reserveRunId(context));
-  const run = await patiently(patience, () => openImport(context, runId, asked));
+  const runId = await reserveRunId(opened);
+  // As a whole, because its lock dies with its connection.
+  const run = await opened.db.withRetry((db) => openImport({ ...context, db }, runId, asked));
   const tally = createTally(run.runId, paths.length, options);
   let stopped: string | null = 'stopped by an error; import the same files again to go on';
   try {

@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { today } from '../../core/clock.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import { abandonRun, insertRun, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import { insertFileWindows } from '../../load/state/windows.ts';
 import type { Context } from '../context.ts';
@@ -133,6 +133,6 @@ export async function closeImport(
 }
 
 async function callOff(context: Context, runId: number, why: string): Promise<void> {
-  const ended = await drizzleTransaction(context.db, (tx) => abandonRun(tx, runId, why));
+  const ended = await transaction(context.db, (tx) => abandonRun(tx, runId, why));
   if (ended !== null) context.log.info({ runId, state: ended.state }, 'run has ended');
 }

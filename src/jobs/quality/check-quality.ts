@@ -1,5 +1,5 @@
 import { addDays, type Day } from '../../core/days.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import {
   type FindingCounts,
   makeCheck,
@@ -36,7 +36,7 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
   const sessions = sessionsAround(context, range);
   const results: CheckResult[] = [];
   for (const [check, severity] of severities(context.config)) {
-    const counts = await drizzleTransaction(context.db, async (tx) => {
+    const counts = await transaction(context.db, async (tx) => {
       await prepareCheck(tx);
       if (severity === 'off') return resolveFindings(tx, check, range);
       return makeCheck(tx, check, { from, to, sessions }, { severity, runId });

@@ -33,6 +33,11 @@ interface How {
  * @throws PipelineError `usage` when another process works on the run; `database` when Postgres goes.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
+  // As a whole, because the lock dies with its connection: what is left is then gone on with.
+  await context.db.withRetry((db) => workWithLock({ ...context, db }, runId, signal));
+}
+
+async function workWithLock(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   const client = await context.db.pool.connect();
   const lock = `hashtextextended('eod replay ${runId}', 0)`;
   try {

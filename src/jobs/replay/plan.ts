@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { today } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import { type AnswerFilter, matches } from '../../load/state/copy-answers.ts';
 import { deleteRun, insertRun, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows.ts';
@@ -96,8 +96,6 @@ const unkept = (where: SQL) => sql`
 
 export interface ReplayOptions {
   readonly rejectsOnly?: boolean;
-  /** From `reserveRunId`: planned again under this number, the run is made only once. */
-  readonly id?: number;
 }
 
 /**
@@ -109,7 +107,7 @@ export interface ReplayOptions {
 export async function planReplay(
   context: Context,
   filter: AnswerFilter,
-  { rejectsOnly = false, id }: ReplayOptions = {},
+  { rejectsOnly = false }: ReplayOptions = {},
 ): Promise<number | null> {
   checkRange(filter);
   const fresh = await freshLanes(context);
@@ -120,11 +118,11 @@ export async function planReplay(
   const chosen = all
     ? sql`select r.id from etl.responses r`
     : chosenAndNewer(rejectsOnly ? sql`${matches(filter)} and ${HAS_REJECTS}` : matches(filter), undated);
-  const reserved = id ?? (await reserveRunId(context));
-  return drizzleTransaction(context.db, async (tx) => {
+  const runId = await reserveRunId(context);
+  return transaction(context.db, async (tx) => {
     const day = today(context.clock, context.config.EOD_TIMEZONE);
-    const runId = await insertRun(tx, {
-      id: reserved,
+    const inserted = await insertRun(tx, {
+      id: runId,
       kind: 'replay',
       requestedBy: whoAsks(),
       request,
@@ -133,7 +131,7 @@ export async function planReplay(
       to: day,
     });
     // An earlier try has written it, and only its answer was lost.
-    if (runId === null) return reserved;
+    if (inserted === null) return runId;
     await insertReplayWindows(tx, runId, chosen);
     if (rejectsOnly) await insertRereadWindows(tx, runId, unkept(matches(filter)));
     if (await setRunRange(tx, runId)) return runId;

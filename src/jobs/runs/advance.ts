@@ -1,4 +1,4 @@
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import { type EndedRun, finishRun, type RunEnd, takeDeferred } from '../../load/state/runs.ts';
 import { hasOpenWindows, insertWindows } from '../../load/state/windows.ts';
 import type { QueueContext } from '../context.ts';
@@ -23,7 +23,7 @@ export async function advanceRun(context: QueueContext, runId: number): Promise<
 }
 
 async function planWaiting(context: QueueContext, runId: number): Promise<boolean> {
-  return drizzleTransaction(context.db, async (tx) => {
+  return transaction(context.db, async (tx) => {
     const deferred = await takeDeferred(tx, runId);
     if (deferred === null) return false;
     await insertWindows(tx, runId, await planDeferred(context, deferred.request, deferred.targets));

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import type { RunRequest, RunState } from '../../load/state/run-request.ts';
 import * as state from '../../load/state/runs.ts';
@@ -17,8 +17,6 @@ import { planRun, type RunPlan } from './planning.ts';
 export interface StartOptions {
   /** Unique name of a schedule's tick; a second run of the same tick is not made. */
   readonly tick?: string;
-  /** From `reserveRunId`: asked for again under this number, the run is made only once. Not with a tick. */
-  readonly id?: number;
   readonly requestedBy?: string;
 }
 
@@ -30,8 +28,6 @@ export function reserveRunId({ db }: Pick<Context, 'db'>): Promise<number> {
 /**
  * Plans a request, writes the run with all its windows in one transaction and enqueues them.
  *
- * May be tried again from its start when Postgres was away, given the number of the run or a tick.
- *
  * @returns the run's number, or null when a run of the same tick exists already.
  */
 export async function startRun(
@@ -41,7 +37,7 @@ export async function startRun(
 ): Promise<number | null> {
   if (options.tick === undefined) {
     await trustKey(context);
-    await context.queues.resume();
+    await resumeQueues(context);
   }
   const plan = await planRun(context, request);
   const runId = await insertRun(context, request, plan, options);
@@ -51,6 +47,11 @@ export async function startRun(
   // A run with nothing to ask is over at once.
   await advanceRun(context, runId);
   return runId;
+}
+
+/** The queue may be in Postgres too, and is then as far away as that. */
+async function resumeQueues({ db, queues }: QueueContext): Promise<void> {
+  await db.withRetry(() => queues.resume());
 }
 
 /** Weekdays on which the exchange was closed are known without asking. */
@@ -76,27 +77,29 @@ async function trustKey({ config, db, log }: Context): Promise<void> {
 }
 
 async function insertRun(
-  { db }: Context,
+  context: Context,
   request: RunRequest,
   plan: RunPlan,
   options: StartOptions,
 ): Promise<number | null> {
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
-  return drizzleTransaction(db, async (tx) => {
-    const runId = await state.insertRun(tx, {
-      id: options.id,
+  const { tick } = options;
+  const id = await reserveRunId(context);
+  return transaction(context.db, async (tx) => {
+    const inserted = await state.insertRun(tx, {
+      id,
       kind: request.kind,
       requestedBy: options.requestedBy ?? whoAsks(),
       request,
       from: days[0] as string,
       to: days.at(-1) as string,
-      tick: options.tick,
+      tick,
       deferred: plan.deferred,
     });
-    // What stands in the way is a run of the same tick, or the one an earlier try has written.
-    if (runId === null) return options.id ?? null;
-    await insertWindows(tx, runId, plan.windows);
-    return runId;
+    // What stands in the way is the run that an earlier try has written, or one of the same tick.
+    if (inserted === null) return tick === undefined ? id : null;
+    await insertWindows(tx, id, plan.windows);
+    return id;
   });
 }
 
@@ -123,9 +126,7 @@ export async function pauseRun({ db }: Context, runId: number): Promise<void> {
 
 /** Calls a run off: what has not ended becomes `cancelled`. What is loaded stays. */
 export async function cancelRun(context: Context, runId: number): Promise<void> {
-  const cancelled = await drizzleTransaction(context.db, (tx) =>
-    state.cancelRun(tx, runId, 'cancelled by hand'),
-  );
+  const cancelled = await transaction(context.db, (tx) => state.cancelRun(tx, runId, 'cancelled by hand'));
   if (!cancelled) throw usageError(`run ${runId} has ended (${await runState(context, runId)})`);
 }
 
@@ -140,7 +141,7 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
   await announceRun(context, runId);
   // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
   // were open again, they would be done with, and nobody would come for the windows.
-  await context.queues.resume();
+  await resumeQueues(context);
   await advanceRun(context, runId);
 }
 
@@ -157,7 +158,7 @@ export async function reopenRun(
 ): Promise<void> {
   await refuseEnded(context, runId);
   await before();
-  const reopened = await drizzleTransaction(context.db, (tx) => state.reopenRun(tx, runId));
+  const reopened = await transaction(context.db, (tx) => state.reopenRun(tx, runId));
   if (!reopened) await refuseEnded(context, runId);
 }
 

@@ -1,5 +1,5 @@
 import { today } from '../../core/clock.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import { stopPlanning } from '../../load/state/runs.ts';
 import {
@@ -28,7 +28,7 @@ export async function giveUp(
   verdict: Extract<Verdict, { act: 'end' }>,
   trouble: FailureInfo,
 ): Promise<number[]> {
-  return drizzleTransaction(db, async (tx) => {
+  return transaction(db, async (tx) => {
     // The run's row before its windows', as everywhere, so that two writers cannot deadlock.
     if (verdict.scope === 'key') await stopPlanning(tx, trouble.error);
     const ended = await endWindows(tx, selectionOf(window, verdict), verdict.state, trouble);

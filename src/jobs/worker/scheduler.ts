@@ -9,13 +9,15 @@ const SYNC_MS = 60_000;
 /** Keeps the schedules in the queue and plans the nights they announce. Any number may run. */
 export async function startScheduler(context: QueueContext): Promise<RunningWorker> {
   await syncSchedules(context);
+  // A tick that met an outage is repeated by the queue.
+  const once = { ...context, db: context.db.withoutRetry };
   const worker = context.queues.work<TickJob>(
     'ticks',
-    (job) => processTick(context, job),
+    (job) => processTick(once, job),
     workerSettings(context, 1),
   );
   const timer = setInterval(() => {
-    syncSchedules(context).catch((error) =>
+    syncSchedules(once).catch((error) =>
       context.log.warn({ err: error }, 'could not compare the schedules with the queue'),
     );
   }, SYNC_MS);

@@ -2,7 +2,7 @@ import type { Job } from 'bullmq';
 import { sql } from 'drizzle-orm';
 import type { Config } from '../../core/config.ts';
 import { dayAt } from '../../core/days.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
@@ -47,7 +47,7 @@ function cronOf({ schedule }: Operation, place: number): string {
  */
 export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
   const { config, db } = context;
-  return drizzleTransaction(db, async (tx) => {
+  return transaction(db, async (tx) => {
     await tx.execute(
       sql`select pg_advisory_xact_lock(hashtextextended(${`eod schedules ${config.EOD_QUEUE_PREFIX}`}, 0))`,
     );

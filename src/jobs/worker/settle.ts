@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq';
 import { databaseError } from '../../load/database/errors.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import { type ClaimedWindow, endWindows, type Permit, releaseWindow } from '../../load/state/windows.ts';
 import { keyAlert, raiseAlerts } from '../alerts/alerts.ts';
 import type { WorkContext } from '../context.ts';
@@ -53,7 +53,7 @@ export async function settle(
     }
     // What cannot be kept now never can: left open, the window would be asked for again and again.
     log.error({ windowId, err: problem }, 'could not keep what went wrong; the window ends as failed');
-    await drizzleTransaction(db, (tx) => endWindows(tx, { runId, windowId }, 'failed', trouble));
+    await transaction(db, (tx) => endWindows(tx, { runId, windowId }, 'failed', trouble));
     await advanceRun(context, runId);
   }
 }

@@ -1,5 +1,5 @@
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
-import { drizzleTransaction } from '../../load/database/transaction.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import { learnRangeLimit } from '../../load/state/range-limits.ts';
 import { type ClaimedWindow, lockWiderWindows, type Piece, splitWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -37,7 +37,7 @@ export async function splitAndEnqueue(
   const everyDay = policy.per !== 'range' || policy.everyDay;
   const partsOf = ({ exchange, from, to }: Pick<ClaimedWindow, 'exchange' | 'from' | 'to'>) =>
     pieces(from, to, days, everyDay ? undefined : context.calendar.sessions(exchange, from, to));
-  await drizzleTransaction(context.db, async (tx) => {
+  await transaction(context.db, async (tx) => {
     if (learned) await learnRangeLimit(tx, { keyHash, operation: window.operation, days });
     await splitWindow(tx, window.id, partsOf(window));
     if (!learned) return;

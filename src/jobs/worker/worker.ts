@@ -26,7 +26,9 @@ export interface RunningWorker {
 }
 
 /** Starts taking windows, after bringing the queue in line with etl.* (which is the truth). */
-export async function startWorker(context: WorkContext): Promise<RunningWorker> {
+export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
+  // The failure policy puts a window off when Postgres is away.
+  const context = { ...opened, db: opened.db.withoutRetry };
   const { config, queues, clock } = context;
   keepHeapTight();
   const abort = new AbortController();

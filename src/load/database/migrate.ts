@@ -17,6 +17,7 @@ import {
 } from '../state/completeness-view.ts';
 import { repeatableMigrations } from '../state/schema/migrations.ts';
 import type { Database } from './database.ts';
+import { transactionOn } from './transaction.ts';
 
 const MIGRATIONS = {
   migrationsFolder: join(import.meta.dirname, '../../../migrations'),
@@ -70,7 +71,7 @@ export async function migrateDatabase(
     await writeAsOfFunctions(client);
     await writeCompletenessView(client, viewSettings);
     // In one transaction, because a table filled by half would look filled.
-    await db.transaction(() => fillObservedAliases(client));
+    await transactionOn(client, () => fillObservedAliases(client));
     await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
     await client.query('reset client_min_messages');
     client.release();

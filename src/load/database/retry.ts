@@ -2,53 +2,61 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from './errors.ts';
 
-/** How long to put up with a server that is away, and who hears of it. */
-export interface Patience {
-  /** From the first failure on; 0: not at all. */
-  readonly patienceMs: number;
+/** How long to go on trying while Postgres is away, and who hears of it. */
+export interface RetryOptions {
+  /** From the first failure of a step on. */
+  readonly forMs: number;
   /** Ends the waiting at once. */
   readonly signal?: AbortSignal | undefined;
-  /** Told once for each time the server is away. */
-  readonly tell: (sentence: string) => void;
+  /** Called once for an outage, however many statements it hits. */
+  readonly onRetry: (sentence: string) => void;
 }
 
-/** For commands that only look, where somebody waits for the answer, and callers that try again themselves. */
-export const NO_PATIENCE: Patience = { patienceMs: 0, tell: () => undefined };
+/** Runs a step, again from its start while Postgres is away. */
+export type Retry = <T>(step: () => Promise<T>) => Promise<T>;
 
-/** A restart takes a second or two; asking more often only fills its log. */
-const AGAIN_MS = 500;
+/** A restart takes a second or two; more frequent attempts would only fill the server's log. */
+const PAUSE_MS = 500;
 
 /**
- * Does a step that may be done again from its start, again for as long as Postgres is away.
+ * The retry of a database client.
  *
- * @throws PipelineError `database` when it stays away, `aborted` on the signal; any other error of
- *   the step as it is, at once.
+ * @throws PipelineError `database` when Postgres stays away, `aborted` on the signal; any other error of
+ *   the step is thrown as it is, at once.
  */
-export async function patiently<T>(patience: Patience, step: () => Promise<T>): Promise<T> {
-  const { patienceMs, tell } = patience;
-  let awaySince: number | undefined;
-  for (;;) {
-    const begun = Date.now();
-    try {
-      return await step();
-    } catch (error) {
-      const problem = databaseError(error);
-      if (problem.kind !== 'database' || !problem.retryable) throw error;
-      const now = Date.now();
-      // A step that went well for so long has met another failure, not the same one.
-      if (awaySince === undefined || now - begun > patienceMs) {
-        awaySince = now;
-        if (patienceMs > 0) tell(`${problem.message}: trying again for up to ${inSeconds(patienceMs)}`);
-      }
-      if (now - awaySince >= patienceMs) throw problem;
-      await pauseFor(patience);
-    }
+export function createRetry(options: RetryOptions): Retry {
+  const { forMs, signal, onRetry } = options;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+
+  function report(problem: PipelineError, now: number): void {
+    if (now - reportedAt <= forMs) return;
+    reportedAt = now;
+    onRetry(`${problem.message}: trying again for up to ${inSeconds(forMs)}`);
   }
+
+  return async (step) => {
+    let failingSince: number | undefined;
+    for (;;) {
+      const started = Date.now();
+      try {
+        return await step();
+      } catch (error) {
+        const problem = databaseError(error);
+        if (problem.kind !== 'database' || !problem.retryable) throw error;
+        const now = Date.now();
+        // A step that ran well for so long has met a new outage.
+        if (failingSince === undefined || now - started > forMs) failingSince = now;
+        if (now - failingSince >= forMs) throw problem;
+        report(problem, now);
+        await pauseBeforeRetry(signal);
+      }
+    }
+  };
 }
 
-/** The pause before another try. @throws PipelineError `aborted` on the signal. */
-export async function pauseFor({ signal }: Pick<Patience, 'signal'>): Promise<void> {
-  await sleep(AGAIN_MS, undefined, { signal }).catch(() => {
+/** @throws PipelineError `aborted` on the signal. */
+export async function pauseBeforeRetry(signal?: AbortSignal): Promise<void> {
+  await sleep(PAUSE_MS, undefined, { signal }).catch(() => {
     throw new PipelineError('stopped by a signal', { kind: 'aborted', retryable: true });
   });
 }

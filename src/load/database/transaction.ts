@@ -3,40 +3,49 @@ import type { PoolClient } from 'pg';
 import type { Database } from './database.ts';
 import { databaseError } from './errors.ts';
 
-/**
- * Runs `work` in one transaction: committed when it returns, rolled back when it throws.
- *
- * @throws PipelineError of kind `database` for Postgres errors; other errors of ours pass through.
- */
-export async function transaction<T>(
-  database: Database,
-  work: (client: PoolClient) => Promise<T>,
-): Promise<T> {
-  const client = await database.pool.connect().catch((error) => {
-    throw databaseError(error);
-  });
-  let broken: Error | undefined;
-  try {
-    await client.query('begin');
-    const result = await work(client);
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    broken = error instanceof Error ? error : new Error(String(error));
-    throw databaseError(error);
-  } finally {
-    // A connection that saw an error is thrown away: its transaction dies with it.
-    client.release(broken);
-  }
+/** A transaction in progress: drizzle's statements, and the connection for COPY, merges and locks. */
+export interface Transaction extends NodePgDatabase {
+  readonly client: PoolClient;
 }
 
 /**
- * The same for statements built with drizzle. Drizzle's own `transaction` keeps the connection of a
- * `begin` that failed for good, and hides what went wrong behind a `rollback` that fails too.
+ * Runs `work` in one transaction: committed when it returns, rolled back when it throws. With a database
+ * that retries, the whole of it is repeated while Postgres is away, and the commit that seemed to fail may
+ * have happened: `work` must be safe to repeat.
+ *
+ * Drizzle's own `transaction` is not used: it keeps the connection of a `begin` that failed for good, and
+ * hides what went wrong behind a `rollback` that fails too.
+ *
+ * @throws PipelineError of kind `database` for Postgres errors; other errors of ours pass through.
  */
-export function drizzleTransaction<T>(
-  database: Database,
-  work: (tx: NodePgDatabase) => Promise<T>,
+export function transaction<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  return database.withRetry(async ({ pool }) => {
+    const client = await pool.connect().catch((error) => {
+      throw databaseError(error);
+    });
+    let broken: Error | undefined;
+    try {
+      return await transactionOn(client, work);
+    } catch (error) {
+      broken = error instanceof Error ? error : new Error(String(error));
+      throw databaseError(error);
+    } finally {
+      // A connection that saw an error is thrown away: its transaction dies with it.
+      client.release(broken);
+    }
+  });
+}
+
+/**
+ * The same on a connection the caller holds, for work that needs that connection before or after. When it
+ * throws the transaction is still open: the caller must throw the connection away.
+ */
+export async function transactionOn<T>(
+  client: PoolClient,
+  work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
-  return transaction(database, (client) => work(drizzle(client)));
+  await client.query('begin');
+  const result = await work(Object.assign(drizzle(client), { client }));
+  await client.query('commit');
+  return result;
 }

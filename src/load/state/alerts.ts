@@ -1,7 +1,7 @@
 import { and, eq, gt, inArray, isNull, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../database/database.ts';
-import { drizzleTransaction } from '../database/transaction.ts';
+import { transaction } from '../database/transaction.ts';
 import { alerts } from './schema/knowledge.ts';
 
 /** Pause before the next try in seconds, doubling from this up to an hour. */
@@ -26,7 +26,7 @@ export function recordAlert(
   repeatHours: number,
 ): Promise<boolean> {
   const { kind, subject } = alert;
-  return drizzleTransaction(database, async (tx) => {
+  return transaction(database, async (tx) => {
     // Two workers that see the same failure at the same moment make one alert.
     await tx.execute(
       sql`select pg_advisory_xact_lock(hashtextextended('eod alert ' || ${kind}::text || ' ' || ${subject}::text, 0))`,

@@ -62,7 +62,7 @@ export async function copyAnswers(
     if (last === undefined) break;
     after = last;
     await copyBodies(source, target, [...new Set(found.rows.map((row) => row.hash))]);
-    copied += await transaction(target, (client) => insertMissing(client, found.rows));
+    copied += await transaction(target, ({ client }) => insertMissing(client, found.rows));
   }
   return copied;
 }

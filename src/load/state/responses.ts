@@ -146,7 +146,7 @@ export async function prune(database: Database, before: Date): Promise<Pruned> {
 
 /** Asks again, alone with the lock: a load may have pointed to a body since. */
 async function deleteBodies(database: Database, hashes: readonly string[]): Promise<number[]> {
-  return transaction(database, async (client) => {
+  return transaction(database, async ({ client }) => {
     await client.query(`select pg_advisory_xact_lock(${LOCK})`);
     const deleted = await client.query<{ size: number }>(
       `delete from etl.response_bodies b where hash = any($1)

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
-import { type Config, loadConfig } from '../core/config.ts';
+import type { Config } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import { createSource } from '../extract/index.ts';
@@ -12,7 +12,7 @@ import { openQueues } from '../jobs/worker/queue.ts';
 import { type Database, openDatabase } from '../load/database/database.ts';
 import { startEmbeddedPostgres } from '../load/database/embedded/index.ts';
 import { migrateDatabase, schemaState } from '../load/database/migrate.ts';
-import { NO_PATIENCE, type Patience, patiently } from '../load/database/retry.ts';
+import type { RetryOptions } from '../load/database/retry.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { say } from './output.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
@@ -20,102 +20,112 @@ import { checkPostgres, checkRedis } from './reachable.ts';
 /** Connections beside those of the windows in flight: progress, reconcile, health. */
 const SPARE_CONNECTIONS = 3;
 
-/** How commands that do work meet a server that is away: whoever starts them by a timer would lose the night. */
-export function patienceOf({ signal }: Lifecycle, config: Config): Patience {
-  return { patienceMs: config.EOD_SERVER_PATIENCE_MS, signal, tell: (sentence) => say(`eod: ${sentence}`) };
+/** How a command meets a Postgres or Redis that is away. */
+export type Wait =
+  /** Says so at once: somebody waits for the answer. */
+  | 'none'
+  /**
+   * For the work of one command: a server that is not there at the start is waited for as long as a restart
+   * takes, so that a wrong address is told soon; one that goes away later for EOD_SERVER_PATIENCE_MS.
+   */
+  | 'short'
+  /** For a service: whoever keeps it running starts it and its servers in any order. */
+  | 'long';
+
+/** Longer than a restart takes. */
+const SHORT_WAIT_MS = 10_000;
+
+/** What a command needs beyond settings, log, database and calendar. */
+interface Needs {
+  /** Default `none`. */
+  readonly wait?: Wait;
+  /** The queue, to start and stop runs. */
+  readonly queue?: boolean;
+  /** The source and the queue, to do the work of windows. */
+  readonly source?: boolean;
+  /** What the command has opened already, where it had to look first. */
+  readonly opened?: Context;
 }
 
-/** Longer than a restart takes; a wrong address should not keep whoever typed it for a minute. */
-const ARRIVAL_MS = 10_000;
-
-/** How commands that work and end meet a server that is not there when they start. */
-export function arrivalOf(life: Lifecycle, config: Config): Patience {
-  const patience = patienceOf(life, config);
-  return { ...patience, patienceMs: Math.min(patience.patienceMs, ARRIVAL_MS) };
-}
-
-/** Settings, log, database and calendar: enough for commands that look at what is there. */
-export async function openContext(life: Lifecycle, config: Config = loadConfig()): Promise<Context> {
-  return contextWith(life, config, { arrival: NO_PATIENCE, patience: NO_PATIENCE });
-}
-
-/** The same for commands that do work: a Postgres that is away for a moment is waited for. */
-export async function openPatientContext(
-  life: Lifecycle,
-  config: Config = loadConfig(),
-  arrival: Patience = arrivalOf(life, config),
-): Promise<Context> {
-  return contextWith(life, config, { arrival, patience: patienceOf(life, config) });
-}
-
-async function contextWith(
+/**
+ * Opens what a command needs; the lifecycle closes it.
+ *
+ * @throws PipelineError `usage` that names the setting when a server cannot be used or a setting is missing.
+ */
+export async function openContext(
   life: Lifecycle,
   config: Config,
-  { arrival, patience }: { readonly arrival: Patience; readonly patience: Patience },
+  needs: Needs & { readonly source: true },
+): Promise<WorkContext>;
+export async function openContext(
+  life: Lifecycle,
+  config: Config,
+  needs: Needs & { readonly queue: true },
+): Promise<QueueContext>;
+export async function openContext(life: Lifecycle, config: Config, needs?: Needs): Promise<Context>;
+export async function openContext(
+  life: Lifecycle,
+  config: Config,
+  { wait = 'none', queue = false, source = false, opened }: Needs = {},
 ): Promise<Context> {
+  // First, because a missing setting is told sooner than a server can answer.
+  const settings = source ? sourceSettings(config) : null;
+  const { REDIS_URL } = config;
+  if ((queue || source) && REDIS_URL !== undefined) {
+    await life.open(() => checkRedis(REDIS_URL, arrivalOf(life, config, wait)));
+  }
+  const context = opened ?? (await openBaseContext(life, config, wait));
+  if (!queue && !source) return context;
+  const { db, log } = context;
+  const queues = await life.open(
+    () => db.withRetry(() => openQueues({ databaseUrl: db.url, config, log })),
+    (opened) => opened.close(),
+  );
+  const withQueue: QueueContext = { ...context, queues };
+  if (settings === null) return withQueue;
+  const opening = await life.open(
+    async () => createSource(settings, log),
+    (opened) => opened.close(),
+  );
+  const withSource: WorkContext = { ...withQueue, source: opening };
+  return withSource;
+}
+
+async function openBaseContext(life: Lifecycle, config: Config, wait: Wait): Promise<Context> {
   const calendar = loadCalendar({ file: config.EOD_CALENDAR_FILE });
   const log = createLog(config);
-  const db = await openStore(life, config, log, arrival);
-  await life.open(() => patiently(patience, () => ensureSchema(db, config)));
+  const db = await openStore(life, config, log, wait);
+  await life.open(() => db.withRetry((once) => ensureSchema(once, config)));
   const context = { config, log, db, calendar, clock: systemClock };
-  await life.open(() => patiently(patience, () => syncSessions(context)));
+  await life.open(() => syncSessions(context));
   return context;
 }
 
-/** What the openers below may be told. */
-interface Opening {
-  /** What the command has opened already, where it had to look first. */
-  readonly opened?: Context;
-  /** With servers that are not there yet. */
-  readonly arrival?: Patience;
+/** How long a server is waited for that is not there when the command starts. */
+export function arrivalOf(life: Lifecycle, config: Config, wait: Wait): RetryOptions {
+  const longest = { none: 0, short: SHORT_WAIT_MS, long: Number.POSITIVE_INFINITY }[wait];
+  return { ...retryOf(life, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
 }
 
-/** With the queue: for commands that start and stop runs. */
-export async function openQueueContext(
-  life: Lifecycle,
-  config: Config = loadConfig(),
-  { opened, arrival = arrivalOf(life, config) }: Opening = {},
-): Promise<QueueContext> {
-  const { REDIS_URL } = config;
-  const patience = patienceOf(life, config);
-  if (REDIS_URL !== undefined) await life.open(() => checkRedis(REDIS_URL, arrival));
-  const context = opened ?? (await openPatientContext(life, config, arrival));
-  const { db, log } = context;
-  const queues = await life.open(
-    () => patiently(patience, () => openQueues({ databaseUrl: db.url, config, log })),
-    (opened) => opened.close(),
-  );
-  return { ...context, queues };
-}
-
-/** With the source: for commands that do the work. */
-export async function openWorkContext(
-  life: Lifecycle,
-  config: Config = loadConfig(),
-  opening: Opening = {},
-): Promise<WorkContext> {
-  const settings = sourceSettings(config);
-  const context = await openQueueContext(life, config, opening);
-  const source = await life.open(
-    async () => createSource(settings, context.log),
-    (opened) => opened.close(),
-  );
-  return { ...context, source };
+function retryOf({ signal }: Lifecycle, config: Config): RetryOptions {
+  return {
+    forMs: config.EOD_SERVER_PATIENCE_MS,
+    signal,
+    onRetry: (sentence) => say(`eod: ${sentence}`),
+  };
 }
 
 /** The database as it is, whatever its schema: DATABASE_URL, or the private Postgres. */
-export async function openStore(
-  life: Lifecycle,
-  config: Config,
-  log: Logger,
-  patience: Patience,
-): Promise<Database> {
+export async function openStore(life: Lifecycle, config: Config, log: Logger, wait: Wait): Promise<Database> {
   const url = config.DATABASE_URL ?? (await startPrivate(life, config, log));
-  if (config.DATABASE_URL !== undefined) await life.open(() => checkPostgres(url, patience));
+  if (config.DATABASE_URL !== undefined) {
+    await life.open(() => checkPostgres(url, arrivalOf(life, config, wait)));
+  }
   // Nightly runs and backfills are worked on side by side, with EOD_CONCURRENCY windows each.
   const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
+  const retry = wait === 'none' ? {} : { retry: retryOf(life, config) };
   return life.open(
-    async () => openDatabase({ url, connections, log }),
+    async () => openDatabase({ url, connections, log, ...retry }),
     (opened) => opened.close(),
   );
 }
