@@ -1,7 +1,9 @@
 import { CommanderError } from 'commander';
+import { DrizzleQueryError } from 'drizzle-orm';
 import { readEnvironment, SECRET_SETTINGS } from '../core/config.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import { redactor } from '../core/log.ts';
+import { databaseError } from '../load/database/errors.ts';
 import { say } from './output.ts';
 
 /** Exit codes of `eod`: the work is done, some of it failed, the command or a setting is wrong. */
@@ -12,7 +14,9 @@ export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
  *
  * @returns the exit code.
  */
-export function explain(error: unknown): number {
+export function explain(thrown: unknown): number {
+  // Drizzle quotes the whole statement; what Postgres said is within.
+  const error = thrown instanceof DrizzleQueryError ? databaseError(thrown) : thrown;
   if (error instanceof CommanderError) {
     // Commander has printed its own sentence; help that was asked for is no error.
     return error.exitCode === 0 ? EXIT.done : EXIT.usage;
