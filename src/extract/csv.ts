@@ -1,16 +1,17 @@
-import { parse } from 'csv-parse/sync';
+import { type Options, parse } from 'csv-parse/sync';
+import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Operation } from '../operations/operation.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 
-/** Rows one answer may hold; see the like limit for JSON. */
+/** Rows that one answer may hold, like `MAX_CONTAINERS` for JSON. */
 const MAX_ROWS = 2_000_000;
 
 const OPTIONS = {
   bom: true,
   trim: true,
   skip_empty_lines: true,
-  // The header can hold more names than the rows have fields (field notes).
+  // Live answers were seen whose header has more names than the rows have fields.
   relax_column_count: true,
   // A quote inside an unquoted name (`7.5" PIPES`) is a character like any other.
   relax_quotes: true,
@@ -31,29 +32,72 @@ export function looksLikeCsv(operation: Operation, text: string): boolean {
 }
 
 /**
+ * Rows that may differ in length from the first one. The parser builds an error object for each of
+ * them, which takes twenty times as long as reading the row.
+ */
+const MAX_UNEVEN_ROWS = 10_000;
+
+/** Cells that the header names and the rows leave out: a row of two bytes may stand for a thousand. */
+const MAX_ABSENT_CELLS = 1_000_000;
+
+/**
  * Rows as records keyed by the header's names, every value as text. A name that the header repeats
- * counts once, at its first place; a row shorter than the header leaves the rest null.
+ * counts once, at its first place; a row shorter than the header leaves the rest null. The work is
+ * proportional to the length of the text.
  *
- * @throws PipelineError `unreadable` for CSV that cannot be parsed, or breaks off inside its last row.
+ * @throws PipelineError `unreadable` for CSV that cannot be parsed, breaks off inside its last row, or
+ *   whose rows do not match the header or each other in too many places; `too_large` for too many rows.
  */
 export function readCsv(text: string): object[] {
   if (countLines(text) > MAX_ROWS) throw tooLarge(`more than ${MAX_ROWS} rows`);
-  let table: string[][];
-  try {
-    table = parse(text, OPTIONS);
-  } catch (error) {
-    throw unreadable(`broken CSV (${error instanceof Error ? error.message.slice(0, 200) : 'unknown'})`);
-  }
-  const [header = [], ...rows] = table;
+  const bytes = Buffer.from(text);
+  // The header is parsed by itself, because its length is no measure for the rows.
+  let headerLines = 0;
+  const [header] = parseRows(bytes, {
+    to: 1,
+    on_record(row: string[], { lines }) {
+      headerLines = lines;
+      return row;
+    },
+  });
+  if (header === undefined) return [];
+  const columns = distinctColumns(header);
+  let absent = 0;
+  const rows = parseRows(bytes, {
+    from_line: headerLines + 1,
+    on_record(row: string[], { invalid_field_length: uneven }) {
+      absent += Math.max(0, columns.length - row.length);
+      if (uneven > MAX_UNEVEN_ROWS) throw unreadable('the rows of the CSV differ in length');
+      if (absent > MAX_ABSENT_CELLS) {
+        throw unreadable('the header of the CSV names far more columns than its rows fill');
+      }
+      return row;
+    },
+  });
   const first = rows[0];
   const last = rows.at(-1);
   if (first !== undefined && last !== undefined && last.length < first.length && !/[\r\n]\s*$/.test(text)) {
     throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
-  const columns = header
-    .map((name, index) => [name.trim(), index] as const)
-    .filter(([name], index) => header.findIndex((other) => other.trim() === name) === index);
   return rows.map((row) => Object.fromEntries(columns.map(([name, index]) => [name, row[index] ?? null])));
+}
+
+function parseRows(bytes: Buffer, options: Options): string[][] {
+  try {
+    return parse(bytes, { ...OPTIONS, ...options });
+  } catch (error) {
+    if (error instanceof PipelineError) throw error;
+    throw unreadable(`broken CSV (${messageOf(error).slice(0, 200)})`);
+  }
+}
+
+/** Each name of the header with its first place. */
+function distinctColumns(header: readonly string[]): [name: string, index: number][] {
+  const columns = new Map<string, number>();
+  for (const [index, name] of header.entries()) {
+    if (!columns.has(name.trim())) columns.set(name.trim(), index);
+  }
+  return [...columns];
 }
 
 function countLines(text: string): number {

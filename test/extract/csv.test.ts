@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readCsv } from '../../src/extract/csv.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { readAs } from './support.ts';
@@ -7,7 +8,7 @@ const NAME = 'GetTotalTradeHighlights';
 const rows = (read: Extracted) => read.batches.flatMap((batch) => batch.rows);
 const JSON_ROWS = rows(readAs(NAME, operationNamed(NAME).sample.answer as object));
 
-/** As the service writes it: a header with more names than the rows have fields (field notes). */
+/** As the service writes it: a header with more names than the rows have fields. */
 const CSV = [
   'TradeHighlights,ScripsNo,TradesNo,SharesVol,TurnoverRsCr,Date,ReceivedAt,SavedAt,ReceivedAt,SavedAt',
   'Total     ,4471,2802025,43.87,4179,"02-27-2025","02-27-2025 21:02:02","02-27-2025 21:02:02"',
@@ -81,4 +82,54 @@ test('a text with commas is no CSV', () => {
   expect(() => readAs(NAME, 'Sorry, we are closed, try later')).toThrowError(
     expect.objectContaining({ kind: 'unknown_diagnostic' }),
   );
+});
+
+describe('the work stays in proportion to the length of a hostile answer', () => {
+  const header = (columns: number) => Array.from({ length: columns }, (_, at) => `c${at}`).join(',');
+  const unreadable = (problem: RegExp) =>
+    expect.objectContaining({ kind: 'unreadable', message: expect.stringMatching(problem) });
+  /** The parser builds one error object for each row whose length differs from the first. */
+  const countErrors = () => {
+    const spy = vi.spyOn(Error, 'captureStackTrace');
+    onTestFinished(() => spy.mockRestore());
+    return spy;
+  };
+
+  test('a wide header over short rows: at most a million cells are filled in', () => {
+    const rows = (count: number) => `${header(1_001)}\n${'1\n'.repeat(count)}`;
+    const records = readCsv(rows(1_000));
+    expect(records.reduce((cells: number, record) => cells + Object.keys(record).length, 0)).toBe(1_001_000);
+    expect(() => readCsv(rows(1_001))).toThrowError(unreadable(/names far more columns than its rows fill/));
+    expect(() => readCsv(rows(20_000))).toThrowError(unreadable(/names far more columns than its rows fill/));
+  });
+
+  test('rows of every length: reading ends at 10,000 that differ from the first', () => {
+    const text = (uneven: number) => `a,b\n1,2\n${'1,2,3\n'.repeat(uneven)}`;
+    expect(readCsv(text(10_000))).toHaveLength(10_001);
+    const errors = countErrors();
+    expect(() => readCsv(text(200_000))).toThrowError(unreadable(/rows of the CSV differ in length/));
+    expect(errors.mock.calls.length).toBeLessThan(10_100);
+  });
+
+  test('rows that all miss the last columns of the header differ from nothing', () => {
+    const errors = countErrors();
+    expect(readCsv(`a,b,c,b,c\n${'1,2,3\n'.repeat(20_000)}`)).toHaveLength(20_000);
+    expect(errors).not.toHaveBeenCalled();
+  });
+
+  test('each name of a long header is looked at a few times, not once for every other name', () => {
+    const text = `${header(5_000)},c0\n${'1,'.repeat(5_000)}2\n`;
+    const trims = vi.spyOn(String.prototype, 'trim');
+    onTestFinished(() => trims.mockRestore());
+    const [record = {}] = readCsv(text);
+    expect(trims.mock.calls.length).toBeLessThan(50_000);
+    expect(Object.keys(record)).toHaveLength(5_000);
+    expect(record).toMatchObject({ c0: '1', c4999: '1' });
+  });
+});
+
+test('a header over several lines, behind empty ones; problems name the line of the text', () => {
+  expect(readCsv('\ufeff\n\n"a\nb", c \r\n\r\n1,2\r\n')).toEqual([{ 'a\nb': '1', c: '2' }]);
+  expect(() => readCsv('a,b\n1,2\n\n3,"4\n')).toThrowError(/opening quote at line 4/);
+  expect(readCsv('\n')).toEqual([]);
 });
