@@ -4,8 +4,8 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
-type Body = Dispatcher.ResponseData['body'];
-type Headers = Dispatcher.ResponseData['headers'];
+export type Body = Dispatcher.ResponseData['body'];
+export type Headers = Dispatcher.ResponseData['headers'];
 
 /** A larger step than zlib's 16 KB default: fewer trips for answers of many megabytes. */
 const CHUNK = { chunkSize: 256 * 1024 };

@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { readBody } from './body.ts';
+import { type Body, type Headers, readBody } from './body.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { keyRedactor } from './secrets.ts';
 import type { RawAnswer, SourceSettings } from './types.ts';
@@ -31,56 +31,41 @@ export function createClient(settings: ClientSettings): Client {
     connect: { timeout: timeoutMs, rejectUnauthorized: settings.tlsVerify },
   });
 
-  async function call(url: string, signal: AbortSignal, onAnswer: () => void) {
-    const response = await request(url, {
-      dispatcher: agent,
-      signal,
-      headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
-    });
-    const { statusCode: status, headers, body } = response;
-    if (status === 200) {
-      onAnswer();
-      const read = await readBody(body, headers, maxResponseBytes);
-      return { ...read, status, contentType: single(headers['content-type']) };
-    }
-    const read = await readBody(body, headers, Math.min(MAX_ERROR_BYTES, maxResponseBytes)).catch(() => null);
-    // A line of the table means the same whatever the status it came with.
-    throw (
-      diagnose(read?.body.toString('utf8') ?? '', redact) ??
-      statusError(status, single(headers['retry-after']))
-    );
-  }
-
   return {
     async get(url, signal) {
-      const stop = new AbortController();
-      let late = false;
+      const deadline = AbortSignal.timeout(timeoutMs);
       let answering = false;
-      const deadline = setTimeout(() => {
-        late = true;
-        stop.abort();
-      }, timeoutMs);
-      const abort = () => stop.abort();
-      signal?.addEventListener('abort', abort, { once: true });
-      if (signal?.aborted) abort();
       try {
-        return await call(url, stop.signal, () => {
-          answering = true;
+        const { statusCode, headers, body } = await request(url, {
+          dispatcher: agent,
+          signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+          headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
         });
+        if (statusCode !== 200) throw await answerError(statusCode, headers, body);
+        answering = true;
+        const answer = await readBody(body, headers, maxResponseBytes);
+        return { ...answer, status: statusCode, contentType: single(headers['content-type']) };
       } catch (error) {
-        if (signal?.aborted)
+        if (signal?.aborted) {
           throw new PipelineError('the call was aborted', { kind: 'aborted', retryable: false });
+        }
         if (error instanceof PipelineError) throw error;
-        throw late
-          ? timeoutError(timeoutMs)
-          : transportError(error, { timeoutMs, redact, cutShort: answering });
-      } finally {
-        clearTimeout(deadline);
-        signal?.removeEventListener('abort', abort);
+        if (deadline.aborted) throw timeoutError(timeoutMs);
+        throw transportError(error, { timeoutMs, redact, cutShort: answering });
       }
     },
     close: () => agent.close(),
   };
+
+  /** The error that an answer with another status than 200 stands for. */
+  async function answerError(status: number, headers: Headers, body: Body): Promise<PipelineError> {
+    const read = await readBody(body, headers, Math.min(MAX_ERROR_BYTES, maxResponseBytes)).catch(() => null);
+    // A known diagnostic line means the same whatever the status it came with.
+    return (
+      diagnose(read?.body.toString('utf8') ?? '', redact) ??
+      statusError(status, single(headers['retry-after']))
+    );
+  }
 }
 
 function single(header: string | string[] | undefined): string | null {

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { inspect } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -226,6 +228,23 @@ describe('what is no answer becomes a typed error', () => {
     };
     const trickle = await serve(listener);
     expect(await failure({ baseUrl: trickle.baseUrl, timeoutMs: 150 })).toMatchObject({ kind: 'timeout' });
+  });
+
+  test('the deadline and an abort hold when memory is collected during the call', async () => {
+    // Node 20 forgets a combined signal, and with it the deadline, once nothing refers to its parts.
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const collecting = setInterval(collect, 20);
+    onTestFinished(() => clearInterval(collecting));
+    const { baseUrl, requests } = await serve((_, response) => void response.write(' '));
+    const { signal } = new AbortController();
+    expect(await failure({ baseUrl, timeoutMs: 300 }, signal)).toMatchObject({ kind: 'timeout' });
+    const stop = new AbortController();
+    const aborted = failure({ baseUrl }, stop.signal);
+    await expect.poll(() => requests.length).toBe(2);
+    collect();
+    stop.abort();
+    expect(await aborted).toMatchObject({ kind: 'aborted' });
   });
 
   test('an abort before and during the call', async () => {
