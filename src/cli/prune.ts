@@ -39,7 +39,7 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   const { db, clock } = await openContext(cli.life, config);
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;
-  const pruned = dryRun ? await prunable(db.pool, before) : await prune(db, before);
+  const pruned = dryRun ? await prunable(db.drizzle, before) : await prune(db, before);
   if (flags.json === true) return printJson({ before: before.toISOString(), dryRun, ...pruned });
   const megabytes = count(Math.round(pruned.bytes / 10_000) / 100);
   print(

@@ -1,18 +1,18 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
+import { planReplay } from '../jobs/replay/plan.ts';
 import {
   type OpenReject,
   openRejectIds,
   openRejects,
   type RejectDetail,
   type RejectFilter,
-  rejectDetail,
+  readReject,
   stillOpen,
   type UnkeptFile,
   unkeptFiles,
-} from '../jobs/quality/rejects.ts';
-import { planReplay } from '../jobs/replay/plan.ts';
+} from '../load/state/rejects.ts';
 import { parseExchanges, parseOperations } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
@@ -70,10 +70,10 @@ async function listRejects(cli: Cli, flags: Flags): Promise<void> {
   const limit = wholeNumber('--limit', flags.limit ?? '50');
   const filter = filterOf(flags);
   const context = await openContext(cli.life, loadConfig());
-  const found = await openRejects(context.db.pool, filter, limit);
+  const found = await openRejects(context.db.drizzle, filter, limit);
   if (flags.json === true) return printJson(found);
   if (found.length === 0) return print('no open rejects');
-  const all = (await openRejectIds(context.db.pool, filter)).length;
+  const all = (await openRejectIds(context.db.drizzle, filter)).length;
   print(table(COLUMNS, found));
   if (all > found.length)
     print(`\nthe newest ${found.length} of ${plural(all, 'reject')}; --limit shows more`);
@@ -82,7 +82,8 @@ async function listRejects(cli: Cli, flags: Flags): Promise<void> {
 async function showReject(cli: Cli, id: string, flags: Flags): Promise<void> {
   const number = wholeNumber('reject', id);
   const context = await openContext(cli.life, loadConfig());
-  const reject = await rejectDetail(context.db.pool, number);
+  const reject = await readReject(context.db.drizzle, number);
+  if (reject === null) throw usageError(`there is no reject ${number} ("eod rejects" lists the open ones)`);
   if (flags.json === true) printJson(reject);
   else print(detailText(reject));
 }
@@ -90,12 +91,12 @@ async function showReject(cli: Cli, id: string, flags: Flags): Promise<void> {
 async function retryRejects(cli: Cli, flags: Flags): Promise<void> {
   const filter = filterOf(flags);
   const context = await openContext(cli.life, loadConfig(), { wait: 'short' });
-  const { pool } = context.db;
-  const before = await openRejectIds(pool, filter);
-  const unkept = await unkeptFiles(pool, before);
+  const db = context.db.drizzle;
+  const before = await openRejectIds(db, filter);
+  const unkept = await unkeptFiles(db, before);
   const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
   const done = runId === null ? null : await replayUntilEnd(cli, context, runId);
-  const open = await stillOpen(pool, before);
+  const open = await stillOpen(db, before);
   const resolved = before.length - open.length;
   if (flags.json === true)
     printJson({ runId, tried: before.length, resolved, open, unkept, report: done?.report ?? null });

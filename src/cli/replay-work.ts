@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
-import { workReplay } from '../jobs/replay/index.ts';
+import { workReplay } from '../jobs/replay/run.ts';
 import { runProgress } from '../jobs/runs/progress.ts';
 import { reportRun } from '../jobs/runs/report.ts';
 import { pauseRun } from '../jobs/runs/runs.ts';

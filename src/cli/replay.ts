@@ -6,7 +6,7 @@ import type { Context } from '../jobs/context.ts';
 import { planReplay } from '../jobs/replay/plan.ts';
 import { openDatabase } from '../load/database/database.ts';
 import { schemaState } from '../load/database/migrate.ts';
-import { type AnswerFilter, copyAnswers } from '../load/state/copy-answers.ts';
+import { type AnswerFilter, copyAnswers } from '../load/state/responses.ts';
 import { parseDay, parseExchanges, parseOperations } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { arrivalOf, openContext } from './context.ts';
@@ -107,6 +107,6 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
     (opened) => opened.close(),
   );
   if ((await schemaState(source)) === 'missing') throw usageError('--source holds no tables of eod');
-  const copied = await copyAnswers(source.pool, context.db, filter, cli.life.signal);
+  const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
   say(`${plural(copied, 'answer')} taken over`);
 }

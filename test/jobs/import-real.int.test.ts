@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { FileReport } from '../../src/jobs/import/file.ts';
-import { copyAnswers } from '../../src/load/state/copy-answers.ts';
+import { copyAnswers } from '../../src/load/state/responses.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fileSums, importInto, openStore, storedSums } from './import-support.ts';
 import { replay } from './replay-support.ts';
@@ -55,7 +55,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
 
     // Into an empty database, without the files: the very same rows.
     const empty = await openStore();
-    const copied = await copyAnswers(context.db.pool, empty.db, {}, new AbortController().signal);
+    const copied = await copyAnswers(context.db.drizzle, empty.db, {}, new AbortController().signal);
     expect(copied).toBe(first.files.length - 1 - TWICE.length);
     expect(await replay(empty, {})).toMatchObject({
       ...{ state: 'completed', requests: 0, rejected: 0 },

@@ -6,11 +6,10 @@ import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { unzip } from '../../src/extract/files/zip.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { openRejectIds, openRejects, rejectDetail, unkeptFiles } from '../../src/jobs/quality/rejects.ts';
-import { workReplay } from '../../src/jobs/replay/index.ts';
 import { planReplay } from '../../src/jobs/replay/plan.ts';
-import { copyAnswers } from '../../src/load/state/copy-answers.ts';
-import { prune } from '../../src/load/state/responses.ts';
+import { workReplay } from '../../src/jobs/replay/run.ts';
+import { openRejectIds, openRejects, readReject, unkeptFiles } from '../../src/load/state/rejects.ts';
+import { copyAnswers, prune } from '../../src/load/state/responses.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -35,7 +34,7 @@ const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
 /** A database that took over all kept answers and files of another one, and replayed them. */
 async function replayedElsewhere(original: Context): Promise<Context> {
   const empty = await openStore();
-  await copyAnswers(original.db.pool, empty.db, {}, new AbortController().signal);
+  await copyAnswers(original.db.drizzle, empty.db, {}, new AbortController().signal);
   const report = await replay(empty, {});
   expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
   return empty;
@@ -275,7 +274,7 @@ describe('files without tickers', () => {
     ]);
 
     const empty = await openStore();
-    await copyAnswers(original.db.pool, empty.db, {}, new AbortController().signal);
+    await copyAnswers(original.db.drizzle, empty.db, {}, new AbortController().signal);
     const runId = (await planReplay(empty, {})) ?? 0;
     for (let at = 1; at <= 6; at++) {
       await workReplay(empty, runId, stopAfter(1));
@@ -307,15 +306,15 @@ describe('a row of a file that is refused', () => {
   test('stays open under its number while the code cannot read it, then loads and is resolved', async () => {
     const context = await openStore();
     await importInto(context, [spoilt(2)]);
-    const before = await openRejects(context.db.pool, {}, 10);
+    const before = await openRejects(context.db.drizzle, {}, 10);
     expect(before).toMatchObject([
       { position: 1, problems: [{ path: 'PREV_CLOSE' }] },
       { position: 0, problems: [{ path: 'PREV_CLOSE' }] },
     ]);
     const same = await replay(context, {}, { rejectsOnly: true });
     expect(same).toMatchObject({ state: 'completed', requests: 0, unchanged: 48, rejected: 2 });
-    expect(await openRejects(context.db.pool, {}, 10)).toEqual(before);
-    const detail = await rejectDetail(context.db.pool, before[0]?.id ?? 0);
+    expect(await openRejects(context.db.drizzle, {}, 10)).toEqual(before);
+    const detail = await readReject(context.db.drizzle, before[0]?.id ?? 0);
     expect(detail).toMatchObject({
       file: expect.stringMatching(/spoilt\.csv$/),
       responseId: expect.any(Number),
@@ -324,7 +323,7 @@ describe('a row of a file that is refused', () => {
     await mend(context);
     const report = await replay(context, {}, { rejectsOnly: true });
     expect(report).toMatchObject({ state: 'completed', inserted: 2, unchanged: 48, rejected: 0 });
-    expect(await openRejectIds(context.db.pool, {})).toEqual([]);
+    expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
     expect(await rowsOf(context, 'market')).toEqual(
       await (async () => {
         const other = await openStore();
@@ -339,17 +338,17 @@ describe('a row of a file that is refused', () => {
     expect(await importInto(context, [spoilt(20)])).toMatchObject({ state: 'failed', inserted: 0 });
     await mend(context);
     expect(await replay(context, {})).toMatchObject({ state: 'completed', inserted: 50, rejected: 0 });
-    expect(await openRejectIds(context.db.pool, {})).toEqual([]);
+    expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 
   test('one of a file that is not kept any more is left alone, and the file is named', async () => {
     const context = await openStore();
     const file = spoilt(2);
     await importInto(context, [file]);
-    const open = await openRejectIds(context.db.pool, {});
-    expect(await unkeptFiles(context.db.pool, open)).toEqual([]);
+    const open = await openRejectIds(context.db.drizzle, {});
+    expect(await unkeptFiles(context.db.drizzle, open)).toEqual([]);
     await prune(context.db, new Date(Date.now() + 1_000));
     expect(await planReplay(context, {}, { rejectsOnly: true })).toBeNull();
-    expect(await unkeptFiles(context.db.pool, open)).toEqual([{ file, rejects: 2 }]);
+    expect(await unkeptFiles(context.db.drizzle, open)).toEqual([{ file, rejects: 2 }]);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { keepAnswer, packBody, prunable, prune, readAnswerKept } from '../../src/load/state/responses.ts';
+import { keepAnswer, packBody, prunable, prune, readKeptAnswer } from '../../src/load/state/responses.ts';
 import { testDatabase } from '../support/database.ts';
 
 const DAY_MS = 86_400_000;
@@ -21,8 +21,8 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = packBody(Buffer.from(text));
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
-  await transaction(db, ({ client }) =>
-    keepAnswer(client, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt }),
+  await transaction(db, (tx) =>
+    keepAnswer(tx, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt }),
   );
 }
 
@@ -42,8 +42,8 @@ test('an answer comes back as it was; the same body again is one small row', asy
   );
   expect(counts.rows).toEqual([{ responses: 2, bodies: 1 }]);
   const ids = await db.pool.query<{ id: number }>('select id::int from etl.responses');
-  for (const { id } of ids.rows) expect((await readAnswerKept(db.pool, id))?.body.toString()).toBe(text);
-  expect(await readAnswerKept(db.pool, 0)).toBeNull();
+  for (const { id } of ids.rows) expect((await readKeptAnswer(db.drizzle, id))?.body.toString()).toBe(text);
+  expect(await readKeptAnswer(db.drizzle, 0)).toBeNull();
   await db.close();
 });
 
@@ -54,7 +54,7 @@ test('pruning takes old answers, and bodies only when no answer points to them',
   await keep(db, windowId, 'old and new', 1);
   await keep(db, windowId, 'new only', 1);
   const before = new Date(NOW - 30 * DAY_MS);
-  const foreseen = await prunable(db.pool, before);
+  const foreseen = await prunable(db.drizzle, before);
   expect(foreseen).toMatchObject({ responses: 2, bodies: 1 });
   expect(await prune(db, before)).toEqual(foreseen);
   expect(await prune(db, before)).toEqual({ responses: 0, bodies: 0, bytes: 0 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openRejects, rejectDetail } from '../../src/jobs/quality/rejects.ts';
+import { openRejects, readReject } from '../../src/load/state/rejects.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -39,7 +39,7 @@ async function open(settings: Record<string, string> = {}): Promise<Pipeline> {
   return openPipeline({ databaseUrl: url, sourceUrl: source.url, backend: 'postgres', settings });
 }
 
-const rejectsOf = ({ db }: Pipeline) => openRejects(db.pool, {}, 100);
+const rejectsOf = ({ db }: Pipeline) => openRejects(db.drizzle, {}, 100);
 const rows = async ({ db }: Pipeline) =>
   (await db.pool.query<{ n: number }>('select count(*)::int as n from market.bhavcopy_cm')).rows[0]?.n ?? 0;
 
@@ -72,9 +72,9 @@ describe('a record that is refused', () => {
     expect(report).toMatchObject({ state: 'completed', inserted: 1, unchanged: all - 1, rejected: 0 });
     expect(await rejectsOf(pipeline)).toEqual([]);
     expect(await rows(pipeline)).toBe(all);
-    const detail = await rejectDetail(pipeline.db.pool, before?.id ?? 0);
-    expect(detail.resolvedAt).not.toBeNull();
-    expect(detail.responseId).not.toBeNull();
+    const detail = await readReject(pipeline.db.drizzle, before?.id ?? 0);
+    expect(detail?.resolvedAt).not.toBeNull();
+    expect(detail?.responseId).not.toBeNull();
   });
 
   test('is settled by a newer answer: resolved when it is fine there, replaced when it is not', async () => {

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
-import { workReplay } from '../../src/jobs/replay/index.ts';
 import { planReplay } from '../../src/jobs/replay/plan.ts';
+import { workReplay } from '../../src/jobs/replay/run.ts';
 import { reportRun } from '../../src/jobs/runs/report.ts';
-import { copyAnswers } from '../../src/load/state/copy-answers.ts';
+import { copyAnswers } from '../../src/load/state/responses.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -73,9 +73,9 @@ describe('all eleven operations, corrected once and short of an instrument once'
       ...{ databaseUrl: (await testDatabase()).url, sourceUrl: NOWHERE, backend: 'postgres', clock },
     });
     const { signal } = new AbortController();
-    const copied = await copyAnswers(original.db.pool, empty.db, {}, signal);
+    const copied = await copyAnswers(original.db.drizzle, empty.db, {}, signal);
     expect(copied).toBe(await count(original, 'etl.responses'));
-    expect(await copyAnswers(original.db.pool, empty.db, {}, signal)).toBe(0);
+    expect(await copyAnswers(original.db.drizzle, empty.db, {}, signal)).toBe(0);
     const report = await replay(empty, {});
     expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
     expect(report.windows.total).toBe(copied);

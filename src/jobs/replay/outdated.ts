@@ -2,11 +2,11 @@ import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { Standing } from '../../load/market/keep-stored.ts';
-import { type KeptAnswer, readAnswerKept } from '../../load/state/responses.ts';
+import { type KeptAnswer, newerFullAnswers, readKeptAnswer } from '../../load/state/responses.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { readKept, sessionOf } from './file.ts';
+import { readKept, sessionOf } from './read-kept.ts';
 
 /** A kept answer that is about to be loaded once more. */
 export interface OldAnswer {
@@ -34,24 +34,15 @@ export async function isOutdated(
     filled.length === 0 ? fullSet !== 'none' : filled.includes(table),
   );
   if (spoken.length === 0 || spoken.some(({ fullSet }) => fullSet === 'none')) return false;
-  const whatever = spoken.every(({ fullSet }) => fullSet === 'exchange');
-  const newer = await db.pool.query<{ id: number; file: boolean }>(
-    `select k.id::int, k.params->>'file' is not null as file from etl.responses a
-       join etl.responses k on k.operation = a.operation and k.exchange = a.exchange
-         and (k.loaded_at, k.id) > (a.loaded_at, a.id) and k.instruments = '{}' and not k.narrowed
-         and ($2 or (k.from_date <= a.from_date and k.to_date >= a.to_date))
-       join etl.windows w on w.id = k.window_id
-      where a.id = $1 and w.state = 'loaded' and w.rejected = 0 and w.suspicious is null
-        and ($3 or k.params->>'file' is null)
-      order by k.loaded_at desc, k.id desc limit case when $3 then null else 1 end`,
-    // No file speaks for an answer: of those one is enough, where years of them may be kept.
-    [responseId, whatever, standing !== undefined],
-  );
-  const id = newer.rows.find(({ file }) => !file)?.id;
-  if (id === undefined) return saidByFile(context, newer.rows, standing);
+  const anyDays = spoken.every(({ fullSet }) => fullSet === 'exchange');
+  // No file speaks for an answer: of those one is enough, where years of them may be kept.
+  const files = standing !== undefined;
+  const newer = await newerFullAnswers(db.drizzle, responseId, { anyDays, files });
+  const id = newer.find(({ isFile }) => !isFile)?.id;
+  if (id === undefined) return isSaidByFile(context, newer, standing);
   if (shapes.length === 1) return true;
   // An answer in one shape says nothing of the rows that came in another.
-  const answer = await readAnswerKept(db.pool, id);
+  const answer = await readKeptAnswer(db.drizzle, id);
   const tables = answer === null ? [] : filledTables(read(answer));
   return spoken.every(({ table }) => tables.includes(table));
 }
@@ -60,7 +51,7 @@ export async function isOutdated(
  * Does one of these files say all that the older answer does? Only one that lists all rows of its
  * day, and has every column the older one has: the others would be lost with it.
  */
-async function saidByFile(
+async function isSaidByFile(
   context: Context,
   files: readonly { readonly id: number }[],
   standing: Standing | undefined,
@@ -69,7 +60,7 @@ async function saidByFile(
   if (standing === undefined) return false;
   const lacking = new Set(standing.columns);
   for (const { id } of files) {
-    const kept = await readAnswerKept(context.db.pool, id);
+    const kept = await readKeptAnswer(context.db.drizzle, id);
     const session = kept === null ? undefined : readAgain(context, kept);
     if (session === undefined || !session.complete || session.rejects.length > 0) continue;
     if (Object.keys(session.rounded).length > 0) continue;

@@ -4,7 +4,6 @@ import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
-import { settleRejects } from '../state/reject-ends.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows.ts';
@@ -128,8 +127,8 @@ async function inTransaction(
     await client.query('begin');
     await storeWindow(tx, load.windowId, { ...stored, preview });
   } else {
-    if (load.answer !== undefined) await keepAnswer(client, load.windowId, load.answer);
-    await writeRejects(client, { ...load, rejects: await settleRejects(client, load) });
+    if (load.answer !== undefined) await keepAnswer(tx, load.windowId, load.answer);
+    await writeRejects(tx, load);
     await writeCoverage(tx, load);
     await recordAliases(client, written);
     await storeWindow(tx, load.windowId, stored);

@@ -1,9 +1,30 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
-import type { ClientBase, Pool } from 'pg';
+import {
+  and,
+  type Column,
+  count,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  lte,
+  min,
+  not,
+  notExists,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { alias } from 'drizzle-orm/pg-core';
+import { operations } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
+import { responseBodies, responses } from './schema/source.ts';
+import { rejects, windows } from './schema/work.ts';
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
@@ -37,33 +58,49 @@ export async function packBody(body: Buffer): Promise<PackedBody> {
   };
 }
 
-/** Keepers share this lock, so that no body is found and then pruned before it is pointed to. */
-const LOCK = "hashtextextended('eod response bodies', 0)";
+/** Writers of answers share this lock, so that no body is found and then pruned before it is pointed to. */
+const LOCK = sql`hashtextextended('eod response bodies', 0)`;
 
 /**
  * Keeps an answer inside its window's transaction. The same body again costs one small row.
  * The request's facts are the window's own, which never hold the access key. To be called after the
  * rows are merged: `loaded_at` is now, and with the locks of the days held its order is that of the loads.
  */
-export async function keepAnswer(client: ClientBase, windowId: number, answer: AnswerToKeep): Promise<void> {
-  const packed = await answer.packed;
-  await client.query(`select pg_advisory_xact_lock_shared(${LOCK})`);
-  const known = await client.query('select from etl.response_bodies where hash = $1', [packed.hash]);
-  if (known.rowCount === 0) await insertBody(client, packed);
-  await client.query(
-    `insert into etl.responses (run_id, window_id, operation, exchange, from_date, to_date, instruments, params,
-       part, narrowed, called_on, hash, content_type, fetched_at)
-     select run_id, id, operation, exchange, from_date, to_date, instruments, params, part, narrowed, $2, $3, $4, $5
-       from etl.windows where id = $1`,
-    [windowId, answer.calledOn, packed.hash, answer.contentType, answer.fetchedAt],
-  );
-}
-
-async function insertBody(client: ClientBase, { hash, encoding, body, bytes }: PackedBody): Promise<void> {
-  await client.query(
-    'insert into etl.response_bodies (hash, encoding, body, bytes) values ($1, $2, $3, $4) on conflict (hash) do nothing',
-    [hash, encoding, body, bytes],
-  );
+export async function keepAnswer(tx: NodePgDatabase, windowId: number, answer: AnswerToKeep): Promise<void> {
+  const { hash, ...body } = await answer.packed;
+  await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+  const [asked] = await tx
+    .select({
+      run_id: windows.run_id,
+      window_id: windows.id,
+      operation: windows.operation,
+      exchange: windows.exchange,
+      from_date: windows.from_date,
+      to_date: windows.to_date,
+      instruments: windows.instruments,
+      params: windows.params,
+      part: windows.part,
+      narrowed: windows.narrowed,
+      knownBody: responseBodies.hash,
+    })
+    .from(windows)
+    .leftJoin(responseBodies, eq(responseBodies.hash, hash))
+    .where(eq(windows.id, windowId));
+  if (asked === undefined) return;
+  const { knownBody, ...request } = asked;
+  if (knownBody === null) {
+    await tx
+      .insert(responseBodies)
+      .values({ hash, ...body })
+      .onConflictDoNothing();
+  }
+  await tx.insert(responses).values({
+    ...request,
+    called_on: answer.calledOn,
+    hash,
+    content_type: answer.contentType,
+    fetched_at: answer.fetchedAt.toISOString(),
+  });
 }
 
 /** A kept answer with its request, as read again. */
@@ -83,16 +120,30 @@ export interface KeptAnswer {
 }
 
 /** Reads a kept answer, or null when it has been pruned. */
-export async function readAnswerKept(pool: Pool, responseId: number): Promise<KeptAnswer | null> {
-  const found = await pool.query<KeptAnswer>(
-    `select r.id::int, r.exchange, to_char(r.from_date, 'YYYY-MM-DD') as "from", r.params->>'file' as file, r.hash,
-       to_char(r.called_on, 'YYYY-MM-DD') as "calledOn", r.content_type as "contentType",
-       r.fetched_at as "fetchedAt", b.body
-     from etl.responses r join etl.response_bodies b on b.hash = r.hash where r.id = $1`,
-    [responseId],
-  );
-  const kept = found.rows[0];
-  return kept === undefined ? null : { ...kept, body: await decompress(kept.body) };
+export async function readKeptAnswer(db: NodePgDatabase, responseId: number): Promise<KeptAnswer | null> {
+  const [kept] = await db
+    .select({
+      id: responses.id,
+      exchange: responses.exchange,
+      from: responses.from_date,
+      params: responses.params,
+      hash: responses.hash,
+      calledOn: responses.called_on,
+      contentType: responses.content_type,
+      fetchedAt: responses.fetched_at,
+      body: responseBodies.body,
+    })
+    .from(responses)
+    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
+    .where(eq(responses.id, responseId));
+  if (kept === undefined) return null;
+  const { params, fetchedAt, body, ...answer } = kept;
+  return {
+    ...answer,
+    file: params.file ?? null,
+    fetchedAt: new Date(fetchedAt),
+    body: await decompress(body),
+  };
 }
 
 /** What `prune` deletes, or would delete. */
@@ -106,54 +157,290 @@ export interface Pruned {
 /** Rows deleted with one transaction. */
 const PORTION = 1_000;
 
-/** What pruning answers fetched before this moment would delete. */
-export async function prunable(pool: Pool, before: Date): Promise<Pruned> {
-  const found = await pool.query<Pruned>(
-    `select (select count(*)::int from etl.responses where fetched_at < $1) as responses,
-       count(*)::int as bodies, coalesce(sum(length(b.body)), 0)::float8 as bytes
-     from etl.response_bodies b
-     where not exists (select from etl.responses r where r.hash = b.hash and r.fetched_at >= $1)`,
-    [before],
+const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
+
+/** Does no answer that meets the condition point to the body? */
+function nobodyPoints(db: NodePgDatabase, condition?: SQL): SQL {
+  return notExists(
+    db
+      .select({ id: responses.id })
+      .from(responses)
+      .where(and(eq(responses.hash, responseBodies.hash), condition)),
   );
-  return found.rows[0] ?? { responses: 0, bodies: 0, bytes: 0 };
+}
+
+/** What pruning answers fetched before this moment would delete. */
+export async function prunable(db: NodePgDatabase, before: Date): Promise<Pruned> {
+  const moment = before.toISOString();
+  const [bodies] = await db
+    .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
+    .from(responseBodies)
+    .where(nobodyPoints(db, gte(responses.fetched_at, moment)));
+  return {
+    responses: await db.$count(responses, lt(responses.fetched_at, moment)),
+    bodies: bodies?.bodies ?? 0,
+    bytes: bodies?.bytes ?? 0,
+  };
 }
 
 /** Deletes answers fetched before this moment, then the bodies nobody points to any more. */
 export async function prune(database: Database, before: Date): Promise<Pruned> {
-  let responses = 0;
-  for (let gone = PORTION; gone === PORTION; responses += gone) {
-    const deleted = await database.pool.query(
-      `delete from etl.responses where id in
-         (select id from etl.responses where fetched_at < $1 order by id limit ${PORTION} for update)`,
-      [before],
-    );
-    gone = deleted.rowCount ?? 0;
+  const db = database.drizzle;
+  const old = db
+    .select({ id: responses.id })
+    .from(responses)
+    .where(lt(responses.fetched_at, before.toISOString()))
+    .orderBy(responses.id)
+    .limit(PORTION)
+    .for('update');
+  let deleted = 0;
+  for (let gone = PORTION; gone === PORTION; deleted += gone) {
+    gone = (await db.delete(responses).where(inArray(responses.id, old))).rowCount ?? 0;
   }
-  const orphans = await database.pool.query<{ hash: string }>(
-    `select hash from etl.response_bodies b
-      where not exists (select from etl.responses r where r.hash = b.hash)`,
-  );
-  const hashes = orphans.rows.map((row) => row.hash);
+  const orphans = await db.select({ hash: responseBodies.hash }).from(responseBodies).where(nobodyPoints(db));
   let bodies = 0;
   let bytes = 0;
-  for (let at = 0; at < hashes.length; at += PORTION) {
-    const deleted = await deleteBodies(database, hashes.slice(at, at + PORTION));
-    bodies += deleted.length;
-    for (const size of deleted) bytes += size;
+  for (let at = 0; at < orphans.length; at += PORTION) {
+    const hashes = orphans.slice(at, at + PORTION).map(({ hash }) => hash);
+    for (const { size } of await deleteBodies(database, hashes)) {
+      bodies += 1;
+      bytes += size;
+    }
   }
-  return { responses, bodies, bytes };
+  return { responses: deleted, bodies, bytes };
 }
 
 /** Asks again, alone with the lock: a load may have pointed to a body since. */
-async function deleteBodies(database: Database, hashes: readonly string[]): Promise<number[]> {
-  return transaction(database, async ({ client }) => {
-    await client.query(`select pg_advisory_xact_lock(${LOCK})`);
-    const deleted = await client.query<{ size: number }>(
-      `delete from etl.response_bodies b where hash = any($1)
-         and not exists (select from etl.responses r where r.hash = b.hash)
-       returning length(b.body) as size`,
-      [hashes],
-    );
-    return deleted.rows.map((row) => row.size);
+function deleteBodies(database: Database, hashes: readonly string[]): Promise<{ size: number }[]> {
+  return transaction(database, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
+    return tx
+      .delete(responseBodies)
+      .where(and(inArray(responseBodies.hash, [...hashes]), nobodyPoints(tx)))
+      .returning({ size: bodySize });
   });
+}
+
+/** Which kept answers; nothing given means all. */
+export interface AnswerFilter {
+  readonly operations?: readonly string[] | undefined;
+  readonly exchanges?: readonly string[] | undefined;
+  /** Answers that were asked about at least one day from here … */
+  readonly from?: string | undefined;
+  /** … to here. */
+  readonly to?: string | undefined;
+}
+
+/** The condition of a filter, on answers or on the windows that asked for them. */
+export function matchesFilter(
+  table: Record<'operation' | 'exchange' | 'from_date' | 'to_date', Column>,
+  { operations, exchanges, from, to }: AnswerFilter,
+): SQL | undefined {
+  return and(
+    operations === undefined ? undefined : inArray(table.operation, [...operations]),
+    exchanges === undefined ? undefined : inArray(table.exchange, [...exchanges]),
+    from === undefined ? undefined : gte(table.to_date, from),
+    to === undefined ? undefined : lte(table.from_date, to),
+  );
+}
+
+/** Operations and exchanges of which anything is kept. */
+export function answeredPairs(db: NodePgDatabase) {
+  const { operation, exchange } = responses;
+  return db.selectDistinct({ operation, exchange }).from(responses).orderBy(operation, exchange);
+}
+
+/**
+ * A query for the ids of the answers to replay: those that match, and every newer one that speaks of
+ * the same days, because loading an older answer alone could bring back what a newer one has replaced.
+ *
+ * @param rejectsOnly only answers something was refused of that is open, in their own window or a replay's.
+ */
+export function answersToReplay(
+  filter: AnswerFilter,
+  { rejectsOnly }: { readonly rejectsOnly: boolean },
+): SQL {
+  const all = !rejectsOnly && Object.values(filter).every((part) => part === undefined);
+  // All together, they need no search for newer ones.
+  if (all) return sql`select id from ${responses}`;
+  const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
+  const hasRejects = sql`exists (
+    select from ${rejects} j join ${windows} w on w.id = j.window_id
+     where j.resolved_at is null and (w.id = ${responses.window_id} or w.response_id = ${responses.id}))`;
+  return sql`
+    with recursive chosen(id) as (
+      select ${responses.id} from ${responses}
+       where ${and(sql`true`, matchesFilter(responses, filter), rejectsOnly ? hasRejects : undefined)}
+      union
+      select newer.id from chosen c join ${responses} older on older.id = c.id
+        join ${responses} newer on newer.operation = older.operation and newer.exchange = older.exchange
+          and newer.part = older.part
+       where (newer.loaded_at, newer.id) > (older.loaded_at, older.id)
+         and (older.operation = any(${sql.param(undated)})
+           or (newer.from_date <= older.to_date and newer.to_date >= older.from_date))
+         and (newer.instruments = '{}' or older.instruments = '{}' or newer.instruments && older.instruments)
+    ) select id from chosen`;
+}
+
+/**
+ * Newer answers that were asked for all of what an older one says, and were loaded without a reject;
+ * the newest first.
+ *
+ * @param scope.anyDays they speak for the older one whatever days they were asked about.
+ * @param scope.files imported files count too. Without them there is at most one answer, the newest.
+ */
+export async function newerFullAnswers(
+  db: NodePgDatabase,
+  responseId: number,
+  scope: { readonly anyDays: boolean; readonly files: boolean },
+): Promise<{ id: number; isFile: boolean }[]> {
+  const older = alias(responses, 'older');
+  const newer = alias(responses, 'newer');
+  const isFile = sql<boolean>`${newer.params}->>'file' is not null`;
+  const found = db
+    .select({ id: newer.id, isFile })
+    .from(older)
+    .innerJoin(
+      newer,
+      and(
+        eq(newer.operation, older.operation),
+        eq(newer.exchange, older.exchange),
+        sql`(${newer.loaded_at}, ${newer.id}) > (${older.loaded_at}, ${older.id})`,
+        sql`${newer.instruments} = '{}'`,
+        eq(newer.narrowed, false),
+        scope.anyDays
+          ? undefined
+          : and(lte(newer.from_date, older.from_date), gte(newer.to_date, older.to_date)),
+      ),
+    )
+    .innerJoin(windows, eq(windows.id, newer.window_id))
+    .where(
+      and(
+        eq(older.id, responseId),
+        eq(windows.state, 'loaded'),
+        eq(windows.rejected, 0),
+        isNull(windows.suspicious),
+        scope.files ? undefined : not(isFile),
+      ),
+    )
+    .orderBy(desc(newer.loaded_at), desc(newer.id));
+  return scope.files ? found : found.limit(1);
+}
+
+/** Windows that loaded, or replayed, a kept answer. */
+export async function windowsOfAnswer(db: NodePgDatabase, responseId: number): Promise<number[]> {
+  const found = await db
+    .select({ id: responses.window_id })
+    .from(responses)
+    .where(eq(responses.id, responseId))
+    .union(db.select({ id: windows.id }).from(windows).where(eq(windows.response_id, responseId)));
+  return found.map(({ id }) => id);
+}
+
+/**
+ * When a replay came to the first answer of an operation and exchange that was loaded at this moment or
+ * later; null when it has not come to one.
+ */
+export async function replayReached(
+  db: NodePgDatabase,
+  asked: {
+    readonly runId: number;
+    readonly operation: string;
+    readonly exchange: string;
+    readonly loadedAt: string;
+  },
+): Promise<string | null> {
+  const [found] = await db
+    .select({ at: min(windows.started_at) })
+    .from(windows)
+    .innerJoin(responses, eq(responses.id, windows.response_id))
+    .where(
+      and(
+        eq(windows.run_id, asked.runId),
+        eq(windows.operation, asked.operation),
+        eq(windows.exchange, asked.exchange),
+        gte(responses.loaded_at, asked.loadedAt),
+      ),
+    );
+  return found?.at ?? null;
+}
+
+/** Answers copied with one transaction. */
+const COPIED = 500;
+
+/**
+ * Copies kept answers of another database into this one, with the moments they were loaded. Answers
+ * that are here already stay as they are: after an interruption it can simply be done again. What
+ * was copied belongs to no window (number 0) until a replay takes it on.
+ *
+ * @returns how many were new.
+ */
+export async function copyAnswers(
+  source: NodePgDatabase,
+  target: Database,
+  filter: AnswerFilter,
+  signal: AbortSignal,
+): Promise<number> {
+  const answer = alias(responses, 'answer');
+  let after = { at: '-infinity', id: 0 };
+  let copied = 0;
+  while (!signal.aborted) {
+    const found = await source
+      .select({
+        id: answer.id,
+        hash: answer.hash,
+        at: answer.fetched_at,
+        // As a document, because a database of another version may lack columns, or have more.
+        facts: sql<string>`to_jsonb(answer)::text`,
+      })
+      .from(answer)
+      .where(
+        and(
+          matchesFilter(answer, filter),
+          sql`(${answer.fetched_at}, ${answer.id}) > (${after.at}::timestamptz, ${after.id}::bigint)`,
+        ),
+      )
+      .orderBy(answer.fetched_at, answer.id)
+      .limit(COPIED);
+    const last = found.at(-1);
+    if (last === undefined) break;
+    after = last;
+    await copyBodies(source, target.drizzle, [...new Set(found.map((row) => row.hash))]);
+    copied += await insertMissing(
+      target.drizzle,
+      found.map((row) => row.facts),
+    );
+  }
+  return copied;
+}
+
+async function copyBodies(source: NodePgDatabase, target: NodePgDatabase, hashes: string[]): Promise<void> {
+  const known = await target
+    .select({ hash: responseBodies.hash })
+    .from(responseBodies)
+    .where(inArray(responseBodies.hash, hashes));
+  const here = new Set(known.map((row) => row.hash));
+  // One at a time: each may be as large as an answer can be.
+  for (const hash of hashes) {
+    if (here.has(hash)) continue;
+    const [body] = await source.select().from(responseBodies).where(eq(responseBodies.hash, hash));
+    if (body !== undefined) await target.insert(responseBodies).values(body).onConflictDoNothing();
+  }
+}
+
+async function insertMissing(target: NodePgDatabase, facts: readonly string[]): Promise<number> {
+  const inserted = await target.execute(sql`
+    insert into ${responses} (run_id, window_id, operation, exchange, from_date, to_date, instruments, params,
+      part, narrowed, called_on, hash, content_type, fetched_at, loaded_at)
+    select 0, 0, n.operation, n.exchange, n.from_date, n.to_date, n.instruments, n.params, n.part, n.narrowed,
+      n.called_on, n.hash, n.content_type, n.fetched_at, coalesce(n.loaded_at, n.fetched_at)
+    from unnest(${sql.param(facts)}::jsonb[]) with ordinality as given(facts, place),
+      jsonb_populate_record(null::${responses}, given.facts) as n
+    where not exists (
+      select from ${responses} o
+       where o.operation = n.operation and o.exchange = n.exchange and o.from_date = n.from_date
+         and o.to_date = n.to_date and o.instruments = n.instruments and o.params = n.params and o.part = n.part
+         and o.narrowed = n.narrowed and o.fetched_at = n.fetched_at and o.hash = n.hash)
+    order by given.place`);
+  return inserted.rowCount ?? 0;
 }

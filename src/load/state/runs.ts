@@ -109,6 +109,12 @@ export async function readRunState(db: NodePgDatabase, runId: number): Promise<R
   return found[0]?.state ?? null;
 }
 
+/** What a run was asked to do, as it was kept with it; null when there is no such run. */
+export async function readRunRequest(db: NodePgDatabase, runId: number): Promise<unknown> {
+  const [run] = await db.select({ request: runs.request }).from(runs).where(eq(runs.id, runId));
+  return run?.request ?? null;
+}
+
 /** Runs of every kind that are running, oldest first. */
 export async function runningRuns(db: NodePgDatabase, kind?: RunKind): Promise<number[]> {
   const found = await db

@@ -66,7 +66,7 @@ export const windows = etl.table(
      * Request options and the variant asked for; never the access key. Of an import: `file`, the name of
      * the csv, and `tickers`, the moment as of which its rows got theirs, where it has none itself.
      */
-    params: jsonb('params').notNull().default({}),
+    params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull().default({}),
     /** Which question of a day this is, where an operation asks several; see coverage. */
     part: text('part').notNull().default(''),
     /** Set by hand to a part of the day's data: does not count as coverage. */

@@ -1,7 +1,8 @@
 import { messageOf, usageError } from '../../core/errors.ts';
 import { readAnswer } from '../../extract/index.ts';
 import { databaseError } from '../../load/database/errors.ts';
-import { type KeptAnswer, readAnswerKept } from '../../load/state/responses.ts';
+import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
+import { readRunRequest } from '../../load/state/runs.ts';
 import {
   endWindows,
   openReplayWindows,
@@ -13,22 +14,28 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/advance.ts';
 import { storeAnswer } from '../worker/store.ts';
-import { createFileReader, type FileAnswer, type FileReader } from './file.ts';
 import { isOutdated } from './outdated.ts';
-import { laneOf, type ReplayRequest } from './plan.ts';
-import { recordsOf } from './refused-records.ts';
+import { type ReplayRequest, tableGroupOf } from './plan.ts';
+import {
+  createFileReader,
+  type FileReader,
+  type ReadAnswer,
+  readRefusedRecords,
+  readSettings,
+} from './read-kept.ts';
 
-/** What is the same for all windows of a lane. */
-interface How {
+/** What is the same for all windows of a group of tables and an exchange. */
+interface GroupFacts {
   /** Its tables were empty: every answer is loaded. */
   readonly fresh: boolean;
   readonly files: FileReader;
 }
 
 /**
- * Works on a replay in this process, without the queue and without the source: lane by lane in the
- * order the answers were loaded, EOD_CONCURRENCY lanes side by side. Stopped by the signal, what
- * is left stays open for `eod resume`.
+ * Works on a replay in this process, without the queue and without the source. Answers of one group of
+ * tables and exchange are loaded one after the other, in the order they were first loaded;
+ * EOD_CONCURRENCY groups are worked on at the same time. When the signal stops it, what is left stays
+ * open, to be resumed.
  *
  * @throws PipelineError `usage` when another process works on the run; `database` when Postgres goes.
  */
@@ -43,7 +50,7 @@ async function workWithLock(context: Context, runId: number, signal: AbortSignal
   try {
     const mine = await client.query<{ locked: boolean }>(`select pg_try_advisory_lock(${lock}) as locked`);
     if (!mine.rows[0]?.locked) throw usageError(`run ${runId} is being worked on by another process`);
-    await workLanes(context, runId, signal);
+    await workGroups(context, runId, signal);
     await closeRun(context, runId);
     await client.query(`select pg_advisory_unlock(${lock})`);
     client.release();
@@ -54,22 +61,19 @@ async function workWithLock(context: Context, runId: number, signal: AbortSignal
   }
 }
 
-async function workLanes(context: Context, runId: number, signal: AbortSignal): Promise<void> {
+async function workGroups(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   const { db, config } = context;
-  const run = await db.pool.query<{ request: ReplayRequest }>(
-    "select request from etl.runs where id = $1 and kind = 'replay'",
-    [runId],
-  );
-  const fresh = new Set(run.rows[0]?.request.fresh ?? []);
-  const lanes = new Map<string, ReplayWindow[]>();
+  const request = (await readRunRequest(db.drizzle, runId)) as ReplayRequest | null;
+  const fresh = new Set(request?.fresh ?? []);
+  const groups = new Map<string, ReplayWindow[]>();
   for (const window of await openReplayWindows(db.drizzle, runId)) {
-    const name = `${laneOf(window.operation)}|${window.exchange}`;
-    const lane = lanes.get(name);
-    if (lane === undefined) lanes.set(name, [window]);
-    else lane.push(window);
+    const name = `${tableGroupOf(window.operation)}|${window.exchange}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [window]);
+    else group.push(window);
   }
   const files = createFileReader(context);
-  const waiting = [...lanes];
+  const waiting = [...groups];
   let broken = false;
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
@@ -80,7 +84,7 @@ async function workLanes(context: Context, runId: number, signal: AbortSignal): 
       }
     }
   };
-  const workers = Array.from({ length: Math.min(config.EOD_CONCURRENCY, lanes.size) }, () =>
+  const workers = Array.from({ length: Math.min(config.EOD_CONCURRENCY, groups.size) }, () =>
     work().catch((error) => {
       broken = true;
       throw error;
@@ -89,11 +93,11 @@ async function workLanes(context: Context, runId: number, signal: AbortSignal): 
   for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
 }
 
-async function replayWindow(context: Context, window: ReplayWindow, how: How): Promise<void> {
+async function replayWindow(context: Context, window: ReplayWindow, facts: GroupFacts): Promise<void> {
   const { db, log } = context;
   try {
     if (window.responseId === null) await replayRecords(context, window);
-    else await replayAnswer(context, window, window.responseId, how);
+    else await replayAnswer(context, window, window.responseId, facts);
   } catch (error) {
     // Postgres may come back: the window stays open. Anything else is about this answer.
     const problem = databaseError(error);
@@ -107,10 +111,10 @@ async function replayAnswer(
   context: Context,
   window: ReplayWindow,
   responseId: number,
-  { fresh, files }: How,
+  { fresh, files }: GroupFacts,
 ): Promise<void> {
   const { db, config } = context;
-  const kept = await readAnswerKept(db.pool, responseId);
+  const kept = await readKeptAnswer(db.drizzle, responseId);
   if (kept === null) {
     await skipWindow(db.drizzle, window.id, 'its answer has been pruned');
     return;
@@ -122,31 +126,31 @@ async function replayAnswer(
       { body: answer.body, contentType: answer.contentType, bytes: 0 },
       readSettings(config),
     );
-  const answered: FileAnswer =
+  const answered: ReadAnswer =
     kept.file === null ? { extracted: read(kept) } : await files.read(window, kept);
   if (!fresh && (await isOutdated(context, { window, responseId, ...answered, read }))) {
     await skipWindow(db.drizzle, window.id, 'a newer answer that speaks for all of its days is kept');
     return;
   }
-  const sharing = await db.pool.query<{ id: number }>(
-    `select window_id::int as id from etl.responses where id = $1
-     union select id::int from etl.windows where response_id = $1`,
-    [responseId],
-  );
-  const rereads = sharing.rows.map((row) => row.id).filter((id) => id !== window.id);
+  const sharing = await windowsOfAnswer(db.drizzle, responseId);
   await storeAnswer(context, {
-    ...{ window, ...answered, calledAt: kept.fetchedAt.getTime(), bytes: 0, preview: false, rereads },
+    window,
+    ...answered,
+    calledAt: kept.fetchedAt.getTime(),
+    bytes: 0,
+    preview: false,
+    rereads: sharing.filter((id) => id !== window.id),
   });
 }
 
 async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
-  const { extracted, refusedAt } = await recordsOf(context, window, readSettings(context.config));
+  const { extracted, refusedAt } = await readRefusedRecords(context, window);
   await storeAnswer(context, {
-    ...{ window, extracted, calledAt: refusedAt, bytes: 0, preview: false },
+    window,
+    extracted,
+    calledAt: refusedAt,
+    bytes: 0,
+    preview: false,
     rereads: window.parentId === null ? [] : [window.parentId],
   });
-}
-
-function readSettings(config: Context['config']) {
-  return { accessKey: config.EOD_ACCESS_KEY ?? '', timeZone: config.EOD_TIMEZONE };
 }
