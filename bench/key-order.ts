@@ -139,7 +139,7 @@ async function mergeDays(client: pg.Client): Promise<number> {
 
 /** A session of invented rows as wide as real ones; the order of the tickers is that of a hash. */
 const STAGE_DAY = `
-  insert into pg_temp.stage_bhavcopy_cm (ord, exchange, symbol, series, trade_date, business_date, segment,
+  insert into pg_temp.stage_bhavcopy_cm (_ord, exchange, symbol, series, trade_date, business_date, segment,
     source_exchange, instrument_type, instrument_id, isin, instrument_full_name, open_price, high_price, low_price,
     close_price, last_price, previous_close_price, settlement_price, traded_quantity, turnover, trade_count,
     session_id, board_lot_quantity, source_received_at, source_saved_at)

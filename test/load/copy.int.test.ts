@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { encodeRows, encodeValue } from '../../src/load/market/copy.ts';
+import { encodeRows, encodeValue } from '../../src/load/market/merge.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 describe('encoding for COPY', () => {

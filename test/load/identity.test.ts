@@ -8,7 +8,7 @@ const blank: ObservedAlias = {
 const seen = (firstSeen: string, symbol: string, changes: Partial<ObservedAlias> = {}): ObservedAlias => ({
   ...{ ...blank, firstSeen, symbol, ...changes },
 });
-const ids = (...sightings: ObservedAlias[]) => identify(sightings).map(({ instrumentId }) => instrumentId);
+const ids = (...aliases: ObservedAlias[]) => identify(aliases).map(({ instrumentId }) => instrumentId);
 
 describe('on NSE', () => {
   test('a rename keeps the ISIN, a split the symbol: one instrument, named by its first ISIN', () => {
@@ -150,7 +150,7 @@ const anyAlias = fc.record({
   firstSeen: day,
 });
 
-test('the order of sightings does not matter', () => {
+test('the order of aliases does not matter', () => {
   fc.assert(
     fc.property(
       fc.array(anyAlias, { minLength: 1, maxLength: 12 }).chain((list) =>
@@ -161,9 +161,9 @@ test('the order of sightings does not matter', () => {
       ),
       fc.constantFrom('NSE', 'BSE'),
       ({ list, order }, exchange) => {
-        const sightings = list.map((one) => ({ ...one, exchange }));
-        const straight = identify(sightings);
-        const mixed = identify(order.map((at) => sightings[at] as ObservedAlias));
+        const aliases = list.map((one) => ({ ...one, exchange }));
+        const straight = identify(aliases);
+        const mixed = identify(order.map((at) => aliases[at] as ObservedAlias));
         expect(mixed).toEqual(order.map((at) => straight[at]));
       },
     ),

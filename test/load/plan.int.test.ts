@@ -27,7 +27,7 @@ function rowsLookedAt(node: PlanNode): number {
 interface Looked {
   readonly merge: number;
   readonly withdraw: number;
-  readonly see: number;
+  readonly observe: number;
 }
 
 /** Loads what is stored of a day once more, and undoes it; says how many rows that meant looking at. */
@@ -37,7 +37,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
   await client.query(createStage);
   await client.query('begin');
   await client.query(
-    `insert into pg_temp.stage_bhavcopy_cm (ord, ${columns})
+    `insert into pg_temp.stage_bhavcopy_cm (_ord, ${columns})
      select row_number() over (), ${columns} from market.bhavcopy_cm where trade_date = $1`,
     [day],
   );
@@ -49,7 +49,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
   const rows = {
     merge: await looked(merge, [1]),
     withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, 0, false, day, day]),
-    see: await looked((observedAliasSql(bhavcopy)[0] as ObservedAliasSql).see, ['NSE', 1, day, day]),
+    observe: await looked((observedAliasSql(bhavcopy)[0] as ObservedAliasSql).observe, ['NSE', 1, day, day]),
   };
   await client.query('rollback');
   return rows;
@@ -71,10 +71,10 @@ test('a load looks each stored row up a few times, though the statistics know no
   const client = await store.pool.connect();
   try {
     for (const price of ['10.5', '11']) {
-      const { merge, withdraw, see } = await loadAgain(client, '2025-08-29', price);
+      const { merge, withdraw, observe } = await loadAgain(client, '2025-08-29', price);
       expect(merge).toBeLessThan(30 * RECORDS);
       expect(withdraw).toBeLessThan(30 * RECORDS);
-      expect(see).toBeLessThan(30 * RECORDS);
+      expect(observe).toBeLessThan(30 * RECORDS);
     }
   } finally {
     client.release();

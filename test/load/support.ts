@@ -1,7 +1,7 @@
 import { afterAll } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
-import type { FullSet } from '../../src/load/market/stage.ts';
+import type { FullSet } from '../../src/load/market/merge.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import type { RecordCounts } from '../../src/load/state/windows.ts';

@@ -19,7 +19,7 @@ export async function sessionAnswer(
   pool: Pool,
   session: FileSession,
   tickers: Tickers,
-): Promise<Pick<Answered, 'extracted' | 'partial' | 'standing'>> {
+): Promise<Pick<Answered, 'extracted' | 'partial' | 'preserved'>> {
   const { day, rejects } = session;
   const rows = session.numbered
     ? nameRows(session.rows, day, await symbolsOfDay(pool, day), tickers)
@@ -33,6 +33,6 @@ export async function sessionAnswer(
       unknownFields: [],
     },
     partial: !session.complete,
-    standing: { columns: session.unknown, rounded: session.rounded },
+    preserved: { columns: session.unknown, rounded: session.rounded },
   };
 }

@@ -1,7 +1,7 @@
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
-import type { Standing } from '../../load/market/keep-stored.ts';
+import type { PreservedColumns } from '../../load/market/merge.ts';
 import { type KeptAnswer, newerFullAnswers, readKeptAnswer } from '../../load/state/responses.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
@@ -14,7 +14,7 @@ export interface OldAnswer {
   readonly responseId: number;
   readonly extracted: Extracted;
   /** Of a file: what it does not know. */
-  readonly standing?: Standing | undefined;
+  readonly preserved?: PreservedColumns | undefined;
   readonly read: (answer: KeptAnswer) => Extracted;
 }
 
@@ -25,7 +25,7 @@ export interface OldAnswer {
  */
 export async function isOutdated(
   context: Context,
-  { window, responseId, extracted, standing, read }: OldAnswer,
+  { window, responseId, extracted, preserved, read }: OldAnswer,
 ): Promise<boolean> {
   const { db } = context;
   const { shapes } = operationNamed(window.operation);
@@ -36,10 +36,10 @@ export async function isOutdated(
   if (spoken.length === 0 || spoken.some(({ fullSet }) => fullSet === 'none')) return false;
   const anyDays = spoken.every(({ fullSet }) => fullSet === 'exchange');
   // No file speaks for an answer: of those one is enough, where years of them may be kept.
-  const files = standing !== undefined;
+  const files = preserved !== undefined;
   const newer = await newerFullAnswers(db.drizzle, responseId, { anyDays, files });
   const id = newer.find(({ isFile }) => !isFile)?.id;
-  if (id === undefined) return isSaidByFile(context, newer, standing);
+  if (id === undefined) return isSaidByFile(context, newer, preserved);
   if (shapes.length === 1) return true;
   // An answer in one shape says nothing of the rows that came in another.
   const answer = await readKeptAnswer(db.drizzle, id);
@@ -54,11 +54,11 @@ export async function isOutdated(
 async function isSaidByFile(
   context: Context,
   files: readonly { readonly id: number }[],
-  standing: Standing | undefined,
+  preserved: PreservedColumns | undefined,
 ): Promise<boolean> {
   // No file has the times of the source, which an answer brings: none was asked for.
-  if (standing === undefined) return false;
-  const lacking = new Set(standing.columns);
+  if (preserved === undefined) return false;
+  const lacking = new Set(preserved.columns);
   for (const { id } of files) {
     const kept = await readKeptAnswer(context.db.drizzle, id);
     const session = kept === null ? undefined : readAgain(context, kept);

@@ -13,7 +13,7 @@ import { knownTickers, NO_TICKERS, type Tickers } from '../import/tickers.ts';
 import type { Answered } from '../worker/store.ts';
 
 /** A kept answer, or session of a file, read with the code of today. */
-export type ReadAnswer = Pick<Answered, 'extracted' | 'partial' | 'standing'>;
+export type ReadAnswer = Pick<Answered, 'extracted' | 'partial' | 'preserved'>;
 
 /** The settings with which kept answers are read. */
 export function readSettings({ EOD_ACCESS_KEY, EOD_TIMEZONE }: Context['config']) {

@@ -1,5 +1,5 @@
 import type { Extracted } from '../../extract/types.ts';
-import type { FullSet } from '../../load/market/stage.ts';
+import type { FullSet } from '../../load/market/merge.ts';
 import type { CoverageEntry } from '../../load/state/coverage.ts';
 import type { Operation } from '../../operations/operation.ts';
 import type { CoveredWindow } from './coverage.ts';

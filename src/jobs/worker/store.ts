@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
-import type { Standing } from '../../load/market/keep-stored.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
+import type { PreservedColumns } from '../../load/market/merge.ts';
 import type { AnswerToKeep } from '../../load/state/responses.ts';
 import type { RecordCounts } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -32,7 +32,7 @@ export interface Answered {
   /** May lack rows of its day although nothing was left out on purpose: none is withdrawn. */
   readonly partial?: boolean;
   /** Stored values that stand, because this answer knows less. */
-  readonly standing?: Standing;
+  readonly preserved?: PreservedColumns;
 }
 
 /**
@@ -66,7 +66,7 @@ export async function storeAnswer(
     batches: kept.batches,
     rejects: kept.rejects,
     fullSets: file.partial === true ? [] : fullSetsOf(operation, window, kept, coverage),
-    standing: file.standing,
+    preserved: file.preserved,
     maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,

@@ -7,9 +7,8 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
-import { writeAsOfFunctions } from '../market/as-of.ts';
-import { writeComments } from '../market/comments.ts';
 import { fillObservedAliases } from '../market/instruments/observed-aliases.ts';
+import { writeMarketSchema } from '../market/schema.ts';
 import {
   DEFAULT_VIEW_SETTINGS,
   type ViewSettings,
@@ -17,7 +16,6 @@ import {
 } from '../state/completeness-view.ts';
 import { repeatableMigrations } from '../state/schema/migrations.ts';
 import type { Database } from './database.ts';
-import { transactionOn } from './transaction.ts';
 
 const MIGRATIONS = {
   migrationsFolder: join(import.meta.dirname, '../../../migrations'),
@@ -67,11 +65,10 @@ export async function migrateDatabase(
     const db = drizzle(client);
     await migrate(db, MIGRATIONS);
     await applyRepeatableFiles(db);
-    await writeComments(client);
-    await writeAsOfFunctions(client);
+    await writeMarketSchema(client);
     await writeCompletenessView(client, viewSettings);
     // In one transaction, because a table filled by half would look filled.
-    await transactionOn(client, () => fillObservedAliases(client));
+    await db.transaction(() => fillObservedAliases(client));
     await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
     await client.query('reset client_min_messages');
     client.release();

@@ -25,7 +25,10 @@ export function transaction<T>(database: Database, work: (tx: Transaction) => Pr
     });
     let broken: Error | undefined;
     try {
-      return await transactionOn(client, work);
+      await client.query('begin');
+      const result = await work(Object.assign(drizzle(client), { client }));
+      await client.query('commit');
+      return result;
     } catch (error) {
       broken = error instanceof Error ? error : new Error(String(error));
       throw databaseError(error);
@@ -34,18 +37,4 @@ export function transaction<T>(database: Database, work: (tx: Transaction) => Pr
       client.release(broken);
     }
   });
-}
-
-/**
- * The same on a connection the caller holds, for work that needs that connection before or after. When it
- * throws the transaction is still open: the caller must throw the connection away.
- */
-export async function transactionOn<T>(
-  client: PoolClient,
-  work: (tx: Transaction) => Promise<T>,
-): Promise<T> {
-  await client.query('begin');
-  const result = await work(Object.assign(drizzle(client), { client }));
-  await client.query('commit');
-  return result;
 }

@@ -89,8 +89,8 @@ export async function sampleDifferences(
          ${textsSql(table, 'a')} as after, ${list(table.key, 'a.')}
        from market.${quote(table.name)} a
        left join market_history.${quote(table.name)} b on ${same} and b.valid_to = a.last_changed_at
-       -- Only this transaction's own rows carry its number.
-       where a.run_id = $1 and a.xmin = pg_current_xact_id()::xid
+       -- Rows of this transaction carry its number, or after a savepoint a later one.
+       where a.run_id = $1 and age(a.xmin) <= age(pg_current_xact_id()::xid)
      ), numbered as (
        select *, row_number() over (partition by change order by ${list(table.key)}) as place from written
      )

@@ -1,18 +1,22 @@
-import { drizzle } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
+import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
-import { settle } from './hint-bits.ts';
-import { recordAliases, type Written } from './instruments/observed-aliases.ts';
-import type { Standing } from './keep-stored.ts';
-import { ensurePartitions } from './partitions.ts';
-import { ensureStage, type FullSet, mergeTable, touchedDays } from './stage.ts';
+import { updateObservedAliases, type Written } from './instruments/observed-aliases.ts';
+import {
+  ensurePartitions,
+  type FullSet,
+  mergeTable,
+  type PreservedColumns,
+  setHintBits,
+  touchedDays,
+} from './merge.ts';
 
 /** All of one answer, ready to be stored. */
 export interface WindowLoad {
@@ -34,15 +38,15 @@ export interface WindowLoad {
   readonly answer?: AnswerToKeep | undefined;
   /** Windows whose open rejects are among the records of this answer, read once more. */
   readonly rereads?: readonly number[];
-  /** Stored values that stand, because this answer knows less; none when not given. */
-  readonly standing?: Standing | undefined;
+  /** Stored values to keep, because this answer knows less; none when not given. */
+  readonly preserved?: PreservedColumns | undefined;
   /** Compare and count as usual, then roll the rows back: only the window keeps what it saw. */
   readonly preview: boolean;
 }
 
 /**
  * Stores an answer in one transaction: rows, rejects, coverage and the window's state commit
- * together or not at all (house rule 1).
+ * together or not at all.
  *
  * Never deadlocks with other loads: every load takes its locks in the same order (window row, then
  * per table by name the advisory locks of its days, sorted, then the one of kept bodies, then rejects by
@@ -54,26 +58,14 @@ export interface WindowLoad {
  */
 export async function loadWindow(database: Database, load: WindowLoad): Promise<RecordCounts | null> {
   const tables = tablesOf(load);
-  let client: PoolClient;
   try {
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
-    client = await database.pool.connect();
-  } catch (error) {
-    throw databaseError(error);
-  }
-  let broken: Error | undefined;
-  try {
-    for (const { table } of tables) await ensureStage(client, table);
-    const counts = await inTransaction(client, load, tables);
-    const written = counts === null ? 0 : counts.inserted + counts.updated;
-    for (const batch of load.batches) await settle(client, batch, load.exchange, written);
+    const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
+    const written = counts === null || load.preview ? 0 : counts.inserted + counts.updated;
+    for (const batch of load.batches) await setHintBits(database.pool, batch, load.exchange, written);
     return counts;
   } catch (error) {
-    broken = error instanceof Error ? error : new Error(String(error));
     throw databaseError(error);
-  } finally {
-    // A connection that saw an error is thrown away: its transaction dies with it.
-    client.release(broken);
   }
 }
 
@@ -86,27 +78,63 @@ function tablesOf(load: WindowLoad): WindowLoad['batches'] {
   return [...batches, ...empty].sort((a, b) => (a.table.name < b.table.name ? -1 : 1));
 }
 
-async function inTransaction(
-  client: PoolClient,
+async function storeLoad(
+  tx: Transaction,
   load: WindowLoad,
   tables: WindowLoad['batches'],
 ): Promise<RecordCounts | null> {
-  await client.query('begin');
-  const tx = drizzle(client);
-  if (!(await lockOpenWindow(tx, load.windowId))) {
-    await client.query('rollback');
-    return null;
+  const { client } = tx;
+  if (!(await lockOpenWindow(tx, load.windowId))) return null;
+  if (load.preview) {
+    // Whatever follows the savepoint is undone; what stays is the window with its counts and samples.
+    await client.query('savepoint preview');
+    const merged = await mergeTables(client, load, tables);
+    const preview = await samplesOf(client, load, tables);
+    await client.query('rollback to savepoint preview');
+    await storeWindow(tx, load.windowId, { ...endOf(load, merged), preview });
+    return merged.counts;
   }
+  const merged = await mergeTables(client, load, tables);
+  if (load.answer !== undefined) await keepAnswer(tx, load.windowId, load.answer);
+  await writeRejects(tx, load);
+  await writeCoverage(tx, load);
+  await updateObservedAliases(client, merged.written);
+  await storeWindow(tx, load.windowId, endOf(load, merged));
+  return merged.counts;
+}
+
+function endOf({ outcome, bytes, warnings }: WindowLoad, { counts, suspicions }: MergedTables) {
+  return { ...outcome, counts, bytes, warnings, suspicious: suspicions.join('; ') || null };
+}
+
+interface MergedTables {
+  readonly counts: RecordCounts;
+  /** Why rows that are missing were not withdrawn. */
+  readonly suspicions: readonly string[];
+  readonly written: readonly Written[];
+}
+
+async function mergeTables(
+  client: PoolClient,
+  load: WindowLoad,
+  tables: WindowLoad['batches'],
+): Promise<MergedTables> {
+  const { runId, maxWithdrawShare, preserved, exchange } = load;
   const counts = {
-    ...{ fetched: load.rejects.length, rejected: load.rejects.length },
-    ...{ inserted: 0, updated: 0, unchanged: 0, stale: 0, duplicate: 0, withdrawn: 0 },
+    fetched: load.rejects.length,
+    inserted: 0,
+    updated: 0,
+    unchanged: 0,
+    stale: 0,
+    duplicate: 0,
+    rejected: load.rejects.length,
+    withdrawn: 0,
   };
   const suspicions: string[] = [];
   const written: Written[] = [];
   for (const { table, rows } of tables) {
-    const { runId, maxWithdrawShare, standing } = load;
     const fullSet = load.fullSets.find((set) => set.table === table);
-    const merged = await mergeTable(client, { table, rows, runId, fullSet, maxWithdrawShare, standing });
+    const merged = await mergeTable(client, { table, rows, runId, fullSet, maxWithdrawShare, preserved });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }
@@ -115,26 +143,11 @@ async function inTransaction(
     const replaced = merged.updated + merged.stale + merged.withdrawn > 0;
     if (replaced || merged.inserted > 0) {
       const [from, to] = touchedDays(table, rows, fullSet);
-      written.push({ table, exchange: load.exchange, runId, from, to, replaced });
+      written.push({ table, exchange, runId, from, to, replaced });
     }
     if (merged.suspicious !== null) suspicions.push(merged.suspicious);
   }
-  const { outcome, bytes, warnings } = load;
-  const stored = { ...outcome, counts, bytes, warnings, suspicious: suspicions.join('; ') || null };
-  if (load.preview) {
-    const preview = await samplesOf(client, load, tables);
-    await client.query('rollback');
-    await client.query('begin');
-    await storeWindow(tx, load.windowId, { ...stored, preview });
-  } else {
-    if (load.answer !== undefined) await keepAnswer(tx, load.windowId, load.answer);
-    await writeRejects(tx, load);
-    await writeCoverage(tx, load);
-    await recordAliases(client, written);
-    await storeWindow(tx, load.windowId, stored);
-  }
-  await client.query('commit');
-  return counts;
+  return { counts, suspicions, written };
 }
 
 /** Sample rows of each kind of change that a preview shows, per table. */

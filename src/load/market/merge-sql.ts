@@ -1,25 +1,25 @@
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
 
-/** The statements that bring one table's records in; built from the declaration alone. */
+/** The statements that store one table's records; built from the declaration alone. */
 export interface MergeSql {
-  /** Makes the session's staging table; it empties itself at every commit. */
+  /** Creates the staging table of the connection, where it has none yet; every commit empties it. */
   readonly createStage: string;
   readonly copy: string;
   /**
-   * Queues up with other loads of the same table, exchange and day. $1: exchange, $2, $3: first and
+   * Waits for other loads of the same table, exchange and day. $1: exchange, $2, $3: first and
    * last day of the window, or nulls where nothing will be withdrawn.
    */
   readonly lock: string;
   /** Parameter $1: the run. */
   readonly merge: string;
   /**
-   * Marks rows the source lists no longer. $1: run, $2: exchange, $3: largest share that may go,
-   * $4: number that may always go, $5: rows the merge brought in or back, $6: may nothing at all be
-   * listed, $7, $8: first and last day, where the table has a date column.
+   * Withdraws rows that the source lists no longer. $1: run, $2: exchange, $3: largest share that may be
+   * withdrawn, $4: number that always may, $5: rows that the merge inserted or listed again, $6: may the
+   * source list nothing at all, $7, $8: first and last day, where the table has a date column.
    */
   readonly withdraw: string;
-  /** Reads the rows of some days, see settle.ts. $1: exchange, $2: days. */
-  readonly settle: string;
+  /** Reads the rows of some days and answers with their number. $1: exchange, $2: days. */
+  readonly readDays: string;
 }
 
 const built = new WeakMap<TableDefinition, MergeSql>();
@@ -41,23 +41,17 @@ export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 export const list = (names: readonly string[], prefix = '') =>
   names.map((name) => prefix + quote(name)).join(', ');
 
-/*
- * Why the stored row is looked up by a lateral join with a limit: it leaves the planner one way only,
- * the whole key in the primary key's index, once a record. Any other way is a trap here, because the
- * statistics never know the day that is just being loaded: taking it to be empty, the planner once
- * read all of the day for each of its records (docs/performance.md).
- */
 function build(table: TableDefinition): MergeSql {
   const parts = partsOf(table);
   const { stage, target, columns } = parts;
   return {
     createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
-      select 0 as ord, ${list(columns)} from ${target} with no data`,
-    copy: `copy ${stage} (ord, ${list(columns)}) from stdin`,
+      select 0 as _ord, ${list(columns)} from ${target} with no data`,
+    copy: `copy ${stage} (_ord, ${list(columns)}) from stdin`,
     lock: lockSql(table, parts),
     merge: mergeStatement(table, parts),
     withdraw: withdrawStatement(table, parts),
-    settle: `select count(t.revision) from ${target} t
+    readDays: `select count(t.revision) from ${target} t
       where t.exchange = $1 and t.${quote(table.dateColumn ?? 'exchange')} = any($2)`,
   };
 }
@@ -87,7 +81,7 @@ function partsOf(table: TableDefinition): Parts {
   };
 }
 
-/** Every lock of a load is taken in one sorted go: two loads cannot wait for each other. */
+/** Takes all locks of a load in one statement and in order, so that two loads cannot wait for each other. */
 function lockSql(table: TableDefinition, { stage }: Parts): string {
   const key = (day: string) => `hashtextextended(concat_ws('|', 'eod', '${table.name}', exchange${day}), 0)`;
   if (table.dateColumn === null) {
@@ -104,84 +98,86 @@ function lockSql(table: TableDefinition, { stage }: Parts): string {
 }
 
 /**
- * When a row's next revision begins: now, but always after the one before, whatever the server's
- * clock did meanwhile. The old revision ends at the same moment, so there is no gap and no overlap.
+ * When the next revision of a row begins: now, but always after the revision before, even if the
+ * server's clock was set back. The old revision ends at the same moment, so there is no gap and no overlap.
  */
 const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond')`;
 
+/** Names with an underscore are columns of the statement itself: no column of a table begins with one. */
 function mergeStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, columns, values, same } = parts;
   return `
     with ranked as materialized (
       select s.*, row_number() over (
-        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s.ord desc) as place
+        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _place
       from ${stage} s
-    ), judged as materialized (
-      select s.*, ${MOMENT} as moment, t.revision is null or t.withdrawn_at is not null as arrived, case
+    ), compared as materialized (
+      select s.*, ${MOMENT} as _moment, t.revision is null or t.withdrawn_at is not null as _arrived, case
           when t.revision is null then 'insert'
           when s.source_saved_at < t.source_saved_at then
             case when t.withdrawn_at is null then 'stale' else 'relist' end
           when t.withdrawn_at is not null or ${differs(values)} then 'update'
-          else 'unchanged' end as verdict
+          else 'unchanged' end as _action
       from ranked s left join ${stored(parts)} on true
-      where s.place = 1
+      where s._place = 1
     ), inserted as (
       insert into ${target} (${list(columns)}, first_loaded_at, last_changed_at, revision, run_id)
       select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1
-      from judged where verdict = 'insert' order by ${list(table.key)}
+      from compared where _action = 'insert' order by ${list(table.key)}
       returning 1
     ), archived as (
-      ${archive(parts, 'judged', `s.verdict in ('update', 'relist')`)}
+      ${archive(parts, 'compared', `s._action in ('update', 'relist')`)}
     ), updated as (
       update ${target} t set
         ${[
           ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
-          // The source's own times are kept where an answer brings none.
+          // The source's own times are kept where an answer has none.
           ...SOURCE_AUDIT.map(
             (column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`,
           ),
         ].join(', ')},
-        withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
-      from judged s
-      where s.verdict = 'update' and ${same('t', 's')}
+        withdrawn_at = null, last_changed_at = s._moment, revision = t.revision + 1, run_id = $1
+      from compared s
+      where s._action = 'update' and ${same('t', 's')}
       returning 1
     ), relisted as (
       update ${target} t set
-        withdrawn_at = null, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
-      from judged s
-      where s.verdict = 'relist' and ${same('t', 's')}
+        withdrawn_at = null, last_changed_at = s._moment, revision = t.revision + 1, run_id = $1
+      from compared s
+      where s._action = 'relist' and ${same('t', 's')}
       returning 1
     )
     select
       (select count(*) from ranked) - count(*) as duplicate,
       (select count(*) from inserted) as inserted,
       (select count(*) from updated) as updated,
-      count(*) filter (where verdict = 'unchanged') as unchanged,
-      count(*) filter (where verdict in ('stale', 'relist')) as stale,
-      count(*) filter (where arrived) as arrived
-    from judged`;
+      count(*) filter (where _action = 'unchanged') as unchanged,
+      count(*) filter (where _action in ('stale', 'relist')) as stale,
+      count(*) filter (where _arrived) as arrived
+    from compared`;
 }
 
 /**
- * The stored row of a record `s`, as `t`. Why by a lateral join with a limit: it leaves the planner
- * one way only, the whole key in the primary key's index, once a record. Any other way is a trap
- * here, because the statistics never know the day that is just being loaded: taking it to be empty,
- * the planner once read all of the day for each of its records (docs/performance.md).
+ * The stored row of a record `s`, as `t`. The lateral join with a limit leaves the planner only one
+ * plan: to look up the whole key in the index of the primary key, once per record. Any other plan is
+ * a risk, because the statistics do not know the day that is being loaded: the planner takes it to be
+ * empty, and has read all of the day for each of its records (docs/performance.md).
  */
 function stored({ target, same }: Parts): string {
   return `lateral (select * from ${target} t where ${same('t', 's')} limit 1) t`;
 }
 
-/** Keeps the revisions about to be replaced; `s.moment` is when the next one begins. */
+/** Keeps the revisions about to be replaced; `s._moment` is when the next one begins. */
 function archive(parts: Parts, from: string, where: string): string {
   const kept = [...parts.columns, ...Object.keys(LOAD_AUDIT)];
   return `insert into ${parts.history} (${list(kept)}, valid_from, valid_to)
-      select ${list(kept, 't.')}, t.last_changed_at, s.moment from ${from} s join ${stored(parts)} on true where ${where}`;
+      select ${list(kept, 't.')}, t.last_changed_at, s._moment from ${from} s join ${stored(parts)} on true where ${where}`;
 }
 
 /**
- * The guard judges by the rows that were there before the answer: new ones make an answer that lacks
- * the old no better. Where a session always has rows, one that lost its last is not believed at all.
+ * The share that may be withdrawn is counted of the rows that were there before the answer, because new
+ * rows are no excuse for missing ones. Where a session always has rows, an answer that would leave it
+ * none withdraws nothing.
  */
 function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, same } = parts;
@@ -191,33 +187,33 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
     day === null ? '' : `and t.${day} between $7 and $8`
   }`;
   const ofTheDay = day === null ? '' : `where listed.${day} = gone.${day}`;
-  // Keys are subtracted as sets: an anti join, taking the day to be empty (see `stored`), would compare
-  // each of its rows with each that is listed.
+  // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
+  // because the planner takes the day to be empty (see `stored`).
   return `
     with unlisted as materialized (
       select ${key('t.')} from ${target} t where ${scope} except select ${key('listed.')} from ${stage} listed
     ), gone as materialized (
-      select ${key('s.')}, ${MOMENT} as moment from unlisted s join ${stored(parts)} on true
-    ), judged as materialized (
+      select ${key('s.')}, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
+    ), checked as materialized (
       select gone, present, emptied, not emptied and gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
         from (select gone, greatest(gone, rows - $5::bigint) as present,
             not $6::boolean and exists (
               select from gone where not exists (select from ${stage} listed ${ofTheDay})) as emptied
           from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as rows) as counted
-        ) as weighed
+        ) as shares
     ), archived as (
-      ${archive(parts, 'gone', '(select allowed from judged)')}
+      ${archive(parts, 'gone', '(select allowed from checked)')}
     ), withdrawn as (
-      update ${target} t set withdrawn_at = s.moment, last_changed_at = s.moment, revision = t.revision + 1, run_id = $1
-        from gone s where (select allowed from judged) and ${same('t', 's')}
+      update ${target} t set withdrawn_at = s._moment, last_changed_at = s._moment, revision = t.revision + 1, run_id = $1
+        from gone s where (select allowed from checked) and ${same('t', 's')}
       returning 1
     )
-    select gone, present, emptied, allowed, (select count(*) from withdrawn) as withdrawn from judged`;
+    select gone, present, emptied, allowed, (select count(*) from withdrawn) as withdrawn from checked`;
 }
 
 /**
- * Does the answer really differ from the stored row? Times of the source count only where the
- * answer brings them, so that a file without them (an exchange's own) can agree with the service.
+ * Does the answer differ from the stored row? The times of the source count only where the answer has
+ * them, so that an exchange's own file, which has none, can agree with the service.
  */
 function differs(values: readonly string[]): string {
   const row = (prefix: string) => `row(${values.map((column) => `${prefix}.${quote(column)}`).join(', ')})`;

@@ -1,16 +1,16 @@
-/** What a table called an instrument, and when that was first seen; '' and 0 where it does not say. */
+/** The names under which a table showed an instrument, and the first day; '' and 0 where the table has none. */
 export interface ObservedAlias {
   readonly exchange: string;
   readonly symbol: string;
   readonly series: string;
   readonly isin: string;
   readonly scripCode: number;
-  /** Sightings of one link are of one instrument. */
+  /** Observed aliases with the same link belong to one instrument. */
   readonly link: string;
   readonly firstSeen: string;
 }
 
-/** Whom a sighting is of, and whether it is what a bare symbol or ISIN means. */
+/** The instrument an observed alias belongs to, and its precedence where several share a bare symbol or ISIN. */
 export interface Identity {
   readonly instrumentId: string;
   readonly precedence: Precedence;
@@ -31,33 +31,33 @@ const SECOND_LINE_SUFFIX = '#';
 /** Length of the part of an ISIN that names country and issuer. */
 const ISSUER = 7;
 
-/** Units of Indian funds: a fund that goes over to another house gets an ISIN of that house, and keeps its symbol. */
+/** Units of Indian funds: a fund that moves to another fund house gets an ISIN of that house and keeps its symbol. */
 const FUND = 'INF';
 
 /**
- * Tells which sightings are of the same instrument: the rules are those of docs/instruments.md. The
- * outcome follows from the sightings alone, not from their order.
+ * Finds out which observed aliases belong to the same instrument, by the rules of docs/instruments.md.
+ * The result depends on the aliases alone, not on their order.
  *
- * @param sightings of one exchange, whole families: all that share a symbol, an ISIN (NSE) or a
+ * @param aliases of one exchange, in whole families: all that share a symbol, an ISIN (NSE) or a
  *   scrip code (BSE) with one another, directly or by others.
- * @returns one identity per sighting, in the same order.
+ * @returns one identity per alias, in the same order.
  */
-export function identify(sightings: readonly ObservedAlias[]): Identity[] {
+export function identify(aliases: readonly ObservedAlias[]): Identity[] {
   const nodes = new Components();
-  const codes = codesByIsin(sightings);
-  const named = sightings.map((sighting) => nameOf(sighting, codes));
-  const eras = erasOf(sightings, named);
-  const ownNode = sightings.map((sighting, at) => {
+  const codes = codesByIsin(aliases);
+  const named = aliases.map((alias) => nameOf(alias, codes));
+  const eras = erasOf(aliases, named);
+  const ownNode = aliases.map((alias, at) => {
     const { group, hard, precedence } = named[at] as Named;
-    if (precedence === 2 && sighting.exchange !== 'BSE') return null;
-    const owner = group === '' ? hard : `${group}|${ownerOf(eras.get(group), sighting, named[at] as Named)}`;
+    if (precedence === 2 && alias.exchange !== 'BSE') return null;
+    const owner = group === '' ? hard : `${group}|${ownerOf(eras.get(group), alias, named[at] as Named)}`;
     if (hard !== '') nodes.join(`owner ${owner}`, `hard ${hard}`);
-    if (sighting.link !== '') nodes.join(`owner ${owner}`, `link ${sighting.link}`);
+    if (alias.link !== '') nodes.join(`owner ${owner}`, `link ${alias.link}`);
     return `owner ${owner}`;
   });
 
-  const ids = representatives(sightings, named, ownNode, nodes);
-  return sightings.map((sighting, at) => {
+  const ids = representatives(aliases, named, ownNode, nodes);
+  return aliases.map((alias, at) => {
     const { group, hard, precedence } = named[at] as Named;
     const own = ownNode[at];
     if (own !== null && own !== undefined) {
@@ -65,15 +65,15 @@ export function identify(sightings: readonly ObservedAlias[]): Identity[] {
     }
     const byIsin = hard === '' ? undefined : ids.get(nodes.rootOf(`hard ${hard}`));
     const bySymbol = ids.get(
-      nodes.rootOf(`owner ${group}|${ownerOf(eras.get(group), sighting, { group, hard: '', precedence })}`),
+      nodes.rootOf(`owner ${group}|${ownerOf(eras.get(group), alias, { group, hard: '', precedence })}`),
     );
-    const share = byIsin ?? bySymbol ?? `${sighting.exchange}:${hard || group}`;
-    return { instrumentId: `${share}/${sighting.series}`, precedence };
+    const share = byIsin ?? bySymbol ?? `${alias.exchange}:${hard || group}`;
+    return { instrumentId: `${share}/${alias.series}`, precedence };
   });
 }
 
 interface Named {
-  /** What keeps naming the same instrument while nobody else takes it; '' where there is no symbol. */
+  /** The name that means the same instrument until another takes it; '' where there is no symbol. */
   readonly group: string;
   /** What never names two instruments: BSE's scrip code, the ISIN on NSE; '' where it is not known. */
   readonly hard: string;
@@ -94,10 +94,10 @@ function nameOf(
   return { group: `${symbol}/${series}`, hard: isin, precedence: 1 };
 }
 
-/** Scrip codes of BSE by ISIN, for records that name the ISIN alone; the code seen first, of shares themselves. */
-function codesByIsin(sightings: readonly ObservedAlias[]): Map<string, string> {
+/** Scrip codes of BSE by ISIN, for records that have the ISIN alone: the code seen first, second lines left out. */
+function codesByIsin(aliases: readonly ObservedAlias[]): Map<string, string> {
   const codes = new Map<string, string>();
-  const coded = sightings
+  const coded = aliases
     .filter(({ exchange, isin, scripCode }) => exchange === 'BSE' && isin !== '' && scripCode > 0)
     .filter(({ symbol }) => !symbol.endsWith(SECOND_LINE_SUFFIX))
     .sort((a, b) => compare(a.firstSeen, b.firstSeen) || a.scripCode - b.scripCode);
@@ -107,22 +107,22 @@ function codesByIsin(sightings: readonly ObservedAlias[]): Map<string, string> {
   return codes;
 }
 
-/** Whose a hard name is, as far as a symbol goes on meaning the same instrument. */
+/** Who owns a hard name: while the owner stays the same, the symbol goes on meaning the same instrument. */
 function issuerOf({ hard, precedence }: Named, exchange: string): string {
   if (exchange === 'BSE' || precedence !== 0) return hard;
   return hard.startsWith(FUND) ? FUND : hard.slice(0, ISSUER);
 }
 
-/** From when on a symbol was whose; ascending. */
+/** From which day on a symbol belonged to an owner. */
 type Era = { readonly from: string; readonly owner: string };
 
-function erasOf(sightings: readonly ObservedAlias[], named: readonly Named[]): Map<string, Era[]> {
+function erasOf(aliases: readonly ObservedAlias[], named: readonly Named[]): Map<string, Era[]> {
   const eras = new Map<string, Era[]>();
-  sightings.forEach((sighting, at) => {
+  aliases.forEach((alias, at) => {
     const name = named[at] as Named;
     if (name.group === '' || name.hard === '') return;
-    if (name.precedence === 2 && sighting.exchange !== 'BSE') return;
-    const era = { from: sighting.firstSeen, owner: issuerOf(name, sighting.exchange) };
+    if (name.precedence === 2 && alias.exchange !== 'BSE') return;
+    const era = { from: alias.firstSeen, owner: issuerOf(name, alias.exchange) };
     const known = eras.get(name.group);
     if (known === undefined) eras.set(name.group, [era]);
     else known.push(era);
@@ -133,7 +133,7 @@ function erasOf(sightings: readonly ObservedAlias[], named: readonly Named[]): M
   return eras;
 }
 
-/** Whose the symbol was when it was seen: its own hard name says so, else the one before, else the one after. */
+/** The owner of the symbol on the day it was seen: by its own hard name, else by the era before, else by the one after. */
 function ownerOf(
   eras: readonly Era[] | undefined,
   { exchange, firstSeen }: ObservedAlias,
@@ -144,24 +144,24 @@ function ownerOf(
   return (eras.findLast((era) => era.from <= firstSeen) ?? eras[0])?.owner ?? '';
 }
 
-/** The id of each component: its hard name that was seen first, else its group that was. */
+/** The id of each component: the hard name seen first, else the group seen first. */
 function representatives(
-  sightings: readonly ObservedAlias[],
+  aliases: readonly ObservedAlias[],
   named: readonly Named[],
   ownNode: readonly (string | null)[],
   nodes: Components,
 ): Map<string, string> {
   const best = new Map<string, { readonly rank: string; readonly id: string }>();
-  sightings.forEach((sighting, at) => {
+  aliases.forEach((alias, at) => {
     const own = ownNode[at];
     if (own === null || own === undefined) return;
     const { group, hard } = named[at] as Named;
     const root = nodes.rootOf(own);
     const name = hard || group;
-    const rank = `${hard === '' ? 1 : 0}|${sighting.firstSeen}|${name}`;
+    const rank = `${hard === '' ? 1 : 0}|${alias.firstSeen}|${name}`;
     const known = best.get(root);
     if (known === undefined || rank < known.rank) {
-      best.set(root, { rank, id: `${sighting.exchange}:${name}` });
+      best.set(root, { rank, id: `${alias.exchange}:${name}` });
     }
   });
   return new Map([...best].map(([root, { id }]) => [root, id]));
@@ -169,19 +169,19 @@ function representatives(
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Which nodes hang together. */
+/** Connected components of a graph (union-find). */
 class Components {
   private readonly parents = new Map<string, string>();
 
   rootOf(node: string): string {
     let root = node;
-    for (let above = this.parents.get(root); above !== undefined; above = this.parents.get(root))
-      root = above;
-    // Shortens the way for the next time.
+    for (let parent = this.parents.get(root); parent !== undefined; parent = this.parents.get(root))
+      root = parent;
+    // Path compression.
     for (let at = node; at !== root; ) {
-      const above = this.parents.get(at) as string;
+      const parent = this.parents.get(at) as string;
       this.parents.set(at, root);
-      at = above;
+      at = parent;
     }
     return root;
   }

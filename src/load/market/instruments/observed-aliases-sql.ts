@@ -1,32 +1,38 @@
 import type { Naming, TableDefinition } from '../../../operations/table.ts';
 import { quote } from '../merge-sql.ts';
 
-/** What tells one sighting from another, beside exchange and source; see schema/instruments.ts. */
+/** The key of `etl.observed_aliases`, beside exchange and source. */
 const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 
-/** The statements that keep `etl.observed_aliases` in step with one table, per naming of its rows. */
+/** The statements that keep `etl.observed_aliases` in step with one table, for one way in which its rows name instruments. */
 export interface ObservedAliasSql {
   /**
-   * Sightings that rows of a run no longer bear out, because they say something else now or were
-   * withdrawn, on the first or last day of the sighting. $1: exchange, $2: run, $3, $4: first and last day.
+   * Selects the observed aliases whose first or last day is in question, because a row of that day was
+   * withdrawn or renamed by this run. $1: exchange, $2: run, $3, $4: first and last day of the load.
    */
-  readonly doubt: string;
-  /** Looks up anew when sightings were. $1: exchange, $2: their ids, $3: their symbols, none empty or of SYMBOL_LENGTH. */
-  readonly lookUp: string;
-  /** The same where the symbols do not tell the rows. $1: exchange, $2: their ids. */
-  readonly lookUpAll: string;
-  /** What the rows of a run say. Answers with those whose identity is to be told. Parameters as above. */
-  readonly see: string;
-  /** What all rows of an exchange say, whatever the run, where none of its sightings are there yet. $1: exchange. */
-  readonly seeAll: string;
+  readonly selectUnconfirmed: string;
+  /**
+   * Reads their first and last day again from the stored rows, and deletes those that no row carries any
+   * more. $1: exchange, $2: their ids, $3: their symbols, none of them empty or as long as SYMBOL_LENGTH.
+   */
+  readonly redate: string;
+  /** The same by reading all rows, where the symbols do not identify them. $1: exchange, $2: their ids. */
+  readonly redateByAllRows: string;
+  /**
+   * Inserts the aliases that the rows of a run carry and extends the days of those already there. Answers
+   * with those whose instrument has to be identified. Parameters as for `selectUnconfirmed`.
+   */
+  readonly observe: string;
+  /** Inserts the aliases that all rows of an exchange carry, where it has none yet. $1: exchange. */
+  readonly observeAll: string;
 }
 
-/** The days of names are Indian ones, as the exchanges are. */
+/** Days are days of India, where the exchanges are. */
 const ZONE = 'Asia/Kolkata';
 
 const built = new WeakMap<TableDefinition, readonly ObservedAliasSql[]>();
 
-/** The statements for a table, one set per naming; none where its rows name no instrument. */
+/** The statements for a table, one set for each way in which its rows name instruments; none where they name none. */
 export function observedAliasSql(table: TableDefinition): readonly ObservedAliasSql[] {
   let all = built.get(table);
   if (all === undefined) {
@@ -41,29 +47,29 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const source = `'${table.name}'`;
   const dated = table.dateColumn === null ? '' : ` and t.${quote(table.dateColumn)} between $3 and $4`;
   const written = `t.exchange = $1 and t.run_id = $2${dated}`;
-  const said = (row: string) => `${sayings(table, naming, row).join(', ')}`;
+  const alias = (row: string) => aliasColumns(table, naming, row).join(', ');
   const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
   const sameKey = (left: string, right: string) =>
     KEY.map((column) => `${left}.${column} = ${right}.${column}`).join(' and ');
-  const named = `(symbol <> '' or isin <> '' or scrip_code > 0) and day is not null`;
+  const namesSomething = `(symbol <> '' or isin <> '' or scrip_code > 0) and day is not null`;
   const sameRow = table.key.map((column) => `h.${quote(column)} = t.${quote(column)}`).join(' and ');
-  const seen = (where: string) => `
+  const aliases = (where: string) => `
     select exchange, ${source} as source, ${KEY.join(', ')}, min(day) as first_seen, max(day) as last_seen
-      from (select t.exchange, ${said('t')} from ${target} t where ${where}t.withdrawn_at is null) as rows
-     where ${named} group by exchange, ${KEY.join(', ')}`;
+      from (select t.exchange, ${alias('t')} from ${target} t where ${where}t.withdrawn_at is null) as rows
+     where ${namesSomething} group by exchange, ${KEY.join(', ')}`;
   const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
-  const everyRow = (narrowed: string) => `
+  const everyRow = (filter: string) => `
         select s.id, min(r.day) as first_seen, max(r.day) as last_seen
           from etl.observed_aliases s
-          left join (select ${said('t')} from ${target} t
-                      where t.exchange = $1 and t.withdrawn_at is null ${narrowed}) as r on ${sameKey('s', 'r')}
+          left join (select ${alias('t')} from ${target} t
+                      where t.exchange = $1 and t.withdrawn_at is null ${filter}) as r on ${sameKey('s', 'r')}
          where s.id = any($2) group by s.id`;
-  // From each end inwards to the first row that says so: years of rows lie between. What this very run
-  // says of days outside is yet to be seen.
+  // Reads from each end inwards to the first row that carries the alias, because years of rows may lie between.
+  // Rows of this run outside these days are left to `observe`.
   const outermost = (direction: 'asc' | 'desc') => {
     const day = `t.${quote(table.dateColumn ?? '')}`;
     return `lateral (
-            select ${day} as day from ${target} t cross join lateral (select ${said('t')}) as r
+            select ${day} as day from ${target} t cross join lateral (select ${alias('t')}) as r
              where t.exchange = $1 and t.withdrawn_at is null and t.${quote(naming.symbol)} = s.symbol
                and ${day} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
              order by ${day} ${direction} limit 1)`;
@@ -74,7 +80,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
           left join ${outermost('asc')} as earliest on true
           left join ${outermost('desc')} as latest on true
          where s.id = any($2) and s.symbol = any($3)`;
-  const lookUp = (found: string) => `
+  const redate = (found: string) => `
       with now as materialized (${found}
       ), moved as (
         update etl.observed_aliases s set first_seen = now.first_seen, last_seen = now.last_seen
@@ -82,10 +88,10 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
       )
       delete from etl.observed_aliases s using now where s.id = now.id and now.first_seen is null`;
   return {
-    doubt: `
+    selectUnconfirmed: `
       with gone as (
         select distinct ${key('was')}, was.day
-          from (select t.withdrawn_at, ${said('h')}, row(${expressions(table, naming, 'h')}) is distinct from row(${expressions(table, naming, 't')}) as differs
+          from (select t.withdrawn_at, ${alias('h')}, row(${aliasExpressions(table, naming, 'h')}) is distinct from row(${aliasExpressions(table, naming, 't')}) as differs
                   from ${target} t join market_history.${quote(table.name)} h on ${sameRow} and h.valid_to = t.last_changed_at
                  where ${written} and h.withdrawn_at is null) as was
          where was.withdrawn_at is not null or was.differs
@@ -93,32 +99,32 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
       select distinct s.id, s.symbol, s.isin, s.scrip_code
         from etl.observed_aliases s join gone g on ${sameKey('s', 'g')}
        where s.exchange = $1 and s.source = ${source} and g.day in (s.first_seen, s.last_seen)`,
-    lookUp: lookUp(byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`)),
-    lookUpAll: lookUp(everyRow('')),
-    see: `
-      with judged as materialized (
+    redate: redate(byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`)),
+    redateByAllRows: redate(everyRow('')),
+    observe: `
+      with observed as materialized (
         select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
-          from (${seen(`${written} and `)}) as n left join lateral (
+          from (${aliases(`${written} and `)}) as n left join lateral (
             select * from etl.observed_aliases s
              where s.exchange = n.exchange and s.source = n.source and ${sameKey('s', 'n')} limit 1) as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
       ), added as (
         insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen)
-        select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from judged where id is null
+        select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed where id is null
       ), moved as (
         update etl.observed_aliases s
            set first_seen = least(s.first_seen, j.first_seen), last_seen = greatest(s.last_seen, j.last_seen)
-          from judged j where s.id = j.id
+          from observed j where s.id = j.id
       )
-      select distinct symbol, isin, scrip_code from judged j
+      select distinct symbol, isin, scrip_code from observed j
        where id is null or (first_seen < since and ${contested()})`,
-    seeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${seen('t.exchange = $1 and ')}`,
+    observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases('t.exchange = $1 and ')}`,
   };
 }
 
 /**
- * Being seen earlier changes an identity only where the order of days decides it: where the symbol or
- * the instrument has been seen with another ISIN (BSE: scrip code) as well.
+ * An earlier first day changes the instrument only where the order of days decides it: where the symbol
+ * or the instrument was seen with another ISIN (BSE: scrip code) as well.
  */
 function contested(): string {
   const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
@@ -126,14 +132,14 @@ function contested(): string {
         or exists (select from etl.observed_aliases o where o.instrument_id = j.instrument_id and ${other}))`;
 }
 
-/** Of longer symbols a sighting keeps the beginning only. */
+/** Longer symbols are cut to this length. */
 export const SYMBOL_LENGTH = 200;
 
-/** Why these lengths: a name sits in an index, whose entries Postgres limits; real ones are shorter. */
+/** Longest values, because they are in an index and Postgres limits the size of its entries; real ones are shorter. */
 const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as const;
 
-/** What a row says, as expressions over its columns: those of KEY, then the day. */
-function expressions(table: TableDefinition, naming: Naming, row: string): string[] {
+/** The alias that a row carries, as expressions over its columns: those of KEY, then the day. */
+function aliasExpressions(table: TableDefinition, naming: Naming, row: string): string[] {
   const text = (column: string | undefined, length: number) =>
     column === undefined ? "''::text" : `coalesce(left(${row}.${quote(column)}, ${length}), '')`;
   const linked = table.names.length > 1 ? table.key.map((column) => `${row}.${quote(column)}`) : [];
@@ -154,5 +160,5 @@ function expressions(table: TableDefinition, naming: Naming, row: string): strin
   ];
 }
 
-const sayings = (table: TableDefinition, naming: Naming, row: string) =>
-  expressions(table, naming, row).map((expression, at) => `${expression} as ${[...KEY, 'day'][at]}`);
+const aliasColumns = (table: TableDefinition, naming: Naming, row: string) =>
+  aliasExpressions(table, naming, row).map((expression, at) => `${expression} as ${[...KEY, 'day'][at]}`);

@@ -16,65 +16,62 @@ export interface Written {
   readonly replaced: boolean;
 }
 
-/** What a sighting may be found by. */
-interface Name {
+/** The names by which a row of `etl.observed_aliases` is connected with others. */
+interface Names {
   readonly symbol: string;
   readonly isin: string;
   readonly scrip_code: string;
 }
 
-/** From so many on it is quicker to read all sightings of the exchange. */
-const MANY = 500;
+/** For more symbols than this it is quicker to read all observed aliases of the exchange. */
+const MANY_SYMBOLS = 500;
 
 /**
- * Brings the sightings, and with them `market.instruments`, in step with what a load wrote. To be
- * called late in the load's transaction: from here on loads of the same exchange go one by one.
+ * Updates `etl.observed_aliases`, and with it `market.instruments`, after a load has written rows. To be
+ * called late in the load's transaction, because from here on loads of the same exchange wait for one another.
  */
-export async function recordAliases(client: ClientBase, written: readonly Written[]): Promise<void> {
+export async function updateObservedAliases(client: ClientBase, written: readonly Written[]): Promise<void> {
   const naming = written.filter(({ table }) => table.names.length > 0);
   for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
     if (await fillExchange(client, exchange)) continue;
-    const doubtful: Name[] = [];
+    const doubtful: Names[] = [];
     for (const { table, runId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
       const asked = [exchange, runId, ...(table.dateColumn === null ? [] : [from, to])];
       for (const sql of observedAliasSql(table)) {
-        if (replaced) doubtful.push(...(await lookAgain(client, sql, asked)));
-        doubtful.push(...(await client.query<Name>(sql.see, asked)).rows);
+        if (replaced) doubtful.push(...(await redateUnconfirmed(client, sql, asked)));
+        doubtful.push(...(await client.query<Names>(sql.observe, asked)).rows);
       }
     }
-    if (doubtful.length > 0) await tell(client, exchange, await familyOf(client, exchange, doubtful));
+    if (doubtful.length > 0) await identifyAll(client, exchange, await familyOf(client, exchange, doubtful));
   }
 }
 
-/** Puts right the days of sightings that rows no longer bear out; answers with those. */
-async function lookAgain(
+/** Corrects the days of observed aliases that changed rows no longer confirm, and answers with those. */
+async function redateUnconfirmed(
   client: ClientBase,
   sql: ObservedAliasSql,
   asked: readonly (string | number)[],
-): Promise<Name[]> {
-  const found = await client.query<Name & { readonly id: string }>(sql.doubt, [...asked]);
+): Promise<Names[]> {
+  const found = await client.query<Names & { readonly id: string }>(sql.selectUnconfirmed, [...asked]);
   if (found.rows.length === 0) return [];
   const ids = found.rows.map((row) => row.id);
   const symbols = [...new Set(found.rows.map((row) => row.symbol))];
-  const telling = symbols.every((symbol) => symbol !== '' && symbol.length < SYMBOL_LENGTH);
+  const identified = symbols.every((symbol) => symbol !== '' && symbol.length < SYMBOL_LENGTH);
   await client.query(
-    telling ? sql.lookUp : sql.lookUpAll,
-    telling ? [asked[0], ids, symbols] : [asked[0], ids],
+    identified ? sql.redate : sql.redateByAllRows,
+    identified ? [asked[0], ids, symbols] : [asked[0], ids],
   );
   return found.rows;
 }
 
-/**
- * Fills the sightings of a database whose rows were loaded before there were any. To be called inside
- * a transaction.
- */
+/** Fills `etl.observed_aliases` where rows were loaded before it existed. To be called inside a transaction. */
 export async function fillObservedAliases(client: ClientBase): Promise<void> {
   for (const exchange of EXCHANGES) await fillExchange(client, exchange);
 }
 
 /**
- * Queues up with other loads of the exchange. Where it has no sightings yet, all its rows are read:
- * the first to come does it, be it a migration or a load that was quicker.
+ * Waits for other loads of the exchange. Where it has no observed aliases yet, reads all its rows: a
+ * migration does that, or a load that comes before it.
  *
  * @returns whether they were read now.
  */
@@ -87,13 +84,13 @@ async function fillExchange(client: ClientBase, exchange: string): Promise<boole
   ]);
   if (known.rowCount !== 0) return false;
   for (const table of tables) {
-    for (const { seeAll } of observedAliasSql(table)) await client.query(seeAll, [exchange]);
+    for (const { observeAll } of observedAliasSql(table)) await client.query(observeAll, [exchange]);
   }
-  await tell(client, exchange, await allOf(client, exchange));
+  await identifyAll(client, exchange, await allOf(client, exchange));
   return true;
 }
 
-interface Stored extends Name {
+interface Stored extends Names {
   readonly id: string;
   readonly series: string;
   readonly link: string;
@@ -112,19 +109,19 @@ async function allOf(client: ClientBase, exchange: string): Promise<Stored[]> {
   return found.rows;
 }
 
-/** All sightings that hang together with these names, by symbol, ISIN or (BSE) scrip code. */
-async function familyOf(client: ClientBase, exchange: string, names: readonly Name[]): Promise<Stored[]> {
+/** All observed aliases connected with these names, directly or by others: by symbol, ISIN or (BSE) scrip code. */
+async function familyOf(client: ClientBase, exchange: string, names: readonly Names[]): Promise<Stored[]> {
   const symbols = new Set<string>();
   const isins = new Set<string>();
   const codes = new Set<string>();
-  const add = ({ symbol, isin, scrip_code }: Name) => {
+  const add = ({ symbol, isin, scrip_code }: Names) => {
     if (symbol !== '') symbols.add(symbol);
     if (isin !== '') isins.add(isin);
     if (exchange === 'BSE' && scrip_code !== '0') codes.add(scrip_code);
   };
   for (const name of names) add(name);
   for (;;) {
-    if (symbols.size > MANY) return allOf(client, exchange);
+    if (symbols.size > MANY_SYMBOLS) return allOf(client, exchange);
     const before = symbols.size + isins.size + codes.size;
     const found = await client.query<Stored>(
       `select ${COLUMNS} from etl.observed_aliases where exchange = $1
@@ -136,8 +133,8 @@ async function familyOf(client: ClientBase, exchange: string, names: readonly Na
   }
 }
 
-/** Tells whom the sightings are of, and writes down where that differs from what is known. */
-async function tell(client: ClientBase, exchange: string, family: readonly Stored[]): Promise<void> {
+/** Identifies the instrument of each observed alias and writes those that differ from what is stored. */
+async function identifyAll(client: ClientBase, exchange: string, family: readonly Stored[]): Promise<void> {
   const identities = identify(family.map((row) => observedAliasOf(exchange, row)));
   const changed = family
     .map((row, at) => ({ row, identity: identities[at] as (typeof identities)[number] }))

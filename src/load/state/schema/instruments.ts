@@ -3,8 +3,9 @@ import { bigint, date, index, smallint, text, unique } from 'drizzle-orm/pg-core
 import { etl, id } from './columns.ts';
 
 /**
- * What instruments were called, by which table, from when to when: all that `market.instruments` and
- * `market.instrument_aliases` are made of. What a table does not say is '' or 0, so that the key is unique.
+ * The names under which the tables of `market` have shown instruments, and when: what the views
+ * `market.instruments` and `market.instrument_aliases` are made of. Names that a table does not have are
+ * '' or 0, so that the key is unique.
  */
 export const observedAliases = etl.table(
   'observed_aliases',
@@ -18,13 +19,13 @@ export const observedAliases = etl.table(
     isin: text('isin').notNull(),
     scrip_code: bigint('scrip_code', { mode: 'number' }).notNull(),
     name: text('name').notNull(),
-    /** Sightings of one link are of one instrument. */
+    /** Rows with the same link belong to one instrument. */
     link: text('link').notNull(),
     first_seen: date('first_seen', { mode: 'string' }).notNull(),
     last_seen: date('last_seen', { mode: 'string' }).notNull(),
-    /** Null only inside the transaction that first sees it. */
+    /** Null only inside the transaction that inserts the row. */
     instrument_id: text('instrument_id'),
-    /** See `Precedence` (../instruments/identity.ts). */
+    /** See `Precedence` in load/market/instruments/identity.ts. */
     precedence: smallint('precedence').notNull().default(0),
   },
   (table) => [
@@ -38,7 +39,7 @@ export const observedAliases = etl.table(
       table.link,
       table.source,
     ),
-    // Not of what is not said: looked up by that, an index would give half the table for each row.
+    // Without the empty values: half of the rows have none, and the planner would read them all for each row.
     index('observed_aliases_isin_idx').on(table.exchange, table.isin).where(sql`${table.isin} <> ''`),
     index('observed_aliases_scrip_code_idx')
       .on(table.exchange, table.scrip_code)

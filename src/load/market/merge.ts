@@ -1,0 +1,277 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ClientBase, PoolClient } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
+import type { Database } from '../database/database.ts';
+import { mergeSql, quote } from './merge-sql.ts';
+
+/** Rows an answer lists in full: stored rows of them that it does not list are withdrawn. */
+export interface FullSet {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  /** First and last day; null where the answer is the exchange's whole set, whatever the day. */
+  readonly days: { readonly from: string; readonly to: string } | null;
+  /** May it list nothing for a session (for the exchange, where there are no days)? Else nothing is withdrawn then. */
+  readonly mayBeEmpty: boolean;
+}
+
+/** Stored values that an input leaves as they are, because it knows less than another source did. */
+export interface PreservedColumns {
+  /** Columns for which it has no value, or only a vaguer one: they are written only where nothing is stored. */
+  readonly columns: readonly string[];
+  /** Numbers that it rounds: a stored number that differs by less than this is kept. */
+  readonly rounded: Readonly<Record<string, number>>;
+}
+
+/** What became of one table's records. */
+export interface Merged {
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly stale: number;
+  readonly duplicate: number;
+  /** Rows that were not there before, or had been withdrawn. */
+  readonly arrived: number;
+  readonly withdrawn: number;
+  /** Why nothing was withdrawn although rows are missing, or null. */
+  readonly suspicious: string | null;
+}
+
+export interface MergeInput {
+  readonly table: TableDefinition;
+  readonly rows: readonly Row[];
+  readonly runId: number;
+  readonly fullSet: FullSet | undefined;
+  /** Largest share of the rows present that may be withdrawn, as a fraction. */
+  readonly maxWithdrawShare: number;
+  /** Stored values to keep; none when not given. */
+  readonly preserved?: PreservedColumns | undefined;
+}
+
+/** This many missing rows may always be withdrawn, whatever their share. */
+const ALWAYS_WITHDRAWN = 5;
+
+const existingPartitions = new WeakMap<Database, Set<string>>();
+
+/** Creates the yearly partitions that these rows need, in transactions of their own. */
+export async function ensurePartitions(
+  database: Database,
+  table: TableDefinition,
+  rows: readonly Row[],
+): Promise<void> {
+  const column = table.dateColumn;
+  if (!table.partitioned || column === null) return;
+  let existing = existingPartitions.get(database);
+  if (existing === undefined) {
+    existing = new Set();
+    existingPartitions.set(database, existing);
+  }
+  const years = new Set(rows.map((row) => (row[column] as string).slice(0, 4)));
+  for (const year of years) {
+    const name = `${table.name}_${year}`;
+    if (existing.has(name)) continue;
+    await database.pool.query('select etl.ensure_year_partition($1, $2)', [table.name, Number(year)]);
+    existing.add(name);
+  }
+}
+
+/**
+ * Copies rows into the staging table, merges them with one statement that writes only rows that
+ * differ, and withdraws rows no longer listed with another. To be called inside a transaction.
+ */
+export async function mergeTable(client: PoolClient, input: MergeInput): Promise<Merged> {
+  const { table, rows, fullSet, preserved } = input;
+  const sql = mergeSql(table);
+  await client.query(sql.createStage);
+  if (rows.length > 0) {
+    await pipeline(Readable.from(encodeRows(table, rows)), client.query(copyFrom(sql.copy)));
+  }
+  const exchange = fullSet?.exchange ?? null;
+  await client.query(sql.lock, [exchange, fullSet?.days?.from ?? null, fullSet?.days?.to ?? null]);
+  if (rows.length > 0 && preserved !== undefined) {
+    await preserveStored(client, table, preserved, daySpan(table, rows));
+  }
+  const merged = rows.length === 0 ? NOTHING : await merge(client, input);
+  return fullSet === undefined
+    ? merged
+    : { ...merged, ...(await withdraw(client, input, fullSet, merged.arrived)) };
+}
+
+const NOTHING: Merged = {
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  stale: 0,
+  duplicate: 0,
+  arrived: 0,
+  withdrawn: 0,
+  suspicious: null,
+};
+
+async function merge(client: PoolClient, { table, runId }: MergeInput): Promise<Merged> {
+  const result = await client.query<Record<string, string>>({
+    name: `merge_${table.name}`,
+    text: mergeSql(table).merge,
+    values: [runId],
+  });
+  const count = (name: string) => Number(result.rows[0]?.[name]);
+  return {
+    ...NOTHING,
+    inserted: count('inserted'),
+    updated: count('updated'),
+    unchanged: count('unchanged'),
+    stale: count('stale'),
+    duplicate: count('duplicate'),
+    arrived: count('arrived'),
+  };
+}
+
+/**
+ * Copies the stored values to be kept into the staged rows, so that the merge neither sees a
+ * difference nor writes one. To be called between COPY and merge, with the locks of the days held.
+ *
+ * @param days first and last day staged, where the table has a date column.
+ */
+async function preserveStored(
+  client: PoolClient,
+  table: TableDefinition,
+  { columns, rounded }: PreservedColumns,
+  days: readonly string[],
+): Promise<void> {
+  const filled = columns.map(
+    (column) => `${quote(column)} = coalesce(t.${quote(column)}, s.${quote(column)})`,
+  );
+  const exact = Object.entries(rounded).map(([column, within]) => {
+    const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
+    return `${quote(column)} = case when abs(${old} - ${fresh}) < ${Number(within)} then ${old} else ${fresh} end`;
+  });
+  if (filled.length + exact.length === 0) return;
+  const same = table.key.map((column) => `t.${quote(column)} = s.${quote(column)}`).join(' and ');
+  const bounded =
+    table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $1::date and $2::date`;
+  await client.query(
+    `update pg_temp.${quote(`stage_${table.name}`)} s set ${[...filled, ...exact].join(', ')}
+       from market.${quote(table.name)} t where ${same} ${bounded}`,
+    [...days],
+  );
+}
+
+interface Withdrawal {
+  readonly gone: string;
+  readonly present: string;
+  /** A session that always has rows would have none left. */
+  readonly emptied: boolean;
+  readonly allowed: boolean;
+  readonly withdrawn: string;
+}
+
+async function withdraw(
+  client: PoolClient,
+  { table, runId, maxWithdrawShare }: MergeInput,
+  { exchange, days, mayBeEmpty }: FullSet,
+  arrived: number,
+): Promise<Pick<Merged, 'withdrawn' | 'suspicious'>> {
+  const values = [runId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, arrived, mayBeEmpty];
+  const result = await client.query<Withdrawal>({
+    name: `withdraw_${table.name}`,
+    text: mergeSql(table).withdraw,
+    values: table.dateColumn === null ? values : [...values, days?.from, days?.to],
+  });
+  const row = result.rows[0] as Withdrawal;
+  return { withdrawn: Number(row.withdrawn), suspicious: row.allowed ? null : suspicionOf(table, row) };
+}
+
+function suspicionOf({ name, dateColumn }: TableDefinition, { gone, present, emptied }: Withdrawal): string {
+  const missing = `${gone} of ${present} rows of market.${name} were not listed any more`;
+  if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
+  return `${missing}, ${dateColumn === null ? 'and no other was' : 'and no other of their day was'}; that is not believed, so none was withdrawn`;
+}
+
+/** First and last day on which a load may have written rows; empty texts where the table has no days. */
+export function touchedDays(
+  table: TableDefinition,
+  rows: readonly Row[],
+  fullSet: FullSet | undefined,
+): [from: string, to: string] {
+  const days = rows.length === 0 ? [] : daySpan(table, rows);
+  if (table.dateColumn !== null && fullSet?.days) days.push(fullSet.days.from, fullSet.days.to);
+  days.sort();
+  return [days[0] ?? '', days.at(-1) ?? ''];
+}
+
+/** First and last day of the rows, where the table has a date column; dates sort as text. */
+function daySpan({ dateColumn }: TableDefinition, rows: readonly Row[]): string[] {
+  if (dateColumn === null) return [];
+  let first = '9999-12-31';
+  let last = '0001-01-01';
+  for (const row of rows) {
+    const day = row[dateColumn] as string;
+    if (day < first) first = day;
+    if (day > last) last = day;
+  }
+  return [first, last];
+}
+
+/** For fewer new rows than this a query is not worth its time. */
+const MANY_ROWS = 1_000;
+
+/**
+ * Reads the days just written, so that Postgres sets the hint bits of the new rows: the first reader of
+ * a row marks it as committed on its page. Right after the load that is free. After a checkpoint each
+ * page so marked goes into the WAL as a whole where pages carry checksums (the default since
+ * Postgres 18), and an identical reload would write two thirds of what the load wrote
+ * (docs/performance.md). To be called after the commit.
+ */
+export async function setHintBits(
+  client: Pick<ClientBase, 'query'>,
+  { table, rows }: Pick<MergeInput, 'table' | 'rows'>,
+  exchange: string,
+  written: number,
+): Promise<void> {
+  const { dateColumn } = table;
+  if (dateColumn === null || written < MANY_ROWS) return;
+  const days = [...new Set(rows.map((row) => row[dateColumn]))];
+  await client.query(mergeSql(table).readDays, [exchange, days]);
+}
+
+/** Text is handed to the socket in pieces of about this many characters. */
+const PIECE = 64 * 1024;
+
+const NEEDS_ESCAPE = /[\\\t\n\r]/;
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+
+/** One value in COPY's text format. */
+export function encodeValue(value: Scalar): string {
+  if (value === null) return '\\N';
+  if (typeof value === 'string') {
+    return NEEDS_ESCAPE.test(value)
+      ? value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] as string)
+      : value;
+  }
+  if (typeof value === 'boolean') return value ? 't' : 'f';
+  return String(value);
+}
+
+/**
+ * Rows as COPY text, in pieces: their place in the answer, then the table's columns in order.
+ * A generator, so that COPY takes the next piece only when the socket has room for it.
+ */
+export function* encodeRows(table: TableDefinition, rows: readonly Row[]): Generator<string> {
+  const columns = table.fields.map((field) => field.column);
+  let piece = '';
+  for (let place = 0; place < rows.length; place += 1) {
+    const row = rows[place] as Row;
+    piece += place;
+    for (const column of columns) {
+      piece += '\t';
+      piece += encodeValue(row[column] ?? null);
+    }
+    piece += '\n';
+    if (piece.length >= PIECE) {
+      yield piece;
+      piece = '';
+    }
+  }
+  if (piece !== '') yield piece;
+}
