@@ -123,3 +123,12 @@ export function unreadable(problem: string, { cutShort = false } = {}): Pipeline
 export function tooLarge(problem: string): PipelineError {
   return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large', retryable: false });
 }
+
+/** Bytes of a file that is no text at all may be quoted in a problem; Postgres keeps no NUL. */
+const UNPRINTABLE = /[\p{Cc}\p{Cs}]+/gu;
+
+/** A file that cannot be read as a whole: nothing of it is stored, and the next file is read. */
+export function badFile(problem: string, options: { readonly cause?: unknown } = {}): PipelineError {
+  const printable = problem.replace(UNPRINTABLE, ' ');
+  return new PipelineError(printable, { kind: 'unreadable', retryable: false, ...options });
+}

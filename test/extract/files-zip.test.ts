@@ -1,7 +1,7 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { readBhavFile } from '../../src/extract/files/read-file.ts';
-import { isZip, unzip } from '../../src/extract/files/zip.ts';
+import { isZip, newUnpackLimit, unzip } from '../../src/extract/files/zip.ts';
 
 interface Entry {
   readonly name: string;
@@ -10,14 +10,21 @@ interface Entry {
   /** What the directory says instead of the truth. */
   readonly says?: {
     readonly crc?: number;
+    readonly packed?: number;
     readonly unpacked?: number;
     readonly flags?: number;
     readonly method?: number;
+    readonly offset?: number;
   };
 }
 
-/** A zip archive, made by the book. */
-function zip(entries: readonly Entry[], comment = ''): Buffer {
+const BIG = 0xffffffff;
+
+/** A zip archive as the specification describes it; with `zip64`, all figures stand in the 64-bit fields. */
+function zip(
+  entries: readonly Entry[],
+  { comment = '', zip64 = false, count = entries.length } = {},
+): Buffer {
   const bodies: Buffer[] = [];
   const directory: Buffer[] = [];
   let offset = 0;
@@ -28,113 +35,235 @@ function zip(entries: readonly Entry[], comment = ''): Buffer {
     local.writeUInt32LE(0x04034b50, 0);
     local.writeUInt16LE(name.length, 26);
     local.write(name, 30);
+    const sizes = [says.unpacked ?? data.length, says.packed ?? packed.length, says.offset ?? offset];
+    const extra = zip64 ? Buffer.concat([numbers(2, 0x0001, 24), numbers(8, ...sizes)]) : Buffer.alloc(0);
+    const [unpackedSize = 0, packedSize = 0, at = 0] = zip64 ? [BIG, BIG, BIG] : sizes;
     const entry = Buffer.alloc(46 + name.length);
     entry.writeUInt32LE(0x02014b50, 0);
     entry.writeUInt16LE(says.flags ?? 0, 8);
     entry.writeUInt16LE(says.method ?? (stored ? 0 : 8), 10);
     entry.writeUInt32LE(says.crc ?? crc32(data), 16);
-    entry.writeUInt32LE(packed.length, 20);
-    entry.writeUInt32LE(says.unpacked ?? data.length, 24);
+    entry.writeUInt32LE(packedSize, 20);
+    entry.writeUInt32LE(unpackedSize, 24);
     entry.writeUInt16LE(name.length, 28);
-    entry.writeUInt32LE(offset, 42);
+    entry.writeUInt16LE(extra.length, 30);
+    entry.writeUInt32LE(at, 42);
     entry.write(name, 46);
     bodies.push(local, packed);
-    directory.push(entry);
+    directory.push(entry, extra);
     offset += local.length + packed.length;
   }
+  const size = Buffer.concat(directory).length;
+  const end64 = Buffer.concat([
+    numbers(4, 0x06064b50),
+    numbers(8, 44),
+    numbers(2, 45, 45),
+    numbers(4, 0, 0),
+    numbers(8, count, count, size, offset),
+    numbers(4, 0x07064b50, 0),
+    numbers(8, offset + size),
+    numbers(4, 1),
+  ]);
   const end = Buffer.alloc(22 + comment.length);
   end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt16LE(entries.length, 10);
-  end.writeUInt32LE(offset, 16);
+  end.writeUInt16LE(zip64 ? 0xffff : count, 10);
+  end.writeUInt32LE(zip64 ? BIG : offset, 16);
   end.writeUInt16LE(comment.length, 20);
   end.write(comment, 22);
-  return Buffer.concat([...bodies, ...directory, end]);
+  return Buffer.concat([...bodies, ...directory, ...(zip64 ? [end64] : []), end]);
+}
+
+/** Numbers in the order of a zip file: the lowest byte first. */
+function numbers(bytes: 2 | 4 | 8, ...values: readonly number[]): Buffer {
+  const buffer = Buffer.alloc(bytes * values.length);
+  for (const [at, value] of values.entries()) {
+    if (bytes === 8) buffer.writeBigUInt64LE(BigInt(value), at * 8);
+    else buffer.writeUIntLE(value, at * bytes, bytes);
+  }
+  return buffer;
 }
 
 const everything = () => true;
-const texts = (bytes: Buffer, wanted = everything as (name: string) => boolean) =>
-  [...unzip(bytes, wanted)].map(({ name, data }) => [name, data.toString()]);
+const small = () => ({ bytes: 2_000, entries: 10 });
+
+async function texts(
+  bytes: Buffer,
+  wanted: (name: string) => boolean = everything,
+  limit = newUnpackLimit(),
+) {
+  const found: [string, string][] = [];
+  for await (const { name, data } of unzip(bytes, wanted, limit)) found.push([name, data.toString()]);
+  return found;
+}
+
+const read = (bytes: Buffer) => readBhavFile('a.zip', bytes, 'Asia/Kolkata');
 
 describe('zip archives', () => {
-  test('deflated and stored entries, a comment at the end, any name', () => {
-    const bytes = zip(
-      [
-        { name: 'a.csv', text: 'x'.repeat(10_000) },
-        { name: '../../b.csv', text: 'stored', stored: true },
-        { name: 'empty/', text: '', stored: true },
-      ],
-      'made by hand',
+  test.each([false, true])(
+    'deflated and stored entries, a comment at the end, any name (zip64: %s)',
+    async (zip64) => {
+      const bytes = zip(
+        [
+          { name: 'a.csv', text: 'x'.repeat(10_000) },
+          { name: '../../b.csv', text: 'stored', stored: true },
+          { name: 'empty/', text: '', stored: true },
+        ],
+        { comment: 'made by hand', zip64 },
+      );
+      expect(isZip(bytes)).toBe(true);
+      expect(await texts(bytes)).toEqual([
+        ['a.csv', 'x'.repeat(10_000)],
+        ['../../b.csv', 'stored'],
+        ['empty/', ''],
+      ]);
+      expect(await texts(bytes, (name) => name === 'a.csv')).toHaveLength(1);
+      expect(await texts(zip([], { zip64 }))).toEqual([]);
+    },
+  );
+
+  test('an archive by Python’s zipfile, whose local header is of the zip64 kind', async () => {
+    const bytes = Buffer.from(
+      'UEsDBC0AAAAIAAAAIQCPXQ5e//////////8FABQAYS5jc3YBABAAZAAAAAAAAAAGAAAAAAAAAKuooD0AAFBLAQItAy' +
+        '0AAAAIAAAAIQCPXQ5eBgAAAGQAAAAFAAAAAAAAAAAAAACAAQAAAABhLmNzdlBLBQYAAAAAAQABADMAAAA9AAAAAAA=',
+      'base64',
     );
-    expect(isZip(bytes)).toBe(true);
-    expect(texts(bytes)).toEqual([
-      ['a.csv', 'x'.repeat(10_000)],
-      ['../../b.csv', 'stored'],
-      ['empty/', ''],
-    ]);
-    expect(texts(bytes, (name) => name === 'a.csv')).toHaveLength(1);
+    expect(await texts(bytes)).toEqual([['a.csv', 'x'.repeat(100)]]);
   });
 
   test.each<[string, Entry, RegExp]>([
-    ['a wrong checksum', { name: 'a', text: 'abc', says: { crc: 1 } }, /broken/],
+    ['a wrong checksum', { name: 'a', text: 'abc', says: { crc: 1 } }, /broken: wrong checksum of a/],
     [
       'more inside than told (a bomb)',
       { name: 'a', text: 'x'.repeat(1_000_000), says: { unpacked: 10 } },
+      /broken.*too many bytes/,
+    ],
+    ['less inside than told', { name: 'a', text: 'abc', says: { unpacked: 10 } }, /broken.*not enough bytes/],
+    [
+      'another length than told, stored',
+      { name: 'a', text: 'abc', stored: true, says: { unpacked: 2 } },
       /broken/,
     ],
-    ['less inside than told', { name: 'a', text: 'abc', says: { unpacked: 10 } }, /broken/],
+    [
+      'no deflated data',
+      { name: 'a', text: 'abc', stored: true, says: { method: 8, unpacked: 9 } },
+      /broken/,
+    ],
+    ['data beyond the end', { name: 'a', text: 'abc', says: { packed: 5_000 } }, /broken.*overflows/],
+    ['a place outside of the archive', { name: 'a', text: 'abc', says: { offset: 2 ** 31 } }, /broken/],
+    ['a place without an entry', { name: 'a', text: 'abc', says: { offset: 3 } }, /broken.*header signature/],
     ['more than may be read', { name: 'a', text: 'x'.repeat(5_000) }, /unpacks to more/],
     ['encryption', { name: 'a', text: 'abc', says: { flags: 1 } }, /encrypted/],
     ['an unknown method', { name: 'a', text: 'abc', says: { method: 12 } }, /unknown way/],
-  ])('%s is refused', (_, entry, problem) => {
-    expect(() => [...unzip(zip([entry]), everything, 2_000)]).toThrow(problem);
+  ])('%s is refused', async (_, entry, problem) => {
+    for (const zip64 of [false, true]) {
+      const bytes = zip([entry], { zip64 });
+      await expect(texts(bytes, everything, small())).rejects.toThrow(problem);
+      await expect(texts(bytes, everything, small())).rejects.toMatchObject({
+        kind: 'unreadable',
+        retryable: false,
+      });
+    }
   });
 
-  test('the size limit is for all entries together', () => {
+  test('the size limit is for all entries together', async () => {
     const entries = ['a', 'b', 'c'].map((name) => ({ name, text: 'x'.repeat(800) }));
-    expect(() => [...unzip(zip(entries), everything, 2_000)]).toThrow(
+    await expect(texts(zip(entries), everything, small())).rejects.toThrow(
       /unpacks to more than may be read, at c/,
     );
   });
 
-  test('cut and garbled archives are refused, wherever they are cut', () => {
-    const bytes = zip([{ name: 'a.csv', text: 'SYMBOL,SERIES\n'.repeat(20) }]);
-    for (let length = 4; length < bytes.length; length++) {
-      expect(() => readBhavFile('a.zip', bytes.subarray(0, length), 'Asia/Kolkata')).toThrow(/zip archive/);
+  test('a zip64 bomb that names a size beyond all memory is not begun', async () => {
+    const bytes = zip([{ name: 'a', text: 'abc', says: { unpacked: 2 ** 50 } }], { zip64: true });
+    await expect(texts(bytes)).rejects.toThrow(/unpacks to more than may be read, at a/);
+  });
+
+  test('entries that share the same data count each by itself', async () => {
+    const shared = { text: 'x'.repeat(900), says: { offset: 0 } };
+    const bytes = zip(['a', 'b', 'c'].map((name) => ({ name, ...shared })));
+    await expect(texts(bytes, everything, small())).rejects.toThrow(/unpacks to more than may be read, at c/);
+  });
+
+  test('more entries than allowed are refused before any is read, and so are more than there are', async () => {
+    const entries = Array.from({ length: 11 }, (_, at) => ({ name: `${at}.csv`, text: '' }));
+    await expect(texts(zip(entries), everything, small())).rejects.toThrow(/too many entries/);
+    for (const zip64 of [false, true]) {
+      await expect(texts(zip(entries, { zip64, count: 12 }))).rejects.toThrow(/broken/);
+      await expect(texts(zip(entries, { zip64, count: 65_000 }))).rejects.toThrow(/too many entries/);
     }
   });
 
-  test('an archive without a CSV inside is named, and so is the bad file in one', () => {
-    expect(() => readBhavFile('a.zip', zip([{ name: 'read.txt', text: 'hello' }]), 'Asia/Kolkata')).toThrow(
+  test('cut and garbled archives are refused, wherever they are cut', async () => {
+    for (const zip64 of [false, true]) {
+      const bytes = zip([{ name: 'a.csv', text: 'SYMBOL,SERIES\n'.repeat(20) }], { zip64 });
+      for (let length = 4; length < bytes.length; length++) {
+        await expect(read(bytes.subarray(0, length))).rejects.toThrow(/zip archive/);
+      }
+    }
+  });
+
+  test('any one byte changed: the same texts come out, or the archive is refused', async () => {
+    for (const zip64 of [false, true]) {
+      const bytes = zip([{ name: 'a.csv', text: 'SYMBOL,SERIES\n'.repeat(20) }], { zip64 });
+      const [[, text] = ['', '']] = await texts(bytes);
+      for (let at = 0; at < bytes.length; at++) {
+        const changed = Buffer.from(bytes);
+        changed[at] = (changed[at] as number) ^ 0xff;
+        const found = await texts(changed).catch((error: unknown) => {
+          expect(error).toMatchObject({ name: 'PipelineError', kind: 'unreadable' });
+          return [];
+        });
+        for (const [, kept] of found) expect(kept).toBe(text);
+      }
+    }
+  });
+
+  test('an archive without a CSV inside is named, and so is the bad file in one', async () => {
+    await expect(read(zip([{ name: 'read.txt', text: 'hello' }]))).rejects.toThrow(
       'the zip archive holds no .csv file',
     );
-    expect(() => readBhavFile('a.zip', zip([{ name: 'b.CSV', text: 'A,B\n1,2\n' }]), 'Asia/Kolkata')).toThrow(
+    await expect(read(zip([{ name: 'b.CSV', text: 'A,B\n1,2\n' }]))).rejects.toThrow(
       /^b\.CSV in it: is no bhav copy/,
     );
   });
 
   const DAY =
     'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP\nABC,EQ,1,1,1,1,1,1,1,1,01-OCT-2019\n';
-  const days = (bytes: Buffer) => readBhavFile('a.zip', bytes, 'Asia/Kolkata').map(({ day }) => day);
+  const days = async (bytes: Buffer) => (await read(bytes)).map(({ day }) => day);
 
-  test('archives in an archive are read, one level deep', () => {
+  test('archives in an archive are read, one level deep', async () => {
     const inner = zip([{ name: 'cm01OCT2019bhav.csv', text: DAY }]);
     const outer = zip([
       { name: 'cm01OCT2019bhav.csv.zip', text: inner },
       { name: 'cm02OCT2019bhav.csv', text: DAY.replace('01-', '02-') },
     ]);
-    expect(days(outer)).toEqual(['2019-10-01', '2019-10-02']);
-    expect(() => days(zip([{ name: 'all.zip', text: outer }]))).toThrow(
+    expect(await days(outer)).toEqual(['2019-10-01', '2019-10-02']);
+    await expect(days(zip([{ name: 'all.zip', text: outer }]))).rejects.toThrow(
       'all.zip in it: cm01OCT2019bhav.csv.zip in it: is an archive in an archive in an archive',
     );
   });
 
-  test('what macOS adds to an archive is not read', () => {
+  test('the limits hold for an archive and those inside it together', async () => {
+    const inner = zip([{ name: 'cm01OCT2019bhav.csv', text: DAY }]);
+    const outer = zip(['a.zip', 'b.zip'].map((name) => ({ name, text: inner })));
+    const needed = 2 * (inner.length + DAY.length);
+    const readWith = (limit: { bytes: number; entries: number }) =>
+      readBhavFile('a.zip', outer, 'Asia/Kolkata', limit);
+    expect(await readWith({ bytes: needed, entries: 4 })).toHaveLength(2);
+    await expect(readWith({ bytes: needed - 1, entries: 4 })).rejects.toThrow(
+      'b.zip in it: the zip archive unpacks to more than may be read, at cm01OCT2019bhav.csv',
+    );
+    await expect(readWith({ bytes: needed, entries: 3 })).rejects.toThrow(
+      'b.zip in it: the zip archive has too many entries',
+    );
+  });
+
+  test('what macOS adds to an archive is not read', async () => {
     const double = Buffer.from([0, 5, 22, 7, 0, 2, 0, 0]);
     const made = [
       { name: 'day/cm01OCT2019bhav.csv', text: DAY },
       { name: '__MACOSX/day/._cm01OCT2019bhav.csv', text: double },
       { name: 'day/._other.csv', text: double },
     ];
-    expect(days(zip(made))).toEqual(['2019-10-01']);
+    expect(await days(zip(made))).toEqual(['2019-10-01']);
   });
 });

@@ -20,26 +20,27 @@ const facts = (sessions: readonly FileSession[]) =>
   );
 
 describe('formats', () => {
-  test('UDiFF files say everything, also of which exchange and day they are', () => {
-    const nse = readFixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
+  test('UDiFF files say everything, also of which exchange and day they are', async () => {
+    const nse = await readFixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
     expect(facts(nse)).toEqual(['udiff NSE 2025-08-29: 100 rows, 0 rejects, complete']);
-    const bse = readFixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
+    const bse = await readFixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
     expect(facts(bse)).toEqual(['udiff BSE 2025-09-09: 100 rows, 0 rejects, complete']);
     expect(bse[0]?.unknown).toEqual(['instrument_name']);
   });
 
-  test('the older NSE files: trailing comma, named months, LAST = 0, one ISIN on two series', () => {
-    const sessions = readFixture('files/cm01OCT2019bhav.csv.zip');
+  test('the older NSE files: trailing comma, named months, LAST = 0, one ISIN on two series', async () => {
+    const sessions = await readFixture('files/cm01OCT2019bhav.csv.zip');
     expect(facts(sessions)).toEqual(['nse-bhav NSE 2019-10-01: 43 rows, 0 rejects']);
     expect(sessions[0]?.rows.some((row) => row.last_price === '0.0')).toBe(true);
     expect(sessions[0]?.unknown).toContain('settlement_price');
     expect(sessions[0]?.unknown).not.toContain('isin');
-    const isins = readFixture('files/cm09OCT2019bhav.csv.zip')[0]?.rows.map((row) => row.isin) ?? [];
+    const isins =
+      (await (await readFixture('files/cm09OCT2019bhav.csv.zip'))[0]?.rows.map((row) => row.isin)) ?? [];
     expect(isins.length - new Set(isins).size).toBe(1);
   });
 
-  test('the oldest NSE files lack trades and ISIN, and do not speak of them', () => {
-    const [session] = read(
+  test('the oldest NSE files lack trades and ISIN, and do not speak of them', async () => {
+    const [session] = await read(
       'cm03JAN2005bhav.csv',
       'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,\nACC,EQ,340.25,344,338,341.5,341,339,120,40980.5,03-JAN-2005,\n',
     );
@@ -52,35 +53,43 @@ describe('formats', () => {
     expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'trade_count']));
   });
 
-  test('the full bhav copy: lakhs become rupees to the digit, the rows say which day it is', () => {
-    const sessions = readFixture('files/sec_bhavdata_full_15112024.csv');
+  test('the full bhav copy: lakhs become rupees to the digit, the rows say which day it is', async () => {
+    const sessions = await readFixture('files/sec_bhavdata_full_15112024.csv');
     expect(facts(sessions)).toEqual(['nse-full NSE 2024-11-14: 50 rows, 0 rejects']);
     expect(sessions[0]?.rounded).toEqual({ turnover: 1_000 });
-    const [session] = read(
+    const [session] = await read(
       'any.csv',
       'SYMBOL, SERIES, DATE1, PREV_CLOSE, OPEN_PRICE, HIGH_PRICE, LOW_PRICE, LAST_PRICE, CLOSE_PRICE, AVG_PRICE, TTL_TRD_QNTY, TURNOVER_LACS, NO_OF_TRADES, DELIV_QTY, DELIV_PER\nM&M, EQ, 21-Oct-2024, 306.45, 308.50, 321.00, 293.00, -, 312.75, 309.99, 189350, 12345678901234567.89, 2379, -, -\n',
     );
     expect(session?.rows[0]).toMatchObject({
-      ...{ symbol: 'M&M', trade_date: '2024-10-21', last_price: null, traded_quantity: 189350 },
+      symbol: 'M&M',
+      trade_date: '2024-10-21',
+      last_price: null,
+      traded_quantity: 189350,
       turnover: '12345678901234567.89e5',
     });
   });
 
-  test('the older BSE files: padding goes, the day is in the name, the code stands for the ticker', () => {
-    const [session] = readBhavFile('in/EQ070421.CSV', fixture('files/EQ070421.CSV'), ZONE);
+  test('the older BSE files: padding goes, the day is in the name, the code stands for the ticker', async () => {
+    const [session] = await readBhavFile('in/EQ070421.CSV', fixture('files/EQ070421.CSV'), ZONE);
     expect(facts(session === undefined ? [] : [session])).toEqual([
       'bse-equity BSE 2021-04-07: 60 rows, 0 rejects',
     ]);
     expect(session?.rows[0]).toMatchObject({
-      ...{ symbol: '500002', instrument_id: 500002, series: 'A', instrument_full_name: 'ABB LTD.' },
-      ...{ close_price: '1374.60', turnover: '5980155.00', isin: null },
+      symbol: '500002',
+      instrument_id: 500002,
+      series: 'A',
+      instrument_full_name: 'ABB LTD.',
+      close_price: '1374.60',
+      turnover: '5980155.00',
+      isin: null,
     });
     expect(session?.numbered).toBe(true);
     expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'instrument_full_name']));
   });
 
-  test('the BSE files with ISIN name their day in a column', () => {
-    const [session] = read(
+  test('the BSE files with ISIN name their day in a column', async () => {
+    const [session] = await read(
       'EQ_ISINCODE_040123.CSV',
       'SC_CODE,SC_NAME,SC_GROUP,SC_TYPE,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV,TDCLOINDI,ISIN_CODE,TRADING_DATE,FILLER2,FILLER3\n500002,ABB LTD.    ,A ,Q,2700.00,2700.00,2673.25,2688.30,2687.65,2681.00,751,4344,11669853.00,,INE117A01022,03-Jan-23,,\n',
     );
@@ -97,8 +106,8 @@ const udiffRow = (
 const udiff = (...rows: string[]) => `${[UDIFF, ...rows].join('\n')}\n`;
 
 describe('what the rows say', () => {
-  test('one file may hold several sessions and exchanges; it is then the full set of none it shares', () => {
-    const sessions = read(
+  test('one file may hold several sessions and exchanges; it is then the full set of none it shares', async () => {
+    const sessions = await read(
       'x.csv',
       udiff(
         udiffRow('A'),
@@ -114,8 +123,11 @@ describe('what the rows say', () => {
     ]);
   });
 
-  test('a row that is wrong is refused with the file’s own column name, the others are read', () => {
-    const [session] = read('x.csv', udiff(udiffRow('A'), udiffRow('B', { close: 'ten' }), udiffRow(' ')));
+  test('a row that is wrong is refused with the file’s own column name, the others are read', async () => {
+    const [session] = await read(
+      'x.csv',
+      udiff(udiffRow('A'), udiffRow('B', { close: 'ten' }), udiffRow(' ')),
+    );
     expect(session?.rows).toHaveLength(1);
     expect(session?.rejects.map(({ position, problems }) => [position, problems[0]?.path])).toEqual([
       [1, 'ClsPric'],
@@ -123,8 +135,8 @@ describe('what the rows say', () => {
     ]);
   });
 
-  test('a row that breaks off in the middle of a file is refused', () => {
-    const [session] = read(
+  test('a row that breaks off in the middle of a file is refused', async () => {
+    const [session] = await read(
       'x.csv',
       udiff(udiffRow('A'), '2025-08-29,2025-08-29,CM,NSE,STK,1,INE1,B,EQ,10', udiffRow('C')),
     );
@@ -133,10 +145,10 @@ describe('what the rows say', () => {
     ]);
   });
 
-  test('names in an old code page are read', () => {
+  test('names in an old code page are read', async () => {
     const text =
       'SC_CODE,SC_NAME,SC_GROUP,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV\n1,CAF\xc9,A,1,1,1,1,1,1,1,1,1\n';
-    const [session] = readBhavFile('EQ010110.CSV', Buffer.from(text, 'latin1'), ZONE);
+    const [session] = await readBhavFile('EQ010110.CSV', Buffer.from(text, 'latin1'), ZONE);
     expect(session?.rows[0]?.instrument_full_name).toBe('CAFÉ');
   });
 });
@@ -167,18 +179,20 @@ describe('bad files are named, not read in part', () => {
       'SC_CODE,SC_NAME,SC_GROUP,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV\n1,A,A,1,1,1,1,1,1,1,1,1\n',
       /has no date/,
     ],
-  ])('%s', (_, name, text, problem) => {
-    expect(() => read(name, text)).toThrow(problem);
+  ])('%s', async (_, name, text, problem) => {
+    await expect(read(name, text)).rejects.toThrow(problem);
   });
 
-  test('bytes that are no text leave nothing unprintable in the message', () => {
+  test('bytes that are no text leave nothing unprintable in the message', async () => {
     const binary = Buffer.from('\0\x01ABC\0,D\nx,y\n', 'latin1');
-    expect(() => readBhavFile('x.csv', binary, ZONE)).toThrow(/its header begins " ABC ,D"$/);
-    expect(() => readBhavFile('x.csv', gzipSync('a'), ZONE)).toThrow('is packed with gzip; unpack it');
+    await expect(readBhavFile('x.csv', binary, ZONE)).rejects.toThrow(/its header begins " ABC ,D"$/);
+    await expect(readBhavFile('x.csv', gzipSync('a'), ZONE)).rejects.toThrow(
+      'is packed with gzip; unpack it',
+    );
   });
 
-  test('a published file that was cut while it came', () => {
-    expect(() => readFixture('files/sec_bhavdata_full_18112024.csv')).toThrow(
+  test('a published file that was cut while it came', async () => {
+    await expect(readFixture('files/sec_bhavdata_full_18112024.csv')).rejects.toThrow(
       /breaks off inside its last row/,
     );
   });

@@ -38,7 +38,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
     expect(first.error).toContain(CUT);
 
     for (const { file, sessions, rows, inserted } of first.files.filter((one) => one.state === 'loaded')) {
-      const sums = fileSums(file);
+      const sums = await fileSums(file);
       expect({ file, rows, inserted }).toEqual({ file, rows: sums.rows, inserted: sums.rows });
       expect(sessions).toHaveLength(1);
       for (const { exchange, day } of sessions) {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
-import { unzip } from '../../src/extract/files/zip.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan.ts';
 import { workReplay } from '../../src/jobs/replay/run.ts';
@@ -16,6 +15,7 @@ import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipe
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   asFullBhavcopy,
+  csvOf,
   fixture,
   importInto,
   linesOf,
@@ -58,9 +58,9 @@ describe('what an import read', () => {
   test('is kept with the rows, the csv of an archive too, and the same csv once', async () => {
     const context = await openStore();
     await importInto(context, [OLD_ZIP, NSE_UDIFF, FULL]);
-    const [inside] = [...unzip(readFileSync(OLD_ZIP), () => true)];
+    const inside = await csvOf(OLD_ZIP);
     const plain = join(temporaryFolder(), 'again.csv');
-    writeFileSync(plain, inside?.data ?? '');
+    writeFileSync(plain, inside);
     const known = await query<{ file: string; type: string; hash: string; body: Buffer; day: string }>(
       context,
       `select r.params->>'file' as file, r.content_type as type, r.hash, b.body, r.from_date::text as day
@@ -73,7 +73,7 @@ describe('what an import read', () => {
       ['sec_bhavdata_full_14112024.csv', 'text/csv', '2024-11-14'],
     ]);
     const bodies = known.map(({ body }) => gunzipSync(body));
-    expect(bodies).toEqual([readFileSync(NSE_UDIFF), inside?.data, readFileSync(FULL)]);
+    expect(bodies).toEqual([readFileSync(NSE_UDIFF), inside, readFileSync(FULL)]);
     for (const [at, { hash }] of known.entries()) {
       expect(hash).toBe(
         createHash('sha256')

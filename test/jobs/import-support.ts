@@ -75,12 +75,17 @@ const COLUMNS: readonly (readonly [quantity: string, turnover: string, rupees: b
   ['NO_OF_SHRS', 'NET_TURNOV', 1n],
 ];
 
-/** What a file says, added up by other means than the import's own. */
-export function fileSums(path: string): Sums {
+/** A csv file, or the first one in a zip archive. */
+export async function csvOf(path: string): Promise<Buffer> {
   const bytes = readFileSync(path);
-  const text = /\.zip$/i.test(path)
-    ? ([...unzip(bytes, () => true)][0]?.data.toString('latin1') ?? '')
-    : bytes.toString('latin1');
+  if (!/\.zip$/i.test(path)) return bytes;
+  for await (const { data } of unzip(bytes, () => true)) return data;
+  throw new Error(`${path} is empty`);
+}
+
+/** What a file says, added up by other means than the import's own. */
+export async function fileSums(path: string): Promise<Sums> {
+  const text = (await csvOf(path)).toString('latin1');
   const [header = '', ...lines] = text.split(/\r?\n/).filter((line) => line !== '');
   const names = header.split(',').map((name) => name.trim());
   const [quantity, turnover, rupees] = COLUMNS.find(([name]) => names.includes(name)) ?? ['', '', 1n];

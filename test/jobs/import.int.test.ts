@@ -42,7 +42,10 @@ describe('files of every format', () => {
     for (const { file, sessions, state } of first.files) {
       expect({ file, state }).toEqual({ file, state: 'loaded' });
       for (const { exchange, day } of sessions) {
-        expect({ file, ...(await storedSums(context, exchange, day)) }).toEqual({ file, ...fileSums(file) });
+        expect({ file, ...(await storedSums(context, exchange, day)) }).toEqual({
+          file,
+          ...(await fileSums(file)),
+        });
       }
     }
     const known = await query<{ file: string; hash: string }>(

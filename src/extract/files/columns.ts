@@ -1,7 +1,7 @@
 import type { Field } from '../../operations/fields.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
+import { badFile } from '../diagnostics.ts';
 import { type FileField, type FileFormat, FORMATS } from './formats.ts';
-import { badFile } from './trouble.ts';
 
 /** A row of a file, by the names of its header. */
 export type FileRow = Readonly<Record<string, unknown>>;

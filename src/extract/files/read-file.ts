@@ -6,13 +6,13 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import { readCsv } from '../csv.ts';
 import { decodeText } from '../decode.ts';
+import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
 import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
-import { badFile } from './trouble.ts';
-import { isZip, unzip } from './zip.ts';
+import { isZip, newUnpackLimit, type UnpackLimit, unzip } from './zip.ts';
 
 /** The csv a session was read from: the file itself, or the one in an archive. */
 export interface FileContent {
@@ -45,19 +45,29 @@ export interface FileSession {
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
-export function readBhavFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
-  return isZip(bytes) ? readArchive(bytes, timeZone, true) : readOne(name, bytes, timeZone);
+export async function readBhavFile(
+  name: string,
+  bytes: Buffer,
+  timeZone: string,
+  limit = newUnpackLimit(),
+): Promise<FileSession[]> {
+  return isZip(bytes) ? readArchive(bytes, timeZone, limit, true) : readBhavCsv(name, bytes, timeZone);
 }
 
 /** NSE packs the reports somebody picks, zip archives among them, into one more archive. */
-function readArchive(bytes: Buffer, timeZone: string, outermost: boolean): FileSession[] {
+async function readArchive(
+  bytes: Buffer,
+  timeZone: string,
+  limit: UnpackLimit,
+  outermost: boolean,
+): Promise<FileSession[]> {
   const sessions: FileSession[] = [];
   let entries = 0;
-  for (const { name, data } of unzip(bytes, (inside) => isBhavName(inside))) {
+  for await (const { name, data } of unzip(bytes, isBhavName, limit)) {
     entries++;
     try {
-      if (!isZip(data)) sessions.push(...readOne(name, data, timeZone));
-      else if (outermost) sessions.push(...readArchive(data, timeZone, false));
+      if (!isZip(data)) sessions.push(...readBhavCsv(name, data, timeZone));
+      else if (outermost) sessions.push(...(await readArchive(data, timeZone, limit, false)));
       else throw badFile('is an archive in an archive in an archive; unpack the outer ones');
     } catch (error) {
       throw badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
@@ -78,7 +88,12 @@ export function isBhavName(path: string): boolean {
 /** The first bytes of what gzip has packed. */
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
-function readOne(name: string, bytes: Buffer, timeZone: string): FileSession[] {
+/**
+ * Reads a bhav copy that is not in an archive, as `FileSession.content` holds it.
+ *
+ * @throws PipelineError `unreadable` that says what is wrong with the file.
+ */
+export function readBhavCsv(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is packed with gzip; unpack it');
   const rows = parseRows(bytes);
   const [first] = rows;

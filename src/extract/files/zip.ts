@@ -1,5 +1,8 @@
-import { crc32, inflateRawSync } from 'node:zlib';
-import { badFile } from './trouble.ts';
+import type { Readable } from 'node:stream';
+import { crc32 } from 'node:zlib';
+import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
+import { messageOf, PipelineError } from '../../core/errors.ts';
+import { badFile } from '../diagnostics.ts';
 
 /** A file inside an archive. Its name is only ever shown, never used as a path. */
 export interface ZipEntry {
@@ -7,116 +10,85 @@ export interface ZipEntry {
   readonly data: Buffer;
 }
 
-/** Largest unpacked size of all entries together: a year of bhav copies fits, a zip bomb does not. */
-const MAX_UNPACKED = 512 * 1024 * 1024;
-const MAX_ENTRIES = 10_000;
+/** What may still be read of one file, the archives inside it included. */
+export interface UnpackLimit {
+  bytes: number;
+  entries: number;
+}
 
-const END = 0x06054b50;
-const END_BYTES = 22;
-const CENTRAL = 0x02014b50;
-const CENTRAL_BYTES = 46;
-const LOCAL = 0x04034b50;
-const LOCAL_BYTES = 30;
-const ENCRYPTED = 0x1;
+/** A year of bhav copies fits, a zip bomb does not. */
+export function newUnpackLimit(): UnpackLimit {
+  return { bytes: 512 * 1024 * 1024, entries: 10_000 };
+}
+
+const LOCAL_HEADER = Buffer.from('PK\x03\x04');
+const END_OF_DIRECTORY = Buffer.from('PK\x05\x06');
 const STORED = 0;
 const DEFLATED = 8;
-/** In place of a 32-bit figure: the real one is in a zip64 field. */
-const ZIP64 = 0xffffffff;
 
 /** Do these bytes begin as a zip archive does? */
 export function isZip(bytes: Buffer): boolean {
-  return bytes.length >= 4 && (bytes.readUInt32LE(0) === LOCAL || bytes.readUInt32LE(0) === END);
+  const start = bytes.subarray(0, 4);
+  return start.equals(LOCAL_HEADER) || start.equals(END_OF_DIRECTORY);
 }
 
 /**
- * Unpacks the entries of a zip archive that `wanted` names, one after the other. Takes what the
- * exchanges publish: stored and deflated entries, no encryption, no zip64.
+ * Unpacks the entries of a zip archive that `wanted` names, one after the other: stored and deflated
+ * ones, of zip64 archives too, without encryption. What was unpacked is taken off `limit`.
  *
- * @throws PipelineError `unreadable` for anything else, for broken or cut archives and for more than
- *   `maxUnpacked` bytes.
+ * @throws PipelineError `unreadable` for anything else, for broken or cut archives and beyond the limit.
  */
-export function* unzip(
+export async function* unzip(
   bytes: Buffer,
   wanted: (name: string) => boolean,
-  maxUnpacked = MAX_UNPACKED,
-): Generator<ZipEntry> {
-  let left = maxUnpacked;
-  for (const entry of readDirectory(bytes)) {
-    if (!wanted(entry.name)) continue;
-    const data = unpack(bytes, entry, left);
-    left -= data.length;
-    yield { name: entry.name, data };
+  limit = newUnpackLimit(),
+): AsyncGenerator<ZipEntry> {
+  // Names are taken as bytes, because yauzl would refuse an archive for one that is no safe path.
+  const options = { lazyEntries: true, decodeStrings: false };
+  const archive = await fromBufferPromise(bytes, options).catch((error: unknown) => {
+    if (bytes.includes(END_OF_DIRECTORY)) return broken(error);
+    throw badFile('the zip archive is cut short: its directory is missing');
+  });
+  limit.entries -= archive.entryCount;
+  if (limit.entries < 0) throw badFile('the zip archive has too many entries');
+  const entries = archive.eachEntry();
+  for (;;) {
+    const { value: entry, done } = await entries.next().catch(broken);
+    if (done === true) return;
+    const name = getFileNameLowLevel(
+      entry.generalPurposeBitFlag,
+      entry.fileNameRaw,
+      entry.extraFields,
+      false,
+    );
+    if (!wanted(name)) continue;
+    checkEntry(name, entry, limit);
+    const data = await collect(await archive.openReadStreamPromise(entry).catch(broken)).catch(broken);
+    if (crc32(data) !== entry.crc32) throw badFile(`the zip archive is broken: wrong checksum of ${name}`);
+    limit.bytes -= data.length;
+    yield { name, data };
   }
 }
 
-interface DirectoryEntry {
-  readonly name: string;
-  readonly flags: number;
-  readonly method: number;
-  readonly crc: number;
-  readonly packed: number;
-  readonly unpacked: number;
-  readonly offset: number;
-}
-
-/** The central directory at the end of the archive is what counts; local headers only lead to the data. */
-function readDirectory(bytes: Buffer): DirectoryEntry[] {
-  const end = findEnd(bytes);
-  const count = bytes.readUInt16LE(end + 10);
-  if (count > MAX_ENTRIES) throw badFile(`the zip archive has more than ${MAX_ENTRIES} entries`);
-  let at = bytes.readUInt32LE(end + 16);
-  if (at === ZIP64) throw badFile('the zip archive is of the zip64 kind, which is not read');
-  const entries: DirectoryEntry[] = [];
-  for (let n = 0; n < count; n++) {
-    if (at + CENTRAL_BYTES > bytes.length || bytes.readUInt32LE(at) !== CENTRAL) throw broken();
-    const nameLength = bytes.readUInt16LE(at + 28);
-    entries.push({
-      flags: bytes.readUInt16LE(at + 8),
-      method: bytes.readUInt16LE(at + 10),
-      crc: bytes.readUInt32LE(at + 16),
-      packed: bytes.readUInt32LE(at + 20),
-      unpacked: bytes.readUInt32LE(at + 24),
-      offset: bytes.readUInt32LE(at + 42),
-      name: bytes.toString('utf8', at + CENTRAL_BYTES, at + CENTRAL_BYTES + nameLength),
-    });
-    at += CENTRAL_BYTES + nameLength + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
-  }
-  return entries;
-}
-
-/** The end record is last but for a comment of at most 64 KB. */
-function findEnd(bytes: Buffer): number {
-  const first = Math.max(0, bytes.length - END_BYTES - 0xffff);
-  for (let at = bytes.length - END_BYTES; at >= first; at--) {
-    if (bytes.readUInt32LE(at) === END) return at;
-  }
-  throw badFile('the zip archive is cut short: its directory is missing');
-}
-
-function unpack(bytes: Buffer, entry: DirectoryEntry, left: number): Buffer {
-  const { name, flags, method, packed, unpacked, offset } = entry;
-  if ((flags & ENCRYPTED) !== 0) throw badFile(`${name} in the zip archive is encrypted`);
-  if (unpacked > left) throw badFile(`the zip archive unpacks to more than may be read, at ${name}`);
-  if (offset + LOCAL_BYTES > bytes.length || bytes.readUInt32LE(offset) !== LOCAL) throw broken();
-  const start = offset + LOCAL_BYTES + bytes.readUInt16LE(offset + 26) + bytes.readUInt16LE(offset + 28);
-  if (start + packed > bytes.length) throw broken();
-  const content = bytes.subarray(start, start + packed);
-  const data = method === STORED ? content : inflate(content, entry);
-  if (data.length !== unpacked || crc32(data) !== entry.crc) throw broken();
-  return data;
-}
-
-function inflate(content: Buffer, { name, method, unpacked }: DirectoryEntry): Buffer {
-  if (method !== DEFLATED)
+function checkEntry(name: string, entry: Entry, limit: UnpackLimit): void {
+  if (entry.isEncrypted()) throw badFile(`${name} in the zip archive is encrypted`);
+  const { compressionMethod: method, uncompressedSize } = entry;
+  if (method !== STORED && method !== DEFLATED) {
     throw badFile(`${name} in the zip archive is packed in an unknown way (${method})`);
-  try {
-    // What unpacks to more than the directory says is broken, or worse: it stops right there.
-    return inflateRawSync(content, { maxOutputLength: Math.max(1, unpacked) });
-  } catch (error) {
-    throw broken(error);
+  }
+  if (uncompressedSize > limit.bytes) {
+    throw badFile(`the zip archive unpacks to more than may be read, at ${name}`);
   }
 }
 
-function broken(cause?: unknown) {
-  return badFile('the zip archive is broken', cause === undefined ? {} : { cause });
+/** Ends with an error where more, or less, comes out than the archive's directory says (yauzl counts). */
+async function collect(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function broken(error: unknown): never {
+  if (error instanceof PipelineError) throw error;
+  throw badFile(`the zip archive is broken: ${messageOf(error)}`, { cause: error });
 }

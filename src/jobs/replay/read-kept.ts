@@ -1,6 +1,6 @@
 import { dayAt } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
-import { type FileSession, readBhavFile } from '../../extract/files/read-file.ts';
+import { type FileSession, readBhavCsv } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';
@@ -61,7 +61,7 @@ export function createFileReader(context: Context): FileReader {
 
 /** Reads a kept file. @throws PipelineError `unreadable` */
 export function readKept({ config }: Context, { file, body }: KeptAnswer): FileSession[] {
-  return readBhavFile(file ?? '', body, config.EOD_TIMEZONE);
+  return readBhavCsv(file ?? '', body, config.EOD_TIMEZONE);
 }
 
 /** The session a kept file was loaded for, among those it holds. */
