@@ -4,11 +4,11 @@ import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
-import { type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
 import { runState, startRun } from '../../src/jobs/runs/runs.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { type Helper, startHelper } from './process.ts';
 
@@ -58,7 +58,7 @@ async function runToEnd(context: QueueContext, request: RunRequest): Promise<Run
   const runId = await startRun(context, request);
   if (runId === null) throw new Error('the run was not written');
   while ((await runState(context, runId)) === 'running') await pause(20);
-  const report = await reportRun(context.db.pool, runId);
+  const report = await reportRun(context.db.drizzle, runId);
   if (report.state !== 'completed' || report.windows.loaded !== report.windows.total) {
     throw new Error(`run ${runId} is ${report.state}: ${JSON.stringify(report.windows)} ${report.error}`);
   }

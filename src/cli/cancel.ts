@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
-import { reportRun } from '../jobs/runs/report.ts';
 import { cancelRun } from '../jobs/runs/runs.ts';
+import { reportRun } from '../load/state/reports.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
@@ -18,7 +18,7 @@ export function cancelCommand(program: Command, cli: Cli): Command {
       const runId = parseRunId(id);
       const context = await openContext(cli.life, loadConfig());
       await cancelRun(context, runId);
-      const report = await reportRun(context.db.pool, runId);
+      const report = await reportRun(context.db.drizzle, runId);
       if (flags.json === true) printJson(report);
       else print(`run ${runId} ${report.state}: ${plural(report.windows.cancelled, 'window')} called off`);
     });

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { systemClock } from '../core/clock.ts';
 import { loadConfig } from '../core/config.ts';
-import type { GapReason } from '../jobs/runs/completeness.ts';
 import { type Gap, type Gaps, readGaps } from '../jobs/runs/gaps.ts';
+import type { GapReason } from '../load/state/completeness.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
 import { EXIT } from './errors.ts';

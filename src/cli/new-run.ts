@@ -1,6 +1,6 @@
 import type { QueueContext } from '../jobs/context.ts';
-import { reportRun } from '../jobs/runs/report.ts';
 import { startRun } from '../jobs/runs/runs.ts';
+import { reportRun } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
 import { plural, print, printJson } from './output.ts';
 
@@ -11,7 +11,7 @@ export async function detach(
   flags: { readonly json?: boolean },
 ): Promise<void> {
   const runId = await newRun(context, request);
-  const report = await reportRun(context.db.pool, runId);
+  const report = await reportRun(context.db.drizzle, runId);
   if (flags.json === true) printJson(report);
   else print(`run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
 }

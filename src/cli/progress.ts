@@ -1,5 +1,5 @@
 import { SingleBar } from 'cli-progress';
-import type { Progress } from '../jobs/runs/progress.ts';
+import type { Progress } from '../load/state/reports.ts';
 import { count, duration, say } from './output.ts';
 
 const PLAIN_LINE_EVERY_MS = 10_000;

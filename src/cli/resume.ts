@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
-import { reportRun } from '../jobs/runs/report.ts';
 import { reopenRun, resumeRun } from '../jobs/runs/runs.ts';
+import { reportRun } from '../load/state/reports.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
@@ -21,7 +21,7 @@ export function resumeCommand(program: Command, cli: Cli): Command {
       const config = loadConfig();
       // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
       const opened = await openContext(cli.life, config, { wait: 'short' });
-      const { kind } = await reportRun(opened.db.pool, runId);
+      const { kind } = await reportRun(opened.db.drizzle, runId);
       if (kind === 'import') {
         throw usageError(`run ${runId} is an import: import the same files again, those loaded are skipped`);
       }

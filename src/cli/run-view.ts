@@ -1,4 +1,4 @@
-import type { OperationReport, RunReport } from '../jobs/runs/report.ts';
+import type { OperationReport, RunReport } from '../load/state/reports.ts';
 import { differencesText } from './difference-view.ts';
 import { EXIT } from './errors.ts';
 import { type Column, count, plural, table } from './output.ts';

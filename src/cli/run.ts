@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
-import { reportRun } from '../jobs/runs/report.ts';
+import { reportRun } from '../load/state/reports.ts';
 import { parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
@@ -17,7 +17,7 @@ export function runCommand(program: Command, cli: Cli): Command {
     .action(async (id: string, flags: { readonly json?: boolean }) => {
       const runId = parseRunId(id);
       const context = await openContext(cli.life, loadConfig());
-      const report = await reportRun(context.db.pool, runId);
+      const report = await reportRun(context.db.drizzle, runId);
       if (flags.json === true) return printJson(report);
       const failures = failuresText(report);
       print(failures === null ? runText(report) : `${runText(report)}\n\n${failures}`);

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
-import { listRuns, type RunReport } from '../jobs/runs/report.ts';
+import { listRuns, type RunReport } from '../load/state/reports.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
 import { type Column, print, printJson, table } from './output.ts';
@@ -42,7 +42,7 @@ async function runs(cli: Cli, flags: Flags): Promise<void> {
     throw usageError(`--limit: "${flags.limit}" is not a whole number from 1 to 9999`);
   }
   const context = await openContext(cli.life, loadConfig());
-  const reports = await listRuns(context.db.pool, Number(flags.limit));
+  const reports = await listRuns(context.db.drizzle, Number(flags.limit));
   if (flags.json === true) printJson(reports);
   else print(reports.length === 0 ? 'no runs yet' : table(COLUMNS, reports));
 }

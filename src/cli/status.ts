@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
-import type { QuotaStatus } from '../jobs/runs/quota-status.ts';
-import { type OpenRun, type OperationStatus, readStatus, type Status } from '../jobs/runs/status.ts';
+import { type OperationStatus, type QuotaStatus, readStatus, type Status } from '../jobs/runs/status.ts';
 import { queueOf } from '../jobs/worker/queue.ts';
+import type { RunProgress } from '../load/state/reports.ts';
 import { clockTime } from './clock-time.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<OperationStatus>[] = [
   { head: 'last run', cell: (one) => one.lastRun },
 ];
 
-const RUN_COLUMNS: readonly Column<OpenRun>[] = [
+const RUN_COLUMNS: readonly Column<RunProgress>[] = [
   { head: 'run', cell: (run) => run.runId },
   { head: 'kind', cell: (run) => run.kind },
   { head: 'state', cell: (run) => run.state },
@@ -70,7 +70,7 @@ function text(
 }
 
 /** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
-function quotaText(quota: QuotaStatus, openRuns: readonly OpenRun[], timeZone: string): string {
+function quotaText(quota: QuotaStatus, openRuns: readonly RunProgress[], timeZone: string): string {
   const clock = (iso: string) => clockTime(iso, timeZone);
   const made = `${quota.calls} of ${quota.limit} calls made since ${clock(quota.hour)}`;
   const waiting = [

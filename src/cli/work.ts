@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkContext } from '../jobs/context.ts';
-import { type Progress, runProgress } from '../jobs/runs/progress.ts';
-import { quotaStatus, waitsUntil } from '../jobs/runs/quota-status.ts';
-import { type RunReport, reportRun } from '../jobs/runs/report.ts';
 import { pauseRun } from '../jobs/runs/runs.ts';
+import { quotaStatus, waitsUntil } from '../jobs/runs/status.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
+import { type Progress, type RunReport, reportRun, runProgress } from '../load/state/reports.ts';
 import { clockTime } from './clock-time.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { plural, say } from './output.ts';
@@ -39,7 +38,7 @@ export async function workOn(life: Lifecycle, context: WorkContext, runId: numbe
     if (!ended && life.signal.aborted) await pauseRun(context, runId);
     await worker?.stop();
   }
-  const report = await reportRun(context.db.pool, runId);
+  const report = await reportRun(context.db.drizzle, runId);
   return { report, interrupted: !ended };
 }
 
@@ -51,7 +50,7 @@ async function follow(
   show: (progress: Progress, pause: string | null) => void,
 ): Promise<boolean> {
   while (!life.signal.aborted) {
-    const progress = await runProgress(context.db.pool, runId);
+    const progress = await runProgress(context.db.drizzle, runId);
     const until = waitsUntil(await quotaStatus(context), progress.kind);
     show(progress, until === null ? null : clockTime(until, context.config.EOD_TIMEZONE));
     if (progress.state !== 'running') return true;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Difference } from '../../src/jobs/runs/diff.ts';
-import type { RunReport } from '../../src/jobs/runs/report.ts';
+import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';

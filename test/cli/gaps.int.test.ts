@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Gaps } from '../../src/jobs/runs/gaps.ts';
-import type { RunReport } from '../../src/jobs/runs/report.ts';
+import type { RunReport } from '../../src/load/state/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod, spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

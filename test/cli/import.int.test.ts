@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/index.ts';
-import type { RunReport } from '../../src/jobs/runs/report.ts';
+import type { RunReport } from '../../src/load/state/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

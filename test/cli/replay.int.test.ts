@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { RunReport } from '../../src/jobs/runs/report.ts';
 import type { OpenReject, RejectDetail } from '../../src/load/state/rejects.ts';
+import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
-import type { RunReport } from '../../src/jobs/runs/report.ts';
 import type { Status } from '../../src/jobs/runs/status.ts';
+import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod, spawnEod } from '../support/eod.ts';

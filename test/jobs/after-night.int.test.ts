@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly.ts';
-import { reportRun } from '../../src/jobs/runs/report.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
@@ -38,6 +38,6 @@ test('a night ends, then the data sets are compared; trouble with that is not th
   await pool.query('alter table etl.findings rename to findings_away');
   const second = await runToEnd(pipeline, await night());
   expect(second.state).toBe('completed');
-  expect((await reportRun(pool, second.runId)).state).toBe('completed');
+  expect((await reportRun(pipeline.db.drizzle, second.runId)).state).toBe('completed');
   await sandbox.close();
 });

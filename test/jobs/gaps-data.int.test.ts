@@ -7,7 +7,7 @@ import { type Gaps, gapRequest, readGaps } from '../../src/jobs/runs/gaps.ts';
 import { syncSessions } from '../../src/jobs/runs/sessions.ts';
 import { readStatus } from '../../src/jobs/runs/status.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/completeness-view.ts';
+import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/completeness.ts';
 import { type CoverageState, writeCoverage } from '../../src/load/state/coverage.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';

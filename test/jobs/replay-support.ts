@@ -6,7 +6,7 @@ import { request } from 'undici';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan.ts';
 import { workReplay } from '../../src/jobs/replay/run.ts';
-import { type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
+import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { tables } from '../../src/operations/registry.ts';
 import type { Pipeline } from '../support/pipeline.ts';
 
@@ -54,7 +54,7 @@ export async function replay(
   const runId = await planReplay(pipeline, filter, options);
   if (runId === null) throw new Error('there is nothing to replay');
   await workReplay(pipeline, runId, new AbortController().signal);
-  return reportRun(pipeline.db.pool, runId);
+  return reportRun(pipeline.db.drizzle, runId);
 }
 
 /**

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { planReplay } from '../../src/jobs/replay/plan.ts';
 import { workReplay } from '../../src/jobs/replay/run.ts';
-import { reportRun } from '../../src/jobs/runs/report.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
 import { copyAnswers } from '../../src/load/state/responses.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
@@ -105,13 +105,13 @@ describe('all eleven operations, corrected once and short of an instrument once'
     const stopped = new AbortController();
     stopped.abort();
     await workReplay(original, runId, stopped.signal);
-    expect((await reportRun(original.db.pool, runId)).state).toBe('running');
+    expect((await reportRun(original.db.drizzle, runId)).state).toBe('running');
     const { signal } = new AbortController();
     const both = await Promise.allSettled([
       workReplay(original, runId, signal),
       workReplay(original, runId, signal),
     ]);
     expect(both.map((one) => one.status).sort()).toEqual(['fulfilled', 'rejected']);
-    expect((await reportRun(original.db.pool, runId)).state).toBe('completed');
+    expect((await reportRun(original.db.drizzle, runId)).state).toBe('completed');
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { listRuns, type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
+import { listRuns, type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { newRun, newWindow, openStore } from '../load/support.ts';
 
 test('the list of runs holds the report of each, for the same few queries however many there are', async () => {
@@ -30,15 +30,15 @@ test('the list of runs holds the report of each, for the same few queries howeve
   await pool.query("update etl.runs set state = 'completed', finished_at = clock_timestamp()");
 
   const query = vi.spyOn(pool, 'query');
-  const listed = await listRuns(pool, 10);
+  const listed = await listRuns(store.drizzle, 10);
   const queries = query.mock.calls.length;
   query.mockClear();
-  expect(await listRuns(pool, 1)).toEqual(listed.slice(0, 1));
+  expect(await listRuns(store.drizzle, 1)).toEqual(listed.slice(0, 1));
   expect(query.mock.calls).toHaveLength(queries);
   query.mockRestore();
 
   const each: RunReport[] = [];
-  for (const runId of runs.toReversed()) each.push(await reportRun(pool, runId));
+  for (const runId of runs.toReversed()) each.push(await reportRun(store.drizzle, runId));
   expect(listed).toEqual(each);
   expect(listed.map(({ runId }) => runId)).toEqual(runs.toReversed());
   const [none, two, one] = listed;
@@ -58,5 +58,5 @@ test('the list of runs holds the report of each, for the same few queries howeve
     ['BSE', 2],
     ['NSE', 2],
   ]);
-  await expect(reportRun(pool, 999)).rejects.toThrow('there is no run 999');
+  await expect(reportRun(store.drizzle, 999)).rejects.toThrow('there is no run 999');
 });

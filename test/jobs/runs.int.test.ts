@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { reportRun } from '../../src/jobs/runs/report.ts';
 import { cancelRun, pauseRun, resumeRun } from '../../src/jobs/runs/runs.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, backfill, ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
@@ -35,7 +35,7 @@ describe.each(backends)('a run that is taken in hand, the queue in %s', (backend
     };
   });
 
-  const report = (runId: number) => reportRun(pipeline.db.pool, runId);
+  const report = (runId: number) => reportRun(pipeline.db.drizzle, runId);
   const someDone = (runId: number) =>
     waitFor(async () => (await report(runId)).windows.loaded >= 3, { everyMs: 10 });
   const underWay = async (runId: number) => {

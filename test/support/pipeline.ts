@@ -5,11 +5,11 @@ import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createSource } from '../../src/extract/index.ts';
 import type { QueueContext, WorkContext } from '../../src/jobs/context.ts';
-import { type RunReport, reportRun } from '../../src/jobs/runs/report.ts';
 import { startRun } from '../../src/jobs/runs/runs.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
+import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
 import { freePrefix, redisUrl } from './redis.ts';
@@ -136,7 +136,7 @@ export async function start(context: QueueContext, request: RunRequest): Promise
 export async function ended(context: QueueContext, runId: number, timeoutMs = 40_000): Promise<RunReport> {
   return waitFor(
     async () => {
-      const report = await reportRun(context.db.pool, runId);
+      const report = await reportRun(context.db.drizzle, runId);
       return report.state === 'running' ? null : report;
     },
     { what: `the end of run ${runId}`, everyMs: 50, timeoutMs },

@@ -11,6 +11,7 @@ import { databaseError } from '../../load/database/errors.ts';
 import type { RowDifference } from '../../load/market/differences.ts';
 import { windowDifferences } from '../../load/state/import-differences.ts';
 import { type PackedBody, packBody } from '../../load/state/responses.ts';
+import { failureOfWindow } from '../../load/state/run-facts.ts';
 import type { RecordCounts } from '../../load/state/windows.ts';
 import { failWindow } from '../../load/state/windows.ts';
 import type { Context } from '../context.ts';
@@ -110,7 +111,7 @@ export async function importSessions(
       left = true;
       break;
     }
-    const problem = await windowProblem(context, windowId);
+    const problem = await failureOfWindow(context.db.drizzle, windowId);
     if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
     sums.rows += counts.fetched;
     for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
@@ -174,13 +175,4 @@ async function importSession(
         ? undefined
         : { packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
   });
-}
-
-/** Why a window that was stored is no good: too many of its records were refused. */
-async function windowProblem({ db }: Context, windowId: number): Promise<string | null> {
-  const found = await db.pool.query<{ problem: string | null }>(
-    "select error as problem from etl.windows where id = $1 and state = 'failed'",
-    [windowId],
-  );
-  return found.rows[0]?.problem ?? null;
 }

@@ -1,8 +1,8 @@
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
+import { type Progress, type RunReport, reportRun } from '../../load/state/reports.ts';
+import { importedFileHashes } from '../../load/state/run-facts.ts';
 import type { Context } from '../context.ts';
-import type { Progress } from '../runs/progress.ts';
-import { type RunReport, reportRun } from '../runs/report.ts';
 import { reserveRunId } from '../runs/runs.ts';
 import {
   type FileDifference,
@@ -13,7 +13,7 @@ import {
   readSessions,
 } from './file.ts';
 import { findFiles, fingerprint, type ImportFile, inParallel } from './find-files.ts';
-import { closeImport, importedHashes, openImport } from './run.ts';
+import { closeImport, openImport } from './run.ts';
 import { knownTickers, tickerMoment } from './tickers.ts';
 import { createTurns } from './turns.ts';
 
@@ -76,7 +76,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     await closeImport(context, run, { bad: bad.map(({ file, error }) => `${file}: ${error}`), stopped });
   }
   return {
-    ...(await reportRun(context.db.pool, run.runId)),
+    ...(await reportRun(context.db.drizzle, run.runId)),
     files: tally.files(),
     left: tally.left(),
     differences: tally.differences(),
@@ -121,7 +121,7 @@ async function sortOut(
   force: boolean,
   tally: Tally,
 ): Promise<ImportFile[]> {
-  const before = force ? new Set<string>() : await importedHashes(context);
+  const before = force ? new Set<string>() : await importedFileHashes(context.db.drizzle);
   const here = new Map<string, string>();
   return files.filter(({ path, hash, error }) => {
     if (hash === null) tally.add(notLoaded(path, 'failed', error ?? 'cannot be read'));

@@ -100,16 +100,6 @@ export async function openFileWindows(
   return inserted.length === 0 ? null : inserted;
 }
 
-/** Hashes of files an earlier import has loaded in full. */
-export async function importedHashes({ db }: Context): Promise<Set<string>> {
-  const found = await db.pool.query<{ hash: string }>(
-    `select distinct w.source_hash as hash from etl.windows w join etl.runs r on r.id = w.run_id
-      where r.kind = 'import' and w.source_hash is not null
-      group by w.source_hash, w.run_id having bool_and(w.state = 'loaded')`,
-  );
-  return new Set(found.rows.map((row) => row.hash));
-}
-
 /** Most bad files the run itself names. */
 const NAMED = 20;
 

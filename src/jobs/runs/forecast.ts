@@ -1,5 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
+import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -77,7 +78,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const permit = permitOf(config, clock);
   const leftThisHour = leftForBackfill(permit, await currentHour(db.pool, permit));
   const requests = sum('requests');
-  const pace = await secondsPerCall(context);
+  const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   return {
     from: days[0] as Day,
@@ -152,13 +153,4 @@ export function finish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
   const inLast = later - (further - 1) * perHour;
   const end = hour + further * HOUR_MS + Math.min(HOUR_MS, inLast * secondsPerCall * 1000);
   return { hours: further + (leftThisHour > 0 ? 1 : 0), finishAt: new Date(end).toISOString() };
-}
-
-/** What a call took lately, from start to stored: the median of the last windows. */
-async function secondsPerCall({ db }: Context): Promise<number> {
-  const found = await db.pool.query<{ seconds: number | null }>(`
-    select percentile_cont(0.5) within group (order by extract(epoch from finished_at - started_at)) as seconds
-      from (select started_at, finished_at from etl.windows where state = 'loaded' and requests = 1
-             order by id desc limit 200) as recent`);
-  return found.rows[0]?.seconds ?? DEFAULT_SECONDS_PER_CALL;
 }

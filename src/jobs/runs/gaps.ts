@@ -1,18 +1,18 @@
 import type { Day } from '../../core/days.ts';
-import { type Pair, scheduledPairs } from '../../load/state/completeness-view.ts';
+import {
+  type CompletenessScope,
+  type GapReason,
+  type Pair,
+  readCompleteness,
+  type SessionState,
+  scheduledPairs,
+} from '../../load/state/completeness.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import {
-  type CompletenessScope,
-  type GapReason,
-  readCompleteness,
-  type SessionState,
-  unknownYears,
-} from './completeness.ts';
-import { syncSessions } from './sessions.ts';
+import { syncSessions, unknownYears } from './sessions.ts';
 
 /** Sessions in a row that are not there for the same reason. */
 export interface Gap extends Pair {

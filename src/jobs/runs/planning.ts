@@ -10,10 +10,9 @@ import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
-import { unknownYears } from './completeness.ts';
 import { defaultInstruments } from './instruments.ts';
 import { type PlanInput, planWindows } from './plan.ts';
-import { syncSessions } from './sessions.ts';
+import { syncSessions, unknownYears } from './sessions.ts';
 
 /** The operation whose newest file says which instruments are worth asking for one by one. */
 const INSTRUMENT_LIST = 'GetBhavCopyCM';

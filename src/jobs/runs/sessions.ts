@@ -116,3 +116,18 @@ export async function observeSessions(
   }
   await syncSessions(context);
 }
+
+/** Years of a range the calendar has no data for: Monday to Friday is assumed there. */
+export function unknownYears(
+  { calendar }: Pick<Context, 'calendar'>,
+  exchanges: readonly string[],
+  { from, to }: { readonly from: Day; readonly to: Day },
+): string[] {
+  const found: string[] = [];
+  for (let year = Number(from.slice(0, 4)); year <= Number(to.slice(0, 4)); year += 1) {
+    for (const exchange of exchanges) {
+      if (!calendar.knows(exchange, year)) found.push(`${exchange} ${year}`);
+    }
+  }
+  return found;
+}

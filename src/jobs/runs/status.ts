@@ -1,16 +1,18 @@
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
-import { scheduledPairs } from '../../load/state/completeness-view.ts';
+import { type Freshness, type Pair, readFreshness, scheduledPairs } from '../../load/state/completeness.ts';
 import { bestStates, type CoverageState, summarizeCoverage } from '../../load/state/coverage.ts';
+import { countOpenRejects } from '../../load/state/rejects.ts';
+import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
+import { countSuspiciousWindows } from '../../load/state/run-facts.ts';
+import type { RunKind } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { refusal } from '../worker/access-key.ts';
-import { keyHash } from '../worker/quota.ts';
-import { type Freshness, readFreshness } from './completeness.ts';
+import { queueOf } from '../worker/queue.ts';
+import { currentHour, keyHash, permitOf } from '../worker/quota.ts';
 import { exchangesOf } from './nightly.ts';
-import { type Progress, runProgress } from './progress.ts';
-import { type QuotaStatus, quotaStatus } from './quota-status.ts';
 import { syncSessions } from './sessions.ts';
 
 /** Sessions looked back at. */
@@ -21,7 +23,7 @@ export interface OperationStatus extends Freshness {
   readonly lastLoaded: Day | null;
   /** Sessions of the last ten by what is known of them; `never` for those nobody asked about. */
   readonly recent: Readonly<Partial<Record<CoverageState | 'never', number>>>;
-  /** Records that were refused and not settled since. */
+  /** Records that were refused and are not resolved. */
   readonly openRejects: number;
   /** Windows that lacked too many rows, with no good answer since: somebody should look. */
   readonly suspiciousWindows: number;
@@ -30,15 +32,11 @@ export interface OperationStatus extends Freshness {
   readonly lastAskedAt: string | null;
 }
 
-export interface OpenRun extends Progress {
-  readonly runId: number;
-}
-
 export interface Status {
   readonly queue: 'redis' | 'postgres';
   readonly database: 'DATABASE_URL' | 'private';
   readonly operations: readonly OperationStatus[];
-  readonly openRuns: readonly OpenRun[];
+  readonly openRuns: readonly RunProgress[];
   /** The key's budget of this clock hour; null where no key is set. */
   readonly quota: QuotaStatus | null;
   /** The line with which the source refused the key, or null. */
@@ -49,8 +47,12 @@ export interface Status {
 
 /** Nothing is expected, or was ever loaded. */
 const UNKNOWN: Omit<Freshness, 'operation' | 'exchange'> = {
-  ...{ lastComplete: null, lastDue: null, late: false, missingSessions: 0 },
-  ...{ lastRecords: null, medianRecords: null },
+  lastComplete: null,
+  lastDue: null,
+  late: false,
+  missingSessions: 0,
+  lastRecords: null,
+  medianRecords: null,
 };
 
 /** What is loaded, what is missing, and what is being worked on. */
@@ -59,8 +61,8 @@ export async function readStatus(context: Context): Promise<Status> {
   await syncSessions(context);
   const known = await summarizeCoverage(db.drizzle);
   const freshness = await readFreshness(context, { expected: scheduledPairs(config), others: true });
-  const rejects = await openRejects(context);
-  const suspicious = await suspiciousWindows(context);
+  const rejects = await countOpenRejects(db.drizzle);
+  const suspicious = await countSuspiciousWindows(db.drizzle);
   const pairs = operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => ({ operation: operation.name, exchange })),
   );
@@ -70,27 +72,28 @@ export async function readStatus(context: Context): Promise<Status> {
   }
   const statuses: OperationStatus[] = [];
   for (const { operation, exchange } of pairs) {
-    const facts = known.find((one) => one.operation === operation && one.exchange === exchange);
-    const fresh = freshness.find((one) => one.operation === operation && one.exchange === exchange);
+    const same = (one: Pair) => one.operation === operation && one.exchange === exchange;
+    const facts = known.find(same);
+    const asked = facts?.lastAskedAt ?? null;
     statuses.push({
-      ...(fresh ?? { ...UNKNOWN, operation, exchange }),
+      ...(freshness.find(same) ?? { ...UNKNOWN, operation, exchange }),
       lastLoaded: facts?.lastLoaded ?? null,
       recent: await recentSessions(context, operation, exchange),
-      openRejects: rejects.get(`${operation}|${exchange}`) ?? 0,
-      suspiciousWindows: suspicious.get(`${operation}|${exchange}`) ?? 0,
+      openRejects: rejects.find(same)?.rejects ?? 0,
+      suspiciousWindows: suspicious.find(same)?.windows ?? 0,
       lastRun: facts?.lastRun ?? null,
-      lastAskedAt: facts?.lastAskedAt == null ? null : new Date(facts.lastAskedAt).toISOString(),
+      lastAskedAt: asked === null ? null : new Date(asked).toISOString(),
     });
   }
   return {
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations: statuses.sort((a, b) => (a.operation < b.operation ? -1 : a.operation > b.operation ? 1 : 0)),
-    openRuns: await openRuns(db.pool),
+    openRuns: await openRunsProgress(db.drizzle),
     quota: config.EOD_ACCESS_KEY === undefined ? null : await quotaStatus(context),
     keyRefused:
       config.EOD_ACCESS_KEY === undefined ? null : await refusal(db.pool, keyHash(config.EOD_ACCESS_KEY)),
-    observedSessions: (await readObservedSessions(context.db.drizzle)).map(({ exchange, day }) => ({
+    observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
       exchange,
       day,
     })),
@@ -112,35 +115,36 @@ async function recentSessions(
   return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a));
 }
 
-async function openRejects({ db }: Context): Promise<Map<string, number>> {
-  const result = await db.pool.query<{ name: string; rejects: number }>(
-    `select operation || '|' || exchange as name, count(*)::int as rejects
-       from etl.rejects where resolved_at is null group by 1`,
-  );
-  return new Map(result.rows.map(({ name, rejects }) => [name, rejects]));
+export interface QuotaStatus {
+  /** Start of the clock hour, ISO 8601. */
+  readonly hour: string;
+  readonly calls: number;
+  readonly limit: number;
+  /** What of the limit backfills may use. */
+  readonly backfillLimit: number;
+  /** Until when backfills wait, ISO 8601; null when they need not. */
+  readonly backfillsWaitUntil: string | null;
+  /** The same for nightly runs. */
+  readonly nightsWaitUntil: string | null;
 }
 
-/** A later good answer for the whole of a window settles it; with refused records it was not judged. */
-async function suspiciousWindows({ db }: Context): Promise<Map<string, number>> {
-  const result = await db.pool.query<{ name: string; windows: number }>(
-    `with real as (select w.* from etl.windows w join etl.runs r on r.id = w.run_id where r.kind <> 'preview')
-     select operation || '|' || exchange as name, count(*)::int as windows from real w
-      where suspicious is not null and not exists (
-        select from real later
-         where later.id > w.id and later.operation = w.operation and later.exchange = w.exchange
-           and later.from_date <= w.from_date and later.to_date >= w.to_date and later.instruments = w.instruments
-           and later.part = w.part and later.state in ('loaded', 'empty') and later.suspicious is null
-           and later.rejected = 0 and not later.narrowed)
-      group by 1`,
-  );
-  return new Map(result.rows.map(({ name, windows }) => [name, windows]));
+/** What is used of the key's hour, and who waits for the next one. */
+export async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
+  const permit = permitOf(config, clock);
+  const hour = await currentHour(db.pool, permit);
+  const next = new Date(permit.hour + 3_600_000).toISOString();
+  const spent = (limit: number) => hour.refused !== null || hour.calls >= limit;
+  return {
+    hour: new Date(permit.hour).toISOString(),
+    calls: hour.calls,
+    limit: permit.limit,
+    backfillLimit: permit.backfillLimit,
+    backfillsWaitUntil: spent(permit.backfillLimit) ? next : null,
+    nightsWaitUntil: spent(permit.limit) ? next : null,
+  };
 }
 
-async function openRuns(pool: Context['db']['pool']): Promise<OpenRun[]> {
-  const found = await pool.query<{ id: number }>(
-    "select id::int from etl.runs where state in ('running', 'paused') order by id",
-  );
-  const open: OpenRun[] = [];
-  for (const { id } of found.rows) open.push({ runId: id, ...(await runProgress(pool, id)) });
-  return open;
+/** Until when a run of this kind makes no more calls, ISO 8601; null when it may. */
+export function waitsUntil(quota: QuotaStatus, kind: RunKind): string | null {
+  return queueOf(kind) === 'nightly' ? quota.nightsWaitUntil : quota.backfillsWaitUntil;
 }

@@ -9,11 +9,7 @@ import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { fillObservedAliases } from '../market/instruments/observed-aliases.ts';
 import { writeMarketSchema } from '../market/schema.ts';
-import {
-  DEFAULT_VIEW_SETTINGS,
-  type ViewSettings,
-  writeCompletenessView,
-} from '../state/completeness-view.ts';
+import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
 import { repeatableMigrations } from '../state/schema/migrations.ts';
 import type { Database } from './database.ts';
 

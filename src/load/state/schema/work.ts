@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, date, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
+import type { RunKind, RunState } from '../run-request.ts';
 import { count, etl, id, moment, reference } from './columns.ts';
 
 /** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
@@ -18,8 +19,8 @@ export const runs = etl.table(
   'runs',
   {
     id: id(),
-    kind: text('kind').notNull(),
-    state: text('state').notNull().default('running'),
+    kind: text('kind').$type<RunKind>().notNull(),
+    state: text('state').$type<RunState>().notNull().default('running'),
     requested_by: text('requested_by').notNull(),
     /** What was asked, as `RunRequest` (jobs/runs.ts). */
     request: jsonb('request').notNull(),

@@ -1,0 +1,317 @@
+import { sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import pg, { type ClientBase } from 'pg';
+import type { Clock } from '../../core/clock.ts';
+import { type Config, settings } from '../../core/config.ts';
+import type { Day } from '../../core/days.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { operations } from '../../operations/registry.ts';
+
+/** One operation asked of one exchange. */
+export interface Pair {
+  readonly operation: string;
+  readonly exchange: string;
+}
+
+interface CompletenessInput {
+  /** Expected from their first complete session on; over the source's reach where nothing is there. */
+  readonly expected: readonly Pair[];
+  /** Also whatever else was ever loaded, between its first and last complete session. */
+  readonly others: boolean;
+  /** Judge as of this moment; null: whenever the query runs. */
+  readonly now: Date | null;
+  readonly timeZone: string;
+  /** `HH:mm` at which a session's data is published. */
+  readonly publishedAt: string;
+  /** How many days back the source is expected to reach. */
+  readonly historyDays: number;
+  /** Instead of the range of each pair. */
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
+
+/** What is known of an operation and session, best first; RANKS numbers the cases of `known`. */
+const RANKS = { loaded: 1, empty: 2, not_published: 3, failed: 4, blocked: 5, partial: 6, unknown: 7 };
+
+/**
+ * Every session an operation should have of an exchange, and what became of it: exchange, operation,
+ * day, state, reason, detail, records, checked_at. The view etl.completeness and what reads gaps are
+ * this one query.
+ *
+ * An operation asked per instrument counts as there with any instrument; one that knows no dates has
+ * a single line, complete once it was ever loaded, and none in a range that has an end.
+ */
+function completenessSql(input: CompletenessInput): string {
+  const { now, others } = input;
+  const moment = now === null ? 'statement_timestamp()' : `${text(now.toISOString())}::timestamptz`;
+  const from = input.from === undefined ? 'null::date' : `${text(input.from)}::date`;
+  const to = input.to === undefined ? 'null::date' : `${text(input.to)}::date`;
+  const there = `${moment} at time zone ${text(input.timeZone)}`;
+  return `with clock as (
+  select ${there} as now_there, (${there})::date as today, ${from} as from_day, ${to} as to_day,
+    (${there})::date - ${input.historyDays} as reach
+), operation (operation, parts, whole, empty_is_normal, weekday, due_at) as (
+  values ${operations.map((one) => operationRow(one, input.publishedAt)).join(',\n    ')}
+), expected (operation, exchange) as (
+  ${pairRows(input.expected)}
+), answer as (
+  select c.operation, c.exchange, c.day, c.state, c.records, c.diagnostic, c.checked_at, o.whole and c.instrument <> '' as part_of_day, o.empty_is_normal,
+    case when o.whole and c.instrument <> '' then case c.state when 'loaded' then ${RANKS.partial} else ${RANKS.unknown} end
+      else case c.state when 'loaded' then ${RANKS.loaded} when 'empty' then ${RANKS.empty}
+        when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
+        when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank
+  from etl.coverage c join operation o using (operation)
+  where o.parts is null or c.part = any (o.parts)
+), known as (
+  select operation, exchange, day, min(rank) as rank,
+    min(rank) = ${RANKS.loaded} or (min(rank) = ${RANKS.empty} and bool_and(empty_is_normal)) as complete,
+    coalesce(sum(records) filter (where not part_of_day), 0)::bigint as records,
+    max(diagnostic) filter (where state in ('failed', 'blocked')) as diagnostic, max(checked_at) as checked_at
+  from answer group by operation, exchange, day
+), span as (
+  select operation, exchange, min(day) as first_day, max(day) as last_day, max(checked_at) as checked_at
+  from known where complete group by operation, exchange
+), pair as (
+  select e.operation, e.exchange,
+    coalesce(clock.from_day, case when o.parts is not null then s.first_day end, clock.reach) as from_day,
+    least(clock.to_day, clock.today) as to_day
+  from clock, expected e join operation o using (operation) left join span s using (operation, exchange)
+  union all
+  select s.operation, s.exchange, coalesce(clock.from_day, s.first_day), least(clock.to_day, s.last_day)
+  from clock, span s
+  where ${others} and not exists (
+    select from expected e where e.operation = s.operation and e.exchange = s.exchange)
+), due as (
+  select p.operation, p.exchange, s.day, o.parts is null as undated,
+    s.day + (coalesce(o.weekday - extract(dow from s.day)::int, 0) + 7) % 7 + o.due_at <= clock.now_there as is_due
+  from clock, pair p join operation o using (operation)
+  join etl.sessions s on s.exchange = p.exchange and s.day between p.from_day and p.to_day
+), session as (
+  select d.exchange, d.operation, d.day, d.is_due, coalesce(k.complete, false) as complete,
+    coalesce(k.rank, ${RANKS.unknown}) as rank, k.diagnostic, coalesce(k.records, 0) as records, k.checked_at
+  from due d left join known k using (operation, exchange, day) where not d.undated
+  union all
+  select d.exchange, d.operation, max(d.day), true, s.last_day is not null, ${RANKS.unknown}, null,
+    coalesce(max(k.records), 0), s.checked_at
+  from clock, due d left join span s using (operation, exchange)
+  left join known k on k.operation = s.operation and k.exchange = s.exchange and k.day = s.last_day
+  where d.undated and d.is_due and clock.to_day is null
+  group by d.exchange, d.operation, s.last_day, s.checked_at
+)
+select exchange, operation, day,
+  case when complete then 'complete' when is_due then 'missing' else 'pending' end as state,
+  case when complete then null when not is_due then 'not_published'
+    when rank = ${RANKS.empty} then 'empty' when rank = ${RANKS.not_published} then 'not_published'
+    when rank = ${RANKS.failed} then 'failed'
+    when rank = ${RANKS.blocked} and diagnostic like '%out of allowed range%' then 'beyond_history'
+    when rank = ${RANKS.blocked} then 'blocked' when rank = ${RANKS.partial} then 'partial'
+    when day < clock.reach then 'beyond_history' else 'never_asked' end as reason,
+  case when complete then null else diagnostic end as detail,
+  records, checked_at
+from session, clock`;
+}
+
+function operationRow(operation: Operation, publishedAt: string): string {
+  const { name, emptyIsNormal, schedule } = operation;
+  const parts = sessionParts(operation);
+  // Data is not late before the schedule asks for it; weekly operations have until their weekday.
+  const dueAt = schedule.at > publishedAt ? schedule.at : publishedAt;
+  const cells = [
+    text(name),
+    parts === null ? 'null::text[]' : `array[${parts.map(text).join(', ')}]::text[]`,
+    String(operation.windows.per !== 'instrument'),
+    String(emptyIsNormal),
+    `${WEEKDAYS[schedule.on] ?? 'null'}::int`,
+    `${text(dueAt)}::time`,
+  ];
+  return `(${cells.join(', ')})`;
+}
+
+/** Which questions an operation has for a session, or null where it knows none: it is undated. */
+function sessionParts({ windows }: Operation): string[] | null {
+  if (windows.per === 'once') return null;
+  if (windows.per !== 'instrument') return [''];
+  const day = '2025-02-27';
+  const asks = windows.asks({ sessions: [day], from: day, to: day, today: '2025-03-03', live: false });
+  const parts = asks.filter((ask) => ask.from === day && ask.to === day).map((ask) => ask.part);
+  return parts.length === 0 ? null : parts;
+}
+
+function pairRows(pairs: readonly Pair[]): string {
+  if (pairs.length === 0) return 'select null::text, null::text where false';
+  return `values ${pairs.map((pair) => `(${text(pair.operation)}, ${text(pair.exchange)})`).join(',\n    ')}`;
+}
+
+const text = (value: string): string => pg.escapeLiteral(value);
+
+/** Settings the view is made with; `eod migrate` brings it in line when they change. */
+export type ViewSettings = Pick<
+  Config,
+  'EOD_EXCHANGES' | 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS'
+>;
+
+/** As they are where nothing is set. */
+export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
+  EOD_EXCHANGES: settings.EOD_EXCHANGES.parse(undefined),
+  EOD_TIMEZONE: settings.EOD_TIMEZONE.parse(undefined),
+  EOD_PUBLISHED_AT: settings.EOD_PUBLISHED_AT.parse(undefined),
+  EOD_HISTORY_DAYS: settings.EOD_HISTORY_DAYS.parse(undefined),
+};
+
+const COMMENT =
+  'Every session an operation should have of an exchange, and whether it is there: what "eod gaps" reports. From the first complete session on; over the last days the source reaches where nothing is loaded.';
+
+const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
+  exchange: 'Exchange.',
+  operation: 'Operation of the source.',
+  day: 'Session day; operations that know no dates have one line, of the last session.',
+  state: 'complete; missing: it should be there; pending: it is too early for it.',
+  reason:
+    'Why it is not there: never_asked, failed, blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments were asked for); null when complete.',
+  detail: 'What the source or the failure said, where there was something.',
+  records: 'Records of the session in the answers.',
+  checked_at: 'When the session was last asked for; null when never.',
+};
+
+/** The pairs a schedule asks for: exchanges of each operation as far as EOD_EXCHANGES has them. */
+export function scheduledPairs({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>): Pair[] {
+  return operations.flatMap(({ name, exchanges }) =>
+    exchanges
+      .filter((exchange) => EOD_EXCHANGES.includes(exchange))
+      .map((exchange) => ({ operation: name, exchange })),
+  );
+}
+
+/** Makes, or brings up to date, the view etl.completeness; writes nothing when it is as it should be. */
+export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
+  const query = completenessSql({
+    expected: scheduledPairs(wanted),
+    others: true,
+    now: null,
+    timeZone: wanted.EOD_TIMEZONE,
+    publishedAt: wanted.EOD_PUBLISHED_AT,
+    historyDays: wanted.EOD_HISTORY_DAYS,
+  });
+  // Postgres keeps views in words of its own: it is asked to compare them itself.
+  await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
+  const compared = await client.query<{ same: boolean }>(
+    `select coalesce(pg_get_viewdef(to_regclass('etl.completeness')), '')
+       = pg_get_viewdef('pg_temp.eod_completeness_wanted'::regclass) as same`,
+  );
+  await client.query('drop view pg_temp.eod_completeness_wanted');
+  if (compared.rows[0]?.same === true) return;
+  await client.query(`create or replace view etl.completeness as ${query}`);
+  await client.query(`comment on view etl.completeness is ${client.escapeLiteral(COMMENT)}`);
+  for (const [column, comment] of Object.entries(COLUMN_COMMENTS)) {
+    await client.query(
+      `comment on column etl.completeness.${client.escapeIdentifier(column)} is ${client.escapeLiteral(comment)}`,
+    );
+  }
+}
+
+/** Why a session is not there; the comments of the view say what each means. */
+export type GapReason =
+  | 'never_asked'
+  | 'failed'
+  | 'blocked'
+  | 'beyond_history'
+  | 'not_published'
+  | 'empty'
+  | 'partial';
+
+/** One session of one operation and exchange, as the view shows it. */
+export interface SessionState extends Pair {
+  readonly day: Day;
+  /** `pending`: it is too early for it. */
+  readonly state: 'complete' | 'missing' | 'pending';
+  readonly reason: GapReason | null;
+  readonly detail: string | null;
+  readonly records: number;
+}
+
+/** Which sessions to judge. */
+export interface CompletenessScope {
+  readonly expected: readonly Pair[];
+  /** Also what else was ever loaded. */
+  readonly others: boolean;
+  readonly from?: Day | undefined;
+  readonly to?: Day | undefined;
+}
+
+/** When and with which settings to look. */
+export interface CompletenessContext {
+  readonly config: ViewSettings;
+  readonly clock: Clock;
+  readonly db: { readonly drizzle: NodePgDatabase };
+}
+
+/** The query for a scope, as of the context's clock and settings. */
+function completenessQuery({ config, clock }: CompletenessContext, scope: CompletenessScope) {
+  const query = completenessSql({
+    ...scope,
+    now: new Date(clock.now()),
+    timeZone: config.EOD_TIMEZONE,
+    publishedAt: config.EOD_PUBLISHED_AT,
+    historyDays: config.EOD_HISTORY_DAYS,
+  });
+  return sql.raw(query);
+}
+
+/** An interface as drizzle takes the rows of a statement. */
+type Row<Shape> = { [Name in keyof Shape]: Shape[Name] };
+
+/** Every session of a scope, by operation, exchange and day. */
+export async function readCompleteness(
+  context: CompletenessContext,
+  scope: CompletenessScope,
+): Promise<SessionState[]> {
+  const found = await context.db.drizzle.execute<Row<SessionState>>(sql`
+    select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail, records::float8 as records
+       from (${completenessQuery(context, scope)}) c order by operation, exchange, c.day`);
+  return found.rows;
+}
+
+/** Freshness and size of what is loaded of an operation and exchange. */
+export interface Freshness extends Pair {
+  /** Last session that is complete, or null. */
+  readonly lastComplete: Day | null;
+  /** Last session whose data should be there by now. */
+  readonly lastDue: Day | null;
+  /** That session is not there. */
+  readonly late: boolean;
+  /** Of the last thirty sessions that should be there, how many are not. */
+  readonly missingSessions: number;
+  /** Records of the last complete session. */
+  readonly lastRecords: number | null;
+  /** Median over the twenty complete sessions before it; null where there is none. */
+  readonly medianRecords: number | null;
+}
+
+/** Sessions looked at for what is missing, and for how large a session usually is. */
+const LOOKED_AT = 30;
+const USUAL_OVER = 20;
+
+/** How recent and how full the data of each operation and exchange of a scope is. */
+export async function readFreshness(
+  context: CompletenessContext,
+  scope: CompletenessScope,
+): Promise<Freshness[]> {
+  const found = await context.db.drizzle.execute<Row<Freshness>>(sql`
+    with session as (${completenessQuery(context, scope)}),
+     placed as (
+       select *, row_number() over (partition by operation, exchange, state = 'pending' order by day desc) as place,
+         row_number() over (partition by operation, exchange, state = 'complete' order by day desc) as complete_place
+         from session)
+     select operation, exchange,
+       to_char(max(day) filter (where state = 'complete'), 'YYYY-MM-DD') as "lastComplete",
+       to_char(max(day) filter (where state <> 'pending'), 'YYYY-MM-DD') as "lastDue",
+       coalesce(bool_or(state = 'missing') filter (where place = 1), false) as late,
+       count(*) filter (where state = 'missing' and place <= ${LOOKED_AT})::int as "missingSessions",
+       max(records) filter (where state = 'complete' and complete_place = 1)::float8 as "lastRecords",
+       percentile_cont(0.5) within group (order by records) filter (
+         where state = 'complete' and complete_place between 2 and ${USUAL_OVER + 1}) as "medianRecords"
+     from placed group by operation, exchange`);
+  return found.rows;
+}

@@ -1,0 +1,314 @@
+import {
+  and,
+  asc,
+  type Column,
+  count,
+  desc,
+  eq,
+  inArray,
+  isNotNull,
+  min,
+  ne,
+  not,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { usageError } from '../../core/errors.ts';
+import { inTableOrder, type RowDifference } from '../market/differences.ts';
+import type { RunKind, RunState } from './run-request.ts';
+import { runs, windows } from './schema/work.ts';
+import type { RecordCounts } from './windows.ts';
+
+/** Counts of windows by end; `open` is what has not ended. */
+export interface WindowCounts {
+  readonly total: number;
+  readonly loaded: number;
+  readonly empty: number;
+  readonly skipped: number;
+  readonly blocked: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly open: number;
+}
+
+export interface Counts extends RecordCounts {
+  readonly windows: WindowCounts;
+  readonly requests: number;
+  readonly bytes: number;
+  /** From the first start to the last end. */
+  readonly seconds: number;
+}
+
+export interface OperationReport extends Counts {
+  readonly operation: string;
+  readonly exchange: string;
+}
+
+/** A window that did not end well, by name. */
+export interface Failure {
+  readonly windowId: number;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  readonly part: string;
+  readonly state: 'failed' | 'blocked' | 'cancelled';
+  readonly error: string | null;
+}
+
+/** A window whose answer lacked more rows than may be withdrawn. */
+export interface Suspicion {
+  readonly windowId: number;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  readonly reason: string;
+}
+
+/** What `eod run ID --json` and the end of every run print. */
+export interface RunReport extends Counts {
+  readonly runId: number;
+  readonly kind: RunKind;
+  readonly state: RunState;
+  readonly from: string;
+  readonly to: string;
+  readonly error: string | null;
+  readonly operations: readonly OperationReport[];
+  readonly failures: readonly Failure[];
+  /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
+  readonly suspicious: readonly Suspicion[];
+  /** For a preview: sample rows that would change. */
+  readonly preview: readonly RowDifference[];
+  /** Why windows were skipped, and how many for each reason. */
+  readonly skips: readonly { readonly reason: string; readonly windows: number }[];
+}
+
+const countWhere = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number);
+const inState = (...states: string[]) => countWhere(inArray(windows.state, states));
+const sum = (column: Column) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
+
+/** Seconds from one moment to another, to the millisecond. */
+const secondsBetween = (from: SQL | Column, to: SQL | Column) =>
+  sql`round(coalesce(extract(epoch from ${to} - ${from}), 0)::numeric, 3)`.mapWith(Number);
+
+/** A window that was split is counted in the windows that replaced it; only its calls are its own. */
+const notSplit = ne(windows.state, 'split');
+
+const COUNTS = {
+  windows: {
+    total: countWhere(notSplit),
+    loaded: inState('loaded'),
+    empty: inState('empty'),
+    skipped: inState('skipped'),
+    blocked: inState('blocked'),
+    failed: inState('failed'),
+    cancelled: inState('cancelled'),
+    open: inState('pending', 'running'),
+  },
+  requests: sum(windows.requests),
+  bytes: sum(windows.bytes),
+  fetched: sum(windows.fetched),
+  inserted: sum(windows.inserted),
+  updated: sum(windows.updated),
+  unchanged: sum(windows.unchanged),
+  stale: sum(windows.stale),
+  duplicate: sum(windows.duplicate),
+  rejected: sum(windows.rejected),
+  withdrawn: sum(windows.withdrawn),
+  seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
+};
+
+/** A run of which no window was written. */
+const NO_COUNTS: Counts = {
+  windows: { total: 0, loaded: 0, empty: 0, skipped: 0, blocked: 0, failed: 0, cancelled: 0, open: 0 },
+  requests: 0,
+  bytes: 0,
+  fetched: 0,
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  stale: 0,
+  duplicate: 0,
+  rejected: 0,
+  withdrawn: 0,
+  seconds: 0,
+};
+
+/** Sample rows of a preview that its report carries. */
+const PREVIEW_ROWS = 100;
+
+/** Everything about one run. @throws PipelineError `usage` when there is no such run. */
+export async function reportRun(db: NodePgDatabase, runId: number): Promise<RunReport> {
+  const [report] = await readReports(db, [runId]);
+  if (report === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  return report;
+}
+
+/** The newest runs, the newest first, with their reports. */
+export async function listRuns(db: NodePgDatabase, limit: number): Promise<RunReport[]> {
+  const found = await db.select({ id: runs.id }).from(runs).orderBy(desc(runs.id)).limit(limit);
+  return readReports(
+    db,
+    found.map(({ id }) => id),
+  );
+}
+
+/** What a window is called in a report. */
+const WINDOW_NAME = {
+  windowId: windows.id,
+  operation: windows.operation,
+  exchange: windows.exchange,
+  from: windows.from_date,
+  to: windows.to_date,
+};
+
+/** The suspicious windows of these runs. */
+export function suspiciousWindows(db: NodePgDatabase, runIds: readonly number[]) {
+  return db
+    .select({ runId: windows.run_id, ...WINDOW_NAME, reason: sql<string>`${windows.suspicious}` })
+    .from(windows)
+    .where(and(inArray(windows.run_id, [...runIds]), isNotNull(windows.suspicious)))
+    .orderBy(windows.id);
+}
+
+/** Reports of these runs, as far as they exist, in this order; the same few queries for any number of them. */
+async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promise<RunReport[]> {
+  if (runIds.length === 0) return [];
+  const runId = windows.run_id;
+  const ofRuns = inArray(runId, [...runIds]);
+  const { operation, exchange, instruments, part, error } = windows;
+  const found = await db
+    .select({
+      runId: runs.id,
+      kind: runs.kind,
+      state: runs.state,
+      from: runs.from_date,
+      to: runs.to_date,
+      error: runs.error,
+      seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
+    })
+    .from(runs)
+    .where(inArray(runs.id, [...runIds]))
+    .orderBy(sql`array_position(${sql.param(runIds)}::bigint[], ${runs.id})`);
+  const all = byRun(
+    await db
+      .select({ runId, ...COUNTS })
+      .from(windows)
+      .where(ofRuns)
+      .groupBy(runId),
+  );
+  const each = byRun(
+    await db
+      .select({ runId, operation, exchange, ...COUNTS })
+      .from(windows)
+      .where(ofRuns)
+      .groupBy(runId, operation, exchange)
+      .orderBy(min(windows.id)),
+  );
+  const failures = byRun(
+    await db
+      .select({
+        runId,
+        ...WINDOW_NAME,
+        instruments,
+        part,
+        state: sql<Failure['state']>`${windows.state}`,
+        error,
+      })
+      .from(windows)
+      .where(and(ofRuns, inArray(windows.state, ['failed', 'blocked', 'cancelled'])))
+      .orderBy(windows.id),
+  );
+  const reason = sql<string>`coalesce(${windows.error}, '')`;
+  const skips = byRun(
+    await db
+      .select({ runId, reason, windows: count() })
+      .from(windows)
+      .where(and(ofRuns, eq(windows.state, 'skipped')))
+      .groupBy(runId, reason)
+      .orderBy(desc(count()), asc(reason)),
+  );
+  const suspicious = byRun(await suspiciousWindows(db, runIds));
+  const samples = await db.execute<{ runId: number; sample: RowDifference }>(sql`
+    select run.id::int as "runId", s.sample from unnest(${sql.param(runIds)}::bigint[]) as run (id), lateral (
+      select jsonb_array_elements(w.preview) as sample from ${windows} w
+       where w.run_id = run.id and w.preview is not null order by w.id limit ${PREVIEW_ROWS}) s`);
+  const previews = byRun(samples.rows);
+  return found.map(({ seconds, error, ...run }) => ({
+    ...run,
+    ...(all.get(run.runId)?.[0] ?? NO_COUNTS),
+    seconds,
+    error,
+    operations: each.get(run.runId) ?? [],
+    failures: failures.get(run.runId) ?? [],
+    suspicious: suspicious.get(run.runId) ?? [],
+    preview: (previews.get(run.runId) ?? []).map(({ sample }) => inTableOrder(sample)),
+    skips: skips.get(run.runId) ?? [],
+  }));
+}
+
+function byRun<Row extends { readonly runId: number }>(
+  rows: readonly Row[],
+): Map<number, Omit<Row, 'runId'>[]> {
+  const grouped = new Map<number, Omit<Row, 'runId'>[]>();
+  for (const { runId, ...row } of rows) {
+    const ofRun = grouped.get(runId);
+    if (ofRun === undefined) grouped.set(runId, [row]);
+    else ofRun.push(row);
+  }
+  return grouped;
+}
+
+/** How far a run is. */
+export interface Progress {
+  readonly kind: RunKind;
+  readonly state: RunState;
+  readonly total: number;
+  readonly ended: number;
+  readonly requests: number;
+  readonly fetched: number;
+  /** Is part of the run yet to be planned? */
+  readonly deferred: boolean;
+}
+
+export interface RunProgress extends Progress {
+  readonly runId: number;
+}
+
+function selectProgress(db: NodePgDatabase, chosen: SQL): Promise<RunProgress[]> {
+  return db
+    .select({
+      runId: runs.id,
+      kind: runs.kind,
+      state: runs.state,
+      deferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
+      total: countWhere(notSplit),
+      ended: countWhere(not(inArray(windows.state, ['pending', 'running', 'split']))),
+      requests: sum(windows.requests),
+      fetched: sum(windows.fetched),
+    })
+    .from(runs)
+    .leftJoin(windows, eq(windows.run_id, runs.id))
+    .where(chosen)
+    .groupBy(runs.id)
+    .orderBy(runs.id);
+}
+
+/**
+ * How far a run is; cheap enough to ask several times a second.
+ *
+ * @throws PipelineError `usage` when there is no such run.
+ */
+export async function runProgress(db: NodePgDatabase, runId: number): Promise<RunProgress> {
+  const [progress] = await selectProgress(db, eq(runs.id, runId));
+  if (progress === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  return progress;
+}
+
+/** How far each run is that has not ended, the oldest first. */
+export function openRunsProgress(db: NodePgDatabase): Promise<RunProgress[]> {
+  return selectProgress(db, inArray(runs.state, ['running', 'paused']));
+}

@@ -1,0 +1,155 @@
+import {
+  and,
+  count,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  ne,
+  not,
+  notExists,
+  sql,
+} from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { alias } from 'drizzle-orm/pg-core';
+import { accessKeys } from './schema/source.ts';
+import { runs, windows } from './schema/work.ts';
+
+// What the status, alerts, forecasts, comparisons and imports ask of runs and windows.
+
+/** When runs ended, in UTC and as exact as Postgres keeps it; now for those that are open. */
+export function readRunEnds(db: NodePgDatabase, runIds: readonly number[]) {
+  const end = sql`coalesce(${runs.finished_at}, clock_timestamp()) at time zone 'utc'`;
+  return db
+    .select({
+      id: runs.id,
+      end: sql<string>`to_char(${end}, ${MICROSECONDS})`,
+      isOpen: sql<boolean>`${runs.finished_at} is null`,
+    })
+    .from(runs)
+    .where(inArray(runs.id, [...runIds]));
+}
+
+/** ISO 8601 with all digits. */
+const MICROSECONDS = 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"';
+
+/**
+ * Suspicious windows of each operation and exchange. A later good answer for all of such a window takes
+ * it off the list; one of which records were refused does not, since it was not checked.
+ */
+export function countSuspiciousWindows(db: NodePgDatabase) {
+  const later = alias(windows, 'later');
+  const itsRun = alias(runs, 'its_run');
+  const better = db
+    .select({ id: later.id })
+    .from(later)
+    .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), ne(itsRun.kind, 'preview')))
+    .where(
+      and(
+        sql`${later.id} > ${windows.id}`,
+        eq(later.operation, windows.operation),
+        eq(later.exchange, windows.exchange),
+        lte(later.from_date, windows.from_date),
+        gte(later.to_date, windows.to_date),
+        eq(later.instruments, windows.instruments),
+        eq(later.part, windows.part),
+        inArray(later.state, ['loaded', 'empty']),
+        isNull(later.suspicious),
+        eq(later.rejected, 0),
+        eq(later.narrowed, false),
+      ),
+    );
+  const { operation, exchange } = windows;
+  return db
+    .select({ operation, exchange, windows: count() })
+    .from(windows)
+    .innerJoin(runs, and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview')))
+    .where(and(isNotNull(windows.suspicious), notExists(better)))
+    .groupBy(operation, exchange);
+}
+
+/** What the source, or the failure, said of a window. */
+const said = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
+
+/** Was the window blocked because the source refuses this key? Its line was kept with the key. */
+const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (
+  select from ${accessKeys} k where k.key_hash = ${keyHash} and k.diagnostic = ${said}))`;
+
+/** The line with which the source refused a key and so stopped a run; null where it did not. */
+export async function refusalInRun(
+  db: NodePgDatabase,
+  runId: number,
+  keyHash: string,
+): Promise<string | null> {
+  const [window] = await db
+    .select({ line: said })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), blockedByKey(keyHash)))
+    .limit(1);
+  return window?.line ?? null;
+}
+
+/**
+ * What failed of a run, by operation and exchange, with the newest reason.
+ *
+ * @param keyHash of a key whose refusal is left out; null: nothing is.
+ */
+export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: string | null) {
+  const { operation, exchange } = windows;
+  return db
+    .select({
+      what: sql<string>`${operation} || ' ' || ${exchange}`,
+      windows: count(),
+      reason: sql<string | null>`(array_agg(${said} order by ${windows.id} desc))[1]`,
+    })
+    .from(windows)
+    .where(
+      and(
+        eq(windows.run_id, runId),
+        inArray(windows.state, ['failed', 'blocked']),
+        keyHash === null ? undefined : not(blockedByKey(keyHash)),
+      ),
+    )
+    .groupBy(operation, exchange)
+    .orderBy(operation, exchange);
+}
+
+/** Median of the seconds from start to end of the windows loaded last; null where there is none. */
+export async function medianWindowSeconds(db: NodePgDatabase): Promise<number | null> {
+  const recent = db
+    .select({ started_at: windows.started_at, finished_at: windows.finished_at })
+    .from(windows)
+    .where(and(eq(windows.state, 'loaded'), eq(windows.requests, 1)))
+    .orderBy(desc(windows.id))
+    .limit(200)
+    .as('recent');
+  const seconds = sql`extract(epoch from ${recent.finished_at} - ${recent.started_at})`;
+  const [found] = await db
+    .select({ seconds: sql<number | null>`percentile_cont(0.5) within group (order by ${seconds})` })
+    .from(recent);
+  return found?.seconds ?? null;
+}
+
+/** SHA-256 hashes of files that an import has loaded in full. */
+export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string>> {
+  const found = await db
+    .selectDistinct({ hash: sql<string>`${windows.source_hash}` })
+    .from(windows)
+    .innerJoin(runs, and(eq(runs.id, windows.run_id), eq(runs.kind, 'import')))
+    .where(isNotNull(windows.source_hash))
+    .groupBy(windows.source_hash, windows.run_id)
+    .having(sql`bool_and(${windows.state} = 'loaded')`);
+  return new Set(found.map(({ hash }) => hash));
+}
+
+/** Why a window failed; null where it did not. */
+export async function failureOfWindow(db: NodePgDatabase, windowId: number): Promise<string | null> {
+  const [window] = await db
+    .select({ error: windows.error })
+    .from(windows)
+    .where(and(eq(windows.id, windowId), eq(windows.state, 'failed')));
+  return window?.error ?? null;
+}
