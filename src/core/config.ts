@@ -159,7 +159,7 @@ export type Config = Readonly<z.output<typeof schema>>;
 /** Settings whose values never leave the process. */
 export const SECRET_SETTINGS = ['EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL', 'EOD_ALERT_WEBHOOK'] as const;
 
-/** The environment with `.env` beneath it: what the shell says wins. An empty value means unset. */
+/** The environment with `.env` beneath it: variables of the shell win. An empty value means unset. */
 export function readEnvironment(
   env: NodeJS.ProcessEnv = process.env,
   dotenvPath = '.env',

@@ -118,7 +118,7 @@ export function dayStart(day: Day, zone: string): number {
   return epochOf(day, 0, zone);
 }
 
-/** Epoch seconds of 23:59:59 of `day` in `zone`: the source's days include both ends (field notes). */
+/** Epoch seconds of 23:59:59 of `day` in `zone`: the source includes both ends of a range. */
 export function dayEnd(day: Day, zone: string): number {
   return dayStart(addDays(day, 1), zone) - 1;
 }

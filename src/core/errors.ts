@@ -1,4 +1,4 @@
-/** What went wrong, as a fact other code can act on; the message is for people only. */
+/** What went wrong, for code to act on; the message is for people only. */
 export type ErrorKind =
   /** The access key was refused: no further call may be made with it. */
   | 'credential'
@@ -22,7 +22,7 @@ export type ErrorKind =
   | 'unknown_diagnostic'
   /** No answer in time. */
   | 'timeout'
-  /** Connection refused, reset, TLS trouble. */
+  /** The connection was refused or reset, or TLS failed. */
   | 'network'
   /** An HTTP status other than 200. */
   | 'http_status'
@@ -30,7 +30,7 @@ export type ErrorKind =
   | 'too_large'
   /** The answer claims to be data and cannot be read as such (half a JSON, broken gzip). */
   | 'unreadable'
-  /** Postgres refused or was not there. */
+  /** Postgres failed a statement or could not be reached. */
   | 'database'
   /** Setting or command line is wrong: exit code 2. */
   | 'usage'
@@ -47,7 +47,7 @@ export interface ErrorFacts {
   readonly diagnostic?: string;
   /** For `range_refused`: the longest range in days the source named, if it named one. */
   readonly limitDays?: number;
-  /** The answer began and broke off: of a shorter range it may come whole. */
+  /** The answer began and broke off; for a shorter range it may come whole. */
   readonly cutShort?: boolean;
   readonly cause?: unknown;
 }

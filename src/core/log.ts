@@ -44,8 +44,8 @@ export function createLog(
 }
 
 /**
- * What helps of an error, and no more: drivers hang whole connections on theirs. Ours say what is
- * wrong by themselves; where it happened matters for defects.
+ * The facts of an error that help, because drivers attach whole connections to theirs. The stack is
+ * logged for defects only: a `PipelineError` says by itself what is wrong.
  */
 function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };

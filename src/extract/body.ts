@@ -1,3 +1,4 @@
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
@@ -19,7 +20,7 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
 
 /**
  * Collects a body, decompressing on the way, and gives up as soon as it exceeds `cap` bytes: a
- * stated length is refused unread, a gzip bomb after the first bytes over the cap.
+ * an answer that states a greater length is not read, and a gzip bomb ends at the first bytes over the cap.
  *
  * @throws PipelineError `too_large` or `unreadable`; else what the stream threw.
  */
@@ -35,7 +36,7 @@ export async function readBody(
   const decoder = DECODERS[encoding];
   const plain = encoding === 'identity' || encoding === '';
   if (stated > cap || (decoder === undefined && !plain)) {
-    // Destroying a body that nobody reads raises an error event; it is ours, and already told.
+    // Destroying a body that nobody reads raises an error event, which says nothing new.
     body.on('error', () => undefined).destroy();
     throw stated > cap
       ? tooLarge(`${stated} bytes, at most ${cap} are taken`)
@@ -60,4 +61,34 @@ export async function readBody(
   if (decoder === undefined) await pipeline(body, count, collect);
   else await pipeline(body, count, decoder(), collect);
   return { body: Buffer.concat(chunks, size), bytes };
+}
+
+/**
+ * The text of a body, without its byte order mark: UTF-16 where the mark says so, else UTF-8.
+ *
+ * @throws PipelineError `unreadable` when the bytes are no text, `too_large` beyond what one string holds.
+ */
+export function decodeText(body: Buffer): string {
+  if (isUtf16(body)) return decodeUtf16(body, body[0] === 0xff ? 'utf-16le' : 'utf-16be');
+  if (!isUtf8(body)) throw unreadable('it is not UTF-8');
+  const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
+  try {
+    // Nearly every answer is plain ASCII, which is read several times as fast as latin1.
+    return isAscii(body) ? body.toString('latin1') : body.toString('utf8', marked ? 3 : 0);
+  } catch {
+    throw tooLarge(`${body.length} bytes do not fit one text`);
+  }
+}
+
+/** Does a byte order mark say UTF-16? */
+export function isUtf16(body: Buffer): boolean {
+  return (body[0] === 0xff && body[1] === 0xfe) || (body[0] === 0xfe && body[1] === 0xff);
+}
+
+function decodeUtf16(body: Buffer, encoding: 'utf-16le' | 'utf-16be'): string {
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(body);
+  } catch {
+    throw unreadable(`it claims to be ${encoding.toUpperCase()} and is not`);
+  }
 }

@@ -2,7 +2,7 @@ import { Agent, request } from 'undici';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import { type Body, type Headers, readBody } from './body.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
-import { keyRedactor } from './secrets.ts';
+import { keyRedactor } from './request.ts';
 import type { RawAnswer, SourceSettings } from './types.ts';
 
 export interface Client {
@@ -16,7 +16,7 @@ type ClientSettings = Pick<
   'accessKey' | 'timeoutMs' | 'maxResponseBytes' | 'connections' | 'tlsVerify'
 >;
 
-/** Of an answer that is an error only a diagnostic line is of interest. */
+/** Of an answer with an error status, which matters only if it is a diagnostic line. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /** The HTTP client: a pool of kept connections, one deadline for the whole of each call. */
@@ -72,11 +72,11 @@ function single(header: string | string[] | undefined): string | null {
   return (Array.isArray(header) ? header[0] : header) ?? null;
 }
 
-/** Statuses worth another try: the request may have been right, the moment was not. */
+/** Statuses below 500 that may be gone at the next try. */
 const RETRYABLE = new Set([408, 425, 429]);
 
 function statusError(status: number, retryAfter: string | null): PipelineError {
-  // Whatever stands before the source, it says that the key is no good: trying others would not help.
+  // The key is not accepted, be it by the source or by a proxy before it: asking again would not help.
   if (status === 401) {
     return new PipelineError('the access key was refused with HTTP status 401', {
       kind: 'credential',
@@ -106,8 +106,8 @@ function timeoutError(timeoutMs: number): PipelineError {
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
 /**
- * Types what undici, zlib or the socket threw. Their errors can hold the request with its key, so
- * none is passed on: code and message are copied, with the key taken out.
+ * Classifies what undici, zlib or the socket threw. Their errors can hold the request with its key, so
+ * none is passed on as the cause: code and message are copied, without the key.
  */
 function transportError(
   error: unknown,

@@ -3,7 +3,7 @@ import { tooLarge } from './diagnostics.ts';
 
 /**
  * Stands before a number token that JSON.parse would round. Random per process, so that no text of
- * the source can equal it; begins with NUL, so that every reader of values stumbles over it.
+ * the source can equal it; begins with NUL, which no value may hold, so that every reader notices it.
  */
 const LOSSY = `\u0000${randomUUID()}:`;
 
@@ -42,7 +42,7 @@ const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** Does this number token survive being read as a double and printed again, digit for digit? */
 function survives(token: string): boolean {
-  // What is no number stays as it is, for JSON.parse to refuse.
+  // What is no number is left alone: JSON.parse will fail on it.
   if (!JSON_NUMBER.test(token)) return true;
   const value = Number(token);
   if (!Number.isFinite(value)) return false;
@@ -64,7 +64,7 @@ const BRACKET = 91;
 const SMALL_E = 101;
 const BRACE = 123;
 
-/** Fewer digits than this always survive a double, unless an exponent takes them out of its range. */
+/** Numbers of up to so many characters survive a double, unless they have an exponent. */
 const SAFE_DIGITS = 15;
 
 /**
@@ -75,7 +75,7 @@ const MAX_CONTAINERS = 2_000_000;
 
 /**
  * Replaces every number token of a JSON text (UTF-8) that a double cannot hold exactly by a marked
- * string, because JSON.parse would round it without a word; null when there is none. What looks like
+ * string, because JSON.parse would round it silently; null when there is none. What looks like
  * a number inside a string is left alone. One pass over the bytes, about a nanosecond each.
  *
  * @throws PipelineError `too_large` for more than two million lists and objects.

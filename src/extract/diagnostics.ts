@@ -18,7 +18,7 @@ const line = (pattern: string, kind: ErrorKind, retryable: boolean, meaning: str
   meaning,
 });
 
-/** The lines of the field notes' table "Diagnostics", in its order. A range's length is captured. */
+/** The lines that the source is known to send in place of data. The length of a range is captured. */
 const LINES: readonly DiagnosticLine[] = [
   line(
     'Authentication request received\\. Try request data in next moment',
@@ -33,7 +33,7 @@ const LINES: readonly DiagnosticLine[] = [
     'the hourly quota is used up',
   ),
   line('(?:Calls|Bandwidth) limitation is reached', 'monthly_quota', giveUp, 'the monthly quota is used up'),
-  // A key line nobody has seen yet must stop the run as well: a dead key is never retried.
+  // A line about the key that nobody has seen yet must stop the run too: a dead key is never retried.
   line('Access Denied\\. Key .{1,100}|Key Expired', 'credential', giveUp, 'the access key was refused'),
   line('Function not enabled', 'operation_blocked', giveUp, 'the key has no right to this operation'),
   line(
@@ -61,27 +61,27 @@ const LINES: readonly DiagnosticLine[] = [
 const LONGEST_LINE = 200;
 
 /**
- * The error a diagnostic line stands for, or null when the text is none (field notes,
- * "Diagnostics": plain text, usually with status 200). `limitDays` is set where a range is named.
+ * The error that a diagnostic line stands for, or null when the text is none of them. The source
+ * sends such lines as plain text, usually with status 200. `limitDays` is set where a range is named.
  *
  * @param redact takes the access key out, should the source have echoed it.
  */
-export function diagnose(text: string, redact = (said: string) => said): PipelineError | null {
+export function diagnose(text: string, redact = (text: string) => text): PipelineError | null {
   if (text.length > 4 * LONGEST_LINE) return null;
-  const said = redact(text)
+  const trimmed = redact(text)
     .trim()
     .replace(/^"(.*)"$/s, '$1')
     .replace(/\s+/g, ' ')
     .trim();
-  if (said === '' || said.length > LONGEST_LINE) return null;
+  if (trimmed === '' || trimmed.length > LONGEST_LINE) return null;
   for (const known of LINES) {
-    const match = known.line.exec(said);
+    const match = known.line.exec(trimmed);
     if (match === null) continue;
     const limitDays = daysOf(match.groups?.length, match.groups?.unit);
-    return new PipelineError(`${known.meaning}: ${said}`, {
+    return new PipelineError(`${known.meaning}: ${trimmed}`, {
       kind: known.kind,
       retryable: known.retryable,
-      diagnostic: said,
+      diagnostic: trimmed,
       ...(limitDays === undefined ? {} : { limitDays }),
     });
   }
@@ -90,15 +90,15 @@ export function diagnose(text: string, redact = (said: string) => said): Pipelin
 
 function daysOf(length: string | undefined, unit: string | undefined): number | undefined {
   if (length === undefined) return undefined;
-  // Rounded down to 365: a window of that many days is inside the range whatever the leap years.
+  // Leap years are left out, so that a window of that many days is always inside the range.
   return Number(length) * (unit?.toLowerCase() === 'year' ? 365 : 1);
 }
 
-/** At most this much of an unknown answer is kept (field notes). */
+/** Characters of an unknown answer that are kept. */
 const KEPT = 500;
 
 /**
- * Text that is neither data nor a known line: kept, retried a few times by whoever asked.
+ * The error for text that is neither data nor a known line. The text is kept.
  *
  * @param redact takes the access key out, should the source have echoed it.
  */
@@ -113,13 +113,13 @@ export function unknownDiagnostic(text: string, redact: (text: string) => string
   });
 }
 
-/** An answer that cannot be read as data: the same request may bring a whole one. */
+/** The error for an answer that cannot be read as data; the next one to the same request may be whole. */
 export function unreadable(problem: string, { cutShort = false } = {}): PipelineError {
   const facts = { kind: 'unreadable', retryable: true, cutShort } as const;
   return new PipelineError(`the answer cannot be read: ${problem}`, facts);
 }
 
-/** An answer beyond what this process is willing to hold. */
+/** The error for an answer that is larger than this process takes. */
 export function tooLarge(problem: string): PipelineError {
   return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large', retryable: false });
 }

@@ -1,16 +1,16 @@
 import type { Operation } from '../operations/operation.ts';
+import { decodeText, isUtf16 } from './body.ts';
 import { looksLikeCsv, readCsv } from './csv.ts';
 import { lossyToken, markLossyNumbers } from './decimals.ts';
-import { decodeText, isUtf16 } from './decode.ts';
 import { diagnose, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 import { printable } from './sanitize.ts';
 
-/** The records of an answer, as sent, and what was odd about their wrapping. */
+/** The records of an answer, as sent, with warnings about their envelope. */
 export interface Records {
   readonly records: unknown[];
   readonly warnings: readonly string[];
-  /** There are more, by the count beside them. */
+  /** The count beside them says that there are more. */
   readonly lacksRecords?: boolean;
 }
 
@@ -20,9 +20,9 @@ interface Context {
   readonly redact: (text: string) => string;
 }
 
-const nothing = (): Records => ({ records: [], warnings: [] });
+const noRecords = (): Records => ({ records: [], warnings: [] });
 
-/** Wrappings opened in search of records: an envelope in a string in an envelope is already odd. */
+/** How many envelopes are opened in search of records; real answers have one, or one inside a string. */
 const WRAPPINGS = 3;
 
 /**
@@ -41,8 +41,8 @@ export function openAnswer(body: Buffer, context: Context): Records {
 const SMALL = 64 * 1024;
 
 /**
- * Throws what `openAnswer` would throw if the body is no data, without the cost of opening a large
- * one: of that only the first characters are looked at, and half a JSON is left for the reading.
+ * Throws what `openAnswer` would throw for a body that is no data, at little cost: of a large body
+ * only the first characters are looked at, so half a JSON shows only when it is read.
  */
 export function checkAnswer(body: Buffer, context: Context): void {
   if (body.length <= SMALL) openAnswer(body, context);
@@ -51,7 +51,7 @@ export function checkAnswer(body: Buffer, context: Context): void {
 
 const PAGE = 'it is an HTML or XML page, not data';
 
-/** `utf8` are the bytes of the text, where they are at hand: scanning them is faster than the text. */
+/** `utf8`: the bytes of the text, if they are at hand, because scanning them is faster. */
 function openText(text: string, context: Context, wrappings: number, utf8?: Buffer): Records {
   const start = text.slice(0, 1_000).trimStart();
   if (start === '' && text.trim() === '') throw unreadable('it is empty');
@@ -60,7 +60,7 @@ function openText(text: string, context: Context, wrappings: number, utf8?: Buff
   if (start.startsWith('<')) throw unreadable(PAGE);
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) return { records: readCsv(text), warnings: [] };
-  // A text in quotes is JSON as well, unless it was the header of CSV.
+  // A text in quotes is JSON too, unless it was the header of CSV.
   if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);
   throw unknownDiagnostic(text, context.redact);
 }
@@ -70,13 +70,13 @@ function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
   try {
     return JSON.parse(marked === null ? text : decodeText(marked));
   } catch {
-    // The parser's own message quotes the text around the fault, so it is not repeated here.
+    // The message of the parser is left out, because it quotes the text around the error.
     throw unreadable(`broken JSON, ${text.length} characters`, { cutShort: true });
   }
 }
 
 function openJson(json: unknown, context: Context, wrappings: number): Records {
-  if (json === null) return nothing();
+  if (json === null) return noRecords();
   if (Array.isArray(json)) return { records: json, warnings: [] };
   if (typeof json === 'string') {
     const token = lossyToken(json);
@@ -91,18 +91,18 @@ function openObject(object: object, context: Context, wrappings: number): Record
   const entries = Object.entries(object);
   const member = (name: string): unknown => entries.find(([key]) => key.toLowerCase() === name)?.[1];
   const value = member('value');
-  // Facts have a field called `value`: only a list in its place makes such an object an envelope.
+  // Ratio facts have a field called `value`, so such an object is an envelope only if that is a list.
   if (!Array.isArray(value) && fitsAnyShape(context.operation, Object.keys(object))) {
     return { records: [object], warnings: [] };
   }
   const enveloped = wrappings > 0 && entries.some(([key]) => key.toLowerCase() === 'value');
-  if (!enveloped || !hasRecords(value)) refuseError(entries, enveloped, context);
+  if (!enveloped || !hasRecords(value)) throwError(entries, enveloped, context);
   if (enveloped) {
-    const inside = value === '' ? nothing() : openJson(value, context, wrappings - 1);
+    const inside = value === '' ? noRecords() : openJson(value, context, wrappings - 1);
     return withCount(inside, member('count'));
   }
   const bare = entries.every(([key]) => key.toLowerCase() === 'count' || key.startsWith('@'));
-  return bare ? withCount(nothing(), member('count')) : { records: [object], warnings: [] };
+  return bare ? withCount(noRecords(), member('count')) : { records: [object], warnings: [] };
 }
 
 function hasRecords(value: unknown): boolean {
@@ -113,10 +113,10 @@ function hasRecords(value: unknown): boolean {
 const MESSAGE_KEYS = ['message', 'error', 'errormessage', 'exceptionmessage', 'detail', 'title', 'status'];
 
 /**
- * A diagnostic inside an object must not pass for an empty day. Of an envelope only known lines are
- * taken, because it may well say `"status": "ok"` beside an empty list.
+ * Throws if an object holds a diagnostic line, which must not pass for an empty day. In an envelope
+ * only known lines count, because `"status": "ok"` may stand beside an empty list.
  */
-function refuseError(entries: readonly [string, unknown][], enveloped: boolean, { redact }: Context): void {
+function throwError(entries: readonly [string, unknown][], enveloped: boolean, { redact }: Context): void {
   const messages = entries
     .filter(([key, value]) => MESSAGE_KEYS.includes(key.toLowerCase()) && typeof value === 'string')
     .map(([, value]) => String(value));
@@ -127,7 +127,7 @@ function refuseError(entries: readonly [string, unknown][], enveloped: boolean, 
   if (!enveloped && messages.length > 0) throw unknownDiagnostic(messages.join(' · '), redact);
 }
 
-/** A count that does not match is recorded, not fatal (spec 2.1: whether it does is not shown). */
+/** A count that does not match is a warning only, because it is not known whether the source's does. */
 function withCount(read: Records, count: unknown): Records {
   const { records, warnings } = read;
   if (count === undefined || count === null) return read;

@@ -2,8 +2,7 @@ import type { Logger } from '../core/log.ts';
 import { createClient } from './client.ts';
 import { checkAnswer } from './envelope.ts';
 import { readAnswer } from './read.ts';
-import { buildUrl } from './request.ts';
-import { keyRedactor } from './secrets.ts';
+import { buildUrl, keyRedactor } from './request.ts';
 import type { Source, SourceSettings } from './types.ts';
 
 export { diagnose } from './diagnostics.ts';

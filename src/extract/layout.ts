@@ -63,7 +63,7 @@ export function fitsAnyShape(operation: Operation, names: readonly string[]): bo
   return layoutOf(operation, names).shape !== null;
 }
 
-/** Hands out layouts, remembering those of the answer at hand. */
+/** The function that finds the layout of each record of one answer. */
 export function createLayouts(operation: Operation): (record: object) => Layout {
   const known = new Map<string, Layout>();
   let last: Layout | null = null;
@@ -74,7 +74,7 @@ export function createLayouts(operation: Operation): (record: object) => Layout 
     let layout = known.get(name);
     if (layout === undefined) {
       layout = layoutOf(operation, keys);
-      // An answer in which every record differs must not fill the memory with layouts.
+      // An answer whose records all differ must not fill the memory with layouts.
       if (known.size < 1_000) known.set(name, layout);
     }
     last = layout;

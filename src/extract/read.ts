@@ -3,8 +3,8 @@ import type { Operation } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
+import { keyRedactor } from './request.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
-import { keyRedactor } from './secrets.ts';
 import type { Extracted, RawAnswer, Reject, SourceSettings } from './types.ts';
 
 /** Distinct unknown names one answer reports. */

@@ -20,8 +20,8 @@ export interface RecordReader {
   warnings(): readonly string[];
 }
 
-/** What reading records of one shape needs, set up once an answer. */
-interface Desk {
+/** What is needed to read the records of one shape, set up once for an answer. */
+interface ShapeState {
   readonly shape: Shape;
   readonly schema: RowSchema;
   /** Raw values by column, overwritten for each record: nothing is allocated per record for them. */
@@ -33,14 +33,14 @@ interface Desk {
 /** Reads the records of one answer to one request. */
 export function createRecordReader(operation: Operation, asked: AskedFor, timeZone: string): RecordReader {
   const layoutFor = createLayouts(operation);
-  const desks = new Map<Shape, Desk>();
+  const states = new Map<Shape, ShapeState>();
   const seen = new Set<Layout>();
   const unknown = new Set<string>();
   const repeated = new Set<string>();
-  // tables.md: a record without its instrument is a reject, and here only the request names it.
+  // Such a record is named by the request alone, and one that names no instrument is a reject.
   const nameless = operation.windows.per === 'instrument' && asked.instruments.length === 0;
 
-  // One `sent` for the whole answer; these two say which record it reads from.
+  // One `sent` serves the whole answer; these two variables hold the record that it reads from.
   let current: Readonly<Record<string, unknown>> = {};
   let layout: Layout | null = null;
   const sent = (source: string): unknown => {
@@ -50,7 +50,7 @@ export function createRecordReader(operation: Operation, asked: AskedFor, timeZo
     return typeof value === 'object' ? null : (lossyToken(value) ?? value);
   };
 
-  const look = (found: Layout) => {
+  const noteKeys = (found: Layout) => {
     if (seen.has(found)) return;
     seen.add(found);
     for (const key of found.unknown) if (unknown.size < 1_000) unknown.add(key);
@@ -60,26 +60,26 @@ export function createRecordReader(operation: Operation, asked: AskedFor, timeZo
   return {
     read(record) {
       if (typeof record !== 'object' || record === null || Array.isArray(record)) {
-        return refused([{ path: '', message: 'is not a record' }]);
+        return rejected([{ path: '', message: 'is not a record' }]);
       }
       const found = layoutFor(record);
-      look(found);
+      noteKeys(found);
       if (found.shape === null) {
-        return refused([{ path: '', message: `fits no known shape of ${operation.name}` }]);
+        return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
       }
-      let desk = desks.get(found.shape);
-      if (desk === undefined) {
-        desk = createDesk(found.shape, asked, timeZone);
-        desks.set(found.shape, desk);
+      let state = states.get(found.shape);
+      if (state === undefined) {
+        state = createShapeState(found.shape, asked, timeZone);
+        states.set(found.shape, state);
       }
       layout = found;
       current = record as Readonly<Record<string, unknown>>;
-      fill(desk, found, current);
-      for (const field of desk.derived) desk.raw[field.column] = field.value(sent, desk.memory);
-      const unnamed = nameless || !isNamed(desk.shape, sent);
-      const parsed = desk.schema.safeParse(desk.raw);
-      if (parsed.success && !unnamed) return { table: desk.shape.table, row: parsed.data };
-      return refused([
+      fill(state, found, current);
+      for (const field of state.derived) state.raw[field.column] = field.value(sent, state.memory);
+      const unnamed = nameless || !isNamed(state.shape, sent);
+      const parsed = state.schema.safeParse(state.raw);
+      if (parsed.success && !unnamed) return { table: state.shape.table, row: parsed.data };
+      return rejected([
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
         ...(parsed.error?.issues ?? []).map((issue) => ({
           path: pathOf(found, String(issue.path[0])),
@@ -95,11 +95,11 @@ export function createRecordReader(operation: Operation, asked: AskedFor, timeZo
   };
 }
 
-function refused(problems: readonly Problem[]): RecordResult {
+function rejected(problems: readonly Problem[]): RecordResult {
   return { table: null, problems };
 }
 
-function createDesk(shape: Shape, asked: AskedFor, timeZone: string): Desk {
+function createShapeState(shape: Shape, asked: AskedFor, timeZone: string): ShapeState {
   const { fields } = shape.table;
   const raw: Record<string, unknown> = {};
   for (const field of fields) raw[field.column] = field.from === 'request' ? field.value(asked) : null;
@@ -112,7 +112,7 @@ function createDesk(shape: Shape, asked: AskedFor, timeZone: string): Desk {
   };
 }
 
-function fill({ raw }: Desk, { sources }: Layout, record: Readonly<Record<string, unknown>>): void {
+function fill({ raw }: ShapeState, { sources }: Layout, record: Readonly<Record<string, unknown>>): void {
   for (let at = 0; at < sources.length; at++) {
     const { field, keys } = sources[at] as Layout['sources'][number];
     let value = keys.length === 0 ? null : record[keys[0] as string];
@@ -134,7 +134,7 @@ function isNamed({ namedBy }: Shape, sent: (source: string) => unknown): boolean
   });
 }
 
-/** The record's own name for a column's field, as problems are told; the specification's if it has none. */
+/** The name that the record has for a column's field, for problems; if it has none, the declared one. */
 function pathOf({ sources }: Layout, column: string): string {
   const source = sources.find(({ field }) => field.column === column);
   if (source === undefined) return column;

@@ -1,5 +1,6 @@
 import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { PipelineError } from '../core/errors.ts';
+import { redactor } from '../core/log.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import { MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
 import type { SourceSettings } from './types.ts';
@@ -10,16 +11,15 @@ type RequestSettings = Pick<
 >;
 
 /**
- * The address of one request (spec 4.1 and 4.2, field notes "Requests"). It holds the access key:
- * never log or store it.
+ * The address of one request. It holds the access key: never log or store it.
  *
- * @throws PipelineError `bad_request` when the question itself is wrong: more than 25 instruments, an
+ * @throws PipelineError `bad_request` when the request itself is wrong: more than 25 instruments, an
  *   instrument that is blank, days that do not exist or are reversed. Such a request is never sent.
  */
 export function buildUrl(settings: RequestSettings, operation: Operation, asked: AskedFor): string {
   const { request } = operation;
   const query: string[] = [];
-  // Values arrive here already encoded, because the joiner of symbols must stay a literal `+`.
+  // Values are encoded before they come here, because the `+` between symbols must stay as it is.
   const add = (name: string, encoded: string) => query.push(`${name}=${encoded}`);
 
   add('accessKey', encode(settings.accessKey));
@@ -81,10 +81,10 @@ function epoch(edge: (day: Day, zone: string) => number, day: Day, zone: string)
 }
 
 /**
- * Percent-encodes one value so that nothing in it can be taken for syntax: `M&M` → `M%26M`,
+ * Percent-encodes one value so that nothing in it reads as syntax: `M&M` → `M%26M`,
  * `NIFTY 50` → `NIFTY%2050`, and also the `!'()*` that encodeURIComponent leaves (RFC 3986).
  */
-export function encode(value: string): string {
+function encode(value: string): string {
   if (/\p{Surrogate}/u.test(value)) {
     throw new PipelineError('a request value is not well-formed text', {
       kind: 'bad_request',
@@ -95,6 +95,11 @@ export function encode(value: string): string {
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
+}
+
+/** Takes the access key out of a text, as it is and as it stands in an address. */
+export function keyRedactor(accessKey: string): (text: string) => string {
+  return redactor([accessKey, encode(accessKey)]);
 }
 
 function badRequest(operation: Operation, problem: string): PipelineError {

@@ -7,9 +7,9 @@ const MAX_ENTRIES = 200;
 const MAX_BYTES = 64 * 1024 - 4 * 1024;
 
 /**
- * A copy of a refused record that jsonb can hold: NUL and halves of surrogate pairs spelled out,
- * strings cut at 2,000 characters, at most 200 entries a level, 20 levels and 64 KB in all. What was
- * left out is said in its place. Keys are copied as own properties, so `__proto__` is only a name.
+ * A copy of a rejected record that jsonb can hold: NUL and halves of surrogate pairs are escaped,
+ * strings end after 2,000 characters, and there are at most 200 entries a level, 20 levels and 64 KB in
+ * all. A note stands in place of what is left out. Keys become own properties, `__proto__` as well.
  */
 export function sanitizeRecord(record: unknown): unknown {
   return copy(record, 1, { bytes: MAX_BYTES });
@@ -64,7 +64,7 @@ function spend(text: string, budget: { bytes: number }): string {
   return '… left out: the record is too large to keep whole';
 }
 
-/** Cut to length, and without what jsonb refuses. */
+/** The text, cut to a length and without the characters that jsonb cannot hold. */
 export function printable(text: string): string {
   const kept = text.length > MAX_STRING ? `${text.slice(0, MAX_STRING)}… (${text.length} characters)` : text;
   return kept.replace(

@@ -1,8 +1,17 @@
 import { z } from 'zod';
-import type { Field } from '../operations/fields.ts';
+import type { Field, Kind } from '../operations/fields.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
-import { type Reader, Refusal } from './refusal.ts';
-import { readerOf } from './values.ts';
+import { createDateReader, createDatetimeReader } from './times.ts';
+import {
+  InvalidValue,
+  readBoolean,
+  readInt2,
+  readInt4,
+  readInt8,
+  readNumeric,
+  readText,
+  type ValueReader,
+} from './values.ts';
 
 /** The zod schema of a table's records, keyed by column: raw values in, a Row out. */
 export type RowSchema = z.ZodType<Row>;
@@ -29,7 +38,7 @@ export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
 
 /**
  * An index entry of Postgres holds 2,704 bytes: three texts of this length fit, whatever their
- * letters. Longer ones would fail the statement, and with it every good neighbour.
+ * letters. A longer one would fail the statement, and with it all the other rows.
  */
 const MAX_KEY_TEXT = 200;
 
@@ -39,14 +48,14 @@ const MAX_KEY_TEXT = 200;
  */
 function fieldSchema(field: Field, inKey: boolean, timeZone: string) {
   // What only the request knows was checked with the request, and may be empty on purpose.
-  const read: Reader = readerOf(field.kind, timeZone);
+  const read: ValueReader = readerOf(field.kind, timeZone);
   const blank = field.from === 'request' && field.kind === 'text' ? '' : (field.absent ?? null);
   const required = field.required === true && blank === null;
   return new z.core.$ZodTransform({
     type: 'transform',
     transform: (input, payload) => {
       const value = read(input);
-      if (value instanceof Refusal) {
+      if (value instanceof InvalidValue) {
         payload.issues.push({ code: 'custom', message: value.problem, input, path: [] });
         return null;
       }
@@ -60,4 +69,26 @@ function fieldSchema(field: Field, inKey: boolean, timeZone: string) {
       return blank;
     },
   });
+}
+
+/** The reader of a kind; dates and date-times without a zone are those of `timeZone`. */
+export function readerOf(kind: Kind, timeZone: string): ValueReader {
+  switch (kind) {
+    case 'text':
+      return readText;
+    case 'int2':
+      return readInt2;
+    case 'int4':
+      return readInt4;
+    case 'int8':
+      return readInt8;
+    case 'numeric':
+      return readNumeric;
+    case 'boolean':
+      return readBoolean;
+    case 'date':
+      return createDateReader(timeZone);
+    case 'datetime':
+      return createDatetimeReader(timeZone);
+  }
 }

@@ -1,8 +1,8 @@
 import { dayAt, epochOf, formatOffset, isRealDate, timeAt, zoneOffsetSeconds } from '../core/days.ts';
 import type { Scalar } from '../operations/table.ts';
-import { type Reader, Refusal, refuse } from './refusal.ts';
+import { InvalidValue, invalid, type ValueReader } from './values.ts';
 
-/** A date-time as text says it: the wall clock, and the offset where one is named. */
+/** A date-time as a text states it: the time on the clock, and the offset from UTC if there is one. */
 interface Moment {
   readonly day: string;
   /** Seconds after midnight. */
@@ -15,14 +15,14 @@ interface Moment {
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const TIME = String.raw`(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?(?: *([AP]M))?(?: *(Z|[+-]\d{2}:?\d{2}))?)?`;
-/** `MM-DD-YYYY` and `M-D-YYYY`, in that order (spec 2.1). */
+/** `MM-DD-YYYY` and `M-D-YYYY`: the month comes first. */
 const AMERICAN = new RegExp(`^(\\d{1,2})-(\\d{1,2})-(\\d{4})${TIME}$`, 'i');
 const ISO = new RegExp(`^(\\d{4})-(\\d{2})-(\\d{2})${TIME}$`, 'i');
 /** `20-AUG-2021`, as the exchanges' own files write it. */
 const NAMED = new RegExp(`^(\\d{1,2})-([A-Z]{3})-(\\d{4})${TIME}$`, 'i');
 const EPOCH = /^-?\d{1,12}$/;
 
-/** The source's "no date" is some moment of the year 1 (field notes). */
+/** Where there is no date, the source sends some moment of the year 1. */
 const NO_DATE_YEAR = 1;
 const FIRST_YEAR = 1800;
 const LAST_YEAR = 2199;
@@ -31,8 +31,8 @@ const YEAR_ONE = { from: -62_135_596_800 - 86_400, to: -62_104_060_800 + 86_400 
 const EPOCH_RANGE = { from: Date.UTC(FIRST_YEAR) / 1000, to: Date.UTC(LAST_YEAR + 1) / 1000 - 1 };
 
 /**
- * Less than nine digits is some moment around 1970, and far likelier another kind of number that
- * strayed here (`20250227`, a code, 0): refused rather than guessed at. The source says ten digits.
+ * A number of less than nine digits would be a moment around 1970. More likely it is not a time at all
+ * (`20250227`, a code, 0), so it is invalid. The times of the source have ten digits.
  */
 const SMALLEST_EPOCH = 100_000_000;
 
@@ -96,19 +96,19 @@ type FromEpoch = (seconds: number) => string;
 /** Texts remembered by one reader: an answer repeats the same few days and times. */
 const REMEMBERED = 10_000;
 
-function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): Reader {
+function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): ValueReader {
   const known = new Map<string, Scalar>();
-  const byEpoch = (sent: unknown, seconds: number): Scalar | Refusal => {
+  const byEpoch = (sent: unknown, seconds: number): Scalar | InvalidValue => {
     const parsed = parseEpoch(seconds);
-    if (typeof parsed === 'string') return refuse(sent, parsed);
+    if (typeof parsed === 'string') return invalid(sent, parsed);
     return parsed === null ? null : fromEpoch(parsed);
   };
-  const byText = (sent: string): Scalar | Refusal => {
+  const byText = (sent: string): Scalar | InvalidValue => {
     const text = sent.trim();
     if (text === '') return null;
     if (EPOCH.test(text)) return byEpoch(sent, Number(text));
     const parsed = parseMoment(text);
-    if (typeof parsed === 'string') return refuse(sent, parsed);
+    if (typeof parsed === 'string') return invalid(sent, parsed);
     return parsed === null ? null : fromMoment(parsed);
   };
   return (value) => {
@@ -116,19 +116,19 @@ function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): Reader {
       const remembered = known.get(value);
       if (remembered !== undefined) return remembered;
       const read = byText(value);
-      if (read instanceof Refusal) return read;
+      if (read instanceof InvalidValue) return read;
       if (known.size >= REMEMBERED) known.clear();
       // Very long texts are not worth remembering, and would hold on to memory.
       if (value.length <= 64) known.set(value, read);
       return read;
     }
     if (value === null || value === undefined) return null;
-    return typeof value === 'number' ? byEpoch(value, value) : refuse(value, 'a date');
+    return typeof value === 'number' ? byEpoch(value, value) : invalid(value, 'a date');
   };
 }
 
 /** Days as `YYYY-MM-DD`: Unix seconds and texts with an offset give the day it then was in `zone`. */
-export function createDateReader(zone: string): Reader {
+export function createDateReader(zone: string): ValueReader {
   return createReader(
     ({ day, seconds, offset }) =>
       offset === null ? day : dayAt(Date.parse(`${day}T00:00:00Z`) / 1000 + seconds - offset * 60, zone),
@@ -137,7 +137,7 @@ export function createDateReader(zone: string): Reader {
 }
 
 /** Date-times as `YYYY-MM-DD HH:mm:ss+05:30`; without an offset of their own they are of `zone`. */
-export function createDatetimeReader(zone: string): Reader {
+export function createDatetimeReader(zone: string): ValueReader {
   return createReader(
     ({ day, seconds, fraction, offset }) => {
       const time = new Date(seconds * 1000).toISOString().slice(11, 19);

@@ -4,7 +4,7 @@ import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 
 export type { Row, Scalar };
 
-/** Settings the extractor goes by; a subset of the configuration, so that tests can state it. */
+/** The settings that extraction needs. */
 export interface SourceSettings {
   readonly baseUrl: string;
   readonly accessKey: string;
@@ -53,11 +53,11 @@ export interface Extracted {
   readonly batches: readonly Batch[];
   readonly rejects: readonly Reject[];
   readonly fetched: number;
-  /** The answer says itself that there are more records than it holds. */
+  /** The count in the answer is greater than the number of its records. */
   readonly lacksRecords?: boolean;
-  /** Oddities that are recorded but not fatal, e.g. a wrong count. */
+  /** What is wrong with the answer as a whole but not fatal, e.g. its count. */
   readonly warnings: readonly string[];
-  /** Source keys nobody declared. */
+  /** Keys of records that no declared field has. */
   readonly unknownFields: readonly string[];
 }
 

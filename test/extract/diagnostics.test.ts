@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/extract/index.ts';
 
-describe('every line of the field notes', () => {
+describe('every line that the source is known to send', () => {
   const rows: readonly [string, string, boolean, number?][] = [
     ['Authentication request received. Try request data in next moment.', 'not_ready', true],
     ['Calls per hour are limited.', 'hourly_quota', true],

@@ -16,8 +16,8 @@ function query(name: string, changes: Parameters<typeof askedOf>[1] = {}, over =
 
 const feb27 = { from: '2025-02-27', to: '2025-02-27' };
 
-describe('what each operation sends (spec 4.2)', () => {
-  test('a range is Indian midnight to the last second of the day, in Unix seconds (field notes)', () => {
+describe('what each operation sends', () => {
+  test('a range is Indian midnight to the last second of the day, in Unix seconds', () => {
     expect(query('GetTop5GainersLosers', { ...feb27, params: {} })).toEqual([
       'accessKey=KEY',
       'exchange=BSE',
@@ -47,7 +47,7 @@ describe('what each operation sends (spec 4.2)', () => {
     expect(query('GetCircuitBreakers', feb27, iso)).toContain('date=2025-02-27');
   });
 
-  test('only an EOD question of GetFinancialRatios carries the date; the variant is ours alone', () => {
+  test('only an EOD request of GetFinancialRatios carries the date; the variant is not sent', () => {
     expect(query('GetFinancialRatios', feb27)).toEqual([
       'accessKey=KEY',
       'exchange=BSE',
@@ -89,13 +89,13 @@ describe('what each operation sends (spec 4.2)', () => {
     expect(sent.slice(-2)).toEqual(['dTFormat=Epoch', 'format=CsvContent']);
   });
 
-  test('a classification request always carries a filter (4.3.1)', () => {
+  test('a classification request always carries a filter', () => {
     expect(query('GetSectoralClassification', { ...feb27, instruments: [], params: {} })).toContain(
       'from=1740594600',
     );
   });
 
-  test('every sample request can be built, and carries the parameters of part 4 only', () => {
+  test('every sample request can be built, and carries documented parameters only', () => {
     const allowed =
       /^(accessKey|exchange|from|to|date|type|natureOfReport|period|year|band|sector|industry|basicIndustry|instrumentIdentifiers?|dTFormat|format)=/;
     for (const { name } of operations) for (const part of query(name)) expect(part).toMatch(allowed);
@@ -122,7 +122,7 @@ describe('encoding', () => {
   });
 });
 
-describe('questions that are wrong in themselves are never sent', () => {
+describe('requests that are wrong in themselves are never sent', () => {
   const many = Array.from({ length: 26 }, (_, index) => `S${index}`);
   test.each([
     ['more than 25 instruments', 'GetBhavCopyCM', { instruments: many }, /at most 25 instruments/],

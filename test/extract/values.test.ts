@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Refusal } from '../../src/extract/refusal.ts';
 import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
 import {
+  InvalidValue,
   readBoolean,
   readInt2,
   readInt4,
@@ -15,9 +15,9 @@ const readDate = createDateReader('Asia/Kolkata');
 const readDatetime = createDatetimeReader('Asia/Kolkata');
 const readers = { readText, readInt2, readInt4, readInt8, readNumeric, readBoolean, readDate, readDatetime };
 
-function refusal(result: unknown): string {
-  expect(result).toBeInstanceOf(Refusal);
-  return (result as Refusal).problem;
+function expectInvalid(result: unknown): string {
+  expect(result).toBeInstanceOf(InvalidValue);
+  return (result as InvalidValue).problem;
 }
 
 describe.each(Object.entries(readers))('%s', (_, read) => {
@@ -29,15 +29,15 @@ describe.each(Object.entries(readers))('%s', (_, read) => {
     let deep: unknown = 1;
     for (let level = 0; level < 100_000; level++) deep = [deep];
     const disguised = JSON.parse('{"toString": 1, "valueOf": 2, "__proto__": {"length": 3}}');
-    for (const nested of [[], {}, [1], { a: 1 }, deep, disguised]) refusal(read(nested));
+    for (const nested of [[], {}, [1], { a: 1 }, deep, disguised]) expectInvalid(read(nested));
   });
 
-  test('anything at all becomes a scalar or a refusal', () => {
+  test('anything at all becomes a scalar or an invalid value', () => {
     fc.assert(
       fc.property(fc.oneof(fc.anything(), fc.jsonValue(), fc.string({ unit: 'binary' })), (value) => {
         const result = read(value);
         const scalar = result === null || ['string', 'number', 'boolean'].includes(typeof result);
-        expect(scalar || result instanceof Refusal).toBe(true);
+        expect(scalar || result instanceof InvalidValue).toBe(true);
         if (typeof result === 'number') expect(Number.isFinite(result)).toBe(true);
       }),
     );
@@ -56,13 +56,13 @@ describe('text', () => {
   ])('%j reads as %j', (sent, stored) => expect(readText(sent)).toBe(stored));
 
   test.each(['a\u0000b', '\ud800', 'x\udc00y', '\u0000'])('%j cannot be stored', (sent) => {
-    expect(refusal(readText(sent))).toContain('cannot store');
+    expect(expectInvalid(readText(sent))).toContain('cannot store');
   });
 
   test('100,000 characters fit, one more does not; booleans are no text', () => {
     expect(readText('x'.repeat(100_000))).toHaveLength(100_000);
-    expect(refusal(readText('x'.repeat(100_001)))).toContain('100000');
-    refusal(readText(true));
+    expect(expectInvalid(readText('x'.repeat(100_001)))).toContain('100000');
+    expectInvalid(readText(true));
   });
 });
 
@@ -85,23 +85,23 @@ describe('whole numbers', () => {
   test.each([1.5, '1.5', '123.001', '1e-1', '-', '1,234', '0x10', 'NaN', 'Infinity', '1e999', '1e1000', '١'])(
     '%j is no whole number',
     (sent) => {
-      for (const read of [readInt2, readInt4, readInt8]) refusal(read(sent));
+      for (const read of [readInt2, readInt4, readInt8]) expectInvalid(read(sent));
     },
   );
 
   test('ranges are exact', () => {
     expect([32_767, '32767', -32_768, '-32768'].map(readInt2)).toEqual([32_767, 32_767, -32_768, -32_768]);
-    for (const sent of [32_768, '32768', -32_769]) refusal(readInt2(sent));
+    for (const sent of [32_768, '32768', -32_769]) expectInvalid(readInt2(sent));
     expect(readInt4('2147483647')).toBe(2_147_483_647);
-    for (const sent of [2_147_483_648, '2147483648', -2_147_483_649]) refusal(readInt4(sent));
+    for (const sent of [2_147_483_648, '2147483648', -2_147_483_649]) expectInvalid(readInt4(sent));
     expect(readInt8('9223372036854775807')).toBe('9223372036854775807');
     expect(readInt8('-9223372036854775808')).toBe('-9223372036854775808');
-    for (const sent of ['9223372036854775808', '-9223372036854775809']) refusal(readInt8(sent));
+    for (const sent of ['9223372036854775808', '-9223372036854775809']) expectInvalid(readInt8(sent));
   });
 
   test('beyond 2^53 only text is exact', () => {
     expect(readInt8(9_007_199_254_740_991)).toBe(9_007_199_254_740_991);
-    refusal(readInt8(9_007_199_254_740_992));
+    expectInvalid(readInt8(9_007_199_254_740_992));
     expect(readInt8('9007199254740993')).toBe('9007199254740993');
   });
 
@@ -132,21 +132,21 @@ describe('decimal numbers', () => {
   test.each(['NaN', '-', '1,234', '1e1000', 'Infinity', '--1', '1 2', '.', 'e5', true])(
     '%j is none',
     (sent) => {
-      refusal(readNumeric(sent));
+      expectInvalid(readNumeric(sent));
     },
   );
 
   test('a thousand digits fit, one more does not', () => {
     expect(readNumeric('9'.repeat(1_000))).toHaveLength(1_000);
-    expect(refusal(readNumeric('9'.repeat(1_001)))).toContain('1000 digits');
-    expect(refusal(readNumeric('9'.repeat(1_000_000)))).toContain('1000 digits');
+    expect(expectInvalid(readNumeric('9'.repeat(1_001)))).toContain('1000 digits');
+    expect(expectInvalid(readNumeric('9'.repeat(1_000_000)))).toContain('1000 digits');
   });
 });
 
 test('booleans', () => {
   expect([true, 'True', ' TRUE ', 'true', 1, '1'].map(readBoolean)).toEqual(Array(6).fill(true));
   expect([false, 'False', 'fALSE', 0, '0'].map(readBoolean)).toEqual(Array(5).fill(false));
-  for (const sent of ['yes', 'T', 2, -1, '01']) refusal(readBoolean(sent));
+  for (const sent of ['yes', 'T', 2, -1, '01']) expectInvalid(readBoolean(sent));
 });
 
 describe('dates', () => {
@@ -209,8 +209,8 @@ describe('dates', () => {
     '20250227',
     true,
   ])('%j is refused', (sent) => {
-    refusal(readDate(sent));
-    refusal(readDatetime(sent));
+    expectInvalid(readDate(sent));
+    expectInvalid(readDatetime(sent));
   });
 });
 
@@ -244,7 +244,7 @@ describe('date-times', () => {
     fc.assert(
       fc.property(fc.integer(range), (seconds) => {
         const stored = readDatetime(seconds);
-        fc.pre(!(stored instanceof Refusal));
+        fc.pre(!(stored instanceof InvalidValue));
         expect(Date.parse(String(stored).replace(' ', 'T'))).toBe(seconds * 1000);
         const [, year, month, day, time] = /^(\d+)-(\d+)-(\d+) ([\d:]+)/.exec(String(stored)) ?? [];
         expect(readDatetime(`${month}-${day}-${year} ${time}`)).toBe(stored);

@@ -9,20 +9,20 @@ export type FileRow = Readonly<Record<string, unknown>>;
 /** The columns of one file, matched to the fields of its format. */
 export interface FileColumns {
   readonly format: FileFormat;
-  /** The row as a record of the operation: source fields, texts as printed, blanks as null. */
+  /** The row as a record of the operation: its fields with texts as in the file, and null for blanks. */
   record(row: FileRow): Record<string, string | null>;
-  /** The file's own value of a field. */
+  /** The value that the row has for a field. */
   value(row: FileRow, source: string): string | null;
-  /** The file's own name for a field, for problems; the field's where it has none. */
+  /** The name of the file's column for a field, for problems; the field's own if there is none. */
   nameOf(source: string): string;
-  /** A needed column that a row does not reach, where it breaks off; null for whole rows. */
+  /** The first needed column that is missing in a row because it breaks off; null for whole rows. */
   missingIn(row: FileRow): string | null;
-  /** Columns of the table of which this file knows nothing, or less than others; source audit apart. */
+  /** Columns of the table that this file lacks, or has less exactly than other files; not the source audit. */
   unknown(fields: readonly Field[]): string[];
 }
 
 /**
- * Says what kind of file a header belongs to.
+ * Finds the format that a header belongs to, and its columns.
  *
  * @throws PipelineError `unreadable` for unknown headers, and for known ones that lack a needed column.
  */
@@ -63,7 +63,7 @@ export function columnsOf(header: readonly string[]): FileColumns {
   };
 }
 
-/** `-` and blanks are no value. */
+/** `-` and blanks mean that there is no value. */
 function textOf(value: unknown, read: FileField['read']): string | null {
   const text = typeof value === 'string' ? value.trim() : '';
   if (text === '' || text === '-') return null;

@@ -8,26 +8,26 @@ export interface FileField {
   readonly read?: (text: string) => string;
 }
 
-/** A kind of bhav copy file. Which kind a file is, its header says, not its name. */
+/** A kind of bhav copy file. The header of a file says which kind it is, not its name. */
 export interface FileFormat {
   readonly name: FormatName;
-  /** The exchange that writes such files; null where the rows say. */
+  /** The exchange that writes such files; null where the rows name it. */
   readonly exchange: 'NSE' | 'BSE' | null;
-  /** A header with all of these is of this kind … */
+  /** A header that has all of these columns is of this kind. */
   readonly marks: readonly string[];
-  /** … and is of no use without these. */
+  /** Columns that the header must have besides. */
   readonly needs: readonly string[];
-  /** By source field. Columns that are named here and not needed may be missing. */
+  /** By source field. Columns that are named here and not in `needs` may be missing. */
   readonly fields: Readonly<Record<string, FileField>>;
-  /** Is a file everything its exchange traded that day? */
+  /** Does a file list everything that its exchange traded that day? */
   readonly complete: boolean;
-  /** Does the date stand in the file's name where no column has it? */
+  /** Does the name of the file hold the date where no column does? */
   readonly datedByName: boolean;
-  /** Are instruments named by their number only, so that tickers must come from elsewhere? */
+  /** Are instruments named by their number only, so that tickers must come from other data? */
   readonly numbered: boolean;
-  /** Fields that are shorter or vaguer than elsewhere: a stored value stands. */
+  /** Fields that are cut or less exact than in other formats: a stored value is kept. */
   readonly vague: readonly string[];
-  /** Fields the file rounds: a stored value that differs by less than this stands. */
+  /** Fields the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
 }
 
@@ -49,8 +49,20 @@ const UDIFF: FileFormat = {
   exchange: null,
   marks: ['TradDt', 'TckrSymb'],
   needs: [
-    ...['TradDt', 'Sgmt', 'Src', 'TckrSymb', 'SctySrs', 'OpnPric', 'HghPric', 'LwPric', 'ClsPric'],
-    ...['LastPric', 'PrvsClsgPric', 'TtlTradgVol', 'TtlTrfVal', 'TtlNbOfTxsExctd'],
+    'TradDt',
+    'Sgmt',
+    'Src',
+    'TckrSymb',
+    'SctySrs',
+    'OpnPric',
+    'HghPric',
+    'LwPric',
+    'ClsPric',
+    'LastPric',
+    'PrvsClsgPric',
+    'TtlTradgVol',
+    'TtlTrfVal',
+    'TtlNbOfTxsExctd',
   ],
   fields: fieldsOf(UDIFF_COLUMNS),
   complete: true,
@@ -64,14 +76,23 @@ const NSE_BHAV: FileFormat = {
   marks: ['SYMBOL', 'SERIES', 'TIMESTAMP', 'TOTTRDQTY'],
   needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'TOTTRDVAL'],
   fields: fieldsOf({
-    ...{ SYMBOL: 'symbol', SERIES: 'sctySrs', TIMESTAMP: 'tradDt', ISIN: 'isin' },
-    ...{ OPEN: 'openPrice', HIGH: 'highPrice', LOW: 'lowPrice', CLOSE: 'closePrice', LAST: 'lastPrice' },
-    ...{ PREVCLOSE: 'prevClosePrice', TOTTRDQTY: 'ttq', TOTTRDVAL: 'ttlTrfVal' },
+    SYMBOL: 'symbol',
+    SERIES: 'sctySrs',
+    TIMESTAMP: 'tradDt',
+    ISIN: 'isin',
+    OPEN: 'openPrice',
+    HIGH: 'highPrice',
+    LOW: 'lowPrice',
+    CLOSE: 'closePrice',
+    LAST: 'lastPrice',
+    PREVCLOSE: 'prevClosePrice',
+    TOTTRDQTY: 'ttq',
+    TOTTRDVAL: 'ttlTrfVal',
     TOTALTRADES: 'totalTradesNo',
   }),
 };
 
-/** Lakhs of rupees in rupees, exactly: the digits stay, the point moves by five places. */
+/** Lakhs of rupees as rupees, without touching the digits. */
 const lakhs = (text: string) => `${text}e5`;
 
 /** `sec_bhavdata_full_DDMMYYYY.csv` of NSE. Average price and deliveries have no field. */
@@ -81,14 +102,28 @@ const NSE_FULL: FileFormat = {
   exchange: 'NSE',
   marks: ['SYMBOL', 'SERIES', 'DATE1'],
   needs: [
-    ...['PREV_CLOSE', 'OPEN_PRICE', 'HIGH_PRICE', 'LOW_PRICE', 'LAST_PRICE', 'CLOSE_PRICE'],
-    ...['TTL_TRD_QNTY', 'TURNOVER_LACS', 'NO_OF_TRADES'],
+    'PREV_CLOSE',
+    'OPEN_PRICE',
+    'HIGH_PRICE',
+    'LOW_PRICE',
+    'LAST_PRICE',
+    'CLOSE_PRICE',
+    'TTL_TRD_QNTY',
+    'TURNOVER_LACS',
+    'NO_OF_TRADES',
   ],
   fields: {
     ...fieldsOf({
-      ...{ SYMBOL: 'symbol', SERIES: 'sctySrs', DATE1: 'tradDt', PREV_CLOSE: 'prevClosePrice' },
-      ...{ OPEN_PRICE: 'openPrice', HIGH_PRICE: 'highPrice', LOW_PRICE: 'lowPrice' },
-      ...{ LAST_PRICE: 'lastPrice', CLOSE_PRICE: 'closePrice', TTL_TRD_QNTY: 'ttq' },
+      SYMBOL: 'symbol',
+      SERIES: 'sctySrs',
+      DATE1: 'tradDt',
+      PREV_CLOSE: 'prevClosePrice',
+      OPEN_PRICE: 'openPrice',
+      HIGH_PRICE: 'highPrice',
+      LOW_PRICE: 'lowPrice',
+      LAST_PRICE: 'lastPrice',
+      CLOSE_PRICE: 'closePrice',
+      TTL_TRD_QNTY: 'ttq',
       NO_OF_TRADES: 'totalTradesNo',
     }),
     ttlTrfVal: { column: 'TURNOVER_LACS', read: lakhs },
@@ -97,7 +132,7 @@ const NSE_FULL: FileFormat = {
   rounded: { ttlTrfVal: 1_000 },
 };
 
-/** `03-Jan-23` with its century; other texts stay as they are. */
+/** Writes the year of `03-Jan-23` in full; other texts stay as they are. */
 const fullYear = (text: string) => text.replace(/^(\d{1,2}-[A-Za-z]{3}-)(\d{2})$/, '$120$2');
 
 /** `EQ_ISINCODE_DDMMYY.CSV` and, without ISIN and date, `EQDDMMYY.CSV` of BSE until July 2024. */
@@ -106,22 +141,24 @@ const BSE_EQUITY: FileFormat = {
   name: 'bse-equity',
   exchange: 'BSE',
   marks: ['SC_CODE', 'SC_NAME', 'SC_GROUP'],
-  needs: [
-    ...['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE'],
-    ...['NO_TRADES', 'NO_OF_SHRS', 'NET_TURNOV'],
-  ],
+  needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'NO_TRADES', 'NO_OF_SHRS', 'NET_TURNOV'],
   fields: {
     ...fieldsOf({
-      ...{ SC_CODE: 'finInstrmId', SC_NAME: 'finInstrmNm', SC_GROUP: 'sctySrs', ISIN_CODE: 'isin' },
-      ...{ OPEN: 'openPrice', HIGH: 'highPrice', LOW: 'lowPrice', CLOSE: 'closePrice', LAST: 'lastPrice' },
-      ...{
-        PREVCLOSE: 'prevClosePrice',
-        NO_TRADES: 'totalTradesNo',
-        NO_OF_SHRS: 'ttq',
-        NET_TURNOV: 'ttlTrfVal',
-      },
+      SC_CODE: 'finInstrmId',
+      SC_NAME: 'finInstrmNm',
+      SC_GROUP: 'sctySrs',
+      ISIN_CODE: 'isin',
+      OPEN: 'openPrice',
+      HIGH: 'highPrice',
+      LOW: 'lowPrice',
+      CLOSE: 'closePrice',
+      LAST: 'lastPrice',
+      PREVCLOSE: 'prevClosePrice',
+      NO_TRADES: 'totalTradesNo',
+      NO_OF_SHRS: 'ttq',
+      NET_TURNOV: 'ttlTrfVal',
     }),
-    // The file has no tickers: until somebody knows better, the code names the instrument.
+    // The file has no tickers, so the code stands for one until the import finds it.
     symbol: { column: 'SC_CODE' },
     tradDt: { column: 'TRADING_DATE', read: fullYear },
   },
@@ -133,7 +170,7 @@ const BSE_EQUITY: FileFormat = {
 
 export const FORMATS: readonly FileFormat[] = [UDIFF, NSE_BHAV, NSE_FULL, BSE_EQUITY];
 
-/** The day an old BSE file's name states (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */
+/** The day in the name of an old BSE file (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */
 export function dayInName(name: string): string | null {
   const found = /(?:^|[\\/])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?:_CSV)?\.(?:csv|zip)$/i.exec(name);
   if (found === null) return null;

@@ -4,8 +4,8 @@ import type { Operation } from '../../operations/operation.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
+import { decodeText } from '../body.ts';
 import { readCsv } from '../csv.ts';
-import { decodeText } from '../decode.ts';
 import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
@@ -14,34 +14,34 @@ import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
 import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
 import { isZip, newUnpackLimit, type UnpackLimit, unzip } from './zip.ts';
 
-/** The csv a session was read from: the file itself, or the one in an archive. */
+/** The CSV that a session was read from: the file itself, or one in an archive. */
 export interface FileContent {
   readonly name: string;
   readonly bytes: Buffer;
 }
 
-/** What a file holds of one exchange and session, validated as an answer of the source would be. */
+/** What a file holds of one exchange and session, validated like an answer of the source. */
 export interface FileSession {
   readonly format: FormatName;
   readonly exchange: string;
   readonly day: string;
   readonly rows: readonly Row[];
   readonly rejects: readonly Reject[];
-  /** Is this all the exchange traded on that day? */
+  /** Is this everything that the exchange traded on that day? */
   readonly complete: boolean;
-  /** Are symbols in it scrip codes, for want of tickers? */
+  /** Are its symbols scrip codes, because the file has no tickers? */
   readonly numbered: boolean;
-  /** Columns the file knows nothing of: what is stored there stands. */
+  /** Columns that the file lacks: what is stored there is kept. */
   readonly unknown: readonly string[];
-  /** Columns the file rounds: a stored value that differs by less than this stands. */
+  /** Columns the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
-  /** One object for all sessions of a csv. Read again under this name, it gives the same sessions. */
+  /** One object for all sessions of a CSV. `readBhavCsv` of its name and bytes gives the same sessions. */
   readonly content: FileContent;
 }
 
 /**
- * Reads a bhav copy file, or a zip archive of them. The rows say which sessions it holds; the name
- * does only where the format has no date. A file with anything broken in it is not read in part.
+ * Reads a bhav copy file, or a zip archive of them. The rows say which sessions it holds, and its name
+ * does where the format has no date. A broken file is not read in part.
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
@@ -54,7 +54,7 @@ export async function readBhavFile(
   return isZip(bytes) ? readArchive(bytes, timeZone, limit, true) : readBhavCsv(name, bytes, timeZone);
 }
 
-/** NSE packs the reports somebody picks, zip archives among them, into one more archive. */
+/** Reads an archive, and those inside it: NSE packs chosen reports, which may be archives, into one more. */
 async function readArchive(
   bytes: Buffer,
   timeZone: string,
@@ -78,14 +78,14 @@ async function readArchive(
 }
 
 /**
- * Can a file of this name be a bhav copy? Not what macOS leaves beside each file of the same name
- * (`._x.csv`, `__MACOSX/…`), nor other hidden files.
+ * Can a file of this name be a bhav copy? Hidden files cannot, nor what macOS adds to an archive beside
+ * each file (`._x.csv`, `__MACOSX/…`).
  */
 export function isBhavName(path: string): boolean {
   return /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|zip)$/i.test(path) && !/(?:^|[\\/])__MACOSX[\\/]/.test(path);
 }
 
-/** The first bytes of what gzip has packed. */
+/** The first bytes of gzip data. */
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
 /**
@@ -119,8 +119,8 @@ export function readBhavCsv(name: string, bytes: Buffer, timeZone: string): File
 }
 
 /**
- * Names in archives are anybody's: what Postgres cannot store goes (half a character where a long name
- * is cut, too), and what no file name is as long as.
+ * The name of a file without its path, of at most 255 characters, and without those that Postgres
+ * cannot store: names in archives can be anything, and cutting one may leave half a character.
  */
 const keptName = (name: string) =>
   basename(name)
@@ -136,7 +136,7 @@ function parseRows(bytes: Buffer): FileRow[] {
   }
 }
 
-/** Files from before UTF-8 was usual hold names in the code page of Windows. */
+/** Old files hold names in the Windows code page instead of UTF-8. */
 function decode(bytes: Buffer): string {
   try {
     return decodeText(bytes);
@@ -145,7 +145,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** A file of another market segment has the same header, and must not end among the shares. */
+/** Files of other market segments have the same header, and must not be loaded as shares. */
 function exchangeOf(columns: FileColumns, row: FileRow): string {
   const { format } = columns;
   if (format.exchange !== null) return format.exchange;
@@ -162,7 +162,7 @@ function exchangeOf(columns: FileColumns, row: FileRow): string {
   return exchange;
 }
 
-/** The rows of one exchange as they are read. */
+/** What was read so far of the rows of one exchange. */
 interface Group {
   readonly reader: RecordReader;
   readonly byDay: Map<string, Row[]>;
@@ -174,15 +174,15 @@ function newGroup(operation: Operation, exchange: string, timeZone: string): Gro
   return { reader: createRecordReader(operation, asked, timeZone), byDay: new Map(), rejects: [] };
 }
 
-interface Place {
+interface SourceRow {
   readonly columns: FileColumns;
   readonly row: FileRow;
   readonly position: number;
-  /** The day the file's name states, where that counts. */
+  /** The day in the file's name, if the format has no other date. */
   readonly named: string | null;
 }
 
-function readRow(group: Group, { columns, row, position, named }: Place): void {
+function readRow(group: Group, { columns, row, position, named }: SourceRow): void {
   const missing = columns.missingIn(row);
   const record = columns.record(row);
   if (named !== null) record.tradDt ??= named;
@@ -201,7 +201,7 @@ function readRow(group: Group, { columns, row, position, named }: Place): void {
   group.rejects.push({ position, record: sanitizeRecord(row), problems });
 }
 
-/** Refused rows count with the session most of the file is of: their own date may be what is wrong. */
+/** Rejected rows count with the largest session of the file, because their own date may be wrong. */
 function sessionsOf(
   exchange: string,
   { byDay, rejects }: Group,
@@ -219,7 +219,10 @@ function sessionsOf(
   const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
   return days.map(([day, rows], at) => ({
     format: format.name,
-    ...{ exchange, day, rows, content },
+    exchange,
+    day,
+    rows,
+    content,
     rejects: at === 0 ? rejects : [],
     complete: format.complete && days.length === 1,
     numbered: format.numbered,
@@ -228,7 +231,7 @@ function sessionsOf(
   }));
 }
 
-/** Columns of `market.bhavcopy_cm` that files of a format round, and to what. */
+/** The columns of `market.bhavcopy_cm` that files of a format round, and by how much. */
 function roundedIn(format: FileFormat): Record<string, number> {
   const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
   const columnOf = (source: string) =>
@@ -238,7 +241,7 @@ function roundedIn(format: FileFormat): Record<string, number> {
   );
 }
 
-/** Columns that files of any format round, and to what. */
+/** The columns that files of any format round, and by how much. */
 export function everRounded(): Record<string, number> {
   return Object.assign({}, ...FORMATS.map(roundedIn));
 }
