@@ -70,11 +70,37 @@ export function shapeOf(operation: Operation, answer: unknown): Shape {
   return operation.shapes.find(fits) ?? operation.shapes[0];
 }
 
+/** A record of a shape with a value in every field, made from the declaration alone. */
+export function madeUp(shape: Shape): Sent {
+  const values = {
+    text: 'Ab & Co',
+    int2: 7,
+    int4: 2024,
+    int8: 9007199254740991,
+    numeric: 1234567.891,
+    boolean: true,
+    date: '02-27-2025',
+    datetime: '02-27-2025 21:02:40',
+  };
+  return Object.fromEntries(
+    shape.table.fields.flatMap((field) =>
+      field.from === 'answer' ? [[field.source, values[field.kind]]] : [],
+    ),
+  );
+}
+
 /** For reading answers only: nothing listens at its address. */
-export function offlineSource(): Source {
-  return createSource({
-    ...{ baseUrl: 'http://127.0.0.1:9', accessKey: 'k', dateDialect: 'epoch', dateFormat: 'String' },
-    ...{ format: 'Json', timeZone: 'Asia/Kolkata', timeoutMs: 1_000, maxResponseBytes: 1_000_000 },
-    ...{ connections: 1, tlsVerify: true },
+export function offlineSource(create = createSource): Source {
+  return create({
+    baseUrl: 'http://127.0.0.1:9',
+    accessKey: 'k',
+    dateDialect: 'epoch',
+    dateFormat: 'String',
+    format: 'Json',
+    timeZone: 'Asia/Kolkata',
+    timeoutMs: 1_000,
+    maxResponseBytes: 1_000_000,
+    connections: 1,
+    tlsVerify: true,
   });
 }

@@ -2,21 +2,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { expectedRow, offlineSource, recordsOf, type Sent, shapeOf, stored } from './expected.ts';
+import { expectedRow, madeUp, offlineSource, recordsOf, shapeOf, stored } from './expected.ts';
 import { load, openStore } from './support.ts';
-
-/** A record of a shape with a value in every field, made from the declaration alone. */
-function madeUp(shape: Shape): Sent {
-  const values = {
-    ...{ text: 'Ab & Co', int2: 7, int4: 2024, int8: 9007199254740991, numeric: 1234567.891 },
-    ...{ boolean: true, date: '02-27-2025', datetime: '02-27-2025 21:02:40' },
-  };
-  return Object.fromEntries(
-    shape.table.fields.flatMap((field) =>
-      field.from === 'answer' ? [[field.source, values[field.kind]]] : [],
-    ),
-  );
-}
 
 const shapes = operations.flatMap((operation) =>
   operation.shapes.map((shape) => [operation.name, shape.table.name, operation, shape] as const),
@@ -44,7 +31,10 @@ describe('from the source to the table and back', () => {
     expect(rows).toHaveLength(expected.length);
     expect(rows).toEqual(expect.arrayContaining(expected));
     expect(await load(store, { batches: read.batches })).toMatchObject({
-      ...{ fetched: records.length, unchanged: records.length, inserted: 0, updated: 0 },
+      fetched: records.length,
+      unchanged: records.length,
+      inserted: 0,
+      updated: 0,
     });
   }
 

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { columnComment } from '../../src/operations/table.ts';
-import { execute, withDatabase } from '../support/template.ts';
+import { emptyDatabase } from '../support/database.ts';
 import { openPool, openStore } from './support.ts';
 
 const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'withdrawn_at'];
@@ -134,21 +133,8 @@ describe('the schema in the database', () => {
 });
 
 describe('migrating', () => {
-  const made: string[] = [];
-  const emptyDatabase = async () => {
-    const name = `eod_test_${randomBytes(8).toString('hex')}`;
-    await execute(inject('databaseAdminUrl'), `create database ${name}`);
-    made.push(name);
-    return withDatabase(inject('databaseAdminUrl'), name);
-  };
-  afterAll(async () => {
-    for (const name of made) {
-      await execute(inject('databaseAdminUrl'), `drop database if exists ${name} with (force)`);
-    }
-  });
-
   test('twice is as good as once', async () => {
-    const store = openPool(await emptyDatabase());
+    const store = openPool((await emptyDatabase()).url);
     expect(await schemaState(store)).toBe('missing');
     await migrateDatabase(store);
     expect(await schemaState(store)).toBe('current');
@@ -161,7 +147,7 @@ describe('migrating', () => {
   });
 
   test('an outdated comment is brought up to date', async () => {
-    const store = openPool(await emptyDatabase());
+    const store = openPool((await emptyDatabase()).url);
     await migrateDatabase(store);
     await store.pool.query("comment on column market.bhavcopy_cm.turnover is 'old'");
     await migrateDatabase(store);
@@ -173,7 +159,7 @@ describe('migrating', () => {
   });
 
   test('applies a file of functions, views or comments again once it has changed', async () => {
-    const store = openPool(await emptyDatabase());
+    const store = openPool((await emptyDatabase()).url);
     await migrateDatabase(store);
     await store.pool.query('drop function etl.ensure_year_partition');
     await migrateDatabase(store);
@@ -191,7 +177,7 @@ describe('migrating', () => {
   });
 
   test('calls a database of a newer version current', async () => {
-    const store = openPool(await emptyDatabase());
+    const store = openPool((await emptyDatabase()).url);
     await migrateDatabase(store);
     await store.pool.query(
       "insert into etl.migrations (hash, created_at) select 'newer', max(created_at) + 1 from etl.migrations",
@@ -201,7 +187,7 @@ describe('migrating', () => {
   });
 
   test('by two processes at once, and once more in this one', async () => {
-    const url = await emptyDatabase();
+    const { url } = await emptyDatabase();
     const script = `
       import { openDatabase } from './src/load/database/database.ts';
       import { migrateDatabase } from './src/load/database/migrate.ts';

@@ -16,10 +16,19 @@ const leftOvers = new Set<TestDatabase>();
  *
  * @param adminUrl another server than the run's, one that has had `prepareTemplate`.
  */
-export async function testDatabase(adminUrl?: string): Promise<TestDatabase> {
+export function testDatabase(adminUrl?: string): Promise<TestDatabase> {
+  return createDatabase(`template ${templateName()}`, adminUrl);
+}
+
+/** The same without a schema, for tests that migrate it themselves. */
+export function emptyDatabase(): Promise<TestDatabase> {
+  return createDatabase('template template0');
+}
+
+async function createDatabase(template: string, adminUrl?: string): Promise<TestDatabase> {
   const server = adminUrl ?? inject('databaseAdminUrl');
   const name = `eod_test_${randomBytes(8).toString('hex')}`;
-  await execute(server, `create database ${name} template ${templateName()}`);
+  await execute(server, `create database ${name} ${template}`);
   const database = {
     url: withDatabase(server, name),
     async drop() {

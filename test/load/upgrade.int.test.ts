@@ -1,0 +1,131 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import { expect, test } from 'vitest';
+import type { Database } from '../../src/load/database/database.ts';
+import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
+import { emptyDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { openPool } from './support.ts';
+
+/** The newest migration of the last release. Moves on with every release; a migration once released never changes. */
+const LAST_RELEASED = '0000_initial';
+
+/** The migrations of the last release. */
+function releasedMigrations(): string {
+  const folder = join(temporaryFolder(), 'migrations');
+  cpSync(fileURLToPath(new URL('../../migrations/', import.meta.url)), folder, { recursive: true });
+  const file = join(folder, 'meta/_journal.json');
+  const journal: { entries: { tag: string }[] } = JSON.parse(readFileSync(file, 'utf8'));
+  const last = journal.entries.findIndex(({ tag }) => tag === LAST_RELEASED);
+  expect(last, `${LAST_RELEASED} is one of the migrations`).toBeGreaterThanOrEqual(0);
+  writeFileSync(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, last + 1) }));
+  return folder;
+}
+
+interface Column {
+  readonly table: string;
+  readonly name: string;
+  readonly type: string;
+  /** Filled by Postgres or left null where nothing is said. */
+  readonly optional: boolean;
+}
+
+/** Columns of all tables as they are, tables that others refer to first. */
+async function columnsOf({ pool }: Database): Promise<Column[]> {
+  const found = await pool.query<Column>(
+    `select format('%I.%I', n.nspname, c.relname) as "table", quote_ident(a.attname) as name,
+       format_type(a.atttypid, a.atttypmod) as type, a.atthasdef or not a.attnotnull as optional
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
+      and c.relname not in ('migrations', 'repeatable_migrations')
+    order by exists (select from pg_constraint f where f.conrelid = c.oid and f.contype = 'f'), 1, a.attnum`,
+  );
+  return found.rows;
+}
+
+/** Words where a check constraint allows only some. */
+const WORDS: Readonly<Record<string, string>> = {
+  'etl.runs.kind': 'backfill',
+  'etl.access_keys.state': 'good',
+  'etl.coverage.state': 'loaded',
+  'etl.findings.severity': 'info',
+};
+
+/** A value for the row of this number. */
+function madeUpValue({ table, name, type }: Column, row: number): unknown {
+  switch (type) {
+    case 'text':
+      return WORDS[`${table}.${name}`] ?? `text ${row}`;
+    case 'text[]':
+      return [`text ${row}`];
+    case 'boolean':
+      return row === 1;
+    case 'date':
+      return `2025-01-0${row}`;
+    case 'timestamp with time zone':
+      return `2025-01-0${row}T12:00:00+05:30`;
+    case 'jsonb':
+      return JSON.stringify({ row });
+    case 'bytea':
+      return Buffer.from(`bytes ${row}`);
+    case 'numeric':
+      return `${row}.50`;
+    default:
+      return row;
+  }
+}
+
+/** Writes two rows into every table: every column of the data tables, of the others those that must be told. */
+async function fill(store: Database, columns: readonly Column[]): Promise<void> {
+  for (const table of new Set(columns.map((column) => column.table))) {
+    const told = columns.filter(
+      (column) => column.table === table && (!column.optional || !table.startsWith('etl.')),
+    );
+    const names = told.map(({ name }) => name).join(', ');
+    const places = told.map((_, at) => `$${at + 1}`).join(', ');
+    for (const row of [1, 2]) {
+      const values = told.map((column) => madeUpValue(column, row));
+      await store.pool.query(`insert into ${table} (${names}) values (${places})`, values);
+    }
+  }
+}
+
+/** The rows of every table, of these columns alone. */
+async function contentsOf(store: Database, columns: readonly Column[]): Promise<Map<string, unknown[]>> {
+  const contents = new Map<string, unknown[]>();
+  for (const table of new Set(columns.map((column) => column.table))) {
+    const names = columns.filter((column) => column.table === table).map(({ name }) => name);
+    const found = await store.pool.query(`select ${names.join(', ')} from ${table} order by 1, 2`);
+    contents.set(table, found.rows);
+  }
+  return contents;
+}
+
+test('a filled database of the last release keeps every row when it is migrated', async () => {
+  const store = openPool((await emptyDatabase()).url);
+  await migrate(drizzle(store.pool), {
+    migrationsFolder: releasedMigrations(),
+    migrationsSchema: 'etl',
+    migrationsTable: 'migrations',
+  });
+  const columns = await columnsOf(store);
+  await store.pool.query(`create table market_partitions.bhavcopy_cm_2025 partition of market.bhavcopy_cm
+    for values from ('2025-01-01') to ('2026-01-01')`);
+  await fill(store, columns);
+  const before = await contentsOf(store, columns);
+  expect([...before.values()].map((rows) => rows.length)).toEqual([...before].map(() => 2));
+  expect(await schemaState(store)).toBe('behind');
+
+  await migrateDatabase(store);
+
+  expect(await schemaState(store)).toBe('current');
+  expect(await contentsOf(store, columns)).toEqual(before);
+  for (const table of [...before.keys()].filter((name) => name.startsWith('market.'))) {
+    const { rows } = await store.pool.query(`select count(*)::int as rows from ${table}_as_of(now())`);
+    expect(rows, table).toEqual([{ rows: 2 }]);
+  }
+});
