@@ -27,7 +27,7 @@ const FAULT_KINDS = [
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** One rule of failure. Without `every`, `first` or `rate` it strikes each matching request. */
+/** A rule that makes requests fail. Without `every`, `first` or `rate` each matching one fails. */
 export interface Fault {
   readonly kind: FaultKind;
   readonly value?: string;
@@ -62,8 +62,8 @@ export function parseFault(text: string): Fault {
   const kind = FAULT_KINDS.find((one) => one === name);
   if (kind === undefined) throw usageError(`--fault: "${name}" is none of ${FAULT_KINDS.join(', ')}`);
   let fault: Fault = value.length === 0 ? { kind } : { kind, value: value.join('=') };
-  for (const part of rest) {
-    const [key, setting = ''] = part.split('=');
+  for (const rule of rest) {
+    const [key, setting = ''] = rule.split('=');
     if (key === 'every') fault = { ...fault, every: positive('every', setting) };
     else if (key === 'first') fault = { ...fault, first: positive('first', setting) };
     else if (key === 'min-days') fault = { ...fault, minDays: positive('min-days', setting) };
@@ -81,7 +81,7 @@ export function parseFault(text: string): Fault {
   return fault;
 }
 
-/** Decides which requests fail: by seed and count only, so that a run can be repeated. */
+/** Decides which requests fail, by seed and count only, so that a run can be repeated. */
 export class FaultPlan {
   readonly #faults: readonly Fault[];
   readonly #seed: number;
@@ -94,13 +94,13 @@ export class FaultPlan {
   }
 
   /**
-   * The fault that strikes the next request of this operation: the first rule that applies.
+   * The fault for the next request of this operation: that of the first rule that applies.
    *
-   * @param days of the range asked for; null while the parameters are not read yet: then the rules
-   *   without `minDays` have their say, and afterwards the others.
+   * @param days of the range asked for; null while the parameters are not read yet: only rules
+   *   without `minDays` are asked then, and only the others afterwards.
    */
   next(operation: string, days: number | null): Fault | null {
-    let struck: Fault | null = null;
+    let chosen: Fault | null = null;
     for (const [at, fault] of this.#faults.entries()) {
       if ((fault.minDays === undefined) !== (days === null)) continue;
       if (fault.minDays !== undefined && days !== null && days < fault.minDays) continue;
@@ -111,8 +111,8 @@ export class FaultPlan {
         (fault.every === undefined || count % fault.every === 0) &&
         (fault.first === undefined || count <= fault.first) &&
         (fault.rate === undefined || chance(this.#seed, count, at) < fault.rate);
-      if (hits) struck ??= fault;
+      if (hits) chosen ??= fault;
     }
-    return struck;
+    return chosen;
   }
 }

@@ -3,12 +3,10 @@ import { usageError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
-import { CASINGS } from './answer/casing.ts';
-import { ENVELOPES } from './answer/json.ts';
-import { type Behaviour, CONTENT_TYPES, SHAPES } from './behaviour.ts';
+import { CASINGS, ENVELOPES } from './answer/format.ts';
 import { parseFault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
-import type { SandboxOptions } from './index.ts';
+import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './options.ts';
 
 /** A flag of `eod sandbox`. */
 export interface SandboxFlag {

@@ -2,38 +2,21 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loadCalendar } from '../calendar/index.ts';
-import type { Calendar } from '../calendar/types.ts';
-import { type Clock, systemClock } from '../core/clock.ts';
+import { systemClock } from '../core/clock.ts';
 import { usageError } from '../core/errors.ts';
-import { type Behaviour, DEFAULT_BEHAVIOUR } from './behaviour.ts';
-import type { Answering } from './datasets/dataset.ts';
-import { answering } from './datasets/index.ts';
+import type { OperationDataSets } from './datasets/dataset.ts';
+import { dataSets } from './datasets/index.ts';
 import { Responder } from './http/server.ts';
 import type { SandboxStats } from './http/stats.ts';
 import { Market } from './market/market.ts';
+import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './options.ts';
 import { findBhavcopies, realBhavcopy } from './udiff.ts';
 
-export type { Behaviour } from './behaviour.ts';
 export type { Fault } from './faults.ts';
 export { parseFault } from './faults.ts';
 export { type SandboxFlag, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/stats.ts';
-
-export interface SandboxOptions {
-  /** 0, the default, takes any free port. */
-  readonly port?: number;
-  readonly host?: string;
-  /** Directory of UDiFF bhav copies: GetBhavCopyCM then answers from them alone. */
-  readonly dataDir?: string;
-  readonly calendar?: Calendar;
-  readonly clock?: Clock;
-  /** Set: only this key is accepted. Unset: any key that is not empty. */
-  readonly accessKey?: string;
-  readonly instrumentsPerExchange?: number;
-  /** Corrections applied to the trade files: each revision changes a few rows of every day. */
-  readonly revision?: number;
-  readonly behaviour?: Partial<Behaviour>;
-}
+export type { Behaviour, SandboxOptions } from './options.ts';
 
 export interface Sandbox {
   /** Base URL, without a slash at its end. */
@@ -46,9 +29,9 @@ export interface Sandbox {
 
 const DEFAULT_INSTRUMENTS = 500;
 
-function answeringWith(dataDir: string | undefined): ReadonlyMap<string, Answering> {
-  if (dataDir === undefined) return answering;
-  return new Map(answering).set('GetBhavCopyCM', { sample: realBhavcopy(findBhavcopies(dataDir)) });
+function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, OperationDataSets> {
+  if (dataDir === undefined) return dataSets;
+  return new Map(dataSets).set('GetBhavCopyCM', { sample: realBhavcopy(findBhavcopies(dataDir)) });
 }
 
 /**
@@ -69,7 +52,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clock,
     behaviour: { ...DEFAULT_BEHAVIOUR, ...options.behaviour },
     accessKey: options.accessKey,
-    answering: answeringWith(options.dataDir),
+    dataSets: dataSetsFor(options.dataDir),
   });
   const server = createServer(responder.handle);
   server.listen(port, host);
@@ -89,7 +72,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
-    stats: () => responder.ledger.stats(),
+    stats: () => responder.requests.stats(),
     close() {
       closing ??= close();
       return closing;

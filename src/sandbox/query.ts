@@ -16,10 +16,10 @@ export interface Query {
   readonly dates: 'String' | 'Epoch';
 }
 
-/** A problem the service answers with a plain-text line and status 200 (field notes). */
-export class Refusal extends Error {
+/** A problem that the service answers with a line of plain text and status 200. */
+export class Diagnostic extends Error {
   constructor(line: string) {
     super(line);
-    this.name = 'Refusal';
+    this.name = 'Diagnostic';
   }
 }

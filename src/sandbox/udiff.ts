@@ -6,8 +6,7 @@ import { messageOf, usageError } from '../core/errors.ts';
 import { UDIFF_COLUMNS } from '../operations/udiff.ts';
 import type { SourceRecord, Value } from './answer/record.ts';
 import type { DataSet } from './datasets/dataset.ts';
-import { Lru } from './market/lru.ts';
-import type { Audit } from './market/market.ts';
+import { type Audit, Lru } from './market/market.ts';
 
 const HEAD_BYTES = 4_096;
 const REMEMBERED_FILES = 8;

@@ -1,20 +1,19 @@
 import type { Operation, Shape } from '../../operations/operation.ts';
-import type { Behaviour } from '../behaviour.ts';
-import type { Answering, DataSet } from '../datasets/dataset.ts';
+import type { DataSet, OperationDataSets } from '../datasets/dataset.ts';
 import { sessionsOf } from '../datasets/dataset.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Market } from '../market/market.ts';
+import type { Behaviour } from '../options.ts';
 import type { Query } from '../query.ts';
-import { csvBody } from './csv.ts';
-import { jsonBody, jsonObjects } from './json.ts';
+import { csvBody, jsonBody, jsonObjects } from './format.ts';
 import { answerFields, complete, inventRecords } from './record.ts';
 
-/** Rule 4.3.8: these two declare application/json, the others text/plain. */
+/** These two operations declare application/json, the others text/plain. */
 const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
 const JSON_TYPE = 'application/json; charset=utf-8';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 
-function invented(operation: Operation): Answering {
+function invented(operation: Operation): OperationDataSets {
   const [{ table }] = operation.shapes;
   return {
     sample: {
@@ -50,7 +49,7 @@ export async function answer(
   market: Market,
   query: Query,
   behaviour: Behaviour,
-  known: ReadonlyMap<string, Answering>,
+  known: ReadonlyMap<string, OperationDataSets>,
 ): Promise<Reply> {
   const { operation } = query;
   const { sample, declared } = known.get(operation.name) ?? invented(operation);

@@ -36,7 +36,7 @@ const CATEGORIES: readonly (readonly [label: string, code: string])[] = [
   ['Stock Split', 'SS'],
 ];
 
-/** The list of kinds; codes padded to three characters (spec 2.6). */
+/** The list of kinds; codes padded to three characters. */
 export const categories: DataSet = {
   table: 'corporate_action_categories',
   records: () =>
@@ -88,7 +88,7 @@ function action(exchange: Exchange, instrument: Instrument, day: Day): SourceRec
 /** Share of companies that announce something on a day. */
 const ANNOUNCING = 0.03;
 
-/** Corporate action items: the declared shape of the pledge and category operations (spec 2.5, 2.6). */
+/** Corporate action items: the declared shape of the pledge and category operations. */
 export const corporateActions: DataSet = {
   table: 'corporate_actions',
   records(market, query) {

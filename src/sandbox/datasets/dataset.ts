@@ -6,13 +6,13 @@ import type { Query } from '../query.ts';
 export interface DataSet {
   /** Name of the table whose fields the records carry. */
   readonly table: string;
-  /** The answer is one object without an envelope, as ratios are (field notes). */
+  /** The answer is one object without an envelope, as ratios are. */
   readonly bare?: boolean;
   records(market: Market, query: Query): SourceRecord[] | Promise<SourceRecord[]>;
 }
 
-/** The two shapes an operation may answer with: that of the samples and the declared one (2.5 to 2.7). */
-export interface Answering {
+/** The two shapes of an operation's records: that of its sample, and the declared one where it differs. */
+export interface OperationDataSets {
   readonly sample: DataSet;
   readonly declared?: DataSet;
 }

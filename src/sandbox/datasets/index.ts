@@ -1,14 +1,14 @@
 import { bhavcopy } from './bhavcopy.ts';
 import { categories, corporateActions } from './categories.ts';
 import { classification, pledge } from './companies.ts';
-import type { Answering } from './dataset.ts';
+import type { OperationDataSets } from './dataset.ts';
 import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './market-activity.ts';
 import { financialRatios, ratioFacts } from './ratios.ts';
 
-const ratios: Answering = { sample: financialRatios, declared: ratioFacts };
+const ratios: OperationDataSets = { sample: financialRatios, declared: ratioFacts };
 
-/** How each operation is answered. One that is missing here is answered with invented records. */
-export const answering: ReadonlyMap<string, Answering> = new Map<string, Answering>([
+/** The data of each operation's answers. One that is missing here is answered with invented records. */
+export const dataSets: ReadonlyMap<string, OperationDataSets> = new Map<string, OperationDataSets>([
   ['GetBhavCopyCM', { sample: bhavcopy }],
   ['GetCircuitBreakers', { sample: circuitBreakers }],
   ['GetConsolidatedPledge', { sample: pledge, declared: corporateActions }],

@@ -9,7 +9,7 @@ const CRORE = 1e7;
 
 const change = (line: TradeLine) => ((line.close - line.previous) / line.previous) * 100;
 
-/** The five largest rises, then the five largest falls (spec 2.2), from the day's trade file. */
+/** The five largest rises, then the five largest falls, from the day's trade file. */
 export const gainersLosers: DataSet = {
   table: 'top_gainers_losers',
   records(market, query) {
@@ -50,16 +50,21 @@ export const highlights: DataSet = {
     return sessionsOf(market, query).flatMap((day) => {
       const lines = market.lines(query.exchange, day);
       const groups = [...new Set(lines.map((line) => line.series))].sort();
-      const row = (label: string, part: readonly TradeLine[]): SourceRecord => {
-        const sum = (of: (line: TradeLine) => number) => part.reduce((total, line) => total + of(line), 0);
+      const row = (label: string, subset: readonly TradeLine[]): SourceRecord => {
+        const sum = (of: (line: TradeLine) => number) => subset.reduce((total, line) => total + of(line), 0);
         return {
           tradeHighlights: label,
-          scripsNo: part.length,
+          scripsNo: subset.length,
           tradesNo: sum((line) => line.trades),
           sharesVol: round2(sum((line) => line.quantity) / CRORE),
           turnoverRsCr: round2(sum((line) => line.turnover) / PAISE_PER_CRORE),
           date: day,
-          ...market.audit('highlights', query.exchange, day, Math.max(...part.map((line) => line.revision))),
+          ...market.audit(
+            'highlights',
+            query.exchange,
+            day,
+            Math.max(...subset.map((line) => line.revision)),
+          ),
         };
       };
       if (lines.length === 0) return [];
@@ -76,7 +81,7 @@ export const highlights: DataSet = {
   },
 };
 
-/** Live answers of these two carry no audit times (spec 2.8, 2.10). */
+/** Live answers of these two carry no audit times. */
 const NO_AUDIT = { receivedAt: undefined, savedAt: undefined };
 
 /** Lines whose day's range reached a price band; one may have reached both. */

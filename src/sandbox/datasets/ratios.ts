@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../core/days.ts';
 import { operations } from '../../operations/registry.ts';
-import { cased } from '../answer/casing.ts';
+import { cased } from '../answer/format.ts';
 import { answerFields, type SourceRecord } from '../answer/record.ts';
 import type { Company } from '../market/companies.ts';
 import { between, chance } from '../market/hash.ts';
@@ -9,7 +9,7 @@ import type { Query } from '../query.ts';
 import { issuedShares } from './companies.ts';
 import { type DataSet, round2, rupees } from './dataset.ts';
 
-/** A quarter of the Indian financial year, which is named by its first calendar year (field notes). */
+/** A quarter of the Indian financial year, which is named by its first calendar year. */
 interface Quarter {
   readonly year: number;
   readonly code: string;
@@ -74,7 +74,7 @@ interface Wanted {
   readonly day: Day;
   readonly quarter: Quarter;
   readonly price: PriceField;
-  /** The field list of GetFinancialRatios names a stock price, too (spec 2.7). */
+  /** The field list of GetFinancialRatios has a stock price, too. */
   readonly stockPrice: boolean;
 }
 
@@ -167,7 +167,7 @@ const tableOfRatios = () =>
   operations.flatMap((operation) => operation.shapes).find((shape) => shape.table.name === 'financial_ratios')
     ?.table;
 
-/** The same figures as generic fact items: the declared shape (spec 2.7). */
+/** The same figures as generic fact items: the declared shape. */
 export const ratioFacts: DataSet = {
   table: 'financial_ratio_facts',
   records(market, query) {

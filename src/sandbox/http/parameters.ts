@@ -6,17 +6,17 @@ import {
   spelledOption,
 } from '../../operations/operation.ts';
 import { type Market, ZONE } from '../market/market.ts';
-import { type Query, Refusal } from '../query.ts';
+import { Diagnostic, type Query } from '../query.ts';
 
 export const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 const TEN_YEARS = 3_653;
-/** Values the service knows beyond those the operations send (field notes). */
+/** Values the service knows beyond those that the operations send. */
 const FURTHER_PERIODS = ['Latest', 'M6', 'M9', 'M12'];
 
-const missing = (name: string) => new Refusal(`Parameter ${name} is missing.`);
-const invalid = (name: string) => new Refusal(`Parameter ${name} is invalid.`);
+const missing = (name: string) => new Diagnostic(`Parameter ${name} is missing.`);
+const invalid = (name: string) => new Diagnostic(`Parameter ${name} is invalid.`);
 
 function epoch(name: string, text: string): number {
   if (!/^\d{10}$/.test(text)) throw invalid(name);
@@ -47,7 +47,7 @@ function collect(operation: Operation, search: URLSearchParams, dialect: Dialect
   const names = known(operation, dialect);
   const given = new Map<string, string>();
   for (const [name, value] of search) {
-    if (!names.has(name)) throw new Refusal(`Parameter ${name} is unknown.`);
+    if (!names.has(name)) throw new Diagnostic(`Parameter ${name} is unknown.`);
     if (given.has(name)) throw invalid(name);
     if (value !== '') given.set(name, value);
   }
@@ -67,7 +67,7 @@ function oneOf<T extends string>(
   return found;
 }
 
-/** Days whose midnight (IST) lies in [from, to]; both ends belong to it (field notes). */
+/** Days whose midnight (IST) lies in [from, to]; both ends included. */
 function readRange(given: Map<string, string>, market: Market): Query['range'] {
   const iso = given.has('fromDate') || given.has('toDate');
   const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
@@ -100,7 +100,7 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
   // A plus sign and %20 both arrive as a space; a plus inside a symbol arrives as %2B.
   const list = (given.get('instrumentIdentifiers') ?? '').split(' ').filter((name) => name !== '');
   if (list.length > MAX_INSTRUMENTS_PER_CALL) {
-    throw new Refusal(
+    throw new Diagnostic(
       `Parameter instrumentIdentifiers is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`,
     );
   }
@@ -120,14 +120,13 @@ function readOptions(operation: Operation, given: Map<string, string>): Record<s
   return options;
 }
 
-/** Rule 4.3.4 of the specification: the date, the period with its year, or the type selects the data. */
+/** The date, the period with its year, or the type selects the data; some operations need filters. */
 function checkSelection(query: Query): void {
   const { operation, options, day, range, instruments } = query;
   if (operation.request.dates === 'range' && range === null) {
     if (operation.name !== 'GetSectoralClassification') throw missing('from');
     const filters = ['sector', 'industry', 'basicIndustry'].some((name) => options[name] !== undefined);
-    // Rule 4.3.1.
-    if (!filters && instruments.length === 0) throw new Refusal('Filters cant be empty.');
+    if (!filters && instruments.length === 0) throw new Diagnostic('Filters cant be empty.');
   }
   if (operation.request.dates !== 'day') return;
   if (operation.request.datedWhen === undefined) {
@@ -142,45 +141,45 @@ function checkSelection(query: Query): void {
   if (options.year === undefined && options.period !== 'Latest') throw missing('year');
 }
 
-export interface Reach {
+export interface RangeLimits {
   /** Longest range in days the service answers, if it is limited. */
   readonly maxRangeDays: number | undefined;
   /** How many days back the service goes, if it is limited. */
   readonly historyDays: number | undefined;
 }
 
-function checkReach(query: Query, reach: Reach, today: Day): void {
+function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
   const from = query.range?.from ?? query.day;
   const to = query.range?.to ?? query.day;
   if (from === null || to === null) return;
   const days = daysBetween(from, to) + 1;
-  if (days > TEN_YEARS) throw new Refusal('From - To is out of allowed range of 10 years.');
-  if (reach.maxRangeDays !== undefined && days > reach.maxRangeDays) {
-    const limit = reach.maxRangeDays === 1 ? '1 day' : `${reach.maxRangeDays} days`;
-    throw new Refusal(`Date is out of allowed range of ${limit}.`);
+  if (days > TEN_YEARS) throw new Diagnostic('From - To is out of allowed range of 10 years.');
+  if (limits.maxRangeDays !== undefined && days > limits.maxRangeDays) {
+    const limit = limits.maxRangeDays === 1 ? '1 day' : `${limits.maxRangeDays} days`;
+    throw new Diagnostic(`Date is out of allowed range of ${limit}.`);
   }
-  if (reach.historyDays !== undefined && daysBetween(from, today) > reach.historyDays) {
-    throw new Refusal('Date is out of allowed range.');
+  if (limits.historyDays !== undefined && daysBetween(from, today) > limits.historyDays) {
+    throw new Diagnostic('Date is out of allowed range.');
   }
 }
 
 /**
- * Reads the parameters of a request as strictly as the specification allows (part 4).
+ * Reads the parameters of a request as strictly as they are specified.
  *
- * @throws Refusal with the line to answer.
+ * @throws Diagnostic with the line to answer.
  */
 export function readQuery(
   operation: Operation,
   search: URLSearchParams,
   dialect: Dialect,
-  reach: Reach,
+  limits: RangeLimits,
   market: Market,
 ): Query {
   const given = collect(operation, search, dialect);
   const code = given.get('exchange');
   if (code === undefined) throw missing('exchange');
   const exchange = EXCHANGES.find((one) => one === code);
-  if (exchange === undefined) throw new Refusal('Data for requested exchange is disabled.');
+  if (exchange === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
   const query: Query = {
     operation,
     exchange,
@@ -192,6 +191,6 @@ export function readQuery(
     dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], 'String'),
   };
   checkSelection(query);
-  checkReach(query, reach, market.today());
+  checkRangeLimits(query, limits, market.today());
   return query;
 }

@@ -6,7 +6,7 @@ import type { Fault } from '../faults.ts';
 const compress = promisify(gzip);
 const SMALLEST_COMPRESSED = 1_024;
 
-/** An answer before it is sent. */
+/** An answer to send. */
 export interface Reply {
   readonly contentType: string;
   readonly body: string;
@@ -15,7 +15,7 @@ export interface Reply {
 
 export const TEXT = 'text/plain; charset=utf-8';
 
-/** Sends a body with status 200, compressed where it pays and the client takes it. */
+/** Sends a body with status 200, compressed if it is large and `gzipped` allows it. */
 export async function send(response: ServerResponse, reply: Reply, gzipped: boolean): Promise<void> {
   const { buffer, headers } = await encode(reply, gzipped);
   response.writeHead(200, { ...headers, 'content-length': buffer.length });
@@ -34,8 +34,8 @@ const HTML =
   '<!DOCTYPE html><html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>';
 const TRICKLES = 20;
 
-/** Faults that need no answer to spoil: true when the request is dealt with. */
-export function strikeAtOnce(response: ServerResponse, fault: Fault): boolean {
+/** Answers with a fault that needs no data; false for the other kinds. */
+export function sendFault(response: ServerResponse, fault: Fault): boolean {
   switch (fault.kind) {
     case 'status':
       plain(response, Number(fault.value ?? 503), 'The service is out of order.');
@@ -62,8 +62,8 @@ export function strikeAtOnce(response: ServerResponse, fault: Fault): boolean {
   }
 }
 
-/** Faults that spoil a good answer. */
-export async function spoil(
+/** Answers with good data that a fault cuts, breaks off or slows down. */
+export async function sendSpoiled(
   response: ServerResponse,
   reply: Reply,
   gzipped: boolean,
@@ -76,7 +76,7 @@ export async function spoil(
   const { buffer, headers } = await encode(reply, gzipped);
   response.writeHead(200, { ...headers, 'content-length': buffer.length });
   if (fault.kind === 'truncate') {
-    // What is written must have left before the connection goes.
+    // What is written must be sent before the connection closes.
     response.write(buffer.subarray(0, Math.floor(buffer.length / 2)), () => response.socket?.destroy());
     return;
   }
@@ -92,7 +92,7 @@ async function trickle(response: ServerResponse, buffer: Buffer, milliseconds: n
   response.end();
 }
 
-/** Waits, but not for a client that has gone. */
+/** Waits; ends early if the client closes the connection. */
 export function pause(response: ServerResponse, milliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

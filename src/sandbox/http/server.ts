@@ -5,38 +5,38 @@ import { messageOf } from '../../core/errors.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { answer } from '../answer/answer.ts';
-import type { Behaviour } from '../behaviour.ts';
-import type { Answering } from '../datasets/dataset.ts';
+import type { OperationDataSets } from '../datasets/dataset.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
-import { type Query, Refusal } from '../query.ts';
-import { Gate } from './gate.ts';
+import type { Behaviour } from '../options.ts';
+import { Diagnostic, type Query } from '../query.ts';
+import { AccessControl } from './access.ts';
 import { readQuery } from './parameters.ts';
-import { pause, plain, send, spoil, strikeAtOnce, TEXT } from './reply.ts';
-import { Ledger } from './stats.ts';
+import { pause, plain, send, sendFault, sendSpoiled, TEXT } from './reply.ts';
+import { RequestLog } from './stats.ts';
 
 export interface ServerParts {
   readonly market: Market;
   readonly behaviour: Behaviour;
   readonly clock: Clock;
   readonly accessKey: string | undefined;
-  readonly answering: ReadonlyMap<string, Answering>;
+  readonly dataSets: ReadonlyMap<string, OperationDataSets>;
 }
 
 const LISTED_BY_DEFAULT = 100;
 
-/** Answers requests; the order of its checks is that of a service: key, quota, rights, parameters, data. */
+/** Answers requests. It checks in this order: key, quota, parameters, rights, readiness. */
 export class Responder {
-  readonly ledger: Ledger;
+  readonly requests: RequestLog;
   readonly #parts: ServerParts;
-  readonly #gate: Gate;
+  readonly #access: AccessControl;
   readonly #faults: FaultPlan;
   readonly #byPath = new Map(operations.map((operation) => [`/${operation.name}`, operation]));
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
-    this.ledger = new Ledger(parts.clock);
-    this.#gate = new Gate(parts.behaviour, parts.clock, parts.accessKey);
+    this.requests = new RequestLog(parts.clock);
+    this.#access = new AccessControl(parts.behaviour, parts.clock, parts.accessKey);
     this.#faults = new FaultPlan(parts.behaviour.faults, parts.behaviour.seed);
   }
 
@@ -61,8 +61,8 @@ export class Responder {
       plain(response, 404, 'Function not found.');
       return;
     }
-    this.ledger.begin(operation.name, url.searchParams);
-    response.once('close', () => this.ledger.end());
+    this.requests.begin(operation.name, url.searchParams);
+    response.once('close', () => this.requests.end());
     void this.#answer(operation, url.searchParams, request, response).catch((error: unknown) =>
       this.#fail(response, error),
     );
@@ -74,35 +74,35 @@ export class Responder {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { behaviour, market, answering } = this.#parts;
+    const { behaviour, market, dataSets } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
-    this.#gate.admit(search.get('accessKey'));
+    this.#access.checkKey(search.get('accessKey'));
     const early = this.#faults.next(operation.name, null);
-    if (this.#struck(response, early)) return;
-    const query = readQuery(operation, search, behaviour.dialect, this.#reach(operation), market);
+    if (this.#applyFault(response, early)) return;
+    const query = readQuery(operation, search, behaviour.dialect, this.#limits(operation), market);
     const fault = early ?? this.#faults.next(operation.name, daysOf(query));
-    if (early === null && this.#struck(response, fault)) return;
-    this.#gate.allow(operation.name, query.exchange, query.instruments);
-    this.#gate.ready(requestKey(operation, search));
-    const reply = await answer(market, query, behaviour, answering);
+    if (early === null && this.#applyFault(response, fault)) return;
+    this.#access.checkRights(operation.name, query.exchange, query.instruments);
+    this.#access.checkReady(requestKey(operation, search));
+    const reply = await answer(market, query, behaviour, dataSets);
     const gzipped = behaviour.gzip && /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
     if (fault === null) await send(response, reply, gzipped);
-    else await spoil(response, reply, gzipped, fault);
+    else await sendSpoiled(response, reply, gzipped, fault);
   }
 
   /**
-   * Counts a fault, and is true when it leaves nothing to answer.
+   * Counts a fault and answers with it if it needs no data, in which case nothing is left to do.
    *
-   * @throws Refusal
+   * @throws Diagnostic for a fault that is a diagnostic line.
    */
-  #struck(response: ServerResponse, fault: Fault | null): boolean {
+  #applyFault(response: ServerResponse, fault: Fault | null): boolean {
     if (fault === null) return false;
-    this.ledger.fault(fault.kind);
-    if (fault.kind === 'diagnostic') throw new Refusal(fault.value ?? '');
-    return strikeAtOnce(response, fault);
+    this.requests.countFault(fault.kind);
+    if (fault.kind === 'diagnostic') throw new Diagnostic(fault.value ?? '');
+    return sendFault(response, fault);
   }
 
-  #reach(operation: Operation) {
+  #limits(operation: Operation) {
     const { maxRangeDays, historyDays } = this.#parts.behaviour;
     return {
       maxRangeDays: typeof maxRangeDays === 'object' ? maxRangeDays[operation.name] : maxRangeDays,
@@ -110,14 +110,14 @@ export class Responder {
     };
   }
 
-  /** The sandbox's own pages, for tests and the curious. */
+  /** The sandbox's own pages: statistics and the newest requests. */
   #own(url: URL, response: ServerResponse): void {
     const last = Number(url.searchParams.get('last') ?? LISTED_BY_DEFAULT);
     const page =
       url.pathname === '/_sandbox/stats'
-        ? this.ledger.stats()
+        ? this.requests.stats()
         : url.pathname === '/_sandbox/requests'
-          ? this.ledger.recent(last)
+          ? this.requests.recent(last)
           : null;
     if (page === null) {
       plain(response, 404, 'Not found.');
@@ -133,8 +133,8 @@ export class Responder {
       response.destroy();
       return;
     }
-    if (error instanceof Refusal) {
-      this.ledger.diagnostic(error.message);
+    if (error instanceof Diagnostic) {
+      this.requests.countDiagnostic(error.message);
       response.writeHead(200, { 'content-type': TEXT });
       response.end(error.message);
       return;

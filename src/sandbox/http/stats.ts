@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
-import { clockHour } from './gate.ts';
+import { clockHour } from './access.ts';
 
-/** What the sandbox was asked so far; its own pages do not count. */
+/** The requests so far, without those for the sandbox's own pages. */
 export interface SandboxStats {
   readonly requests: number;
   readonly byOperation: Readonly<Record<string, number>>;
@@ -9,9 +9,9 @@ export interface SandboxStats {
   readonly byHour: Readonly<Record<string, number>>;
   /** How often each diagnostic line was answered. */
   readonly byDiagnostic: Readonly<Record<string, number>>;
-  /** How often each injected fault struck. */
+  /** How often each injected fault occurred. */
   readonly byFault: Readonly<Record<string, number>>;
-  /** Most requests in hand at one moment. */
+  /** Most requests that were open at one moment. */
   readonly maxConcurrent: number;
 }
 
@@ -24,8 +24,8 @@ export interface SeenRequest {
 
 const REMEMBERED_REQUESTS = 10_000;
 
-/** Counts requests. */
-export class Ledger {
+/** Counts requests and remembers the newest ones. */
+export class RequestLog {
   readonly #clock: Clock;
   #requests = 0;
   #concurrent = 0;
@@ -55,11 +55,11 @@ export class Ledger {
     this.#concurrent--;
   }
 
-  diagnostic(line: string): void {
+  countDiagnostic(line: string): void {
     count(this.#byDiagnostic, line);
   }
 
-  fault(kind: string): void {
+  countFault(kind: string): void {
     count(this.#byFault, kind);
   }
 

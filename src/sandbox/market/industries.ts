@@ -1,4 +1,4 @@
-/** A basic industry with the levels above it; each code extends the one above (spec 2.4). */
+/** A basic industry with the levels above it; each code extends the one above. */
 export interface Industry {
   readonly macroCode: string;
   readonly macro: string;

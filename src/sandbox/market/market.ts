@@ -4,14 +4,13 @@ import { addDays, type Day, dayAt, dayStart, epochOf } from '../../core/days.ts'
 import type { Exchange } from '../../operations/operation.ts';
 import { hashText } from './hash.ts';
 import type { Instrument } from './instruments.ts';
-import { Lru } from './lru.ts';
 import { MARKET_START, Path } from './path.ts';
 import { type TradeLine, tradeLines } from './session.ts';
 
 /** The exchanges' clock. */
 export const ZONE = 'Asia/Kolkata';
 
-/** A day's data is out at 21:02 (field notes: samples were received about then). */
+/** A day's data is published at 21:02, about when the source's samples were received. */
 const PUBLISHED_AT = 21 * 3600 + 2 * 60;
 const REMEMBERED_DAYS = 64;
 const YEAR_OF_SESSIONS = 250;
@@ -58,7 +57,7 @@ export class Market {
     return dayAt(this.#seconds(), ZONE);
   }
 
-  /** The newest day whose data is out: today from 21:02 on, else yesterday. */
+  /** The newest day whose data is published: today from 21:02 on, else yesterday. */
   publishedUntil(): Day {
     const today = this.today();
     return this.#seconds() >= epochOf(today, PUBLISHED_AT, ZONE) ? today : addDays(today, -1);
@@ -120,7 +119,7 @@ export class Market {
     return { high, low };
   }
 
-  /** When the source got and kept a data set of a day; a corrected record was saved later. */
+  /** When the source received and saved a data set of a day; a corrected record is saved later. */
   audit(dataSet: string, exchange: Exchange, day: Day, revision = 0): Audit {
     const published = epochOf(day, PUBLISHED_AT, ZONE);
     const receivedAt = published - 58 + (hashText(`${dataSet} ${exchange} ${day}`) % 40);
@@ -136,5 +135,25 @@ export class Market {
 
   #seconds(): number {
     return Math.floor(this.#clock.now() / 1000);
+  }
+}
+
+/** A map that drops the least recently used entry once it holds more than `limit`. */
+export class Lru<V> {
+  readonly #entries = new Map<string, V>();
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** The value of this key, made by `make` when it is not there. */
+  get(key: string, make: () => V): V {
+    const known = this.#entries.get(key);
+    const value = known ?? make();
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    if (this.#entries.size > this.#limit) this.#entries.delete(this.#entries.keys().next().value as string);
+    return value;
   }
 }

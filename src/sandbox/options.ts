@@ -1,28 +1,29 @@
-import type { Casing } from './answer/casing.ts';
-import type { Envelope } from './answer/json.ts';
+import type { Calendar } from '../calendar/types.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Casing, Envelope } from './answer/format.ts';
 import type { Fault } from './faults.ts';
 import type { Dialect } from './http/parameters.ts';
 
 export const CONTENT_TYPES = ['spec', 'text', 'json'] as const;
 export const SHAPES = ['sample', 'declared'] as const;
 
-/** How the source answers; every part has a default that is what a live service is likely to do. */
+/** How the source answers. The default of each setting is what a live service most likely does. */
 export interface Behaviour {
   readonly casing: Casing;
   /** Set, it applies to every operation; unset, ratios come as a bare object and the rest under `Value`. */
   readonly envelope: Envelope | undefined;
-  /** Which of the two shapes of spec 2.5 to 2.7 is answered. */
+  /** Which shape is answered by operations whose sample and declared fields differ. */
   readonly shapes: (typeof SHAPES)[number];
   /** Which date parameters are understood. */
   readonly dialect: Dialect;
-  /** `spec`: as rule 4.3.8 says. */
+  /** `spec`: JSON or plain text by operation, as specified. */
   readonly contentType: (typeof CONTENT_TYPES)[number];
   /** A byte order mark before each body. */
   readonly bom: boolean;
   /** Compress when the client accepts it. */
   readonly gzip: boolean;
   readonly delayMs: number;
-  /** How many times each distinct request is told to ask again. */
+  /** How many times each distinct request is answered with the line that it is not ready. */
   readonly notReady: number;
   /** Calls answered in a clock hour (IST); 0 for no limit. */
   readonly callsPerHour: number;
@@ -60,3 +61,19 @@ export const DEFAULT_BEHAVIOUR: Behaviour = {
   faults: [],
   seed: 1,
 };
+
+export interface SandboxOptions {
+  /** 0, the default, takes any free port. */
+  readonly port?: number;
+  readonly host?: string;
+  /** Directory of UDiFF bhav copies: GetBhavCopyCM then answers from them alone. */
+  readonly dataDir?: string;
+  readonly calendar?: Calendar;
+  readonly clock?: Clock;
+  /** Set: only this key is accepted. Unset: any key that is not empty. */
+  readonly accessKey?: string;
+  readonly instrumentsPerExchange?: number;
+  /** Corrections applied to the trade files: each revision changes a few rows of every day. */
+  readonly revision?: number;
+  readonly behaviour?: Partial<Behaviour>;
+}

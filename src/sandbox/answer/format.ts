@@ -1,0 +1,174 @@
+import { type Day, dayAt, dayStart, timeAt } from '../../core/days.ts';
+import type { AnswerField } from '../../operations/fields.ts';
+import { ZONE } from '../market/market.ts';
+import type { SourceRecord, Value } from './record.ts';
+
+/** How keys are cased: as live answers do, as declared, or oddly. */
+export const CASINGS = ['pascal', 'camel', 'upper', 'lower', 'mixed'] as const;
+export type Casing = (typeof CASINGS)[number];
+
+/** Live answers write these in upper case throughout. */
+const ACRONYMS = /^(isin|eps|ebit|eod|oi|ttq)(?=[A-Z]|$)/;
+
+/** A specified name in this casing: `isin` → `ISIN`, `scripCode` → `ScripCode`. */
+export function cased(name: string, casing: Casing): string {
+  switch (casing) {
+    case 'pascal': {
+      const acronym = ACRONYMS.exec(name)?.[0];
+      if (acronym !== undefined) return acronym.toUpperCase() + name.slice(acronym.length);
+      return name.charAt(0).toUpperCase() + name.slice(1);
+    }
+    case 'camel':
+      return name.charAt(0).toLowerCase() + name.slice(1);
+    case 'upper':
+      return name.toUpperCase();
+    case 'lower':
+      return name.toLowerCase();
+    case 'mixed':
+      return [...name].map((sign, at) => (at % 2 === 0 ? sign.toLowerCase() : sign.toUpperCase())).join('');
+  }
+}
+
+export type DateFormat = 'String' | 'Epoch';
+
+/** `MM-DD-YYYY`. */
+function dateText(day: Day): string {
+  return `${day.slice(5, 7)}-${day.slice(8, 10)}-${day.slice(0, 4)}`;
+}
+
+const REMEMBERED = 10_000;
+const texts = new Map<number, string>();
+
+/** `MM-DD-YYYY HH:mm:ss` on Indian clocks. */
+function dateTimeText(seconds: number): string {
+  let text = texts.get(seconds);
+  if (text === undefined) {
+    text = `${dateText(dayAt(seconds, ZONE))} ${timeAt(seconds, ZONE)}`;
+    // A day's records share their audit times.
+    if (texts.size >= REMEMBERED) texts.clear();
+    texts.set(seconds, text);
+  }
+  return text;
+}
+
+/** What the source sends where there is no date. */
+const NO_DATE = '01-01-0001';
+const NO_DATE_TIME = '01-01-0001 00:00:00';
+
+/** Epoch seconds of a day's midnight. */
+function dateEpoch(day: Day): number {
+  return dayStart(day, ZONE);
+}
+
+export const ENVELOPES = [
+  'value',
+  'count',
+  'wrong-count',
+  'null-when-empty',
+  'missing-when-empty',
+  'bare-list',
+  'bare-object',
+] as const;
+export type Envelope = (typeof ENVELOPES)[number];
+
+const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+/** A value as a JSON token. Digits given as text are copied, because a double could change them. */
+function jsonValue(value: Value, kind: AnswerField['kind'], dates: DateFormat): string {
+  if (kind === 'date') {
+    if (dates === 'Epoch') return typeof value === 'string' ? String(dateEpoch(value)) : 'null';
+    return `"${typeof value === 'string' ? dateText(value) : NO_DATE}"`;
+  }
+  if (kind === 'datetime') {
+    if (dates === 'Epoch') return typeof value === 'number' ? String(value) : 'null';
+    return `"${typeof value === 'number' ? dateTimeText(value) : NO_DATE_TIME}"`;
+  }
+  if (kind === 'text') return JSON.stringify(value === null || value === undefined ? '' : String(value));
+  if (typeof value === 'string') return JSON_NUMBER.test(value) ? value : JSON.stringify(value);
+  return String(value ?? null);
+}
+
+/** Each record as the text of one JSON object. */
+export function jsonObjects(
+  records: readonly SourceRecord[],
+  fields: readonly AnswerField[],
+  casing: Casing,
+  dates: DateFormat,
+): string[] {
+  const keys = fields.map((field) => `${JSON.stringify(cased(field.source, casing))}:`);
+  return records.map((record) => {
+    let text = '';
+    for (let i = 0; i < fields.length; i++) {
+      const field = fields[i] as AnswerField;
+      const value = record[field.source];
+      if (value === undefined) continue;
+      text += `${text === '' ? '' : ','}${keys[i]}${jsonValue(value, field.kind, dates)}`;
+    }
+    return `{${text}}`;
+  });
+}
+
+/** The whole body: the objects in their envelope. */
+export function jsonBody(objects: readonly string[], envelope: Envelope, casing: Casing): string {
+  const value = JSON.stringify(cased('value', casing));
+  const count = JSON.stringify(cased('count', casing));
+  const list = `[${objects.join(',')}]`;
+  const empty = objects.length === 0;
+  switch (envelope) {
+    case 'count':
+      return `{${count}:${objects.length},${value}:${list}}`;
+    case 'wrong-count':
+      return `{${count}:${objects.length + 1},${value}:${list}}`;
+    case 'null-when-empty':
+      return `{${value}:${empty ? 'null' : list}}`;
+    case 'missing-when-empty':
+      return empty ? '{}' : `{${value}:${list}}`;
+    case 'bare-list':
+      return list;
+    case 'bare-object':
+      return objects.length === 1 ? (objects[0] as string) : `{${value}:${list}}`;
+    case 'value':
+      return `{${value}:${list}}`;
+  }
+}
+
+/** Live CSV pads text to a fixed width. */
+const TEXT_WIDTH = 12;
+
+function csvCell(value: Value, kind: AnswerField['kind'], dates: DateFormat): string {
+  if (kind === 'date') {
+    if (dates === 'Epoch') return typeof value === 'string' ? String(dateEpoch(value)) : '';
+    return `"${typeof value === 'string' ? dateText(value) : NO_DATE}"`;
+  }
+  if (kind === 'datetime') {
+    if (dates === 'Epoch') return typeof value === 'number' ? String(value) : '';
+    return `"${typeof value === 'number' ? dateTimeText(value) : NO_DATE_TIME}"`;
+  }
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  const text = kind === 'text' ? String(value).padEnd(TEXT_WIDTH) : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/**
+ * Header and rows. Fields that no record carries have no column.
+ *
+ * @param repeatAudit the header names ReceivedAt and SavedAt twice while rows hold them once, as
+ *   the live service does for GetTotalTradeHighlights.
+ */
+export function csvBody(
+  records: readonly SourceRecord[],
+  fields: readonly AnswerField[],
+  dates: DateFormat,
+  repeatAudit: boolean,
+): string {
+  const present = fields.filter(
+    (field) => records.length === 0 || records.some((record) => record[field.source] !== undefined),
+  );
+  const header = present.map((field) => cased(field.source, 'pascal'));
+  if (repeatAudit) header.push('ReceivedAt', 'SavedAt');
+  const rows = records.map((record) =>
+    present.map((field) => csvCell(record[field.source], field.kind, dates)).join(','),
+  );
+  return `${[header.join(','), ...rows].join('\r\n')}\r\n`;
+}
