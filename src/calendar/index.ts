@@ -1,17 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, usageError } from '../core/errors.ts';
+import { type LearningCalendar, learningCalendar } from './calendar.ts';
 import { type Entry, readEntries } from './entries.ts';
-import { type LearningCalendar, learningCalendar } from './learning.ts';
 
-export type { LearningCalendar } from './learning.ts';
-export type { Calendar } from './types.ts';
+export type { Calendar, LearningCalendar } from './calendar.ts';
 
 const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
 
 /**
  * The trading sessions of NSE and BSE (cash market): reviewed data for 2015 to 2026 (`data/`, each
- * file says where its days come from), Monday to Friday for other years. Unknown exchanges follow NSE.
+ * file names its sources), Monday to Friday for other years. Unknown exchanges follow NSE.
  *
  * @param options.file calendar file of the user, which wins over the reviewed data; docs/calendar.md.
  * @throws PipelineError `usage` when that file cannot be read or has wrong lines.

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import type { Calendar } from '../calendar/calendar.ts';
 import { loadCalendar } from '../calendar/index.ts';
-import type { Calendar } from '../calendar/types.ts';
 import { systemClock, today } from '../core/clock.ts';
 import { type Config, loadConfig, readEnvironment } from '../core/config.ts';
 import { addDays } from '../core/days.ts';

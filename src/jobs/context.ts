@@ -1,4 +1,4 @@
-import type { LearningCalendar } from '../calendar/learning.ts';
+import type { LearningCalendar } from '../calendar/calendar.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';

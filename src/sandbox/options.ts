@@ -1,4 +1,4 @@
-import type { Calendar } from '../calendar/types.ts';
+import type { Calendar } from '../calendar/calendar.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Casing, Envelope } from './answer/format.ts';
 import type { Fault } from './faults.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { buildCalendar } from '../../src/calendar/build.ts';
+import { buildCalendar } from '../../src/calendar/calendar.ts';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { addDays, daysBetween, eachDay, isWeekend } from '../../src/core/days.ts';
 

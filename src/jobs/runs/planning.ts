@@ -1,4 +1,4 @@
-import type { Calendar } from '../../calendar/types.ts';
+import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';

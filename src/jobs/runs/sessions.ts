@@ -1,4 +1,4 @@
-import type { Calendar } from '../../calendar/types.ts';
+import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';

@@ -1,4 +1,4 @@
-import type { Calendar } from '../../calendar/types.ts';
+import type { Calendar } from '../../calendar/calendar.ts';
 import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, dayAt, dayStart, epochOf } from '../../core/days.ts';
 import type { Exchange } from '../../operations/operation.ts';

@@ -1,4 +1,4 @@
-import type { Calendar } from '../../calendar/types.ts';
+import type { Calendar } from '../../calendar/calendar.ts';
 import { type Day, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../operations/operation.ts';
 import { between, chance, hash } from './hash.ts';

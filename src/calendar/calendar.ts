@@ -1,8 +1,22 @@
 import { type Day, eachDay, isWeekend } from '../core/days.ts';
 import { type Entry, EXCHANGES, type Exchange } from './entries.ts';
-import type { Calendar, DayKind } from './types.ts';
 
-/** One exchange: its listed days, the years they cover, and the sessions of years asked for so far. */
+/** Why a day is, or is not, a session. */
+export type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
+
+/** Trading sessions of the cash markets. */
+export interface Calendar {
+  isSession(exchange: string, day: Day): boolean;
+  kindOf(exchange: string, day: Day): DayKind;
+  /** Sessions from `from` to `to`, both included, ascending. */
+  sessions(exchange: string, from: Day, to: Day): Day[];
+  /** The `count` sessions that end on or before `day`, ascending. */
+  lastSessions(exchange: string, day: Day, count: number): Day[];
+  /** Is there reviewed data for this year? If not, Monday to Friday is assumed. */
+  knows(exchange: string, year: number): boolean;
+}
+
+/** One exchange: its listed days, the years with reviewed data, and the sessions of the years used so far. */
 interface Market {
   readonly listed: ReadonlyMap<Day, Entry['kind']>;
   readonly years: ReadonlySet<number>;
@@ -10,7 +24,7 @@ interface Market {
 }
 
 /**
- * A calendar from lists of entries, later lists winning over earlier ones. Pure.
+ * A calendar from lists of entries, in which later lists win over earlier ones.
  *
  * A listed session is `special`; else Saturday and Sunday are `weekend`, a listed holiday is
  * `holiday`, and any other day is a `session`. A year counts as known once a holiday is listed in it.
@@ -70,7 +84,7 @@ function isOpen(kind: DayKind): boolean {
   return kind === 'session' || kind === 'special';
 }
 
-/** Sessions of a year, worked out once: planners ask for the same few years again and again. */
+/** The sessions of a year, computed once, because planning asks for the same few years many times. */
 function sessionsIn(market: Market, year: number): readonly Day[] {
   const known = market.sessions.get(year);
   if (known !== undefined) return known;
@@ -82,4 +96,49 @@ function sessionsIn(market: Market, year: number): readonly Day[] {
 
 function yearOf(day: Day): number {
   return Number(day.slice(0, 4));
+}
+
+/** A day on which an exchange was seen to be open. */
+export interface ObservedSession {
+  readonly exchange: string;
+  readonly day: Day;
+}
+
+/** A calendar that can be corrected: data of a day that it calls closed makes that day a session. */
+export interface LearningCalendar extends Calendar {
+  /** The calendar of the files alone. */
+  readonly listed: Calendar;
+  /** Adds these days as sessions (`special`), in place of those added before. */
+  learn(observed: readonly ObservedSession[]): void;
+}
+
+/**
+ * A calendar like that of `buildCalendar` to which sessions can be added while it is in use. Observed
+ * sessions win over every list, because the exchange was open.
+ */
+export function learningCalendar(lists: readonly (readonly Entry[])[]): LearningCalendar {
+  const listed = buildCalendar(lists);
+  let current = listed;
+  let learned = '';
+  return {
+    listed,
+    isSession: (exchange, day) => current.isSession(exchange, day),
+    kindOf: (exchange, day) => current.kindOf(exchange, day),
+    sessions: (exchange, from, to) => current.sessions(exchange, from, to),
+    lastSessions: (exchange, day, count) => current.lastSessions(exchange, day, count),
+    knows: (exchange, year) => current.knows(exchange, year),
+    learn(observed) {
+      const entries = observed.flatMap(entryOf);
+      const text = entries.map(({ exchange, day }) => `${exchange} ${day}`).join(',');
+      if (text === learned) return;
+      learned = text;
+      current = entries.length === 0 ? listed : buildCalendar([...lists, entries]);
+    },
+  };
+}
+
+/** Exchanges without a calendar of their own follow NSE and add nothing to it. */
+function entryOf({ exchange, day }: ObservedSession): Entry[] {
+  const known = EXCHANGES.find((one) => one === exchange);
+  return known === undefined ? [] : [{ exchange: known, day, kind: 'session' }];
 }
