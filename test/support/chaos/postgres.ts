@@ -2,8 +2,12 @@ import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { reachablePrograms, serverAccount } from '../../../src/load/database/embedded/account.ts';
-import { findBinaries } from '../../../src/load/database/embedded/binaries.ts';
-import { initialise, isServing, newPassword } from '../../../src/load/database/embedded/cluster.ts';
+import {
+  findBinaries,
+  initialise,
+  isServing,
+  newPassword,
+} from '../../../src/load/database/embedded/cluster.ts';
 import { freePort } from '../free-port.ts';
 import { waitFor } from '../wait-for.ts';
 import { type Program, startProgram, tail } from './process.ts';

