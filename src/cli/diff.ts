@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
-import type { Pool } from 'pg';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Config, loadConfig } from '../core/config.ts';
 import { dayAt, timeAt } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
-import { type Between, betweenRuns, type Difference, difference, fromThenToNow } from '../jobs/runs/diff.ts';
+import { compareMoments, type MomentDifference, type Moments } from '../load/market/differences.ts';
+import { readMoment, readRunEnd } from '../load/state/run-facts.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { parseMoment, parseRunId } from './args.ts';
 import { type Cli, examples } from './command.ts';
@@ -55,9 +56,9 @@ async function diff(cli: Cli, flags: Flags): Promise<void> {
   }
   const config = loadConfig();
   const readMoments = momentsOf(flags, config);
-  const { pool } = (await openContext(cli.life, config)).db;
-  const between = await readMoments(pool);
-  const result = await difference(pool, operation, between, limitOf(flags));
+  const { db } = await openContext(cli.life, config);
+  const moments = await readMoments(db.drizzle);
+  const result = await compareMoments(db.pool, operation, moments, limitOf(flags));
   if (flags.json === true) printJson(result);
   else print(text(result, config.EOD_TIMEZONE));
 }
@@ -69,20 +70,42 @@ function limitOf({ limit, json }: Flags): number {
 }
 
 /** What the flags say of the two moments; only the database knows when a run ended, and what time it is. */
-function momentsOf({ between, since }: Flags, config: Config): (pool: Pool) => Promise<Between> {
+function momentsOf({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<Moments> {
   if (between !== undefined && since === undefined) {
     if (between.length !== 2) throw usageError('--between takes two runs, e.g. --between 12 15');
     const [first, second] = between.map(parseRunId) as [number, number];
-    return (pool) => betweenRuns(pool, first, second);
+    return (db) => betweenRuns(db, first, second);
   }
   if (since !== undefined && between === undefined) {
     const then = parseMoment('--since', since, { config });
-    return (pool) => fromThenToNow(pool, then);
+    return (db) => sinceThen(db, then);
   }
   throw usageError('give either --between RUN RUN or --since TIME');
 }
 
-function text(result: Difference, timeZone: string): string {
+/** From the end of one run to the end of another, or to now where that one is still open. */
+async function betweenRuns(db: NodePgDatabase, first: number, second: number): Promise<Moments> {
+  if (first === second) throw usageError(`--between names run ${first} twice; name two runs`);
+  const endOf = async (runId: number) => {
+    const end = await readRunEnd(db, runId);
+    if (end === null) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+    return end;
+  };
+  const [from, to] = [await endOf(first), await endOf(second)];
+  if (from.isOpen) throw usageError(`run ${first} has not ended: nothing can be compared with its end`);
+  if (from.at > to.at) {
+    throw usageError(`run ${first} ended after run ${second}: use --between ${second} ${first}`);
+  }
+  return { from: from.at, to: to.at };
+}
+
+async function sinceThen(db: NodePgDatabase, then: string): Promise<Moments> {
+  const { at, now, isFuture } = await readMoment(db, then);
+  if (isFuture) throw usageError(`--since: ${at} is in the future`);
+  return { from: at, to: now };
+}
+
+function text(result: MomentDifference, timeZone: string): string {
   const { inserted, changed, withdrawn, relisted, rows, notListed } = result;
   const counts = Object.entries({ changed, withdrawn, 'listed again': relisted, inserted })
     .filter(([, rows]) => rows > 0)

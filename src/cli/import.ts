@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../core/config.ts';
-import type { FileDifference, FileReport } from '../jobs/import/file.ts';
-import { type ImportReport, importFiles } from '../jobs/import/index.ts';
+import { type ImportReport, importFiles } from '../jobs/import/import-files.ts';
+import type { FileDifference, FileReport } from '../jobs/import/sessions.ts';
 import { type Cli, examples } from './command.ts';
 import { openContext } from './context.ts';
 import { EXIT } from './errors.ts';

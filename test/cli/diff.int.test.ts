@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Difference } from '../../src/jobs/runs/diff.ts';
+import type { MomentDifference } from '../../src/load/market/differences.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 const diff = (...flags: string[]) => runEod([...DIFF, ...flags], options());
 const diffJson = async (...flags: string[]) =>
-  (await runJson<Difference>([...DIFF, ...flags], options())).json;
+  (await runJson<MomentDifference>([...DIFF, ...flags], options())).json;
 
 describe.concurrent('between two runs', () => {
   test('what was inserted, changed and withdrawn, the changed columns old and new', async () => {

@@ -2,7 +2,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import type { ImportReport } from '../../src/jobs/import/index.ts';
+import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';

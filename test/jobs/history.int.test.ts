@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { difference } from '../../src/jobs/runs/diff.ts';
 import type { Database } from '../../src/load/database/database.ts';
+import { compareMoments } from '../../src/load/market/differences.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { type Answer, bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';
@@ -75,7 +75,7 @@ test('a day, its correction, a late stale answer, one with three rows less and t
 
   const operation = operationNamed('GetBhavCopyCM');
   const between = (from: number, to: number) =>
-    difference(store.pool, operation, { from: moments[from] as string, to: moments[to] as string }, 100);
+    compareMoments(store.pool, operation, { from: moments[from] as string, to: moments[to] as string }, 100);
   const corrected = await between(0, 1);
   expect(corrected).toMatchObject({ inserted: 0, changed: 20, withdrawn: 0, relisted: 0 });
   expect(corrected.rows[0]).toMatchObject({

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import { unzip } from '../../src/extract/files/zip.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { type ImportOptions, type ImportReport, importFiles } from '../../src/jobs/import/index.ts';
+import { type ImportOptions, type ImportReport, importFiles } from '../../src/jobs/import/import-files.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createTurns } from '../../src/jobs/import/turns.ts';
+import { createTurns } from '../../src/jobs/import/files.ts';
 
 /** A promise and what settles it. */
 function later<Value>() {

@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type * as extractModule from '../../src/extract/index.ts';
 import type { Source } from '../../src/extract/types.ts';
-import { difference } from '../../src/jobs/runs/diff.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import type * as migrateModule from '../../src/load/database/migrate.ts';
+import { compareMoments } from '../../src/load/market/differences.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type * as registryModule from '../../src/operations/registry.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
@@ -216,7 +216,12 @@ describe('a field added to every table, and one more operation', () => {
         const old = await values(`market.${table.name}_as_of('${between}')`);
         expect(new Set(old)).toEqual(new Set(column === 'quantity' ? [] : [null]));
       }
-      const compared = await difference(store.pool, operation, { from: then, to: await now(store) }, 1_000);
+      const compared = await compareMoments(
+        store.pool,
+        operation,
+        { from: then, to: await now(store) },
+        1_000,
+      );
       expect(compared, operation.name).toMatchObject({ changed: rows, inserted: 0, withdrawn: 0 });
       expect(compared.rows[0]?.columns).toEqual({ [column]: { old: '100', new: '200' } });
     }

@@ -1,7 +1,7 @@
-import { sql } from 'drizzle-orm';
 import { today } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import { hasRows } from '../../load/market/lookups.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses.ts';
 import { deleteRun, insertRun, setRunRange } from '../../load/state/runs.ts';
@@ -53,10 +53,7 @@ async function freshGroups({ db }: Context): Promise<string[]> {
   for (const { operation, exchange } of pairs) {
     const shapes = operations.find((one) => one.name === operation)?.shapes ?? [];
     for (const { table } of shapes) {
-      const found = await db.drizzle.execute(
-        sql`select from market.${sql.identifier(table.name)} where exchange = ${exchange} limit 1`,
-      );
-      if (found.rowCount === 1) filled.add(`${tableGroupOf(operation)}|${exchange}`);
+      if (await hasRows(db.pool, table.name, exchange)) filled.add(`${tableGroupOf(operation)}|${exchange}`);
     }
   }
   const groups = new Set(pairs.map((pair) => `${tableGroupOf(pair.operation)}|${pair.exchange}`));

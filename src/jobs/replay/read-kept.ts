@@ -3,13 +3,13 @@ import { PipelineError } from '../../core/errors.ts';
 import { type FileSession, readBhavCsv } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
+import { readTickers, type Tickers } from '../../load/market/lookups.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import { type KeptAnswer, replayReached } from '../../load/state/responses.ts';
 import type { ReplayWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { IMPORTED, sessionAnswer } from '../import/session.ts';
-import { knownTickers, NO_TICKERS, type Tickers } from '../import/tickers.ts';
+import { IMPORTED, NO_TICKERS, sessionAnswer } from '../import/sessions.ts';
 import type { Answered } from '../worker/store.ts';
 
 /** A kept answer, or session of a file, read with the code of today. */
@@ -40,12 +40,12 @@ export function createFileReader(context: Context): FileReader {
   };
   let last: { readonly asOf: string; readonly tickers: Tickers } | undefined;
   const tickersFor = async (runId: number, asOf: string | undefined): Promise<Tickers> => {
-    if (asOf === undefined) return knownTickers(db.pool);
+    if (asOf === undefined) return readTickers(db.pool);
     if (last?.asOf !== asOf) {
       // Rows first loaded before the replay came to that moment are those the import saw. Asked of the
       // windows, so that a replay that was stopped finds the same.
       const asked = { runId, operation: IMPORTED, exchange: 'BSE', loadedAt: asOf };
-      last = { asOf, tickers: await knownTickers(db.pool, await replayReached(db.drizzle, asked)) };
+      last = { asOf, tickers: await readTickers(db.pool, await replayReached(db.drizzle, asked)) };
     }
     return last.tickers;
   };

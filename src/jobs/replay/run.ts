@@ -1,6 +1,7 @@
 import { messageOf, usageError } from '../../core/errors.ts';
 import { readAnswer } from '../../extract/index.ts';
 import { databaseError } from '../../load/database/errors.ts';
+import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
 import { readRunRequest } from '../../load/state/runs.ts';
 import {
@@ -45,18 +46,14 @@ export async function workReplay(context: Context, runId: number, signal: AbortS
 }
 
 async function workWithLock(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  const client = await context.db.pool.connect();
-  const lock = `hashtextextended('eod replay ${runId}', 0)`;
+  const lock = await takeSessionLock(context.db, `eod replay ${runId}`, { wait: false });
+  if (lock === null) throw usageError(`run ${runId} is being worked on by another process`);
   try {
-    const mine = await client.query<{ locked: boolean }>(`select pg_try_advisory_lock(${lock}) as locked`);
-    if (!mine.rows[0]?.locked) throw usageError(`run ${runId} is being worked on by another process`);
     await workGroups(context, runId, signal);
     await closeRun(context, runId);
-    await client.query(`select pg_advisory_unlock(${lock})`);
-    client.release();
+    await lock.release();
   } catch (error) {
-    // Thrown away: the lock goes with it.
-    client.release(true);
+    lock.discard();
     throw error;
   }
 }

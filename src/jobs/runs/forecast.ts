@@ -6,9 +6,8 @@ import type { PlannedWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { backfillShare, currentHour, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';
-import { defaultInstruments } from './instruments.ts';
 import { planWindows } from './plan.ts';
-import { planInput, planRun } from './planning.ts';
+import { defaultInstruments, planInput, planRun } from './planning.ts';
 
 /** What a run would ask of the source, before it asks. */
 export interface OperationForecast {
@@ -115,8 +114,8 @@ function tally(windows: readonly PlannedWindow[], reach: Day) {
 
 /** Per-instrument windows as they would be with the instruments known now. */
 async function planDeferred(context: Context, request: RunRequest, target: Target): Promise<PlannedWindow[]> {
-  const { config, db } = context;
-  const known = await defaultInstruments(db.pool, config, target.exchange);
+  const { config } = context;
+  const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
   // Stand-ins for instruments the bhav copies of the run will name; a symbol never starts with a space.
   const standIns = Array.from({ length: missing }, (_, place) => ` ${place}`);

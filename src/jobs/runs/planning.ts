@@ -2,6 +2,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
+import { largestSymbols } from '../../load/market/lookups.ts';
 import { readCovered } from '../../load/state/coverage.ts';
 import { readRangeLimits } from '../../load/state/range-limits.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
@@ -10,7 +11,6 @@ import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
-import { defaultInstruments } from './instruments.ts';
 import { type PlanInput, planWindows } from './plan.ts';
 import { syncSessions, unknownYears } from './sessions.ts';
 
@@ -89,16 +89,16 @@ async function planTarget(context: Context, request: PlanRequest, target: Target
 
 type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
 
-/** No ticker comes near; longer names would not fit the index of etl.coverage. */
+/** No ticker comes near; longer names would not fit the index of the coverage. */
 const MAX_INSTRUMENT = 200;
 
 /** All that the plan of a target depends on, gathered. */
 export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
-  const { config, calendar, clock, db } = context;
+  const { config, calendar, clock } = context;
   const operation = operationNamed(target.operation);
   const instruments =
     operation.windows.per === 'instrument' && request.instruments.length === 0
-      ? await defaultInstruments(db.pool, config, target.exchange)
+      ? await defaultInstruments(context, target.exchange)
       : request.instruments;
   const long = instruments.find((name) => name.length > MAX_INSTRUMENT);
   if (long !== undefined) {
@@ -150,4 +150,16 @@ async function coveredBy({ db }: Context, operation: Operation, target: Target) 
     // A day that should hold records and was empty is worth asking again.
     states: operation.emptyIsNormal ? ['loaded', 'empty'] : ['loaded'],
   });
+}
+
+/**
+ * Which instruments to ask for where an operation asks one by one and nobody named any: those of
+ * EOD_INSTRUMENTS, or else the EOD_INSTRUMENT_LIMIT with the largest turnover in the newest stored
+ * bhav copy of the exchange. Empty where no bhav copy is stored.
+ */
+export async function defaultInstruments(
+  { config, db }: Pick<Context, 'config' | 'db'>,
+  exchange: string,
+): Promise<readonly string[]> {
+  return config.EOD_INSTRUMENTS ?? largestSymbols(db.pool, exchange, config.EOD_INSTRUMENT_LIMIT);
 }

@@ -1,5 +1,6 @@
-import type { ClientBase } from 'pg';
+import type { ClientBase, Pool } from 'pg';
 import type { Field } from '../../operations/fields.ts';
+import type { Operation } from '../../operations/operation.ts';
 import { tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { list, quote } from './merge-sql.ts';
@@ -16,10 +17,10 @@ export interface RowDifference {
 }
 
 /** Data columns of a row, as text. */
-export type Texts = Readonly<Record<string, string | null>>;
+type Texts = Readonly<Record<string, string | null>>;
 
 /** An SQL expression for the data columns of `row` as a jsonb object of texts. */
-export function textsSql(table: TableDefinition, row: string): string {
+function textsSql(table: TableDefinition, row: string): string {
   // jsonb_build_object takes 50 pairs; concatenated objects take any number.
   const pairs = table.fields.map(({ column }) => `'${column}', ${row}.${quote(column)}::text`);
   const parts: string[] = [];
@@ -30,7 +31,7 @@ export function textsSql(table: TableDefinition, row: string): string {
 }
 
 /** An SQL expression for what became of a row: `b` before, `a` after; `b` may be missing. */
-export const CHANGE_SQL = `case
+const CHANGE_SQL = `case
     -- Also what came and went: a reader of the table does not see it.
     when b.withdrawn_at is null and a.withdrawn_at is not null then 'withdrawn'
     when b.revision is null then 'inserted'
@@ -43,7 +44,7 @@ function plain(decimal: string | null | undefined): string | null {
 }
 
 /** A difference for people and JSON, its columns in the order of the table. */
-export function describeDifference(
+function describeDifference(
   table: TableDefinition,
   { change, before, after }: { change: Change; before: Texts | null; after: Texts },
 ): RowDifference {
@@ -98,4 +99,128 @@ export async function sampleDifferences(
     [runId, each],
   );
   return found.rows.map((row) => describeDifference(table, row));
+}
+
+/** What a load has stored, as far as its rows are known by it. */
+export interface LoadFacts {
+  readonly runId: number;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  readonly startedAt: string | null;
+  readonly finishedAt: string | null;
+  /** Some of its records were stored before: its days had rows already. */
+  readonly hadRows: boolean;
+}
+
+export interface Listing {
+  readonly limit: number;
+  /** Columns whose stored values may have been rounded, and to what. */
+  readonly rounded: Readonly<Record<string, number>>;
+}
+
+/**
+ * Where the records of a load and the rows stored before it differ: what it changed, withdrew or listed
+ * again, and what it inserted into a day that had rows already. At most `limit` rows: first where the
+ * two contradict each other, then where one fills what the other left open.
+ */
+export async function differencesOfLoad(
+  pool: Pool,
+  table: TableDefinition,
+  load: LoadFacts,
+  { limit, rounded }: Listing,
+): Promise<RowDifference[]> {
+  const day = quote(table.dateColumn ?? 'trade_date');
+  const same = table.key.map((column) => `b.${quote(column)} = a.${quote(column)}`).join(' and ');
+  const contradicts = table.fields
+    .filter(({ column }) => !table.key.includes(column))
+    .map(({ column }) => contradiction(quote(column), rounded[column]))
+    .join(' or ');
+  const found = await pool.query<{ change: Change; before: Texts | null; after: Texts }>(
+    `select ${CHANGE_SQL} as change, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
+       ${textsSql(table, 'a')} as after
+     from market.${quote(table.name)} a
+     left join market_history.${quote(table.name)} b on ${same} and b.valid_to = a.last_changed_at
+     where a.run_id = $1 and a.exchange = $2 and a.${day} between $3 and $4
+       -- The days' locks keep other loads out between the two.
+       and a.last_changed_at between $5 and $6 and (b.revision is not null or $7)
+     order by b.revision is null, a.withdrawn_at is not null or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $8`,
+    [load.runId, load.exchange, load.from, load.to, load.startedAt, load.finishedAt, load.hadRows, limit],
+  );
+  return found.rows.map((row) => describeDifference(table, row));
+}
+
+/** Do before and after say different things of a column? Null where either says nothing. */
+function contradiction(column: string, step: number | undefined): string {
+  const differs = `a.${column} <> b.${column}`;
+  if (step === undefined) return differs;
+  return `(${differs} and not (b.${column} % ${step} = 0 and abs(a.${column} - b.${column}) < ${step}))`;
+}
+
+/** Two moments, ISO 8601 and as exact as Postgres keeps them: a run may end within a millisecond of its last row. */
+export interface Moments {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The two moments compared: what was there at the first, and at the second. */
+export interface MomentDifference extends Moments {
+  readonly operation: string;
+  readonly inserted: number;
+  readonly changed: number;
+  readonly withdrawn: number;
+  readonly relisted: number;
+  /** At most so many as were asked for; corrections first, new rows last. */
+  readonly rows: readonly RowDifference[];
+  /** Rows that differ beyond those. */
+  readonly notListed: number;
+}
+
+/** What differs in an operation's tables between two moments, from their revisions. */
+export async function compareMoments(
+  pool: Pool,
+  operation: Operation,
+  moments: Moments,
+  limit: number,
+): Promise<MomentDifference> {
+  const { from, to } = moments;
+  const counts = { inserted: 0, changed: 0, withdrawn: 0, relisted: 0 };
+  const rows: RowDifference[] = [];
+  for (const { table } of operation.shapes) {
+    const totals = await pool.query<{ change: Change; rows: number }>(
+      `${compared(table)} select change, count(*)::int as rows from compared group by 1`,
+      [from, to],
+    );
+    for (const total of totals.rows) counts[total.change] += total.rows;
+    const shown = await pool.query<{ change: Change; before: Texts | null; after: Texts }>(
+      `${compared(table)} select change, before, after from compared
+        order by array_position(array['changed', 'withdrawn', 'relisted', 'inserted'], change), ${list(table.key)} limit $3`,
+      [from, to, limit - rows.length],
+    );
+    rows.push(...shown.rows.map((row) => describeDifference(table, row)));
+  }
+  const all = counts.inserted + counts.changed + counts.withdrawn + counts.relisted;
+  return { operation: operation.name, from, to, ...counts, rows, notListed: all - rows.length };
+}
+
+/**
+ * Rows with a revision that began after $1 and by $2, as they were at both moments. Those that are at
+ * the end what they were at the start (a correction taken back) do not differ.
+ */
+function compared(table: TableDefinition): string {
+  const name = quote(table.name);
+  const keys = list(table.key);
+  const values = table.fields.map(({ column }) => column).filter((column) => !table.key.includes(column));
+  return `
+    with touched as (
+      select ${keys} from market.${name} where last_changed_at > $1 and last_changed_at <= $2
+      union select ${keys} from market_history.${name} where valid_from > $1 and valid_from <= $2
+    ), compared as (
+      select ${list(table.key, 'a.')}, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
+        ${textsSql(table, 'a')} as after, ${CHANGE_SQL} as change
+      from touched join market.${quote(`${table.name}_as_of`)}($2) a using (${keys})
+      left join market.${quote(`${table.name}_as_of`)}($1) b using (${keys})
+      where b.revision is null or (a.withdrawn_at is null) <> (b.withdrawn_at is null)
+        or row(${list(values, 'a.')}) is distinct from row(${list(values, 'b.')})
+    )`;
 }

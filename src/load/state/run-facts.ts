@@ -11,30 +11,42 @@ import {
   ne,
   not,
   notExists,
+  type SQL,
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
+import type { LoadFacts } from '../market/differences.ts';
 import { accessKeys } from './schema/source.ts';
 import { runs, windows } from './schema/work.ts';
 
 // What the status, alerts, forecasts, comparisons and imports ask of runs and windows.
 
-/** When runs ended, in UTC and as exact as Postgres keeps it; now for those that are open. */
-export function readRunEnds(db: NodePgDatabase, runIds: readonly number[]) {
-  const end = sql`coalesce(${runs.finished_at}, clock_timestamp()) at time zone 'utc'`;
-  return db
+/** ISO 8601 in UTC with all digits: a run may end within a millisecond of its last row. */
+const isoText = (moment: SQL) =>
+  sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** When a run ended; now for one that is open. Null when there is no such run. */
+export async function readRunEnd(db: NodePgDatabase, runId: number) {
+  const [end] = await db
     .select({
-      id: runs.id,
-      end: sql<string>`to_char(${end}, ${MICROSECONDS})`,
+      at: isoText(sql`coalesce(${runs.finished_at}, clock_timestamp())`),
       isOpen: sql<boolean>`${runs.finished_at} is null`,
     })
     .from(runs)
-    .where(inArray(runs.id, [...runIds]));
+    .where(eq(runs.id, runId));
+  return end ?? null;
 }
 
-/** ISO 8601 with all digits. */
-const MICROSECONDS = 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"';
+/** The server's time, and a moment as it reads it: a day and time with its zone. */
+export async function readMoment(db: NodePgDatabase, moment: string) {
+  const at = sql`${moment}::timestamptz`;
+  const [read] = await db
+    .select({ at: isoText(at), now: isoText(sql`now`), isFuture: sql<boolean>`${at} > now` })
+    .from(sql`clock_timestamp() as now`);
+  if (read === undefined) throw new Error('a select of one row brought none');
+  return read;
+}
 
 /**
  * Suspicious windows of each operation and exchange. A later good answer for all of such a window takes
@@ -152,4 +164,22 @@ export async function failureOfWindow(db: NodePgDatabase, windowId: number): Pro
     .from(windows)
     .where(and(eq(windows.id, windowId), eq(windows.state, 'failed')));
   return window?.error ?? null;
+}
+
+/** What differences of a load are found by. @see differencesOfLoad (load/market) */
+export async function readWindowLoad(db: NodePgDatabase, windowId: number): Promise<LoadFacts | null> {
+  const { updated, unchanged, stale, withdrawn } = windows;
+  const [load] = await db
+    .select({
+      runId: windows.run_id,
+      exchange: windows.exchange,
+      from: windows.from_date,
+      to: windows.to_date,
+      startedAt: windows.started_at,
+      finishedAt: windows.finished_at,
+      hadRows: sql<boolean>`${updated} + ${unchanged} + ${stale} + ${withdrawn} > 0`,
+    })
+    .from(windows)
+    .where(eq(windows.id, windowId));
+  return load ?? null;
 }

@@ -1,9 +1,16 @@
+import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
+import { type SessionLock, takeSessionLock } from '../../load/database/session-lock.ts';
+import { transaction } from '../../load/database/transaction.ts';
+import { readTickers, serverTime } from '../../load/market/lookups.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/reports.ts';
 import { importedFileHashes } from '../../load/state/run-facts.ts';
+import { abandonRun, insertRun, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
-import { reserveRunId } from '../runs/runs.ts';
+import { closeRun } from '../runs/advance.ts';
+import { reserveRunId, whoAsks } from '../runs/runs.ts';
+import { createTurns, findFiles, fingerprint, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
   type FileReport,
@@ -11,11 +18,7 @@ import {
   importSessions,
   notLoaded,
   readSessions,
-} from './file.ts';
-import { findFiles, fingerprint, type ImportFile, inParallel } from './find-files.ts';
-import { closeImport, openImport } from './run.ts';
-import { knownTickers, tickerMoment } from './tickers.ts';
-import { createTurns } from './turns.ts';
+} from './sessions.ts';
 
 /** What `eod import --json` prints: the run, and what became of each file. */
 export interface ImportReport extends RunReport {
@@ -67,7 +70,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     const numbered = await importAll(context, run.runId, fresh, { tally, width, signal, tickers: null });
     if (numbered.length > 0) {
       const { pool } = context.db;
-      const tickers = { asOf: await tickerMoment(pool), known: await knownTickers(pool) };
+      const tickers = { asOf: await serverTime(pool), known: await readTickers(pool) };
       await importAll(context, run.runId, numbered, { tally, width, signal, tickers });
     }
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
@@ -97,8 +100,13 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
   let fetched = 0;
   const tell = () =>
     onProgress?.(runId, {
-      ...{ kind: 'import', state: 'running', total, ended: files.length },
-      ...{ requests: 0, fetched, deferred: false },
+      kind: 'import',
+      state: 'running',
+      total,
+      ended: files.length,
+      requests: 0,
+      fetched,
+      deferred: false,
     });
   tell();
   return {
@@ -174,4 +182,83 @@ async function importAll(
     }
   });
   return files.filter((file) => putOff.has(file));
+}
+
+/** An import under way. Its lock is held as long as its process lives: so a dead one is known. */
+interface ImportRun {
+  readonly runId: number;
+  readonly lock: SessionLock;
+}
+
+const lockName = (runId: number) => `eod import ${runId}`;
+
+/**
+ * Writes the run of an import under a number from `reserveRunId`, after ending those whose process is
+ * gone. May be tried again when Postgres was away.
+ */
+async function openImport(
+  context: Context,
+  runId: number,
+  asked: { readonly paths: readonly string[]; readonly force: boolean },
+): Promise<ImportRun> {
+  // First, so that nobody takes the run for one whose process is gone.
+  const lock = await takeSessionLock(context.db, lockName(runId), { wait: true });
+  try {
+    await writeRun(context, runId, asked);
+    return { runId, lock };
+  } catch (error) {
+    lock.discard();
+    throw error;
+  }
+}
+
+async function writeRun(
+  context: Context,
+  runId: number,
+  asked: { readonly paths: readonly string[]; readonly force: boolean },
+): Promise<void> {
+  await endDeadImports(context);
+  const day = today(context.clock, context.config.EOD_TIMEZONE);
+  await insertRun(context.db.drizzle, {
+    id: runId,
+    kind: 'import',
+    requestedBy: whoAsks(),
+    request: { kind: 'import', targets: [], instruments: [], options: {}, live: false, ...asked },
+    from: day,
+    to: day,
+  });
+}
+
+async function endDeadImports(context: Context): Promise<void> {
+  for (const id of await runningRuns(context.db.drizzle, 'import')) {
+    const lock = await takeSessionLock(context.db, lockName(id), { wait: false });
+    if (lock === null) continue;
+    await callOff(context, id, 'its process ended before it did').finally(() => lock.release());
+  }
+}
+
+/** Most bad files the run itself names. */
+const NAMED = 20;
+
+/** Ends the run with its totals: failed where a file was bad, cancelled where it did not get to all. */
+async function closeImport(
+  context: Context,
+  { runId, lock }: ImportRun,
+  end: { readonly bad: readonly string[]; readonly stopped: string | null },
+): Promise<void> {
+  const { db } = context;
+  try {
+    await setRunRange(db.drizzle, runId);
+    if (end.stopped !== null) return await callOff(context, runId, end.stopped);
+    const more = end.bad.length > NAMED ? ` and ${end.bad.length - NAMED} more` : '';
+    const bad = `${end.bad.length === 1 ? 'a file was' : `${end.bad.length} files were`} not imported: ${end.bad.slice(0, NAMED).join('; ')}${more}`;
+    await closeRun(context, runId, end.bad.length === 0 ? null : { state: 'failed', error: bad });
+  } finally {
+    await lock.release();
+  }
+}
+
+async function callOff(context: Context, runId: number, why: string): Promise<void> {
+  const ended = await transaction(context.db, (tx) => abandonRun(tx, runId, why));
+  if (ended !== null) context.log.info({ runId, state: ended.state }, 'run has ended');
 }

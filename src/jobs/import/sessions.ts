@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { dayAt } from '../../core/days.ts';
+import type { Pool } from 'pg';
+import { dayAt, daysBetween } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import {
   everRounded,
@@ -8,18 +9,22 @@ import {
   readBhavFile,
 } from '../../extract/files/read-file.ts';
 import { databaseError } from '../../load/database/errors.ts';
-import type { RowDifference } from '../../load/market/differences.ts';
-import { windowDifferences } from '../../load/state/import-differences.ts';
+import { differencesOfLoad, type RowDifference } from '../../load/market/differences.ts';
+import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/lookups.ts';
 import { type PackedBody, packBody } from '../../load/state/responses.ts';
-import { failureOfWindow } from '../../load/state/run-facts.ts';
-import type { RecordCounts } from '../../load/state/windows.ts';
-import { failWindow } from '../../load/state/windows.ts';
+import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
+import { failWindow, insertFileWindows, type RecordCounts } from '../../load/state/windows.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { storeAnswer } from '../worker/store.ts';
-import type { ImportFile } from './find-files.ts';
-import { openFileWindows } from './run.ts';
-import { IMPORTED, importedTable, sessionAnswer } from './session.ts';
-import { NO_TICKERS, type Tickers } from './tickers.ts';
+import { type Answered, storeAnswer } from '../worker/store.ts';
+import type { ImportFile } from './files.ts';
+
+/** The operation whose records the files hold. */
+export const IMPORTED = 'GetBhavCopyCM';
+
+/** The table they end in. */
+export const importedTable = () => operationNamed(IMPORTED).shapes[0].table;
 
 /** Differences listed for one session of a file. */
 const LISTED = 10;
@@ -45,6 +50,9 @@ export interface FileReport {
 
 /** A row on which a file and what was stored disagree. */
 export type FileDifference = RowDifference & { readonly file: string };
+
+/** Tickers for files whose rows have their own. */
+export const NO_TICKERS: Tickers = new Map();
 
 /** The tickers an import gives to rows without any: the same ones for all of its files. */
 export interface ImportTickers {
@@ -117,10 +125,10 @@ export async function importSessions(
     for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
       sums[name] += counts[name];
     }
-    const found = await windowDifferences(context.db.pool, importedTable(), windowId, {
-      limit: LISTED,
-      rounded: everRounded(),
-    });
+    const stored = await readWindowLoad(context.db.drizzle, windowId);
+    if (stored === null) continue;
+    const listing = { limit: LISTED, rounded: everRounded() };
+    const found = await differencesOfLoad(context.db.pool, importedTable(), stored, listing);
     differences.push(...found.map((one) => ({ file: file.path, ...one })));
   }
   const report: FileReport = {
@@ -132,6 +140,35 @@ export async function importSessions(
     error: problems.length === 0 ? null : problems.join('; '),
   };
   return { report, differences, left };
+}
+
+/**
+ * One window for each session of a file, all written before the first is loaded: a file of which
+ * some never were is not complete, and is read again. Their `params` say what a replay has to know.
+ *
+ * @returns their numbers, or null when the run has been called off.
+ */
+async function openFileWindows(
+  { db }: Context,
+  runId: number,
+  file: ImportFile,
+  sessions: readonly Pick<FileSession, 'exchange' | 'day' | 'numbered' | 'content'>[],
+  tickersAsOf: string | null,
+): Promise<number[] | null> {
+  const inserted = await insertFileWindows(db.drizzle, runId, {
+    operation: IMPORTED,
+    file: file.path,
+    hash: file.hash,
+    sessions: sessions.map(({ exchange, day, content, numbered }) => ({
+      exchange,
+      day,
+      params: {
+        file: content.name,
+        ...(numbered && tickersAsOf !== null ? { tickers: tickersAsOf } : {}),
+      },
+    })),
+  });
+  return inserted.length === 0 ? null : inserted;
 }
 
 /** Compresses the csv of each session as its turn comes; sessions of one csv share the work. */
@@ -165,14 +202,91 @@ async function importSession(
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   return storeAnswer(context, {
     window: {
-      ...{ id: windowId, runId, operation: IMPORTED, exchange, from: day, to: day },
-      ...{ instruments: [], part: '', narrowed: false },
+      id: windowId,
+      runId,
+      operation: IMPORTED,
+      exchange,
+      from: day,
+      to: day,
+      instruments: [],
+      part: '',
+      narrowed: false,
     },
     ...(await sessionAnswer(db.pool, session, tickers)),
-    ...{ calledAt, bytes: 0, preview: false },
+    calledAt,
+    bytes: 0,
+    preview: false,
     answer:
       packed === null
         ? undefined
         : { packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
   });
+}
+
+/**
+ * A session of a file as an answer that can be stored, read just now or kept for years.
+ *
+ * @param tickers looked at only where the file has none of its own.
+ */
+export async function sessionAnswer(
+  pool: Pool,
+  session: FileSession,
+  tickers: Tickers,
+): Promise<Pick<Answered, 'extracted' | 'partial' | 'preserved'>> {
+  const { day, rejects } = session;
+  const rows = session.numbered
+    ? nameRows(session.rows, day, await readSymbolsOfDay(pool, day), tickers)
+    : session.rows;
+  return {
+    extracted: {
+      batches: [{ table: importedTable(), rows }],
+      rejects,
+      fetched: rows.length + rejects.length,
+      warnings: [],
+      unknownFields: [],
+    },
+    partial: !session.complete,
+    preserved: { columns: session.unknown, rounded: session.rounded },
+  };
+}
+
+/**
+ * Gives rows that carry only a scrip code the ticker an analyst would look for: the one stored for
+ * that day, else the one stored for the nearest session, else the code stays (pure). A ticker that
+ * passed from one company to another goes to the one that bore it nearer to the day.
+ */
+function nameRows(
+  rows: readonly Row[],
+  day: string,
+  stored: ReadonlyMap<string, string>,
+  tickers: Tickers,
+): Row[] {
+  const named = rows.map((row) => {
+    const code = String(row.instrument_id);
+    const own = stored.get(code);
+    if (own !== undefined) return { row, code, symbol: own, distance: -1 };
+    const nearest = nearestPeriod(tickers.get(code) ?? [], day);
+    return { row, code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
+  });
+  const bearers = new Map<string, (typeof named)[number]>();
+  for (const one of named) {
+    const other = bearers.get(one.symbol);
+    if (other === undefined || one.distance < other.distance) bearers.set(one.symbol, one);
+  }
+  return named.map(({ row, code, symbol }) => ({
+    ...row,
+    symbol: bearers.get(symbol)?.code === code ? symbol : code,
+  }));
+}
+
+function nearestPeriod(
+  periods: readonly TickerPeriod[],
+  day: string,
+): { symbol: string; distance: number } | null {
+  let best: { symbol: string; distance: number } | null = null;
+  for (const { symbol, from, to } of periods) {
+    const distance = day < from ? daysBetween(day, from) : day > to ? daysBetween(to, day) : 0;
+    if (best === null || distance < best.distance) best = { symbol, distance };
+  }
+  return best;
 }

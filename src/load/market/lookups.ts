@@ -1,0 +1,70 @@
+import type { Pool } from 'pg';
+
+// What planning, imports and replays look up in `market`.
+
+/** The symbols with the largest turnover in the newest stored bhav copy of an exchange, the largest first. */
+export async function largestSymbols(pool: Pool, exchange: string, limit: number): Promise<string[]> {
+  const found = await pool.query<{ symbol: string }>(
+    `select symbol from market.bhavcopy_cm
+      where exchange = $1 and withdrawn_at is null
+        and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1)
+      group by symbol order by sum(turnover) desc nulls last, symbol limit $2`,
+    [exchange, limit],
+  );
+  return found.rows.map((row) => row.symbol);
+}
+
+/** From when to when a scrip code was known by a ticker, in what is stored. */
+export interface TickerPeriod {
+  readonly symbol: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Tickers by scrip code. */
+export type Tickers = ReadonlyMap<string, readonly TickerPeriod[]>;
+
+/**
+ * The tickers BSE's scrip codes are stored under; rows stored under the code itself say nothing.
+ *
+ * @param before only rows first loaded before this moment; all where it is null.
+ */
+export async function readTickers(pool: Pool, before: string | null = null): Promise<Tickers> {
+  const found = await pool.query<TickerPeriod & { code: string }>(
+    `select instrument_id::text as code, symbol, to_char(min(trade_date), 'YYYY-MM-DD') as "from",
+       to_char(max(trade_date), 'YYYY-MM-DD') as "to"
+     from market.bhavcopy_cm where exchange = 'BSE' and instrument_id is not null and symbol <> instrument_id::text
+       and ($1::timestamptz is null or first_loaded_at < $1)
+     group by 1, 2 order by 1, 2`,
+    [before],
+  );
+  const tickers = new Map<string, TickerPeriod[]>();
+  for (const { code, ...period } of found.rows) {
+    const periods = tickers.get(code);
+    if (periods === undefined) tickers.set(code, [period]);
+    else periods.push(period);
+  }
+  return tickers;
+}
+
+/** The server's time: told before tickers are looked up, it says later which ones those were. */
+export async function serverTime(pool: Pool): Promise<string> {
+  const found = await pool.query<{ moment: string }>("select to_json(clock_timestamp())#>>'{}' as moment");
+  return found.rows[0]?.moment ?? '';
+}
+
+/** BSE's symbols that are stored for a day, by scrip code. */
+export async function readSymbolsOfDay(pool: Pool, day: string): Promise<ReadonlyMap<string, string>> {
+  const found = await pool.query<{ code: string; symbol: string }>(
+    `select instrument_id::text as code, min(symbol) as symbol from market.bhavcopy_cm
+      where exchange = 'BSE' and trade_date = $1 and instrument_id is not null group by 1`,
+    [day],
+  );
+  return new Map(found.rows.map(({ code, symbol }) => [code, symbol]));
+}
+
+/** Is any row of an exchange in this table of `market`? */
+export async function hasRows(pool: Pool, table: string, exchange: string): Promise<boolean> {
+  const found = await pool.query(`select from market."${table}" where exchange = $1 limit 1`, [exchange]);
+  return found.rowCount === 1;
+}
