@@ -3,8 +3,8 @@ import { exchangesWithoutData } from '../../load/state/coverage.ts';
 import { suspiciousWindows } from '../../load/state/reports.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/run-facts.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
-import type { EndedRun } from '../../load/state/runs.ts';
-import { readRunRequest } from '../../load/state/runs.ts';
+
+import { type EndedRun, readRunRequest } from '../../load/state/runs.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type Gap, readGaps } from '../runs/gaps.ts';
@@ -14,18 +14,18 @@ import { type Alert, keyAlert } from './alerts.ts';
 /** At most this many items are listed in one message; the facts hold them all. */
 const LISTED = 5;
 
-/** What somebody should know of a run that has ended. */
+/** The alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
   if (run.kind === 'preview') return [];
   const key = await stoppedByKey(context, run);
   const alerts = [key, await failure(context, run, key), await suspicion(context, run)];
   if (run.kind === 'nightly') alerts.push(await lateness(context, run));
-  // What is missing because of the key needs the key, and not to be asked for.
+  // What is missing because of the key needs another key first.
   if (run.kind === 'nightly' && key === null) alerts.push(await gaps(context, run));
   return alerts.filter((alert) => alert !== null);
 }
 
-/** A run the key has stopped tells of the key: whoever is called needs to hear that once, and no more. */
+/** A run that the key stopped raises the alert of the key, which is the same for all such runs. */
 async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const hash = keyHash(config.EOD_ACCESS_KEY ?? '');
@@ -33,7 +33,7 @@ async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Ale
   return line === null ? null : keyAlert(hash, line);
 }
 
-/** @param key the alert of the key, where that has stopped the run: its windows are not told again. */
+/** @param key the alert of the key if that stopped the run: the windows it blocked are left out. */
 async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const failed = await failuresOfRun(db.drizzle, run.id, key?.subject ?? null);
@@ -79,7 +79,7 @@ async function lateness({ db, config, clock, calendar }: Context, run: EndedRun)
   };
 }
 
-/** Of the sessions the night has asked for, those that are still missing. */
+/** The sessions that the night asked for and that are still missing. */
 async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
   const request = (await readRunRequest(context.db.drizzle, run.id)) as RunRequest | null;
   const asked = request?.targets ?? [];

@@ -6,7 +6,7 @@ import { messageOf, usageError } from '../../core/errors.ts';
 import { dayInName } from '../../extract/files/formats.ts';
 import { type FileSession, isBhavName } from '../../extract/files/read-file.ts';
 
-/** A file to import, and what its bytes are known by. */
+/** A file to import, with the hash of its bytes. */
 export interface ImportFile {
   readonly path: string;
   /** SHA-256 in hex; null where the file cannot be read. */
@@ -15,8 +15,9 @@ export interface ImportFile {
 }
 
 /**
- * The bhav copy files these paths stand for: files as named, of folders and all below them whatever
- * ends in .csv or .zip and is not hidden. In order of the day in their names where only those have one, then by name.
+ * The bhav copy files that these paths stand for: a file is taken as it is named, and of a folder every
+ * file in it or below that ends in .csv or .zip and is not hidden. Sorted by the day in the name (files
+ * without one come first), then by name.
  *
  * @throws PipelineError `usage` for a path that is not there, and when there is nothing to import.
  */
@@ -49,7 +50,7 @@ async function listFolder(folder: string): Promise<string[]> {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** Reads a file once through for its hash. */
+/** Reads a whole file for its hash. */
 export async function fingerprint(path: string): Promise<ImportFile> {
   const hash = createHash('sha256');
   try {
@@ -60,7 +61,7 @@ export async function fingerprint(path: string): Promise<ImportFile> {
   }
 }
 
-/** Does `work` for every item, so many at a time, until all are done or `signal` aborts. */
+/** Does `work` for every item, `width` at a time, until all are done or `signal` aborts. */
 export async function inParallel<Item>(
   items: readonly Item[],
   { width, signal }: { readonly width: number; readonly signal?: AbortSignal | undefined },
@@ -87,11 +88,11 @@ export async function inParallel<Item>(
 type Read<Session> = () => Promise<readonly Session[]>;
 
 /**
- * Keeps files of one session in the order they are taken up in, while others go side by side: the
- * last one stands, and which that is must not depend on who was quicker.
+ * Keeps files that hold the same session in order, while other files are stored at the same time: the
+ * last file of a session wins, and which one is last must not depend on which was read faster.
  *
- * @returns a function that reads a file at once, and stores it when all files taken up before it are
- *   read, and those of the same sessions stored. It fails as its `read` and `store` do.
+ * @returns a function that reads a file at once, and stores it when all files that were started before
+ *   it are read and those with the same sessions are stored. It fails as its `read` and `store` do.
  */
 export function createTurns<Session extends Pick<FileSession, 'exchange' | 'day'>>() {
   const storing = new Map<string, Promise<unknown>>();

@@ -20,13 +20,13 @@ import {
   readSessions,
 } from './sessions.ts';
 
-/** What `eod import --json` prints: the run, and what became of each file. */
+/** The report of an import: the run, and what became of each file. */
 export interface ImportReport extends RunReport {
-  /** In the order of their names. Files that were not got to are not in it. */
+  /** In the order of their names, without the files that were not reached. */
   readonly files: readonly FileReport[];
-  /** Files that were not got to before a signal or `eod cancel`. */
+  /** How many files were not reached before a signal or a cancellation. */
   readonly left: number;
-  /** Rows on which a file and what was stored before disagree; the first few of each file. */
+  /** Rows where a file differs from what was stored before; the first few of each file. */
   readonly differences: readonly FileDifference[];
 }
 
@@ -36,7 +36,7 @@ export interface ImportOptions {
   readonly force: boolean;
   /** Stops between two files. */
   readonly signal?: AbortSignal;
-  /** Told the number of the run, then after each file how far it is; `total` and `ended` count files. */
+  /** Called when the run has its number, and after each file; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
 }
 
@@ -51,13 +51,13 @@ const MAX_DIFFERENCES = 500;
  */
 export async function importFiles(opened: Context, options: ImportOptions): Promise<ImportReport> {
   const { signal } = options;
-  // An outage ends the import: imported again, the same files are gone on with.
+  // An outage ends the import; importing the same files again continues it.
   const context = { ...opened, db: opened.db.withoutRetry };
   const width = context.config.EOD_CONCURRENCY;
   const paths = await findFiles(options.paths);
   const asked = { paths: options.paths, force: options.force };
   const runId = await reserveRunId(opened);
-  // As a whole, because its lock dies with its connection.
+  // Retried as a whole, because the lock is lost with its connection.
   const run = await opened.db.withRetry((db) => openImport({ ...context, db }, runId, asked));
   const tally = createTally(run.runId, paths.length, options);
   let stopped: string | null = 'stopped by an error; import the same files again to go on';
@@ -66,7 +66,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     await inParallel(paths, { width, signal }, async (path, at) => {
       files[at] = await fingerprint(path);
     });
-    const fresh = await sortOut(context, files.filter(Boolean), options.force, tally);
+    const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
     const numbered = await importAll(context, run.runId, fresh, { tally, width, signal, tickers: null });
     if (numbered.length > 0) {
       const { pool } = context.db;
@@ -98,7 +98,7 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
   const files: FileReport[] = [];
   const differences: FileDifference[] = [];
   let fetched = 0;
-  const tell = () =>
+  const notify = () =>
     onProgress?.(runId, {
       kind: 'import',
       state: 'running',
@@ -108,13 +108,13 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
       fetched,
       deferred: false,
     });
-  tell();
+  notify();
   return {
     add(report, found = []) {
       files.push(report);
       differences.push(...found.slice(0, MAX_DIFFERENCES - differences.length));
       fetched += report.rows;
-      tell();
+      notify();
     },
     files: () => files.sort((a, b) => (a.file < b.file ? -1 : 1)),
     left: () => total - files.length,
@@ -122,8 +122,8 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
   };
 }
 
-/** Sets aside what cannot be read, what was imported before and what is here twice. */
-async function sortOut(
+/** Leaves out files that cannot be read, were imported before, or have the same content as another. */
+async function selectNewFiles(
   context: Context,
   files: readonly ImportFile[],
   force: boolean,
@@ -159,10 +159,10 @@ async function importAll(
   { tally, width, signal, tickers }: Round,
 ): Promise<ImportFile[]> {
   const putOff = new Set<ImportFile>();
-  let calledOff = false;
+  let cancelled = false;
   const inTurn = createTurns<FileSession>();
   await inParallel(files, { width, signal }, async (file) => {
-    if (calledOff) return;
+    if (cancelled) return;
     try {
       await inTurn(
         () => readSessions(context, file.path),
@@ -172,7 +172,7 @@ async function importAll(
             return;
           }
           const { report, differences, left } = await importSessions(context, runId, file, sessions, tickers);
-          if (left) calledOff = true;
+          if (left) cancelled = true;
           else tally.add(report, differences);
         },
       );
@@ -184,7 +184,7 @@ async function importAll(
   return files.filter((file) => putOff.has(file));
 }
 
-/** An import under way. Its lock is held as long as its process lives: so a dead one is known. */
+/** A running import. Its lock is held as long as its process lives, so that others see when it is dead. */
 interface ImportRun {
   readonly runId: number;
   readonly lock: SessionLock;
@@ -194,14 +194,14 @@ const lockName = (runId: number) => `eod import ${runId}`;
 
 /**
  * Writes the run of an import under a number from `reserveRunId`, after ending those whose process is
- * gone. May be tried again when Postgres was away.
+ * gone. Safe to repeat after an outage.
  */
 async function openImport(
   context: Context,
   runId: number,
   asked: { readonly paths: readonly string[]; readonly force: boolean },
 ): Promise<ImportRun> {
-  // First, so that nobody takes the run for one whose process is gone.
+  // Before the run is written, so that nobody takes it for one whose process is gone.
   const lock = await takeSessionLock(context.db, lockName(runId), { wait: true });
   try {
     await writeRun(context, runId, asked);
@@ -233,14 +233,14 @@ async function endDeadImports(context: Context): Promise<void> {
   for (const id of await runningRuns(context.db.drizzle, 'import')) {
     const lock = await takeSessionLock(context.db, lockName(id), { wait: false });
     if (lock === null) continue;
-    await callOff(context, id, 'its process ended before it did').finally(() => lock.release());
+    await cancelImport(context, id, 'its process ended before it did').finally(() => lock.release());
   }
 }
 
-/** Most bad files the run itself names. */
+/** Bad files that the error of the run names at most. */
 const NAMED = 20;
 
-/** Ends the run with its totals: failed where a file was bad, cancelled where it did not get to all. */
+/** Ends the run with its totals: as failed if a file was bad, as cancelled if files were not reached. */
 async function closeImport(
   context: Context,
   { runId, lock }: ImportRun,
@@ -249,7 +249,7 @@ async function closeImport(
   const { db } = context;
   try {
     await setRunRange(db.drizzle, runId);
-    if (end.stopped !== null) return await callOff(context, runId, end.stopped);
+    if (end.stopped !== null) return await cancelImport(context, runId, end.stopped);
     const more = end.bad.length > NAMED ? ` and ${end.bad.length - NAMED} more` : '';
     const bad = `${end.bad.length === 1 ? 'a file was' : `${end.bad.length} files were`} not imported: ${end.bad.slice(0, NAMED).join('; ')}${more}`;
     await closeRun(context, runId, end.bad.length === 0 ? null : { state: 'failed', error: bad });
@@ -258,7 +258,7 @@ async function closeImport(
   }
 }
 
-async function callOff(context: Context, runId: number, why: string): Promise<void> {
+async function cancelImport(context: Context, runId: number, why: string): Promise<void> {
   const ended = await transaction(context.db, (tx) => abandonRun(tx, runId, why));
   if (ended !== null) context.log.info({ runId, state: ended.state }, 'run has ended');
 }

@@ -23,7 +23,7 @@ import type { ImportFile } from './files.ts';
 /** The operation whose records the files hold. */
 export const IMPORTED = 'GetBhavCopyCM';
 
-/** The table they end in. */
+/** The table that stores them. */
 export const importedTable = () => operationNamed(IMPORTED).shapes[0].table;
 
 /** Differences listed for one session of a file. */
@@ -48,7 +48,7 @@ export interface FileReport {
   readonly error: string | null;
 }
 
-/** A row on which a file and what was stored disagree. */
+/** A row where a file differs from what was stored. */
 export type FileDifference = RowDifference & { readonly file: string };
 
 /** Tickers for files whose rows have their own. */
@@ -65,7 +65,7 @@ export interface ImportTickers {
 export interface Imported {
   readonly report: FileReport;
   readonly differences: readonly FileDifference[];
-  /** The run was called off while the file was read: it is left for another time. */
+  /** The run was cancelled while the file was read: the file was not loaded. */
   readonly left: boolean;
 }
 
@@ -87,9 +87,10 @@ export async function readSessions({ config }: Context, path: string): Promise<F
 }
 
 /**
- * Stores the sessions of a file, one window and transaction each, and keeps in it the csv they are from.
+ * Stores the sessions of a file, each with a window and a transaction of its own, and keeps the csv they
+ * were read from.
  *
- * @throws PipelineError `database` when Postgres is in trouble; what it refuses fails the file only.
+ * @throws PipelineError `database` when Postgres is away; rows that it refuses fail only their file.
  */
 export async function importSessions(
   context: Context,
@@ -143,10 +144,10 @@ export async function importSessions(
 }
 
 /**
- * One window for each session of a file, all written before the first is loaded: a file of which
- * some never were is not complete, and is read again. Their `params` say what a replay has to know.
+ * Writes one window for each session of a file, all of them before the first is loaded: so a file of
+ * which some sessions were not loaded is known, and is read again. `params` hold what a replay needs.
  *
- * @returns their numbers, or null when the run has been called off.
+ * @returns their numbers, or null when the run was cancelled.
  */
 async function openFileWindows(
   { db }: Context,
@@ -171,7 +172,7 @@ async function openFileWindows(
   return inserted.length === 0 ? null : inserted;
 }
 
-/** Compresses the csv of each session as its turn comes; sessions of one csv share the work. */
+/** Compresses the csv of a session; sessions of the same csv share the result. */
 function createPacker({ config }: Context): (session: FileSession) => Promise<PackedBody> | null {
   let last: { readonly content: FileContent; readonly packed: Promise<PackedBody> } | undefined;
   return ({ content }) => {
@@ -224,9 +225,9 @@ async function importSession(
 }
 
 /**
- * A session of a file as an answer that can be stored, read just now or kept for years.
+ * Makes an answer that can be stored from a session of a file, whether it was read just now or kept.
  *
- * @param tickers looked at only where the file has none of its own.
+ * @param tickers used only if the file has none of its own.
  */
 export async function sessionAnswer(
   pool: Pool,
@@ -251,9 +252,9 @@ export async function sessionAnswer(
 }
 
 /**
- * Gives rows that carry only a scrip code the ticker an analyst would look for: the one stored for
- * that day, else the one stored for the nearest session, else the code stays (pure). A ticker that
- * passed from one company to another goes to the one that bore it nearer to the day.
+ * Gives rows that have only a scrip code the ticker an analyst would look for (pure): the one stored for
+ * that day, else the one stored for the nearest session, else the code itself. A ticker that two
+ * companies have used goes to the one that used it nearer to the day.
  */
 function nameRows(
   rows: readonly Row[],
@@ -268,14 +269,14 @@ function nameRows(
     const nearest = nearestPeriod(tickers.get(code) ?? [], day);
     return { row, code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
   });
-  const bearers = new Map<string, (typeof named)[number]>();
+  const owners = new Map<string, (typeof named)[number]>();
   for (const one of named) {
-    const other = bearers.get(one.symbol);
-    if (other === undefined || one.distance < other.distance) bearers.set(one.symbol, one);
+    const other = owners.get(one.symbol);
+    if (other === undefined || one.distance < other.distance) owners.set(one.symbol, one);
   }
   return named.map(({ row, code, symbol }) => ({
     ...row,
-    symbol: bearers.get(symbol)?.code === code ? symbol : code,
+    symbol: owners.get(symbol)?.code === code ? symbol : code,
   }));
 }
 

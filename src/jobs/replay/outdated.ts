@@ -19,9 +19,9 @@ export interface OldAnswer {
 }
 
 /**
- * Has a newer answer said all there is to say of these days? Then the older one could only undo
- * what that one did: bring back rows it no longer listed, or older values. Only an answer that was
- * the full set of its days, without a reject, says all.
+ * Does a newer answer cover everything in this one? Then this one could only undo what the newer one
+ * did: bring back rows it no longer listed, or older values. Only an answer that was the full set of its
+ * days, without a reject, covers another.
  */
 export async function isOutdated(
   context: Context,
@@ -30,33 +30,33 @@ export async function isOutdated(
   const { db } = context;
   const { shapes } = operationNamed(window.operation);
   const filled = filledTables(extracted);
-  const spoken = shapes.filter(({ table, fullSet }) =>
+  const shapesHere = shapes.filter(({ table, fullSet }) =>
     filled.length === 0 ? fullSet !== 'none' : filled.includes(table),
   );
-  if (spoken.length === 0 || spoken.some(({ fullSet }) => fullSet === 'none')) return false;
-  const anyDays = spoken.every(({ fullSet }) => fullSet === 'exchange');
-  // No file speaks for an answer: of those one is enough, where years of them may be kept.
+  if (shapesHere.length === 0 || shapesHere.some(({ fullSet }) => fullSet === 'none')) return false;
+  const anyDays = shapesHere.every(({ fullSet }) => fullSet === 'exchange');
+  // Files cover files only, and all of them have to be looked at; of answers the newest is enough.
   const files = preserved !== undefined;
   const newer = await newerFullAnswers(db.drizzle, responseId, { anyDays, files });
   const id = newer.find(({ isFile }) => !isFile)?.id;
-  if (id === undefined) return isSaidByFile(context, newer, preserved);
+  if (id === undefined) return isCoveredByFile(context, newer, preserved);
   if (shapes.length === 1) return true;
-  // An answer in one shape says nothing of the rows that came in another.
+  // An answer in one shape does not cover rows that came in another.
   const answer = await readKeptAnswer(db.drizzle, id);
   const tables = answer === null ? [] : filledTables(read(answer));
-  return spoken.every(({ table }) => tables.includes(table));
+  return shapesHere.every(({ table }) => tables.includes(table));
 }
 
 /**
- * Does one of these files say all that the older answer does? Only one that lists all rows of its
- * day, and has every column the older one has: the others would be lost with it.
+ * Does one of these files cover everything in the older one? Only if it lists all rows of its day and has
+ * every column that the older one has: the others would be lost.
  */
-async function isSaidByFile(
+async function isCoveredByFile(
   context: Context,
   files: readonly { readonly id: number }[],
   preserved: PreservedColumns | undefined,
 ): Promise<boolean> {
-  // No file has the times of the source, which an answer brings: none was asked for.
+  // A file lacks the source's own times, which an answer has: it covers no answer, and none was asked for.
   if (preserved === undefined) return false;
   const lacking = new Set(preserved.columns);
   for (const { id } of files) {
@@ -74,7 +74,7 @@ function readAgain(context: Context, kept: KeptAnswer): FileSession | undefined 
     return sessionOf(readKept(context, kept), kept);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
-    // Its own window will say why; it speaks for nothing.
+    // It covers nothing; its own window will say why it cannot be read.
     return undefined;
   }
 }

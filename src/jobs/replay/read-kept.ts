@@ -15,20 +15,20 @@ import type { Answered } from '../worker/store.ts';
 /** A kept answer, or session of a file, read with the code of today. */
 export type ReadAnswer = Pick<Answered, 'extracted' | 'partial' | 'preserved'>;
 
-/** The settings with which kept answers are read. */
+/** The settings that kept answers are read with. */
 export function readSettings({ EOD_ACCESS_KEY, EOD_TIMEZONE }: Context['config']) {
   return { accessKey: EOD_ACCESS_KEY ?? '', timeZone: EOD_TIMEZONE };
 }
 
 /** Reads the files that are kept among the answers of one replay. */
 export interface FileReader {
-  /** @throws PipelineError `unreadable` where today's reading does not find the session of the window. */
+  /** @throws PipelineError `unreadable` if the file, as it is read today, does not hold the window's session. */
   read(window: ReplayWindow, kept: KeptAnswer): Promise<ReadAnswer>;
 }
 
 /**
- * Remembers the file read last, because a file of many sessions comes once for each, and the tickers
- * of one import: its files stand one behind the other.
+ * The file that was read last is remembered, because a file of many sessions is asked for once for each
+ * of them. So are the tickers of one import, whose files follow one another.
  */
 export function createFileReader(context: Context): FileReader {
   const { db } = context;
@@ -42,8 +42,8 @@ export function createFileReader(context: Context): FileReader {
   const tickersFor = async (runId: number, asOf: string | undefined): Promise<Tickers> => {
     if (asOf === undefined) return readTickers(db.pool);
     if (last?.asOf !== asOf) {
-      // Rows first loaded before the replay came to that moment are those the import saw. Asked of the
-      // windows, so that a replay that was stopped finds the same.
+      // The import saw the rows that this replay loaded before it reached that moment. When that was is
+      // read from the windows, so that a replay that was interrupted finds the same.
       const asked = { runId, operation: IMPORTED, exchange: 'BSE', loadedAt: asOf };
       last = { asOf, tickers: await readTickers(db.pool, await replayReached(db.drizzle, asked)) };
     }
@@ -76,13 +76,13 @@ function noSession({ file, exchange, from }: KeptAnswer): PipelineError {
   );
 }
 
-/** Stands in stored records where something was left out; see extract/sanitize.ts. */
+/** Marks in stored records where something was left out; see extract/sanitize.ts. */
 const SHORTENED = '…';
 
 /**
- * Reads open rejects of the window's parent again, from the records as they were stored, because
- * the answer is not kept. Those that were shortened for storing stay refused: what is missing
- * cannot be made up. So do those of tables that count places in an answer.
+ * Reads the open rejects of the window's parent again, from the records as they were stored, because the
+ * answer is not kept. Records that were shortened for storing stay refused, because they are not
+ * complete; so do those of tables whose rows depend on their place in the answer.
  */
 export async function readRefusedRecords(
   { db, config }: Context,
@@ -91,11 +91,11 @@ export async function readRefusedRecords(
   const refused = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
   const operation = operationNamed(window.operation);
   const refusedAt = refused[0]?.rejectedAt.getTime() ?? Date.now();
-  const counts = operation.shapes.some(({ table }) =>
+  const needsPlaces = operation.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 1),
   );
   const whole = (one: { readonly record: unknown }) =>
-    !counts && !JSON.stringify(one.record).includes(SHORTENED);
+    !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
   const readable = refused.filter(whole);
   const extracted = readAnswer(
     operation,

@@ -25,7 +25,7 @@ import {
   readSettings,
 } from './read-kept.ts';
 
-/** What is the same for all windows of a group of tables and an exchange. */
+/** What all windows of a group of tables and an exchange have in common. */
 interface GroupFacts {
   /** Its tables were empty: every answer is loaded. */
   readonly fresh: boolean;
@@ -38,10 +38,10 @@ interface GroupFacts {
  * EOD_CONCURRENCY groups are worked on at the same time. When the signal stops it, what is left stays
  * open, to be resumed.
  *
- * @throws PipelineError `usage` when another process works on the run; `database` when Postgres goes.
+ * @throws PipelineError `usage` when another process works on the run; `database` when Postgres goes away.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  // As a whole, because the lock dies with its connection: what is left is then gone on with.
+  // Retried as a whole, because the lock is lost with its connection; it then continues with what is left.
   await context.db.withRetry((db) => workWithLock({ ...context, db }, runId, signal));
 }
 
@@ -96,7 +96,7 @@ async function replayWindow(context: Context, window: ReplayWindow, facts: Group
     if (window.responseId === null) await replayRecords(context, window);
     else await replayAnswer(context, window, window.responseId, facts);
   } catch (error) {
-    // Postgres may come back: the window stays open. Anything else is about this answer.
+    // Postgres may come back, so the window stays open. Any other error is about this answer.
     const problem = databaseError(error);
     if (problem.kind === 'database' && problem.retryable) throw problem;
     log.warn({ runId: window.runId, windowId: window.id, err: error }, 'answer cannot be replayed');

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 
 /**
- * What follows the end of a run. The run is over and stays as it ended: trouble here is logged and
+ * What follows the end of a run. The run stays as it ended: an error here is logged and
  * nothing more.
  */
 export async function afterRun(context: Context, run: EndedRun): Promise<void> {

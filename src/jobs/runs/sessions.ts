@@ -16,9 +16,9 @@ type SessionsContext = Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>;
 
 /**
  * Brings the stored sessions in line with the calendar, and the calendar in line with what was observed.
- * Writes only what differs, nothing as a rule.
+ * Only differences are written; usually there are none.
  *
- * @param from days before the reviewed calendar, where somebody asks for them.
+ * @param from earlier than the first day of the reviewed calendar if somebody asks for earlier days.
  */
 export async function syncSessions(context: SessionsContext, from: Day = FIRST_DAY): Promise<void> {
   const { db, calendar, clock, config } = context;
@@ -69,8 +69,9 @@ function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly Sessi
 }
 
 /**
- * The days that an answer of the bhav copy proves to be sessions (pure): those asked for of which it
- * carries rows, and any that half of its rows are of. A stray record with another date proves nothing.
+ * The days that an answer of the bhav copy proves to be sessions (pure): days that were asked for and have
+ * rows in it, and any day that at least half of its rows belong to. A stray record with another date
+ * proves nothing.
  */
 export function provenDays(
   operation: Operation,
@@ -95,9 +96,9 @@ export function provenDays(
 }
 
 /**
- * Takes note of days an exchange's bhav copy carries: one the calendar calls closed becomes a
- * session, here and in every other process, and is logged once. To be called before the coverage
- * of the answer is worked out, so that the day counts.
+ * Records the days that an exchange's bhav copy holds: a day that the calendar calls closed becomes a
+ * session, in this and in every other process, and is logged once. To be called before the coverage of
+ * the answer is worked out, so that the day counts.
  */
 export async function observeSessions(
   context: SessionsContext & Pick<Context, 'log'>,
@@ -105,9 +106,9 @@ export async function observeSessions(
   days: readonly Day[],
 ): Promise<void> {
   const { calendar, db, log } = context;
-  const surprising = days.filter((day) => !calendar.isSession(exchange, day));
-  if (surprising.length === 0) return;
-  const rows = surprising.map((day) => ({ exchange, day, kind: 'observed' as const }));
+  const unlisted = days.filter((day) => !calendar.isSession(exchange, day));
+  if (unlisted.length === 0) return;
+  const rows = unlisted.map((day) => ({ exchange, day, kind: 'observed' as const }));
   for (const { day } of await writeSessions(db.drizzle, rows)) {
     log.warn(
       { exchange, day, listedAs: calendar.listed.kindOf(exchange, day) },
@@ -117,7 +118,7 @@ export async function observeSessions(
   await syncSessions(context);
 }
 
-/** Years of a range the calendar has no data for: Monday to Friday is assumed there. */
+/** Years of a range that the calendar has no data for; Monday to Friday is assumed in them. */
 export function unknownYears(
   { calendar }: Pick<Context, 'calendar'>,
   exchanges: readonly string[],

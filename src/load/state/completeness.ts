@@ -18,7 +18,7 @@ interface CompletenessInput {
   readonly expected: readonly Pair[];
   /** Also whatever else was ever loaded, between its first and last complete session. */
   readonly others: boolean;
-  /** Judge as of this moment; null: whenever the query runs. */
+  /** The moment at which to look; null: when the query runs. */
   readonly now: Date | null;
   readonly timeZone: string;
   /** `HH:mm` at which a session's data is published. */
@@ -231,7 +231,7 @@ export interface SessionState extends Pair {
   readonly records: number;
 }
 
-/** Which sessions to judge. */
+/** Which sessions to look at. */
 export interface CompletenessScope {
   readonly expected: readonly Pair[];
   /** Also what else was ever loaded. */

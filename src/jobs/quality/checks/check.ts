@@ -5,7 +5,7 @@ export interface Check {
   readonly name: string;
   /** Unless EOD_FINDING_SEVERITY says otherwise. */
   readonly severity: Severity;
-  /** The operation whose data is doubted. */
+  /** The operation whose data the findings are about. */
   readonly operation: string;
   /** The rule in one sentence, for people. */
   readonly rule: string;

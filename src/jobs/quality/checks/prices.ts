@@ -102,7 +102,7 @@ const previousClose: Check = {
                     and (a.prov_xdate > n.before_date and a.prov_xdate <= n.trade_date
                       or a.bc_rd_from > n.before_date and a.bc_rd_from <= n.trade_date + ${RECORD_DATE_DAYS}))
           ) as lines
-      ) as judged`,
+      ) as compared_lines`,
 };
 
 export const priceChecks: readonly Check[] = [priceOrder, previousClose];

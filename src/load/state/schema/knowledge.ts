@@ -28,7 +28,7 @@ export const findings = etl.table(
   ],
 );
 
-/** Alerts raised, each kept once while it lasts: what the webhook was told, and whether it heard. */
+/** Alerts that were raised, each kept once while it lasts, and whether the webhook took them. */
 export const alerts = etl.table(
   'alerts',
   {
@@ -42,7 +42,7 @@ export const alerts = etl.table(
     repeated: integer('repeated').notNull().default(0),
     delivered_at: moment('delivered_at'),
     attempts: integer('attempts').notNull().default(0),
-    /** Not sent again before: while one worker sends it, the others leave it alone. */
+    /** It is not sent again before this: while one worker sends it, the others leave it alone. */
     next_attempt_at: moment('next_attempt_at').notNull().defaultNow(),
     error: text('error'),
   },

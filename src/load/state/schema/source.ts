@@ -73,7 +73,7 @@ export const responses = etl.table(
       .references(() => responseBodies.hash),
     content_type: text('content_type'),
     fetched_at: moment('fetched_at').notNull().defaultNow(),
-    /** When its rows were stored, told while the locks of its days are held: a replay keeps this order. */
+    /** When its rows were stored, while the locks of its days were held: a replay keeps this order. */
     loaded_at: moment('loaded_at').notNull().default(sql`clock_timestamp()`),
   },
   (table) => [
