@@ -43,6 +43,7 @@ COMMENT ON COLUMN etl.windows.part IS 'Which of several questions of one day thi
 COMMENT ON COLUMN etl.windows.narrowed IS 'Narrowed by hand to a part of the data: does not count as coverage.';
 COMMENT ON COLUMN etl.windows.state IS 'pending, running, loaded, empty, skipped, blocked, failed or cancelled; split: replaced by the windows that name it as parent, and counted there.';
 COMMENT ON COLUMN etl.windows.attempts IS 'How often it was started.';
+COMMENT ON COLUMN etl.windows.lost_workers IS 'How often it was claimed although another worker had not finished it: that one had died, or was cut off. After five times it fails.';
 COMMENT ON COLUMN etl.windows.requests IS 'Calls made to the source.';
 COMMENT ON COLUMN etl.windows.bytes IS 'Bytes received. Unit: bytes.';
 COMMENT ON COLUMN etl.windows.fetched IS 'Records in the answers: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';

@@ -1,9 +1,10 @@
+import { drizzle } from 'drizzle-orm/node-postgres';
 import type { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import { startRun } from '../../src/jobs/runs/runs.ts';
-import { keyRefused } from '../../src/jobs/worker/access-key.ts';
 import { permitOf } from '../../src/jobs/worker/quota.ts';
-import { claimWindow } from '../../src/load/state/windows.ts';
+import { markKeyRefused } from '../../src/load/state/access-keys.ts';
+import { claimWindow } from '../../src/load/state/claim.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -23,22 +24,22 @@ test('a claim that comes as the key is being refused makes no call', async () =>
   const first = await pool.connect();
   await first.query('begin');
   await first.query('select from etl.access_keys for update');
-  const second = claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit);
+  const second = claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit, 5);
   await waitFor(async () => (await waiting(pool)) === 1, { what: 'the claim to wait for the key' });
   await first.query('update etl.access_keys set probing_until = $1', [new Date(permit.probeUntil)]);
-  await keyRefused(first as unknown as Pool, permit, 'Key Expired.');
+  await markKeyRefused(drizzle(first), permit, 'Key Expired.');
   await first.query('commit');
   first.release();
 
   expect(await second).toEqual({ outcome: 'probing' });
-  expect(await claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit)).toEqual({
+  expect(await claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit, 5)).toEqual({
     ...{ outcome: 'refused', diagnostic: 'Key Expired.' },
   });
 });
 
 async function waiting(pool: Pool): Promise<number> {
   const found = await pool.query(
-    "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%claim_window%'",
+    "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like 'insert into _etl_._access_keys_%'",
   );
   return found.rowCount ?? 0;
 }

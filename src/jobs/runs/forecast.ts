@@ -1,11 +1,12 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
+import { readHour } from '../../load/state/call-budget.ts';
 import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { backfillShare, currentHour, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';
+import { backfillShare, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';
 import { planWindows } from './plan.ts';
 import { defaultInstruments, planInput, planRun } from './planning.ts';
 
@@ -75,7 +76,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
     operations.reduce((total, one) => total + one[name], 0);
   const permit = permitOf(config, clock);
-  const leftThisHour = leftForBackfill(permit, await currentHour(db.pool, permit));
+  const leftThisHour = leftForBackfill(permit, await readHour(db.drizzle, permit));
   const requests = sum('requests');
   const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();

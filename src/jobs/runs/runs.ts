@@ -2,13 +2,13 @@ import { hostname, userInfo } from 'node:os';
 import { eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import { allowKeyTrial } from '../../load/state/access-keys.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import type { RunRequest, RunState } from '../../load/state/run-request.ts';
 import * as state from '../../load/state/runs.ts';
 import { insertWindows } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context, QueueContext } from '../context.ts';
-import { trustKeyAgain } from '../worker/access-key.ts';
 import { announceRun } from '../worker/enqueue.ts';
 import { keyHash } from '../worker/quota.ts';
 import { advanceRun } from './advance.ts';
@@ -72,7 +72,7 @@ async function noteHolidays({ db, calendar }: Context, request: RunRequest, runI
 
 /** A person asks for work: a refused key gets one more try. */
 async function trustKey({ config, db, log }: Context): Promise<void> {
-  const wasRefused = await trustKeyAgain(db.pool, keyHash(config.EOD_ACCESS_KEY ?? ''));
+  const wasRefused = await allowKeyTrial(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   if (wasRefused) log.warn('the access key was refused before; trying it once more');
 }
 

@@ -1,5 +1,7 @@
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import { readKeyRefusal } from '../../load/state/access-keys.ts';
+import { readHour } from '../../load/state/call-budget.ts';
 import { type Freshness, type Pair, readFreshness, scheduledPairs } from '../../load/state/completeness.ts';
 import { bestStates, type CoverageState, summarizeCoverage } from '../../load/state/coverage.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
@@ -9,9 +11,8 @@ import type { RunKind } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { refusal } from '../worker/access-key.ts';
 import { queueOf } from '../worker/queue.ts';
-import { currentHour, keyHash, permitOf } from '../worker/quota.ts';
+import { keyHash, permitOf } from '../worker/quota.ts';
 import { exchangesOf } from './nightly.ts';
 import { syncSessions } from './sessions.ts';
 
@@ -92,7 +93,9 @@ export async function readStatus(context: Context): Promise<Status> {
     openRuns: await openRunsProgress(db.drizzle),
     quota: config.EOD_ACCESS_KEY === undefined ? null : await quotaStatus(context),
     keyRefused:
-      config.EOD_ACCESS_KEY === undefined ? null : await refusal(db.pool, keyHash(config.EOD_ACCESS_KEY)),
+      config.EOD_ACCESS_KEY === undefined
+        ? null
+        : await readKeyRefusal(db.drizzle, keyHash(config.EOD_ACCESS_KEY)),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
       exchange,
       day,
@@ -131,7 +134,7 @@ export interface QuotaStatus {
 /** What is used of the key's hour, and who waits for the next one. */
 export async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
   const permit = permitOf(config, clock);
-  const hour = await currentHour(db.pool, permit);
+  const hour = await readHour(db.drizzle, permit);
   const next = new Date(permit.hour + 3_600_000).toISOString();
   const spent = (limit: number) => hour.refused !== null || hour.calls >= limit;
   return {

@@ -1,14 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import type { ClaimedWindow } from '../../load/state/claim.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import { stopPlanning } from '../../load/state/runs.ts';
-import {
-  type ClaimedWindow,
-  type EndedWindow,
-  endWindows,
-  type FailureInfo,
-  type Selection,
-} from '../../load/state/windows.ts';
+import { type EndedWindow, endWindows, type FailureInfo, type Selection } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { questionsOf } from './coverage.ts';

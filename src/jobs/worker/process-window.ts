@@ -2,12 +2,13 @@ import type { Job } from 'bullmq';
 import { dayAt, daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import type { Extracted } from '../../extract/types.ts';
+import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
+import type { Permit } from '../../load/state/call-budget.ts';
+import type { ClaimedWindow } from '../../load/state/claim.ts';
 import { packBody } from '../../load/state/responses.ts';
-import type { ClaimedWindow, Permit } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { keyAccepted, probeFailed } from './access-key.ts';
 import type { Breaker } from './breaker.ts';
 import { hand } from './bullmq-errors.ts';
 import type { WindowJob } from './queue.ts';
@@ -99,7 +100,7 @@ async function fetchAndLoad(
   // Compressed beside the reading: a load that waited for it would be later than a refusal of the key.
   const packed = config.EOD_KEEP_RAW ? packBody(answer.body) : null;
   packed?.catch(() => undefined);
-  await keyAccepted(db.pool, permit, probe);
+  await markKeyAccepted(db.drizzle, permit, claim);
   const extracted = source.read(operation, asked, answer);
   reportOddities(context, window, extracted);
   const counts = await storeAnswer(context, {
@@ -152,8 +153,8 @@ async function whatTheProbeSays({ db }: WorkContext, permit: Permit, error: unkn
   const facts = error instanceof PipelineError ? error : null;
   if (facts?.kind === 'credential') return;
   if (facts?.diagnostic !== undefined && facts.kind !== 'unknown_diagnostic')
-    await keyAccepted(db.pool, permit, true);
-  else await probeFailed(db.pool, permit);
+    await markKeyAccepted(db.drizzle, permit, { probe: true, keyGoodAt: null });
+  else await endKeyTrial(db.drizzle, permit.keyHash);
 }
 
 function reportOddities({ log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {

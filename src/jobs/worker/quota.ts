@@ -1,15 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Pool } from 'pg';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
-import type { Permit } from '../../load/state/windows.ts';
-
-/**
- * The call budget: one per access key and clock hour, for all workers on all machines. It lives in
- * Postgres with either queue backend, because a Redis that restarts empty would forget what was
- * asked and let the hour be overspent.
- */
+import type { HourState, Permit } from '../../load/state/call-budget.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -63,31 +56,6 @@ export function turnWait(nowMs: number, zone: string): number {
   const into = nowMs - hourStart(nowMs, zone);
   if (into < TURN_MS) return TURN_MS - into;
   return into > HOUR_MS - TURN_MS ? untilNextHour(nowMs, zone) : 0;
-}
-
-/** The source says the hour is spent, whatever we counted: nobody asks again before the next. */
-export async function closeHour(pool: Pool, permit: Permit, diagnostic: string): Promise<void> {
-  await pool.query(
-    `insert into etl.call_budget (key_hash, hour, calls, refused_at, diagnostic) values ($1, $2, 0, $3, $4)
-     on conflict (key_hash, hour) do update set refused_at = excluded.refused_at, diagnostic = excluded.diagnostic`,
-    [permit.keyHash, new Date(permit.hour), new Date(permit.now), diagnostic],
-  );
-}
-
-export interface HourState {
-  readonly calls: number;
-  /** The source's line, when it closed the hour itself. */
-  readonly refused: string | null;
-}
-
-/** What is used of the current hour. */
-export async function currentHour(pool: Pool, permit: Permit): Promise<HourState> {
-  const found = await pool.query<{ calls: number; diagnostic: string | null }>(
-    'select calls, case when refused_at is not null then diagnostic end as diagnostic from etl.call_budget where key_hash = $1 and hour = $2',
-    [permit.keyHash, new Date(permit.hour)],
-  );
-  const row = found.rows[0];
-  return { calls: row?.calls ?? 0, refused: row?.diagnostic ?? null };
 }
 
 /** Calls a backfill may still make in this hour. */

@@ -1,14 +1,15 @@
 import type { Job } from 'bullmq';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { type ClaimedWindow, endWindows, type Permit, releaseWindow } from '../../load/state/windows.ts';
+import { markKeyRefused } from '../../load/state/access-keys.ts';
+import { closeHour, type Permit } from '../../load/state/call-budget.ts';
+import type { ClaimedWindow } from '../../load/state/claim.ts';
+import { endWindows, releaseWindow } from '../../load/state/windows.ts';
 import { keyAlert, raiseAlerts } from '../alerts/alerts.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { keyRefused } from './access-key.ts';
 import { giveUp } from './give-up.ts';
 import type { WindowJob } from './queue.ts';
-import { closeHour } from './quota.ts';
 import { splitAndEnqueue } from './split.ts';
 import { Hold, troubleOf, type Verdict } from './verdict.ts';
 
@@ -39,7 +40,7 @@ export async function settle(
     } else if (verdict.act === 'split' && window !== null) {
       await splitAndEnqueue(context, window, verdict, permit.keyHash);
     } else {
-      if (verdict.act === 'hold') await closeHour(db.pool, permit, trouble.diagnostic ?? trouble.error);
+      if (verdict.act === 'hold') await closeHour(db.drizzle, permit, trouble.diagnostic ?? trouble.error);
       const putBack = verdict.act === 'put_back';
       const anew = putBack || verdict.act === 'hold';
       await releaseWindow(db.drizzle, windowId, putBack ? null : trouble, anew);
@@ -61,7 +62,7 @@ export async function settle(
 /** One clear alert, from whichever worker heard it first; the queues stop until somebody acts. */
 async function raiseKeyAlert(context: WorkContext, permit: Permit, error: unknown): Promise<void> {
   const trouble = troubleOf(error);
-  const first = await keyRefused(context.db.pool, permit, trouble.diagnostic ?? trouble.error);
+  const first = await markKeyRefused(context.db.drizzle, permit, trouble.diagnostic ?? trouble.error);
   if (!first) return;
   await context.queues.pause();
   await raiseAlerts(context, [keyAlert(permit.keyHash, trouble.diagnostic ?? trouble.error)]);

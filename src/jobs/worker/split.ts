@@ -1,7 +1,8 @@
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import type { ClaimedWindow } from '../../load/state/claim.ts';
 import { learnRangeLimit } from '../../load/state/range-limits.ts';
-import { type ClaimedWindow, lockWiderWindows, type Piece, splitWindow } from '../../load/state/windows.ts';
+import { lockWiderWindows, type Piece, splitWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from './enqueue.ts';

@@ -2,13 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
-import { type Claim, claimWindow, type Permit, unclaimWindow } from '../../load/state/windows.ts';
+import { endKeyTrial } from '../../load/state/access-keys.ts';
+import type { Permit } from '../../load/state/call-budget.ts';
+import { type Claim, claimWindow, unclaimWindow } from '../../load/state/claim.ts';
 import type { WorkContext } from '../context.ts';
-import { probeFailed } from './access-key.ts';
 import type { Breaker } from './breaker.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
 import { hourStart, permitOf, turnWait, untilNextHour } from './quota.ts';
-import { Hold } from './verdict.ts';
+import { Hold, WorkersLost } from './verdict.ts';
 
 /** What a worker brings along for its windows. */
 export interface Bench {
@@ -27,6 +28,9 @@ export interface Taken {
 
 /** Others look again after this long while one worker tries an unproven key. */
 const PROBE_WAIT_MS = 200;
+
+/** A window that has lost more workers than this ends as failed: something about it may be what ends them. */
+const MAX_LOST_WORKERS = 5;
 
 /** A backfill, where somebody is watching, gives up on a silent source this much sooner than a night. */
 const BACKFILL_IMPATIENCE = 60;
@@ -48,7 +52,7 @@ export async function takeOn(context: WorkContext, bench: Bench, windowId: numbe
       await pause(wait, bench.signal);
       continue;
     }
-    const claim = await claimWindow(context.db.drizzle, windowId, permit).catch((error) => {
+    const claim = await claimWindow(context.db.drizzle, windowId, permit, MAX_LOST_WORKERS).catch((error) => {
       bench.breaker.abandoned();
       throw databaseError(error);
     });
@@ -59,10 +63,11 @@ export async function takeOn(context: WorkContext, bench: Bench, windowId: numbe
       await unclaimWindow(context.db.drizzle, windowId).catch((error) => {
         throw databaseError(error);
       });
-      if (claim.probe) await probeFailed(context.db.pool, permit);
+      if (claim.probe) await endKeyTrial(context.db.drizzle, permit.keyHash);
       continue;
     }
     if (claim.outcome === 'gone') return null;
+    if (claim.outcome === 'lost') throw new WorkersLost(claim.lostWorkers);
     if (claim.outcome === 'refused') throw refusedKey(claim.diagnostic);
     if (claim.outcome === 'spent') throw new Hold(untilNextHour(permit.now, context.config.EOD_TIMEZONE));
     await pause(PROBE_WAIT_MS, bench.signal);

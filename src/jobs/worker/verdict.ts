@@ -47,6 +47,14 @@ export class Hold extends Error {
   }
 }
 
+/** The window was taken on by several workers, and each of them ended before it did. */
+export class WorkersLost extends Error {
+  constructor(times: number) {
+    super(`${times} workers ended while they worked on this window`);
+    this.name = 'WorkersLost';
+  }
+}
+
 /** Decides by the facts of the error (field notes, diagnostics table); pure. */
 export function judge(
   error: unknown,
@@ -54,6 +62,7 @@ export function judge(
   config: Pick<Config, 'EOD_ATTEMPTS' | 'EOD_NOT_READY_BUDGET_MS' | 'EOD_NOT_READY_WAIT_MS'>,
 ): Verdict {
   if (error instanceof Hold) return { act: 'hold', delayMs: error.delayMs };
+  if (error instanceof WorkersLost) return { act: 'end', state: 'failed', scope: 'window' };
   const { kind, retryable, limitDays, cutShort } = factsOf(error);
   // A shorter range may come whole.
   if (soFar.days > 1 && (cutShort || kind === 'too_large' || kind === 'timeout'))

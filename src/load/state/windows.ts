@@ -45,7 +45,7 @@ export type WindowState =
 const OPEN = ['pending', 'running'] as const satisfies readonly WindowState[];
 
 /** Is the window in a state this transition begins at? */
-function may(transition: keyof typeof WINDOW_TRANSITIONS): SQL {
+export function windowMay(transition: keyof typeof WINDOW_TRANSITIONS): SQL {
   return inArray(windows.state, [...WINDOW_TRANSITIONS[transition].from]);
 }
 
@@ -159,58 +159,6 @@ export async function insertRereadWindows(tx: NodePgDatabase, runId: number, cho
       from ${windows} r where r.id in (${chosen}) order by r.id`);
 }
 
-/** What a claim needs to know of the key and the hour's budget. Times in milliseconds since the epoch. */
-export interface Permit {
-  readonly keyHash: string;
-  readonly now: number;
-  /** Start of the clock hour. */
-  readonly hour: number;
-  readonly limit: number;
-  /** What of the limit a backfill may use: the rest is kept for the night. */
-  readonly backfillLimit: number;
-  /** How long one worker may try an unproven key while others wait. */
-  readonly probeUntil: number;
-}
-
-/** A window a worker has taken on. */
-export interface ClaimedWindow extends NewWindow {
-  readonly id: number;
-  readonly runId: number;
-  readonly runKind: RunKind;
-  readonly attempts: number;
-  /** Milliseconds since its first start. */
-  readonly ageMs: number;
-}
-
-/** What came of the wish to take a window on. */
-export type Claim =
-  | { readonly outcome: 'claimed'; readonly probe: boolean; readonly window: ClaimedWindow }
-  /** It has ended, or its run is paused, cancelled or over: nothing is to be done. */
-  | { readonly outcome: 'gone' }
-  /** The source refused this key; no call may be made with it. */
-  | { readonly outcome: 'refused'; readonly diagnostic: string }
-  /** Another worker is trying the key. */
-  | { readonly outcome: 'probing' }
-  /** The hour's budget holds no call for this kind of run. */
-  | { readonly outcome: 'spent' };
-
-/** Takes a window on and counts the attempt and the call that follows, all or nothing. */
-export async function claimWindow(db: NodePgDatabase, windowId: number, permit: Permit): Promise<Claim> {
-  const at = (moment: number) => new Date(moment).toISOString();
-  const result = await db.execute<{ claim: Claim }>(sql`
-    select etl.claim_window(${windowId}, ${permit.keyHash}, ${at(permit.now)}, ${at(permit.hour)},
-      ${permit.limit}, ${permit.backfillLimit}, ${at(permit.probeUntil)}) as claim`);
-  return (result.rows[0] as { claim: Claim }).claim;
-}
-
-/** Undoes a claim that no call followed; the call stays counted in the hour it was meant for. */
-export async function unclaimWindow(db: NodePgDatabase, windowId: number): Promise<void> {
-  await db
-    .update(windows)
-    .set({ state: 'pending', attempts: sql`${windows.attempts} - 1`, requests: sql`${windows.requests} - 1` })
-    .where(and(eq(windows.id, windowId), may('release')));
-}
-
 /** Why a window brought no data. */
 export interface FailureInfo {
   readonly error: string;
@@ -237,7 +185,7 @@ export async function releaseWindow(
       diagnostic: failure?.diagnostic ?? null,
       ...(restart ? { started_at: null } : {}),
     })
-    .where(and(eq(windows.id, windowId), may('release')));
+    .where(and(eq(windows.id, windowId), windowMay('release')));
 }
 
 /**
@@ -255,7 +203,12 @@ export async function startWindow(db: NodePgDatabase, windowId: number): Promise
     })
     .from(runs)
     .where(
-      and(eq(windows.id, windowId), may('claim'), eq(runs.id, windows.run_id), eq(runs.state, 'running')),
+      and(
+        eq(windows.id, windowId),
+        windowMay('claim'),
+        eq(runs.id, windows.run_id),
+        eq(runs.state, 'running'),
+      ),
     );
   return started.rowCount === 1;
 }
@@ -265,7 +218,7 @@ export async function skipWindow(db: NodePgDatabase, windowId: number, reason: s
   const skipped = await db
     .update(windows)
     .set({ state: 'skipped', error: reason, finished_at: now })
-    .where(and(eq(windows.id, windowId), may('skip')));
+    .where(and(eq(windows.id, windowId), windowMay('skip')));
   return skipped.rowCount === 1;
 }
 
@@ -278,7 +231,7 @@ export async function lockOpenWindow(tx: NodePgDatabase, windowId: number): Prom
   const open = await tx
     .select({ id: windows.id })
     .from(windows)
-    .where(and(eq(windows.id, windowId), may('store')))
+    .where(and(eq(windows.id, windowId), windowMay('store')))
     .for('update');
   return open.length === 1;
 }
@@ -325,7 +278,7 @@ export async function storeWindow(
       diagnostic: null,
       finished_at: now,
     })
-    .where(and(eq(windows.id, windowId), may('store')));
+    .where(and(eq(windows.id, windowId), windowMay('store')));
   return ended.rowCount === 1;
 }
 
@@ -335,7 +288,8 @@ export interface EndedWindow extends NewWindow {
   readonly runId: number;
 }
 
-const asNewWindow = {
+/** Selects a `NewWindow`. */
+export const asNewWindow = {
   operation: windows.operation,
   exchange: windows.exchange,
   from: windows.from_date,
@@ -370,7 +324,7 @@ export async function endWindows(
     .from(windows)
     .where(
       and(
-        may('end'),
+        windowMay('end'),
         inArray(windows.run_id, running),
         runId === undefined ? undefined : eq(windows.run_id, runId),
         windowId === undefined ? undefined : eq(windows.id, windowId),
@@ -393,7 +347,7 @@ export async function failWindow(db: NodePgDatabase, windowId: number, error: st
   await db
     .update(windows)
     .set({ state: 'failed', error, finished_at: now })
-    .where(and(eq(windows.id, windowId), may('end')));
+    .where(and(eq(windows.id, windowId), windowMay('end')));
 }
 
 /** Ends what is open of a run as cancelled. */
@@ -401,7 +355,7 @@ export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: s
   await tx
     .update(windows)
     .set({ state: 'cancelled', error: reason, finished_at: now })
-    .where(and(eq(windows.run_id, runId), may('cancel')));
+    .where(and(eq(windows.run_id, runId), windowMay('cancel')));
 }
 
 /** Opens windows of a run that failed or were blocked again. */
@@ -416,7 +370,7 @@ export async function reopenWindows(tx: NodePgDatabase, runId: number): Promise<
       fetched: 0,
       rejected: 0,
     })
-    .where(and(eq(windows.run_id, runId), may('reopen')));
+    .where(and(eq(windows.run_id, runId), windowMay('reopen')));
 }
 
 /** Lets the time a source has to get ready begin anew for the windows of a run. */
@@ -447,7 +401,7 @@ export async function splitWindow(
   const parent = await tx
     .update(windows)
     .set({ state: 'split', finished_at: now })
-    .where(and(eq(windows.id, windowId), may('split')));
+    .where(and(eq(windows.id, windowId), windowMay('split')));
   if (parent.rowCount === 0) return false;
   await tx.execute(sql`
     insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed)

@@ -74,6 +74,8 @@ export const windows = etl.table(
     narrowed: boolean('narrowed').notNull().default(false),
     state: text('state').notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
+    /** How often it was claimed while an earlier claim had not ended. */
+    lost_workers: integer('lost_workers').notNull().default(0),
     requests: integer('requests').notNull().default(0),
     bytes: count('bytes'),
     ...recordCounts(),

@@ -1,0 +1,1 @@
+ALTER TABLE "etl"."windows" ADD COLUMN "lost_workers" integer DEFAULT 0 NOT NULL;

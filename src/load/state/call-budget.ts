@@ -1,0 +1,70 @@
+import { and, eq, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { callBudget } from './schema/source.ts';
+
+/**
+ * The call budget: one per access key and clock hour, for all workers on all machines. It lives in
+ * Postgres with either queue backend, because a Redis that restarts empty would forget what was
+ * asked and let the hour be overspent.
+ */
+
+/** What a claim needs to know of the key and the hour's budget. Times in milliseconds since the epoch. */
+export interface Permit {
+  readonly keyHash: string;
+  readonly now: number;
+  /** Start of the clock hour. */
+  readonly hour: number;
+  readonly limit: number;
+  /** What of the limit a backfill may use: the rest is kept for the night. */
+  readonly backfillLimit: number;
+  /** How long one worker may try an unproven key while others wait. */
+  readonly probeUntil: number;
+}
+
+type Hour = Pick<Permit, 'keyHash' | 'hour'>;
+
+const iso = (moment: number) => new Date(moment).toISOString();
+
+/**
+ * A statement that counts one call in the hour and returns its row, or nothing when `allowed` calls were
+ * counted already or the source has closed the hour.
+ *
+ * @param condition where it counts nothing either, as the end of a `select`: `from …`.
+ */
+export function countCall({ keyHash, hour }: Hour, allowed: number, condition: SQL): SQL {
+  return sql`
+    insert into ${callBudget} as budget (key_hash, hour, calls)
+    select ${keyHash}, ${iso(hour)}::timestamptz, 1 ${condition}
+    on conflict (key_hash, hour) do update set calls = budget.calls + 1
+     where budget.calls < ${allowed} and budget.refused_at is null
+    returning calls`;
+}
+
+/** The source says the hour is spent, whatever we counted: nobody asks again before the next. */
+export async function closeHour(
+  db: NodePgDatabase,
+  { keyHash, hour, now }: Pick<Permit, 'keyHash' | 'hour' | 'now'>,
+  diagnostic: string,
+): Promise<void> {
+  const closed = { refused_at: iso(now), diagnostic };
+  await db
+    .insert(callBudget)
+    .values({ key_hash: keyHash, hour: iso(hour), calls: 0, ...closed })
+    .onConflictDoUpdate({ target: [callBudget.key_hash, callBudget.hour], set: closed });
+}
+
+export interface HourState {
+  readonly calls: number;
+  /** The source's line, when it closed the hour itself. */
+  readonly refused: string | null;
+}
+
+/** What is used of an hour. */
+export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Promise<HourState> {
+  const found = await db
+    .select({ calls: callBudget.calls, refusedAt: callBudget.refused_at, diagnostic: callBudget.diagnostic })
+    .from(callBudget)
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
+  const row = found[0];
+  return { calls: row?.calls ?? 0, refused: row?.refusedAt == null ? null : row.diagnostic };
+}
