@@ -31,10 +31,8 @@ interface Market {
  */
 export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
   const nse = market('NSE', lists);
-  const markets = new Map<string, Market>(
-    EXCHANGES.map((exchange) => [exchange, exchange === 'NSE' ? nse : market(exchange, lists)]),
-  );
-  const of = (exchange: string): Market => markets.get(exchange) ?? nse;
+  const bse = market('BSE', lists);
+  const of = (exchange: string): Market => (exchange === 'BSE' ? bse : nse);
 
   return {
     isSession: (exchange, day) => isOpen(kindIn(of(exchange), day)),

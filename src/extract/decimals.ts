@@ -30,9 +30,9 @@ export function parseDecimal(text: string): Decimal | null {
   const all = whole + fraction;
   if (all === '') return null;
   let start = 0;
-  while (start < all.length && all.charCodeAt(start) === 48) start++;
+  while (all.charCodeAt(start) === ZERO) start++;
   let end = all.length;
-  while (end > start && all.charCodeAt(end - 1) === 48) end--;
+  while (all.charCodeAt(end - 1) === ZERO) end--;
   const digits = all.slice(start, end);
   const exponent = digits === '' ? 0 : Number(power) - fraction.length + (all.length - end);
   return { negative: sign === '-' && digits !== '', digits, exponent };
@@ -44,13 +44,9 @@ const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 function survives(token: string): boolean {
   // What is no number is left alone: JSON.parse will fail on it.
   if (!JSON_NUMBER.test(token)) return true;
-  const value = Number(token);
-  if (!Number.isFinite(value)) return false;
-  const printed = String(value);
+  const printed = String(Number(token));
   if (printed === token) return true;
-  const sent = parseDecimal(token);
-  const kept = parseDecimal(printed);
-  return sent?.digits === kept?.digits && sent?.exponent === kept?.exponent;
+  return JSON.stringify(parseDecimal(token)) === JSON.stringify(parseDecimal(printed));
 }
 
 const QUOTE = 34;

@@ -57,8 +57,8 @@ const LINES: readonly DiagnosticLine[] = [
   line("Filters can'?t be empty", 'bad_request', giveUp, 'the request carried no filter'),
 ];
 
-/** No known line comes near this length; longer text is not searched. */
-const LONGEST_LINE = 200;
+/** No known line comes near this length, so longer texts are not searched. */
+const LONGEST_TEXT = 800;
 
 /**
  * The error that a diagnostic line stands for, or null when the text is none of them. The source
@@ -67,13 +67,12 @@ const LONGEST_LINE = 200;
  * @param redact takes the access key out, should the source have echoed it.
  */
 export function diagnose(text: string, redact = (text: string) => text): PipelineError | null {
-  if (text.length > 4 * LONGEST_LINE) return null;
+  if (text.length > LONGEST_TEXT) return null;
   const trimmed = redact(text)
     .trim()
     .replace(/^"(.*)"$/s, '$1')
     .replace(/\s+/g, ' ')
     .trim();
-  if (trimmed === '' || trimmed.length > LONGEST_LINE) return null;
   for (const known of LINES) {
     const match = known.line.exec(trimmed);
     if (match === null) continue;

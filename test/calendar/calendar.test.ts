@@ -2,15 +2,20 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
-import { buildCalendar } from '../../src/calendar/calendar.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildCalendar, type Calendar, learningCalendar } from '../../src/calendar/calendar.ts';
+import type { Entry } from '../../src/calendar/entries.ts';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { addDays, daysBetween, eachDay, isWeekend } from '../../src/core/days.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'eod-calendar-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-const calendar = loadCalendar();
+/** Loaded before the tests and not with this file, so that a fault in loading fails them. */
+let calendar: Calendar;
+beforeAll(() => {
+  calendar = loadCalendar();
+});
 
 /** A calendar with these lines of the user on top. */
 function withLines(...lines: string[]) {
@@ -108,6 +113,12 @@ describe('sessions and lastSessions', () => {
     expect(calendar.lastSessions('NSE', '2024-01-22', 0)).toEqual([]);
   });
 
+  it('ends with the first year that has a name', () => {
+    const first = calendar.sessions('NSE', '0001-01-01', '0001-12-31');
+    expect([first[0], first.length]).toEqual(['0001-01-01', 261]);
+    expect(calendar.lastSessions('NSE', '0001-12-31', 1_000)).toEqual(first);
+  });
+
   it('hands out lists that the caller may change', () => {
     calendar.lastSessions('NSE', '2026-11-20', 5).length = 0;
     calendar.sessions('NSE', '2026-01-01', '2026-12-31').length = 0;
@@ -182,5 +193,71 @@ describe('the calendar file of the user', () => {
       `calendar file ${join(directory, 'mine.csv')}, line 2: "2027-13-01" is not a date`,
     );
     expect(() => loadCalendar({ file: missing })).toThrow(`calendar file ${missing} cannot be read: ENOENT`);
+  });
+});
+
+describe('what makes a year known', () => {
+  it('is a listed holiday, of the exchange or of all, and not a listed session', () => {
+    const built = buildCalendar([
+      [
+        { exchange: 'NSE', day: '2030-01-05', kind: 'session' },
+        { exchange: 'BSE', day: '2031-01-01', kind: 'holiday' },
+        { exchange: '*', day: '2032-01-01', kind: 'holiday' },
+      ],
+    ]);
+    const known = (exchange: string) => [2030, 2031, 2032].map((year) => built.knows(exchange, year));
+    expect(known('NSE')).toEqual([false, false, true]);
+    expect(known('BSE')).toEqual([false, true, true]);
+  });
+});
+
+describe('a calendar to which sessions are added', () => {
+  const LISTS: readonly (readonly Entry[])[] = [[{ exchange: '*', day: '2030-01-01', kind: 'holiday' }]];
+  const NEW_YEAR = { exchange: 'NSE', day: '2030-01-01' };
+  const SATURDAY = { exchange: 'NSE', day: '2030-01-05' };
+
+  it('opens observed days for their exchange alone; the listed days stay readable', () => {
+    const learning = learningCalendar(LISTS);
+    learning.learn([NEW_YEAR, SATURDAY]);
+    expect([learning.kindOf('NSE', NEW_YEAR.day), learning.kindOf('BSE', NEW_YEAR.day)]).toEqual([
+      'special',
+      'holiday',
+    ]);
+    expect(learning.isSession('NSE', SATURDAY.day)).toBe(true);
+    expect(learning.sessions('NSE', '2030-01-01', '2030-01-06')).toEqual([
+      '2030-01-01',
+      '2030-01-02',
+      '2030-01-03',
+      '2030-01-04',
+      '2030-01-05',
+    ]);
+    expect(learning.lastSessions('NSE', '2030-01-06', 1)).toEqual(['2030-01-05']);
+    expect([learning.knows('NSE', 2030), learning.knows('NSE', 2031)]).toEqual([true, false]);
+    expect(learning.listed.kindOf('NSE', NEW_YEAR.day)).toBe('holiday');
+  });
+
+  it('forgets what it was given before, and starts with nothing', () => {
+    const learning = learningCalendar(LISTS);
+    expect(learning.isSession('NSE', NEW_YEAR.day)).toBe(false);
+    learning.learn([NEW_YEAR]);
+    learning.learn([SATURDAY]);
+    expect(learning.isSession('NSE', NEW_YEAR.day)).toBe(false);
+    expect(learning.isSession('NSE', SATURDAY.day)).toBe(true);
+    learning.learn([SATURDAY, NEW_YEAR]);
+    expect(learning.isSession('NSE', NEW_YEAR.day)).toBe(true);
+    learning.learn([{ ...SATURDAY, exchange: 'BSE' }]);
+    expect([learning.isSession('NSE', SATURDAY.day), learning.isSession('BSE', SATURDAY.day)]).toEqual([
+      false,
+      true,
+    ]);
+    learning.learn([]);
+    expect(learning.isSession('BSE', SATURDAY.day)).toBe(false);
+  });
+
+  it('is not changed by an exchange without a calendar of its own', () => {
+    const learning = learningCalendar(LISTS);
+    learning.learn([{ exchange: 'MSEI', day: SATURDAY.day }]);
+    expect(learning.isSession('NSE', SATURDAY.day)).toBe(false);
+    expect(learning.isSession('MSEI', SATURDAY.day)).toBe(false);
   });
 });

@@ -58,6 +58,16 @@ describe('readEntries', () => {
     expect(complaint(line)).toBe(`calendar file mine.csv, ${message}`);
   });
 
+  it('does not take a # inside a note for a comment', () => {
+    expect(complaint('NSE,2027-01-26,holiday,no. #2')).toBe('');
+    expect(complaint('NSE,2027-01-26,holiday,no. #2, really')).toContain('5 columns instead of 4');
+    expect(complaint('NSE,#2027-01-26,holiday,')).toContain('"#2027-01-26" is not a date');
+  });
+
+  it('reads a file that begins with a byte order mark', () => {
+    expect(readEntries(`\uFEFF${HEADER}\nBSE,2027-03-15,holiday,\n`, 'mine.csv')).toHaveLength(1);
+  });
+
   it('names every wrong line at once, comments and empty lines counted', () => {
     expect(complaint('# one', '', 'NSE,x,holiday,', 'NSE,2027-01-26,holiday,', 'NSE,2027-01-27,no,')).toBe(
       'calendar file mine.csv, line 4: "x" is not a date such as 2026-01-26; line 6: kind "no" is not session or holiday',

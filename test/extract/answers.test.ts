@@ -1,11 +1,18 @@
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { checkAnswer } from '../../src/extract/envelope.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import type { Row } from '../../src/operations/table.ts';
 import { readAs } from './support.ts';
 
 const NAME = 'GetTotalTradeHighlights';
 const RECORD = (operationNamed(NAME).sample.answer as { Value: [Record<string, unknown>] }).Value[0];
-const ROW = readAs(NAME, [RECORD]).batches[0]?.rows[0];
+
+/** What a good answer gives; read before the tests, because a fault in reading is to fail them. */
+let ROW: Row | undefined;
+beforeAll(() => {
+  ROW = readAs(NAME, [RECORD]).batches[0]?.rows[0];
+});
 
 const rows = (read: Extracted) => read.batches.flatMap((batch) => batch.rows);
 const thrown = (body: Buffer | string | object, name = NAME) => {
@@ -50,11 +57,14 @@ describe('envelopes', () => {
   test.each<[string, string | object]>([
     ['{}', {}],
     ['null', 'null'],
+    ['null with white space around', ' null \n'],
     ['[]', []],
     ['value null', { Value: null, Count: 0 }],
     ['value empty', { value: [] }],
     ['value an empty text', { value: '' }],
     ['only a count', { count: 0 }],
+    ['only annotations', { '@odata.context': 'x', '@odata.count': 0 }],
+    ['value null beside a status', { status: 'ok', value: null }],
   ])('no records: %s', (_, body) => {
     expect(readAs(NAME, body)).toEqual({
       batches: [],
@@ -66,11 +76,27 @@ describe('envelopes', () => {
   });
 
   test('a wrong count is a warning', () => {
-    for (const count of [2, '7', -1, 'many', {}, []]) {
+    const said = { 2: 2, '7': '7', '-1': -1, many: 'many', object: {} };
+    for (const [name, count] of Object.entries(said)) {
       const read = readAs(NAME, { value: [RECORD], count });
       expect(read.fetched).toBe(1);
-      expect(read.warnings).toHaveLength(1);
+      expect(read.warnings).toEqual([`count says ${name}, the answer holds 1 records`]);
     }
+    expect(readAs(NAME, { value: [RECORD], count: [] }).warnings).toHaveLength(1);
+    for (const count of [1, '1', null]) {
+      expect(readAs(NAME, { value: [RECORD], count }).warnings).toEqual([]);
+    }
+    expect(readAs(NAME, { value: [], count: 'n'.repeat(50) }).warnings).toEqual([
+      `count says ${'n'.repeat(40)}, the answer holds 0 records`,
+    ]);
+    // The envelopes around the records are one inside the other, and so are their warnings.
+    const nested = readAs(NAME, { count: 3, value: { count: 2, value: [RECORD] } });
+    expect(nested.warnings).toEqual([
+      'count says 2, the answer holds 1 records',
+      'count says 3, the answer holds 1 records',
+    ]);
+    expect(readAs(NAME, { count: 1, value: { count: 2, value: [RECORD] } }).lacksRecords).toBe(true);
+    expect(readAs(NAME, { count: 0, value: { count: 2, value: [RECORD] } }).lacksRecords).toBe(true);
     expect(readAs(NAME, '{"count": 12345678901234567890}').warnings).toEqual([
       'count says 12345678901234567890, the answer holds 0 records',
     ]);
@@ -108,8 +134,50 @@ describe('what is no data', () => {
     ['a number beyond a double as value', '{"value": 12345678901234567890}', 'unknown_diagnostic'],
     ['a number as value', { value: 42 }, 'unknown_diagnostic'],
     ['an unknown error object', { Message: 'An error has occurred.' }, 'unknown_diagnostic'],
+    ['a number beyond a double in a list of wrappings', '"\\"12345678901234567890\\""', 'unknown_diagnostic'],
   ])('%s: worth another try', (_, body, kind) => {
     expect(thrown(body)).toMatchObject({ kind, retryable: true });
+  });
+
+  test.each<[string, Buffer | string | object, object]>([
+    ['nothing', '', { message: 'the answer cannot be read: it is empty', cutShort: false }],
+    ['white space', ' '.repeat(2_000), { message: 'the answer cannot be read: it is empty' }],
+    ['HTML', ' <p>', { message: 'the answer cannot be read: it is an HTML or XML page, not data' }],
+    [
+      'half a JSON',
+      '[{"a":1},',
+      { message: 'the answer cannot be read: broken JSON, 9 characters', cutShort: true },
+    ],
+    ['text', 'Oops', { diagnostic: 'Oops' }],
+    ['a text that only ends like JSON', 'x [1] "', { diagnostic: 'x [1] "' }],
+    ['JSON text', '"Oops"', { diagnostic: 'Oops' }],
+    ['a number', '{"value": 42}', { diagnostic: '42' }],
+    ['a long number', '{"value": 12345678901234567890}', { diagnostic: '12345678901234567890' }],
+    ['two messages', { Error: 'A', Detail: 'B' }, { diagnostic: 'A · B' }],
+  ])('what is kept of %s', (_, body, error) => {
+    expect(thrown(body)).toMatchObject(error);
+  });
+
+  test.each(['message', 'error', 'errorMessage', 'exceptionMessage', 'detail', 'Title', 'STATUS'])(
+    'an object with %s is an error, unless it is an envelope of records',
+    (key) => {
+      expect(thrown({ [key]: 'Oops' })).toMatchObject({ kind: 'unknown_diagnostic', diagnostic: 'Oops' });
+      expect(thrown({ [key]: 'Key Expired.', x: 1 })).toMatchObject({ kind: 'credential' });
+      expect(thrown({ [key]: 'Key Expired.', value: '' })).toMatchObject({ kind: 'credential' });
+      expect(readAs(NAME, { [key]: 'Key Expired.', value: [RECORD] })).toMatchObject({ fetched: 1 });
+      expect(readAs(NAME, { [key]: 42 })).toMatchObject({ fetched: 1, rejects: [{ position: 0 }] });
+      expect(readAs(NAME, { [key]: 'Oops', value: [] })).toMatchObject({ fetched: 0 });
+    },
+  );
+
+  test('envelopes are opened three deep', () => {
+    const wrap = (levels: number): object => (levels === 0 ? [RECORD] : { value: wrap(levels - 1) });
+    expect(rows(readAs(NAME, wrap(3)))).toEqual([ROW]);
+    expect(readAs(NAME, wrap(4))).toMatchObject({ fetched: 1, rejects: [{ position: 0 }] });
+    const quote = (levels: number): string =>
+      levels === 0 ? JSON.stringify([RECORD]) : JSON.stringify(quote(levels - 1));
+    expect(rows(readAs(NAME, quote(3)))).toEqual([ROW]);
+    expect(thrown(quote(4))).toMatchObject({ kind: 'unknown_diagnostic' });
   });
 
   test.each<[string, string | object]>([
@@ -140,8 +208,28 @@ describe('what is no data', () => {
   });
 });
 
+describe('a first look at an answer', () => {
+  const context = { operation: operationNamed(NAME), redact: (text: string) => text };
+  const look = (text: string) => () => checkAnswer(Buffer.from(text), context);
+  const fill = (start: string, length: number) => start.padEnd(length, 'x');
+
+  test('opens up to 64 KB: half a JSON and text are noticed', () => {
+    expect(look(fill('{"Value":[', 65_536))).toThrowError(/broken JSON/);
+    expect(look(fill('Oops', 65_536))).toThrowError(/text that is no data/);
+    expect(look(JSON.stringify([RECORD]))).not.toThrow();
+  });
+
+  test('of more, only a page is noticed', () => {
+    for (const start of ['<', '  \n<html>'])
+      expect(look(fill(start, 65_537))).toThrowError(/HTML or XML page/);
+    for (const start of ['{"Value":[', 'Oops <p>', `${' '.repeat(1_000)}<p>`]) {
+      expect(look(fill(start, 65_537))).not.toThrow();
+    }
+  });
+});
+
 describe('records', () => {
-  test('every problem is told with the path as sent; good neighbours load', () => {
+  test('every problem names the path as sent; the other records load', () => {
     const bad = { ...RECORD, Date: '02-30-2025', ScripsNo: 1.5, SharesVol: 'lots', SavedAt: {}, Extra: 1 };
     const read = readAs(NAME, [RECORD, bad, RECORD]);
     expect(rows(read)).toEqual([ROW, ROW]);

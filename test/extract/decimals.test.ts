@@ -2,6 +2,36 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { lossyToken, markLossyNumbers, parseDecimal } from '../../src/extract/decimals.ts';
 
+test.each([
+  ['0', { negative: false, digits: '', exponent: 0 }],
+  ['-0.00', { negative: false, digits: '', exponent: 0 }],
+  ['0e7', { negative: false, digits: '', exponent: 0 }],
+  ['7', { negative: false, digits: '7', exponent: 0 }],
+  ['+7', { negative: false, digits: '7', exponent: 0 }],
+  ['-7', { negative: true, digits: '7', exponent: 0 }],
+  ['100200', { negative: false, digits: '1002', exponent: 2 }],
+  ['00012', { negative: false, digits: '12', exponent: 0 }],
+  ['-0.0120', { negative: true, digits: '12', exponent: -3 }],
+  ['.5', { negative: false, digits: '5', exponent: -1 }],
+  ['5.', { negative: false, digits: '5', exponent: 0 }],
+  ['1.5e10', { negative: false, digits: '15', exponent: 9 }],
+  ['15E-3', { negative: false, digits: '15', exponent: -3 }],
+  ['1e+2', { negative: false, digits: '1', exponent: 2 }],
+])('%s in digits and exponent', (text, decimal) => {
+  expect(parseDecimal(text)).toEqual(decimal);
+});
+
+test.each(['', '.', '-', '+', 'e5', '.e5', 'x1', '1x', '1 2', '1e', '1e5.5', 'Infinity', 'NaN', '--1'])(
+  '%j is no decimal',
+  (text) => {
+    expect(parseDecimal(text)).toBeNull();
+  },
+);
+
+test('only marked texts have a token', () => {
+  for (const value of ['12', '', null, undefined, 12, {}]) expect(lossyToken(value)).toBeNull();
+});
+
 /** What a JSON text reads as, with tokens that a double would round as they were printed. */
 function read(json: string): unknown {
   const marked = markLossyNumbers(Buffer.from(json));
@@ -23,6 +53,9 @@ test.each([
   '-0.0',
   '0e999',
   '5e-324',
+  '-26.858792846497767',
+  '123456789012345',
+  '1234567890123456',
   '119296.980121794',
 ])('%s survives', (token) => {
   expect(markLossyNumbers(Buffer.from(`[${token}]`))).toBeNull();
@@ -112,7 +145,17 @@ test('marking makes no broken JSON whole and no whole JSON broken', () => {
   );
 });
 
-test('millions of empty records are refused before they are built', () => {
-  const body = Buffer.from(`[${'{},'.repeat(2_000_001)}{}]`);
-  expect(() => markLossyNumbers(body)).toThrowError(expect.objectContaining({ kind: 'too_large' }));
+test.each([
+  ['objects', '{}'],
+  ['lists', '[]'],
+])('two million %s are read, one more is refused', (_, empty) => {
+  // The outermost list counts as well.
+  const body = (inside: number) => Buffer.from(`[${Array(inside).fill(empty).join()}]`);
+  expect(markLossyNumbers(body(1_999_999))).toBeNull();
+  expect(() => markLossyNumbers(body(2_000_000))).toThrowError(
+    expect.objectContaining({
+      kind: 'too_large',
+      message: 'the answer is too large: more than 2000000 records',
+    }),
+  );
 });

@@ -1,44 +1,146 @@
 import { describe, expect, test } from 'vitest';
-import { diagnose } from '../../src/extract/index.ts';
+import { badFile, diagnose, tooLarge, unknownDiagnostic, unreadable } from '../../src/extract/diagnostics.ts';
 
 describe('every line that the source is known to send', () => {
-  const rows: readonly [string, string, boolean, number?][] = [
-    ['Authentication request received. Try request data in next moment.', 'not_ready', true],
-    ['Calls per hour are limited.', 'hourly_quota', true],
-    ['Bandwidth per hour is limited.', 'hourly_quota', true],
-    ['Calls limitation is reached.', 'monthly_quota', false],
-    ['Bandwidth limitation is reached.', 'monthly_quota', false],
-    ['Access Denied. Key not found.', 'credential', false],
-    ['Access Denied. Key blocked.', 'credential', false],
-    ['Access Denied. Key unknown or empty.', 'credential', false],
-    ['Access Denied. Key Invalid.', 'credential', false],
-    ['Key Expired.', 'credential', false],
-    ['Function not enabled.', 'operation_blocked', false],
-    ['Data for requested exchange is disabled.', 'exchange_blocked', false],
-    ['Instrument is not allowed for Demo key.', 'instrument_blocked', false],
-    ['Date is out of allowed range.', 'range_refused', false],
-    ['Date is out of allowed range of 1 day.', 'range_refused', false, 1],
-    ['Date is out of allowed range of 5 days.', 'range_refused', false, 5],
-    ['Date is out of allowed range of 30 days.', 'range_refused', false, 30],
-    ['From - To is out of allowed range of 10 years.', 'range_refused', false, 3650],
-    ['Filters cant be empty.', 'bad_request', false],
+  const key = 'the access key was refused';
+  const hourly = 'the hourly quota is used up';
+  const monthly = 'the monthly quota is used up';
+  const range = 'the source refused the range';
+  const rows: readonly [string, string, boolean, string, number?][] = [
+    [
+      'Authentication request received. Try request data in next moment.',
+      'not_ready',
+      true,
+      'the source is not ready yet',
+    ],
+    ['Calls per hour are limited.', 'hourly_quota', true, hourly],
+    ['Bandwidth per hour is limited.', 'hourly_quota', true, hourly],
+    ['Calls limitation is reached.', 'monthly_quota', false, monthly],
+    ['Bandwidth limitation is reached.', 'monthly_quota', false, monthly],
+    ['Access Denied. Key not found.', 'credential', false, key],
+    ['Access Denied. Key blocked.', 'credential', false, key],
+    ['Access Denied. Key unknown or empty.', 'credential', false, key],
+    ['Access Denied. Key Invalid.', 'credential', false, key],
+    ['Key Expired.', 'credential', false, key],
+    ['Function not enabled.', 'operation_blocked', false, 'the key has no right to this operation'],
+    [
+      'Data for requested exchange is disabled.',
+      'exchange_blocked',
+      false,
+      'the key has no right to this exchange',
+    ],
+    [
+      'Instrument is not allowed for Demo key.',
+      'instrument_blocked',
+      false,
+      'the key has no right to this instrument',
+    ],
+    ['Date is out of allowed range.', 'range_refused', false, range],
+    ['Date is out of allowed range of 1 day.', 'range_refused', false, range, 1],
+    ['Date is out of allowed range of 5 days.', 'range_refused', false, range, 5],
+    ['Date is out of allowed range of 30 days.', 'range_refused', false, range, 30],
+    ['From - To is out of allowed range of 1 year.', 'range_refused', false, range, 365],
+    ['From - To is out of allowed range of 10 years.', 'range_refused', false, range, 3650],
+    ['Filters cant be empty.', 'bad_request', false, 'the request carried no filter'],
+    ["Filters can't be empty.", 'bad_request', false, 'the request carried no filter'],
   ];
 
-  test.each(rows)('%s', (line, kind, retryable, limitDays) => {
-    for (const said of [line, `  ${line}\r\n`, line.toUpperCase(), line.replace(/\.$/, ''), `"${line}"`]) {
-      const error = diagnose(said);
+  test.each(rows)('%s', (line, kind, retryable, meaning, limitDays) => {
+    const loose = line.replaceAll(' ', ' \r\n ');
+    for (const sent of [
+      line,
+      `  ${line}\r\n`,
+      line.toUpperCase(),
+      line.replace(/\.$/, ''),
+      `"${line}"`,
+      loose,
+    ]) {
+      const error = diagnose(sent);
       expect(error).toMatchObject({ kind, retryable });
       expect(error?.limitDays).toBe(limitDays);
-      expect(error?.diagnostic?.toLowerCase()).toContain(line.toLowerCase().slice(0, -1));
+      const shown = sent.replace(/"/g, '').replace(/\s+/g, ' ').trim();
+      expect(error?.diagnostic).toBe(shown);
+      expect(error?.message).toBe(`${meaning}: ${shown}`);
     }
   });
 });
 
 test.each([
   '',
+  '"',
+  '""',
   '{}',
   'Key Expired. And more to it',
   'The Function not enabled.',
+  'Key Expired."',
+  '"Key Expired.',
+  'x"Key Expired."',
+  '"Key Expired."x',
+  'Access Denied. Key ',
   '<html>Access Denied. Key not found.</html>',
   `Key Expired.${' '.repeat(10_000)}x`,
 ])('%j is none of them', (text) => expect(diagnose(text)).toBeNull());
+
+test('a text of more than 800 characters is no line', () => {
+  const line = (length: number) =>
+    'Date is out of allowed range of 1 day.'.replace('of 1', `of${' '.repeat(length - 37)}1`);
+  const spaced = (length: number) => `Key Expired.${' '.repeat(length - 12)}`;
+  expect(line(300)).toHaveLength(300);
+  expect(diagnose(line(300))).not.toBeNull();
+  expect(diagnose(spaced(800))).not.toBeNull();
+  expect(diagnose(spaced(801))).toBeNull();
+  // The key's own line takes up to 100 characters after "Key".
+  expect(diagnose(`Access Denied. Key ${'x'.repeat(100)}.`)).not.toBeNull();
+  expect(diagnose(`Access Denied. Key ${'x'.repeat(102)}.`)).toBeNull();
+});
+
+test('the key is taken out of what is kept', () => {
+  const redact = (text: string) => text.replaceAll('K3Y', '[redacted]');
+  expect(diagnose('Access Denied. Key K3Y blocked.', redact)).toMatchObject({
+    diagnostic: 'Access Denied. Key [redacted] blocked.',
+  });
+  expect(unknownDiagnostic('What is K3Y?', redact)).toMatchObject({ diagnostic: 'What is [redacted]?' });
+});
+
+describe('other answers that are no data', () => {
+  const keep = (text: string) => text;
+
+  test('an unknown text is kept up to 500 characters, without what Postgres cannot store', () => {
+    const error = unknownDiagnostic('  Something\u0000 broke. \n', keep);
+    expect(error).toMatchObject({
+      kind: 'unknown_diagnostic',
+      retryable: true,
+      diagnostic: 'Something\\u0000 broke.',
+      message: 'the source answered with text that is no data: Something\\u0000 broke.',
+    });
+    expect(unknownDiagnostic('z'.repeat(501), keep).diagnostic).toBe('z'.repeat(500));
+    // White space before the text does not use up the 500 characters, and a key on the edge is not cut in two.
+    expect(unknownDiagnostic(`${' '.repeat(60_000)}text`, keep).diagnostic).toBe('text');
+    expect(unknownDiagnostic(`${' '.repeat(64_000)}text`, keep).diagnostic).toBe('');
+    const redact = (text: string) => text.replaceAll('K3Y', '*');
+    expect(unknownDiagnostic(`${'z'.repeat(499)}K3Y`, redact).diagnostic).toBe(`${'z'.repeat(499)}*`);
+  });
+
+  test('what cannot be read, what is too large, and files', () => {
+    expect(unreadable('it is empty')).toMatchObject({
+      kind: 'unreadable',
+      retryable: true,
+      cutShort: false,
+      message: 'the answer cannot be read: it is empty',
+    });
+    expect(unreadable('half', { cutShort: true })).toMatchObject({ cutShort: true });
+    expect(tooLarge('9 bytes')).toMatchObject({
+      kind: 'too_large',
+      retryable: false,
+      message: 'the answer is too large: 9 bytes',
+    });
+    const cause = new Error('cause');
+    expect(badFile('holds \u0000\ud800 bytes', { cause })).toMatchObject({
+      kind: 'unreadable',
+      retryable: false,
+      message: 'holds   bytes',
+      cause,
+    });
+    expect(badFile('is empty').cause).toBeUndefined();
+  });
+});
