@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
 
-test('a night ends, then the data sets are compared; trouble with that is not the night’s', async () => {
+test('the data sets are compared after a night has ended; an error in that does not fail the night', async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60 });
   const pipeline = await openPipeline({
     ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },

@@ -40,7 +40,7 @@ async function stage(webhook: Webhook, sandboxOptions: SandboxOptions, databaseU
 const kinds = (heard: readonly Heard[]) => heard.map(({ kind }) => kind);
 
 describe('alerts of a run', () => {
-  test('a failed run is told once, with why', async () => {
+  test('a failed run raises one alert, with the reason', async () => {
     const webhook = await startWebhook();
     const { pipeline, sandbox } = await stage(webhook, {
       behaviour: { disabledOperations: ['GetCircuitBreakers'] },
@@ -64,7 +64,7 @@ describe('alerts of a run', () => {
     expect(rows).toEqual([{ kind: 'run_failed', repeated: 1, attempts: 1, heard: true }]);
   });
 
-  test('a refused access key is told once, without the key', async () => {
+  test('a refused access key raises one alert, which does not hold the key', async () => {
     const webhook = await startWebhook();
     const { pipeline, run } = await stage(webhook, { accessKey: 'another' });
     await run({ from: '2025-09-08', to: DAY, operations: ['GetBhavCopyCM'] });
@@ -73,7 +73,7 @@ describe('alerts of a run', () => {
     expect(JSON.stringify(webhook.heard)).not.toContain(pipeline.config.EOD_ACCESS_KEY);
   });
 
-  test('a night that a dead key stops is told by the key alone, and what failed before by itself', async () => {
+  test('a night that a refused key stops raises the alert of the key only, besides that of what failed before', async () => {
     const webhook = await startWebhook();
     const { pipeline, sandbox } = await stage(webhook, {
       behaviour: { keyDiesAfter: 3, disabledOperations: ['GetBhavCopyCM'] },
@@ -86,7 +86,7 @@ describe('alerts of a run', () => {
     expect(failed?.subject).toMatch(/^nightly: GetBhavCopyCM BSE, GetBhavCopyCM NSE$/);
   });
 
-  test('rows that are missing and were not taken away', async () => {
+  test('rows that are missing and were not withdrawn raise an alert', async () => {
     const webhook = await startWebhook();
     const { url } = await testDatabase();
     const asked = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
@@ -97,7 +97,7 @@ describe('alerts of a run', () => {
     expect(webhook.heard[0]?.message).toMatch(/rows of market.bhavcopy_cm were not listed any more/);
   });
 
-  test('data that is late, and the gap it leaves', async () => {
+  test('late data and the gap it leaves raise alerts', async () => {
     const webhook = await startWebhook();
     // Half past eleven, and the source still has nothing of the day.
     const { pipeline, sandbox } = await stage(webhook, { clock: at(`${DAY}T15:00:00`) });
@@ -112,7 +112,7 @@ describe('alerts of a run', () => {
     expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toContain(`GetBhavCopyCM NSE ${DAY}`);
   });
 
-  test('a good night is quiet', async () => {
+  test('a night without problems raises no alert', async () => {
     const webhook = await startWebhook();
     const { pipeline, sandbox } = await stage(webhook, {});
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
@@ -155,7 +155,7 @@ describe('delivery', () => {
       )
     ).rows;
 
-  test('is tried again later when the webhook did not take it, and leaves no secret', async () => {
+  test('is repeated later when the webhook fails, and logs no secret', async () => {
     webhook.answers = 503;
     await raiseAlerts(context(), [alert]);
     expect(await kept()).toEqual([{ attempts: 1, error: 'the webhook answered 503', heard: false }]);
@@ -171,14 +171,14 @@ describe('delivery', () => {
     });
   });
 
-  test('an address nobody listens at is no error', async () => {
+  test('to an address without a server is not an error', async () => {
     await raiseAlerts(context('http://127.0.0.1:9/kiwi-0815'), [alert]);
     const [row] = await kept();
     expect(row).toMatchObject({ attempts: 1, heard: false });
     expect(row?.error).not.toContain('kiwi');
   });
 
-  test('a webhook that never answers is waited for a few seconds only', async () => {
+  test('waits only a few seconds for a webhook that never answers', async () => {
     webhook.answers = null;
     const began = performance.now();
     await raiseAlerts(context(), [alert]);
@@ -186,14 +186,14 @@ describe('delivery', () => {
     expect(await kept()).toMatchObject([{ attempts: 1, heard: false }]);
   });
 
-  test('several workers send it once', async () => {
+  test('happens once when several workers try it', async () => {
     await raiseAlerts(pipeline, [alert]);
     const sent = await Promise.all([1, 2, 3, 4].map(() => deliverAlerts(context())));
     expect(sent.toSorted()).toEqual([0, 0, 0, 1]);
     expect(webhook.heard).toHaveLength(1);
   });
 
-  test('the same raised by many at once is one alert, and another one after its time', async () => {
+  test('the same alert raised by many at once is one, and a new one after the repeat interval', async () => {
     await Promise.all([1, 2, 3, 4].map(() => raiseAlerts(context(), [alert])));
     expect(webhook.heard).toHaveLength(1);
     await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '13 hours'");
@@ -201,7 +201,7 @@ describe('delivery', () => {
     expect(webhook.heard).toHaveLength(2);
   });
 
-  test('without a webhook alerts are kept, and yesterday’s are not sent when there is one', async () => {
+  test('without a webhook alerts are kept, and those older than a day are not sent later', async () => {
     await raiseAlerts(pipeline, [alert]);
     await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '25 hours'");
     expect(await deliverAlerts(context())).toBe(0);

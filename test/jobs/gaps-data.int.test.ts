@@ -111,7 +111,7 @@ describe('why a session is not there', () => {
     ]);
   });
 
-  test('weekly operations have until their weekday; undated ones are missing until they came once', async () => {
+  test('weekly operations are due on their weekday; undated ones are missing until they were loaded once', async () => {
     // Friday the fifth: the pledges of this week are asked for on Saturday.
     const pipeline = await pipelineAt(at('2025-09-05T23:30'));
     await cover(pipeline, 'GetConsolidatedPledge', 'BSE', { '01': 'empty' });
@@ -125,7 +125,7 @@ describe('why a session is not there', () => {
     ]);
   });
 
-  test('what was once asked of another exchange is looked at between its own days only', async () => {
+  test('an exchange that is not scheduled is checked only between the days that were loaded of it', async () => {
     const pipeline = await pipelineAt(at('2025-09-11T23:30'));
     await cover(pipeline, 'GetTop5GainersLosers', 'NSE', { '01': 'loaded', '02': 'empty', '03': 'loaded' });
     const found = await readGaps(pipeline, {

@@ -21,7 +21,7 @@ const spans = (gaps: readonly Gap[]) =>
   ]);
 
 describe('grouping sessions into gaps', () => {
-  test('neighbours with one reason are one gap, whatever closed days lie between', () => {
+  test('neighbouring sessions with the same reason are one gap, whatever closed days lie between', () => {
     expect(spans(groupGaps([session('04'), session('05'), session('08')], 'missing'))).toEqual([
       ['NSE', '04', '08', 3, 'never_asked'],
     ]);
@@ -69,7 +69,7 @@ describe('the run that fills gaps', () => {
   });
 });
 
-describe('keeping etl.sessions in step', () => {
+describe('keeping etl.sessions in line with the calendar', () => {
   const row = (day: string, kind: SessionRow['kind'] = 'session'): SessionRow => ({
     ...{ exchange: 'NSE', day, kind },
   });

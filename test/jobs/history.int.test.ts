@@ -88,7 +88,7 @@ test('a day, its correction, a late stale answer, one with three rows less and t
   expect(await between(1, 5)).toMatchObject({ inserted: 0, changed: 0, withdrawn: 0, relisted: 0, rows: [] });
 });
 
-test('more missing rows than may be believed are left, and the window says so', async () => {
+test('more missing rows than allowed are not withdrawn, and the window says so', async () => {
   const store = await openStore();
   await loadBhav(store, session(100, AT_NINE), { fullSets: whole });
   const runId = await newRun(store);
@@ -112,7 +112,7 @@ async function judged(store: Database, rows: readonly Row[], answer: Partial<Ans
   return { withdrawn: counts?.withdrawn, suspicious: window.suspicious as string | null };
 }
 
-test('new rows make an answer that lacks the old no better', async () => {
+test('new rows do not make up for old rows that are missing', async () => {
   const store = await openStore();
   const rows = (from: number, to: number) =>
     Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}` }));
@@ -130,7 +130,7 @@ test('new rows make an answer that lacks the old no better', async () => {
   });
 });
 
-test('a session that always has rows does not lose its last, however few they were', async () => {
+test('the last rows of a session that always has rows are not withdrawn, however few they are', async () => {
   const store = await openStore();
   const next = '2025-09-01';
   const both = [{ ...whole[0], days: { from: DAY, to: next } }] as typeof whole;

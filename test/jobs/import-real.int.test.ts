@@ -22,7 +22,7 @@ const named = (files: readonly FileReport[], state: FileReport['state']) =>
   files.filter((file) => file.state === state).map(({ file }) => basename(file));
 
 describe.runIf(present)('the exchanges’ own files, every one of them', () => {
-  test('are stored as they are, to the digit; bad ones are named; a second time nothing is read', async () => {
+  test('are stored to the digit; bad ones are named; nothing is read a second time', async () => {
     const context = await openStore();
     const first = await importInto(context, FOLDERS);
     expect(first.files).toHaveLength(FOLDERS.flatMap((folder) => readdirSync(folder)).length);

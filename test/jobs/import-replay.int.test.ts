@@ -55,7 +55,7 @@ function edited(path: string, edits: readonly { row: number; column: string; val
 }
 
 describe('what an import read', () => {
-  test('is kept with the rows, the csv of an archive too, and the same csv once', async () => {
+  test('is kept with the rows, also the csv of an archive, and the same csv only once', async () => {
     const context = await openStore();
     await importInto(context, [OLD_ZIP, NSE_UDIFF, FULL]);
     const inside = await csvOf(OLD_ZIP);
@@ -104,7 +104,7 @@ describe('what an import read', () => {
     expect(await contents(await replayedElsewhere(context))).toEqual(await contents(context));
   });
 
-  test('is not kept where nothing is, nor of a file that loads nothing', async () => {
+  test('is not kept where answers are not kept, nor when a file loads nothing', async () => {
     const context = await openStore(undefined, { EOD_KEEP_RAW: 'false' });
     expect(await importInto(context, [NSE_UDIFF])).toMatchObject({ inserted: 100 });
     expect(await query(context, 'select from etl.response_bodies')).toEqual([]);
@@ -256,7 +256,7 @@ describe('files without tickers', () => {
     return Object.defineProperty(signal, 'aborted', { get: () => asked++ >= times });
   };
 
-  test('get those the import saw, also where a replay stops among them', async () => {
+  test('get the tickers that the import saw, also when a replay is interrupted', async () => {
     const original = await openStore();
     await importInto(original, [named('2022-12-30', 'FORMER'), named('2024-01-01', 'LATTER')]);
     // On 1 June the old ticker is nearer. Did that count in turn, it would be on 15 July.
@@ -333,7 +333,7 @@ describe('a row of a file that is refused', () => {
     );
   });
 
-  test('one of too many loads with its whole day once the code can', async () => {
+  test('one of too many is loaded with its whole day once the code can read it', async () => {
     const context = await openStore();
     expect(await importInto(context, [spoilt(20)])).toMatchObject({ state: 'failed', inserted: 0 });
     await mend(context);
@@ -341,7 +341,7 @@ describe('a row of a file that is refused', () => {
     expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 
-  test('one of a file that is not kept any more is left alone, and the file is named', async () => {
+  test('stays as it is when its file is no longer kept, and the file is named', async () => {
     const context = await openStore();
     const file = spoilt(2);
     await importInto(context, [file]);

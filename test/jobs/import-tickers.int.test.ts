@@ -28,7 +28,7 @@ describe('BSE scrip codes', () => {
     expect(forced).toMatchObject({ inserted: 0, updated: 0, unchanged: 2 });
   });
 
-  test('two that bore one ticker are kept apart: it goes to the one that bore it nearer to the day', async () => {
+  test('two that used the same ticker stay apart: it goes to the one that used it nearer to the day', async () => {
     const context = await openStore();
     const [header = '', line = ''] = linesOf(BSE_UDIFF);
     const names = header.split(',');

@@ -15,8 +15,8 @@ function later<Value>() {
 const monday = [{ exchange: 'NSE', day: '2025-09-01' }];
 const tuesday = [{ exchange: 'NSE', day: '2025-09-02' }];
 
-describe('files taken up side by side', () => {
-  test('of one session are stored in their order, whoever is read or stored first', async () => {
+describe('files that are read at the same time', () => {
+  test('are stored in their order if they hold the same session, whichever is read or stored faster', async () => {
     const inTurn = createTurns();
     const done: string[] = [];
     const [readFirst, storeFirst] = [later<typeof monday>(), later<void>()];
@@ -43,7 +43,7 @@ describe('files taken up side by side', () => {
     expect(done).toEqual(['other day', 'first', 'second']);
   });
 
-  test('that cannot be read or stored hold up nobody', async () => {
+  test('do not hold up others when they cannot be read or stored', async () => {
     const inTurn = createTurns();
     const unreadable = inTurn(
       () => Promise.reject(new Error('unreadable')),

@@ -67,7 +67,7 @@ describe('files of every format', () => {
     expect(await query(context, 'select from market_history.bhavcopy_cm')).toEqual([]);
   });
 
-  test('bad ones are named and load nothing, copies are read once, the others go on', async () => {
+  test('bad ones are named and load nothing, copies are read once, the others are loaded', async () => {
     const context = await openStore();
     const folder = temporaryFolder();
     cpSync(fixture('files'), folder, { recursive: true });
@@ -172,7 +172,7 @@ describe('a file and what is stored of its day', () => {
     expect(timeless).toEqual([]);
   });
 
-  test('a poorer format takes nothing away, and its rounding is no difference', async () => {
+  test('a format with fewer columns removes no values, and its rounding is not a difference', async () => {
     const context = await openStore();
     await importInto(context, [NSE_UDIFF]);
     const before = await query(context, 'select * from market.bhavcopy_cm order by symbol, series');
@@ -228,7 +228,7 @@ describe('a file and what is stored of its day', () => {
   });
 });
 
-describe('an import that does not get to its end', () => {
+describe('an import that is interrupted', () => {
   test('is cancelled by a signal between two files, and goes on when run again', async () => {
     const context = await openStore();
     const abort = new AbortController();
@@ -249,7 +249,7 @@ describe('an import that does not get to its end', () => {
     expect(rest.files.filter(({ state }) => state === 'loaded')).toHaveLength(stopped.left);
   });
 
-  test('is called off like any other run', async () => {
+  test('is cancelled like any other run', async () => {
     const context = await openStore();
     let cancelled: Promise<void> | undefined;
     const report = await importInto(context, ACCEPTED, {
@@ -275,7 +275,7 @@ describe('an import that does not get to its end', () => {
     ]);
   });
 
-  test('a path that is not there is a mistake of whoever typed it: nothing is imported', async () => {
+  test('a path that does not exist is a usage error: nothing is imported', async () => {
     const context = await openStore();
     await expect(importInto(context, [NSE_UDIFF, join(temporaryFolder(), 'none.csv')])).rejects.toMatchObject(
       { kind: 'usage' },

@@ -63,7 +63,7 @@ test('a line that did not trade yesterday is compared with its last trade', asyn
   expect(await findings(db)).toEqual(['2025-09-12 AAA EQ: 10.50 (close of 2025-09-10), 10']);
 });
 
-test('across a session that is not loaded nothing is known', async () => {
+test('nothing is compared across a session that is not loaded', async () => {
   const db = await openStore();
   await loadDays(db, [
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),

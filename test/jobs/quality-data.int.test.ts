@@ -45,7 +45,7 @@ async function spoiled(table: string, statement: string) {
   }
 }
 
-test('the simulated market keeps every rule, and is not touched', async () => {
+test('the simulated market keeps every rule, and the checks do not change it', async () => {
   const before = await marketContents(pipeline);
   const results = await checkQuality(pipeline, RANGE);
   expect(results.map(({ check }) => check)).toEqual(checks.map(({ name }) => name));
@@ -53,7 +53,7 @@ test('the simulated market keeps every rule, and is not touched', async () => {
   expect(await marketContents(pipeline)).toEqual(before);
 });
 
-test('a place of the gainers that stays empty is named; a side nobody asked for is not', async () => {
+test('an empty place among the gainers is a finding; a side that was not asked for is not', async () => {
   const remove = (where: string) =>
     spoiled(
       'market.top_gainers_losers',
@@ -218,7 +218,7 @@ describe('a finding', () => {
     expect(await counts()).toEqual([0, 0, 1]);
   });
 
-  test('is as severe as the settings say, or is none', async () => {
+  test('has the severity that the settings say, or is switched off', async () => {
     const { pool } = pipeline.db;
     await pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
     await reconcileWith({ highlights_trades: 'error' });
@@ -232,7 +232,7 @@ describe('a finding', () => {
     await pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
   });
 
-  test('is not made twice by two that look at once', async () => {
+  test('is recorded once when two processes check at the same time', async () => {
     const { pool } = pipeline.db;
     await pool.query('delete from etl.findings');
     await pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}'`);

@@ -62,7 +62,7 @@ test('pruning takes old answers, and bodies only when no answer points to them',
   await db.close();
 });
 
-test('bodies kept again while others prune are never lost, and nobody fails', async () => {
+test('bodies that are kept again while others prune are never lost, and nothing fails', async () => {
   const { db, windowId } = await openStore();
   const texts = Array.from({ length: 12 }, (_, place) => `body ${place}`);
   for (let round = 0; round < 8; round++) {

@@ -77,7 +77,7 @@ describe('a record that is refused', () => {
     expect(detail?.responseId).not.toBeNull();
   });
 
-  test('is settled by a newer answer: resolved when it is fine there, replaced when it is not', async () => {
+  test('is resolved by a newer answer, and replaced by a new reject if it is refused there too', async () => {
     const [first] = await rejectsOf(pipeline);
     await runToEnd(pipeline, backfill(DAY));
     const [second, ...more] = await rejectsOf(pipeline);
@@ -89,7 +89,7 @@ describe('a record that is refused', () => {
     expect(await rows(pipeline)).toBe(all);
   });
 
-  test('is not settled by a replay of an answer from before', async () => {
+  test('is not resolved by the replay of an older answer', async () => {
     source.meddle = () => undefined;
     const other = await open();
     await runToEnd(other, backfill(DAY));
@@ -102,7 +102,7 @@ describe('a record that is refused', () => {
   });
 });
 
-test('a day that failed for its many rejects loads whole once the code can read it', async () => {
+test('a day that failed because of its many rejects is loaded completely once the code can read it', async () => {
   const pipeline = await open();
   source.meddle = spoilAll;
   const report = await runToEnd(pipeline, backfill(DAY));

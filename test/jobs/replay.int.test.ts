@@ -35,7 +35,7 @@ async function coverageOf({ db }: Pipeline): Promise<unknown[]> {
 const count = async ({ db }: Pipeline, what: string) =>
   (await db.pool.query<{ n: number }>(`select count(*)::int as n from ${what}`)).rows[0]?.n;
 
-describe('all eleven operations, corrected once and short of an instrument once', () => {
+describe('all operations, corrected once and with an instrument missing once', () => {
   let url: string;
   let original: Pipeline;
   beforeAll(async () => {
@@ -57,7 +57,7 @@ describe('all eleven operations, corrected once and short of an instrument once'
     }
   });
 
-  test('the loads have left history, withdrawn rows and answers, each body once', async () => {
+  test('the loads leave history, withdrawn rows and answers, each body once', async () => {
     expect(await count(original, 'market_history.bhavcopy_cm')).toBeGreaterThan(0);
     expect(await count(original, 'market.bhavcopy_cm where withdrawn_at is not null')).toBeGreaterThan(0);
     expect(await count(original, '(select distinct operation from etl.responses) o')).toBe(operations.length);
@@ -100,7 +100,7 @@ describe('all eleven operations, corrected once and short of an instrument once'
     expect(await count(original, 'etl.responses where run_id > 3')).toBe(0);
   });
 
-  test('a replay that was stopped goes on where it was, and two do not work on one run', async () => {
+  test('an interrupted replay continues where it was, and two processes do not work on one run', async () => {
     const runId = (await planReplay(original, { operations: ['GetBhavCopyCM'] })) ?? 0;
     const stopped = new AbortController();
     stopped.abort();

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { listRuns, type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { newRun, newWindow, openStore } from '../load/support.ts';
 
-test('the list of runs holds the report of each, for the same few queries however many there are', async () => {
+test('the list of runs holds the report of each, with the same number of queries however many there are', async () => {
   const store = await openStore();
   const { pool } = store;
   const runs = [await newRun(store), await newRun(store), await newRun(store)] as const;
