@@ -23,48 +23,36 @@ export interface CoverageOwner {
   readonly coverage: readonly CoverageEntry[];
 }
 
-/** Rows of one statement: each takes ten of the 65,535 parameters that a statement may have. */
-const ROWS_PER_STATEMENT = 2_000;
-
 /**
  * Records what is known of days. What was loaded stays `loaded` whatever a later call meets: the
  * rows are still there. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): Promise<void> {
-  const { operation, exchange, runId, windowId } = owner;
-  const rows = owner.coverage
-    .map((entry) => ({
-      ...entry,
-      operation,
-      exchange,
-      run_id: runId,
-      window_id: windowId,
-      checked_at: sql`statement_timestamp()`,
-    }))
-    .sort(byKey);
+  const { operation, exchange, runId, windowId, coverage: entries } = owner;
+  if (entries.length === 0) return;
+  // One value for each column, in the order of the declaration.
+  const rows = sql`
+    select ${operation}, ${exchange}, e.day, e.instrument, e.part, e.state, e.records, e.diagnostic,
+           ${runId}::bigint, ${windowId}::bigint, statement_timestamp()
+      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
+        as e(day date, instrument text, part text, state text, records bigint, diagnostic text)
+     order by e.day, e.instrument, e.part`;
   const wasLoaded = sql`${coverage.state} = 'loaded'`;
-  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
-    await db
-      .insert(coverage)
-      .values(rows.slice(at, at + ROWS_PER_STATEMENT))
-      .onConflictDoUpdate({
-        target: [coverage.operation, coverage.exchange, coverage.day, coverage.instrument, coverage.part],
-        set: {
-          state: sql`case when ${wasLoaded} then 'loaded' else excluded.state end`,
-          records: sql`case when ${wasLoaded} and excluded.state <> 'loaded' then ${coverage.records} else excluded.records end`,
-          diagnostic: sql`excluded.diagnostic`,
-          run_id: sql`excluded.run_id`,
-          window_id: sql`excluded.window_id`,
-          checked_at: sql`excluded.checked_at`,
-        },
-      });
-  }
-}
-
-function byKey(a: CoverageEntry, b: CoverageEntry): number {
-  if (a.day !== b.day) return a.day < b.day ? -1 : 1;
-  if (a.instrument !== b.instrument) return a.instrument < b.instrument ? -1 : 1;
-  return a.part < b.part ? -1 : 1;
+  const { day, instrument, part } = coverage;
+  await db
+    .insert(coverage)
+    .select(rows)
+    .onConflictDoUpdate({
+      target: [coverage.operation, coverage.exchange, day, instrument, part],
+      set: {
+        state: sql`case when ${wasLoaded} then 'loaded' else excluded.state end`,
+        records: sql`case when ${wasLoaded} and excluded.state <> 'loaded' then ${coverage.records} else excluded.records end`,
+        diagnostic: sql`excluded.diagnostic`,
+        run_id: sql`excluded.run_id`,
+        window_id: sql`excluded.window_id`,
+        checked_at: sql`excluded.checked_at`,
+      },
+    });
 }
 
 /** A question about a day that needs no asking again. */

@@ -133,24 +133,27 @@ async function updateReread(tx: NodePgDatabase, load: RejectsOfLoad): Promise<re
   return load.rejects.filter((reject) => !known.has(reject.position));
 }
 
-/** One statement carries at most about this many characters of records, and this many rows. */
+/** One statement carries at most about this many characters of records. */
 const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
-const STATEMENT_ROWS = 5_000;
 
 async function insertRejects(
   tx: NodePgDatabase,
   { runId, windowId, operation, exchange }: RejectsOfLoad,
   entries: readonly RejectEntry[],
 ): Promise<void> {
-  let rows: (typeof rejects.$inferInsert)[] = [];
+  let records: string[] = [];
   let characters = 0;
   for (const [place, { position, record, problems }] of entries.entries()) {
-    rows.push({ run_id: runId, window_id: windowId, operation, exchange, position, record, problems });
-    characters += JSON.stringify(record ?? null).length;
-    const full = characters >= STATEMENT_CHARACTERS || rows.length >= STATEMENT_ROWS;
-    if (!full && place < entries.length - 1) continue;
-    await tx.insert(rejects).values(rows);
-    rows = [];
+    const text = JSON.stringify({ position, record: record ?? null, problems });
+    records.push(text);
+    characters += text.length;
+    if (characters < STATEMENT_CHARACTERS && place < entries.length - 1) continue;
+    await tx.execute(sql`
+      insert into ${rejects} (run_id, window_id, operation, exchange, position, record, problems)
+      select ${runId}, ${windowId}, ${operation}, ${exchange}, r.position, r.record, r.problems
+        from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb)
+          as r(position integer, record jsonb, problems jsonb)`);
+    records = [];
     characters = 0;
   }
 }

@@ -16,9 +16,6 @@ export function readSessions(
     .where(or(between(sessions.day, from, to), eq(sessions.kind, 'observed')));
 }
 
-/** Rows of one statement: each takes three of the 65,535 parameters that a statement may have. */
-const ROWS_PER_STATEMENT = 5_000;
-
 /**
  * Writes sessions that are new or of another kind than before; an observed one replaces nothing. Rows
  * are written in key order, so that two writers cannot deadlock.
@@ -26,22 +23,21 @@ const ROWS_PER_STATEMENT = 5_000;
  * @returns those that were written.
  */
 export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRow[]): Promise<SessionRow[]> {
-  const key = ({ exchange, day }: SessionRow) => `${exchange} ${day}`;
-  const ordered = [...rows].sort((a, b) => (key(a) < key(b) ? -1 : 1));
-  const written: SessionRow[] = [];
-  for (let at = 0; at < ordered.length; at += ROWS_PER_STATEMENT) {
-    const part = await db
-      .insert(sessions)
-      .values(ordered.slice(at, at + ROWS_PER_STATEMENT))
-      .onConflictDoUpdate({
-        target: [sessions.exchange, sessions.day],
-        set: { kind: sql`excluded.kind` },
-        setWhere: sql`${sessions.kind} <> excluded.kind and excluded.kind <> 'observed'`,
-      })
-      .returning();
-    written.push(...part);
-  }
-  return written;
+  if (rows.length === 0) return [];
+  // One value for each column, in the order of the declaration.
+  const ordered = sql`
+    select s.exchange, s.day, s.kind
+      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as s(exchange text, day date, kind text)
+     order by s.exchange, s.day`;
+  return db
+    .insert(sessions)
+    .select(ordered)
+    .onConflictDoUpdate({
+      target: [sessions.exchange, sessions.day],
+      set: { kind: sql`excluded.kind` },
+      setWhere: sql`${sessions.kind} <> excluded.kind and excluded.kind <> 'observed'`,
+    })
+    .returning();
 }
 
 /** Removes sessions the calendar lists no longer. What was observed stays. */
