@@ -290,3 +290,59 @@ describe('the rest of the plan', () => {
     expect(narrowed('GetTop5GainersLosers', { type: 'Losers' })[0]?.[0]).toBe(true);
   });
 });
+
+describe('what a plan says of its windows', () => {
+  const states = (windows: readonly PlannedWindow[]) =>
+    windows.map(({ from, to, state }) => `${from}..${to} ${state}`);
+
+  test('covered sessions are counted in stretches of the same length as windows', () => {
+    const covered = (from: string, to: string) => eachDay(from, to).map(whole);
+    const of = (windowDays: number, days: PlanInput['covered']) =>
+      states(planWindows(input('GetTop5GainersLosers', { windowDays, covered: days })));
+    expect(of(3, covered(FROM, '2025-09-12'))).toEqual([
+      '2025-09-01..2025-09-03 skipped',
+      '2025-09-04..2025-09-05 skipped',
+      '2025-09-08..2025-09-10 skipped',
+      '2025-09-11..2025-09-12 skipped',
+    ]);
+    // A window before a stretch does not part it; one inside does.
+    expect(of(5, covered('2025-09-08', '2025-09-12'))).toEqual([
+      '2025-09-01..2025-09-05 pending',
+      '2025-09-08..2025-09-12 skipped',
+    ]);
+    expect(of(1, covered('2025-09-01', '2025-09-02'))).toHaveLength(10);
+    expect(of(2, [...covered('2025-09-01', '2025-09-02'), ...covered('2025-09-04', '2025-09-05')])).toContain(
+      '2025-09-04..2025-09-05 skipped',
+    );
+  });
+
+  test('windows name their instruments, and no part where the operation has none', () => {
+    const [once] = planWindows(input('GetCorporateActionsCategories'));
+    expect(once).toMatchObject({ instruments: [], part: '', reason: null });
+    const [day] = planWindows(input('GetBhavCopyCM', { instruments: ['A', 'B'] }));
+    expect(day).toMatchObject({ instruments: ['A', 'B'], part: '' });
+    const asks = planWindows(input('GetFinRatioEOD', { to: FROM, instruments: ['A', 'B'] }));
+    expect(asks.map(({ instruments }) => instruments)).toEqual([['A'], ['A'], ['B'], ['B']]);
+  });
+
+  test('a range without a session has that reason for questions per instrument, too', () => {
+    const weekend = { from: '2025-09-06', to: '2025-09-07', instruments: ['TCS'] };
+    for (const options of [{}, { natureOfReport: 'Standalone' }] as Record<string, string>[]) {
+      expect(planWindows(input('GetFinRatioEOD', { ...weekend, options }))).toMatchObject([
+        { state: 'skipped', reason: 'BSE had no session in this range' },
+      ]);
+    }
+  });
+
+  test('one option of several narrows the answer; without any the window is whole', () => {
+    const [first] = planWindows(input('GetSectoralClassification', { options: { sector: 'IT' } }));
+    expect(first?.narrowed).toBe(true);
+    for (const name of ['GetSectoralClassification', 'GetTop5GainersLosers', 'GetCircuitBreakers']) {
+      expect(planWindows(input(name)).map(({ narrowed }) => narrowed)).not.toContain(true);
+    }
+    const [ratios] = planWindows(
+      input('GetFinRatioEOD', { instruments: ['TCS'], options: { natureOfReport: 'Consolidated' } }),
+    );
+    expect(ratios?.narrowed).toBe(false);
+  });
+});

@@ -3,10 +3,19 @@ import { describe, expect, test } from 'vitest';
 import { identify, type ObservedAlias } from '../../src/load/market/instruments/identity.ts';
 
 const blank: ObservedAlias = {
-  ...{ exchange: 'NSE', symbol: '', series: 'EQ', isin: '', scripCode: 0, link: '', firstSeen: '2025-01-01' },
+  exchange: 'NSE',
+  symbol: '',
+  series: 'EQ',
+  isin: '',
+  scripCode: 0,
+  link: '',
+  firstSeen: '2025-01-01',
 };
 const seen = (firstSeen: string, symbol: string, changes: Partial<ObservedAlias> = {}): ObservedAlias => ({
-  ...{ ...blank, firstSeen, symbol, ...changes },
+  ...blank,
+  firstSeen,
+  symbol,
+  ...changes,
 });
 const ids = (...aliases: ObservedAlias[]) => identify(aliases).map(({ instrumentId }) => instrumentId);
 
@@ -89,9 +98,84 @@ describe('on NSE', () => {
         seen('2018-01-01', 'OTHER'),
       ),
     ).toEqual([
-      ...['NSE:INE105I01012', 'NSE:INE0KRX01010', 'NSE:INE105I01012', 'NSE:INE105I01012'],
-      ...['NSE:INE0KRX01010', 'NSE:OTHER'],
+      'NSE:INE105I01012',
+      'NSE:INE0KRX01010',
+      'NSE:INE105I01012',
+      'NSE:INE105I01012',
+      'NSE:INE0KRX01010',
+      'NSE:OTHER',
     ]);
+  });
+
+  test.each(['', 'EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR'])(
+    'series "%s" is that of a share or fund',
+    (series) => {
+      const isin = 'INE000A01011';
+      expect(
+        identify([seen('2025-01-02', 'A', { isin, series }), seen('2025-01-01', 'A', { series })]),
+      ).toEqual([
+        { instrumentId: 'NSE:INE000A01011', precedence: 0 },
+        { instrumentId: 'NSE:INE000A01011', precedence: 0 },
+      ]);
+    },
+  );
+
+  test.each(['T0', 'BL', 'IL'])(
+    'series %s is a second line of its share, found by ISIN, else by symbol',
+    (series) => {
+      expect(
+        identify([
+          seen('2024-01-01', 'OLD', { isin: 'INE000A01011' }),
+          seen('2025-01-01', 'OLD', { isin: 'INE000A01029' }),
+          seen('2025-02-01', 'NEW', { isin: 'INE000A01029', series }),
+          seen('2025-02-01', 'OLD', { series }),
+        ]).slice(2),
+      ).toEqual([
+        { instrumentId: `NSE:INE000A01011/${series}`, precedence: 2 },
+        { instrumentId: `NSE:INE000A01011/${series}`, precedence: 2 },
+      ]);
+    },
+  );
+
+  test('a second line says nothing of whom a symbol belongs to', () => {
+    expect(
+      ids(
+        seen('2024-01-01', 'X', { series: 'BL', isin: 'INE111A01011' }),
+        seen('2025-01-01', 'X', { isin: 'INE222B01010' }),
+        seen('2024-06-01', 'X'),
+      ),
+    ).toEqual(['NSE:INE222B01010/BL', 'NSE:INE222B01010', 'NSE:INE222B01010']);
+  });
+
+  test('records without a symbol are told apart by ISIN, and are of the first precedence', () => {
+    expect(
+      identify([
+        seen('2025-01-01', '', { isin: 'INE000A01011' }),
+        seen('2025-01-01', '', { isin: 'INE000A01029', series: 'N1' }),
+      ]),
+    ).toEqual([
+      { instrumentId: 'NSE:INE000A01011', precedence: 0 },
+      { instrumentId: 'NSE:INE000A01029', precedence: 0 },
+    ]);
+  });
+
+  test('two owners of a symbol on one day stay two; what has no ISIN that day goes to the later in order', () => {
+    const first = seen('2025-01-01', 'A', { isin: 'INE000A01011' });
+    const second = seen('2025-01-01', 'A', { isin: 'INE000B01010' });
+    const without = seen('2025-01-01', 'A', { series: 'BE' });
+    expect(ids(first, second, without)).toEqual(['NSE:INE000A01011', 'NSE:INE000B01010', 'NSE:INE000B01010']);
+    expect(ids(second, first, without)).toEqual(['NSE:INE000B01010', 'NSE:INE000A01011', 'NSE:INE000B01010']);
+  });
+
+  test('the days of the owners count, whatever their order', () => {
+    expect(
+      ids(
+        seen('2025-06-02', 'SEL', { isin: 'INE0KRX01010' }),
+        seen('2015-06-01', 'SEL', { isin: 'INE105I01012' }),
+        seen('2018-01-01', 'SEL'),
+        seen('2010-01-01', 'SEL', { series: 'BE' }),
+      ).slice(2),
+    ).toEqual(['NSE:INE105I01012', 'NSE:INE105I01012']);
   });
 
   test('a listed series change joins series that nothing else joins', () => {
@@ -136,6 +220,47 @@ describe('on BSE', () => {
         bse('2025-01-01', '', 0, { isin: 'INE000Y01010' }),
       ),
     ).toEqual(['BSE:532540', 'BSE:532540', 'BSE:532540', 'BSE:INE000X01010', 'BSE:INE000Y01010']);
+  });
+
+  test('an ISIN with several scrip codes means the one seen first, then the smallest; never a second line', () => {
+    const isin = 'INE000A01011';
+    const found = (...coded: ObservedAlias[]) => ids(bse('2025-09-09', '', 0, { isin }), ...coded)[0];
+    expect(found(bse('2025-02-01', 'B', 500002, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+      'BSE:500003',
+    );
+    expect(found(bse('2025-01-01', 'B', 500003, { isin }), bse('2025-01-01', 'A', 500002, { isin }))).toBe(
+      'BSE:500002',
+    );
+    expect(found(bse('2024-01-01', 'A#', 100003, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+      'BSE:500003',
+    );
+    expect(found(bse('2024-01-01', '#A', 500001, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+      'BSE:500001',
+    );
+    expect(found(bse('2024-01-01', 'A', 0, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+      'BSE:500003',
+    );
+  });
+
+  test('a record with neither code, ISIN nor symbol belongs to nobody else', () => {
+    expect(ids(bse('2025-01-01', 'A', 500001), bse('2025-01-01', '', 0))).toEqual(['BSE:500001', 'BSE:']);
+  });
+
+  test('scrip codes are compared whole', () => {
+    expect(ids(bse('2025-01-01', 'A', 12345671), bse('2025-01-02', 'A', 12345672))).toEqual([
+      'BSE:12345671',
+      'BSE:12345672',
+    ]);
+  });
+
+  test('a second line has its own scrip code, also before its share was seen', () => {
+    expect(
+      ids(
+        bse('2024-01-01', 'IDEA#', 132822),
+        bse('2025-01-01', 'IDEA#', 0),
+        bse('2025-01-01', 'IDEA', 532822),
+      ),
+    ).toEqual(['BSE:132822', 'BSE:132822', 'BSE:532822']);
   });
 });
 
