@@ -17,6 +17,6 @@ export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number)
   const percent = Math.round(allowedShare * 100);
   return {
     state: 'failed',
-    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, etl.rejects says why`,
+    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject`,
   };
 }

@@ -15,7 +15,7 @@ import type { Logger } from '../../core/log.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 import { lastingWorker } from './lasting-worker.ts';
 
-/** A job names its window and carries nothing else: etl.* is the truth, and no secret travels. */
+/** A job names its window and carries nothing else: the database is the truth, and no secret travels. */
 export interface WindowJob {
   readonly runId: number;
   readonly windowId: number;
@@ -104,7 +104,7 @@ interface QueueSettings {
 
 /**
  * Opens the queues: on Redis where REDIS_URL is set, else in the schema `<prefix>_queue` of the
- * database. Either is disposable: what is lost there is enqueued again from etl.*.
+ * database. Either is disposable: what is lost there is enqueued again from the stored windows.
  */
 export async function openQueues(settings: QueueSettings): Promise<Queues> {
   const { REDIS_URL } = settings.config;

@@ -54,7 +54,7 @@ export async function keepReconciled(context: QueueContext): Promise<Reconciling
     try {
       await reconcile(context);
     } catch (error) {
-      context.log.warn({ err: error }, 'could not compare the queue with etl.*');
+      context.log.warn({ err: error }, 'could not compare the queue with the database');
       next = AGAIN_MS;
     }
     busy = false;

@@ -22,7 +22,7 @@ export interface Case {
   readonly job: Job<WindowJob>;
 }
 
-/** Keeps in etl.* what the verdict means for this window and those it speaks for. */
+/** Stores what the verdict means for this window and those it speaks for. */
 export async function settle(
   context: WorkContext,
   { error, verdict, window, permit, job }: Case,

@@ -25,7 +25,7 @@ export interface RunningWorker {
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Starts taking windows, after bringing the queue in line with etl.* (which is the truth). */
+/** Starts taking windows, after bringing the queue in line with the database (which is the truth). */
 export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   // The failure policy puts a window off when Postgres is away.
   const context = { ...opened, db: opened.db.withoutRetry };
@@ -65,7 +65,7 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
     concurrency,
     lockDuration: config.EOD_STALL_MS,
     stalledInterval: Math.max(500, Math.floor(config.EOD_STALL_MS / 2)),
-    // A window may lose its worker any number of times: the count that matters is in etl.windows.
+    // A window may lose its worker any number of times: the count that matters is kept with the window.
     maxStalledCount: 1_000_000,
     // After a broken connection BullMQ would rest for 15 s.
     runRetryDelay: 1_000,
