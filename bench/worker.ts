@@ -1,6 +1,7 @@
 // The worker of the benchmarks: the pipeline's own, in a process of its own so that its memory is its own.
 // Takes settings by message, says when it is ready, and on the next message stops and tells its figures.
 import { once } from 'node:events';
+import { processCli } from '../src/cli/cli.ts';
 import { openContext } from '../src/cli/context.ts';
 import { createLifecycle } from '../src/cli/lifecycle.ts';
 import { loadConfig } from '../src/core/config.ts';
@@ -9,7 +10,8 @@ import { startWorker } from '../src/jobs/worker/worker.ts';
 process.on('disconnect', () => process.exit(1));
 const [settings] = (await once(process, 'message')) as [Record<string, string>];
 const life = createLifecycle();
-const context = await openContext(life, loadConfig(settings), { source: true, wait: 'short' });
+const config = loadConfig(settings);
+const context = await openContext(processCli(life), { config, source: true, wait: 'short' });
 const worker = await startWorker(context);
 const started = process.cpuUsage();
 process.send?.({ ready: true });

@@ -1,23 +1,20 @@
-import { join } from 'node:path';
-import { loadCalendar } from '../calendar/index.ts';
+import { resolve } from 'node:path';
+import { type LearningCalendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
-import { createSource } from '../extract/index.ts';
-import type { SourceSettings } from '../extract/types.ts';
+import type { Source, SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { syncSessions } from '../jobs/runs/sessions.ts';
-import { openQueues } from '../jobs/worker/queue.ts';
+import type { Queues } from '../jobs/worker/queue.ts';
 import { type Database, openDatabase } from '../load/database/database.ts';
-import { startEmbeddedPostgres } from '../load/database/embedded/index.ts';
 import { migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
-import type { Lifecycle } from './lifecycle.ts';
-import { say } from './output.ts';
+import { type Cli, loadSettings, logStderr } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 
-/** Connections beside those of the windows in flight: progress, reconcile, health. */
+/** Connections beside those of the windows in flight: progress, requeue, health. */
 const SPARE_CONNECTIONS = 3;
 
 /** How a command meets a Postgres or Redis that is away. */
@@ -43,96 +40,108 @@ interface Needs {
   readonly queue?: boolean;
   /** The source and the queue, to do the work of windows. */
   readonly source?: boolean;
+  /** The settings, where the command has read them already or has its own. */
+  readonly config?: Config;
   /** What the command has opened already, where it had to look first. */
   readonly opened?: Context;
 }
 
 /**
- * Opens what a command needs; the lifecycle closes it.
+ * Opens what a command needs; its lifecycle closes it.
  *
  * @throws PipelineError `usage` that names the setting when a server cannot be used or a setting is missing.
  */
-export async function openContext(
-  life: Lifecycle,
-  config: Config,
-  needs: Needs & { readonly source: true },
-): Promise<WorkContext>;
-export async function openContext(
-  life: Lifecycle,
-  config: Config,
-  needs: Needs & { readonly queue: true },
-): Promise<QueueContext>;
-export async function openContext(life: Lifecycle, config: Config, needs?: Needs): Promise<Context>;
-export async function openContext(
-  life: Lifecycle,
-  config: Config,
-  { wait = 'none', queue = false, source = false, opened }: Needs = {},
-): Promise<Context> {
+export async function openContext(cli: Cli, needs: Needs & { readonly source: true }): Promise<WorkContext>;
+export async function openContext(cli: Cli, needs: Needs & { readonly queue: true }): Promise<QueueContext>;
+export async function openContext(cli: Cli, needs?: Needs): Promise<Context>;
+export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context> {
+  const { life } = cli;
+  const { wait = 'none', queue = false, source = false, opened } = needs;
+  const config = needs.config ?? opened?.config ?? (await loadSettings(cli));
   // First, because a missing setting is told sooner than a server can answer.
   const settings = source ? sourceSettings(config) : null;
   const { REDIS_URL } = config;
   if ((queue || source) && REDIS_URL !== undefined) {
-    await life.open(() => checkRedis(REDIS_URL, arrivalOf(life, config, wait)));
+    await life.open(() => checkRedis(REDIS_URL, arrivalOf(cli, config, wait)));
   }
-  const context = opened ?? (await openBaseContext(life, config, wait));
+  const context = opened ?? (await openBaseContext(cli, config, wait));
   if (!queue && !source) return context;
-  const { db, log } = context;
-  const queues = await life.open(
-    () => db.withRetry(() => openQueues({ databaseUrl: db.url, config, log })),
-    (opened) => opened.close(),
-  );
-  const withQueue: QueueContext = { ...context, queues };
+  const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context) };
   if (settings === null) return withQueue;
-  const opening = await life.open(
-    async () => createSource(settings, log),
-    (opened) => opened.close(),
-  );
-  const withSource: WorkContext = { ...withQueue, source: opening };
+  const withSource: WorkContext = { ...withQueue, source: await openSource(cli, settings, context.log) };
   return withSource;
 }
 
-async function openBaseContext(life: Lifecycle, config: Config, wait: Wait): Promise<Context> {
-  const calendar = loadCalendar({ file: config.EOD_CALENDAR_FILE });
-  const log = createLog(config);
-  const db = await openStore(life, config, log, wait);
+async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Context> {
+  const { life } = cli;
+  const calendar = openCalendar(cli, config);
+  const log = createLog(config, cli.stderr);
+  const db = await openStore(cli, config, log, wait);
   await life.open(() => db.withRetry((once) => ensureSchema(once, config)));
   const context = { config, log, db, calendar, clock: systemClock };
   await life.open(() => syncSessions(context));
   return context;
 }
 
-/** How long a server is waited for that is not there when the command starts. */
-export function arrivalOf(life: Lifecycle, config: Config, wait: Wait): RetryOptions {
-  const longest = { none: 0, short: SHORT_WAIT_MS, long: Number.POSITIVE_INFINITY }[wait];
-  return { ...retryOf(life, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
+/** The trading sessions, with the user's own calendar file. */
+export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config): LearningCalendar {
+  return loadCalendar({ file: file === undefined ? undefined : resolve(cwd, file) });
 }
 
-function retryOf({ signal }: Lifecycle, config: Config): RetryOptions {
+// Clients of Redis and HTTP and the private Postgres are loaded where they are needed: they would make up
+// most of the time a command takes that only looks.
+
+async function openQueues({ life }: Cli, { db, config, log }: Context): Promise<Queues> {
+  const { openQueues: open } = await import('../jobs/worker/queue.ts');
+  return life.open(
+    () => db.withRetry(() => open({ databaseUrl: db.url, config, log })),
+    (opened) => opened.close(),
+  );
+}
+
+async function openSource({ life }: Cli, settings: SourceSettings, log: Logger): Promise<Source> {
+  const { createSource } = await import('../extract/index.ts');
+  return life.open(
+    async () => createSource(settings, log),
+    (opened) => opened.close(),
+  );
+}
+
+/** How long a server is waited for that is not there when the command starts. */
+export function arrivalOf(cli: Cli, config: Config, wait: Wait): RetryOptions {
+  const longest = { none: 0, short: SHORT_WAIT_MS, long: Number.POSITIVE_INFINITY }[wait];
+  return { ...retryOf(cli, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
+}
+
+function retryOf(cli: Cli, config: Config): RetryOptions {
   return {
     forMs: config.EOD_SERVER_PATIENCE_MS,
-    signal,
-    onRetry: (sentence) => say(`eod: ${sentence}`),
+    signal: cli.life.signal,
+    onRetry: (sentence) => logStderr(cli, `eod: ${sentence}`),
   };
 }
 
 /** The database as it is, whatever its schema: DATABASE_URL, or the private Postgres. */
-export async function openStore(life: Lifecycle, config: Config, log: Logger, wait: Wait): Promise<Database> {
-  const url = config.DATABASE_URL ?? (await startPrivate(life, config, log));
+export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wait): Promise<Database> {
+  const { life } = cli;
+  const url = config.DATABASE_URL ?? (await startPrivatePostgres(cli, config, log));
   if (config.DATABASE_URL !== undefined) {
-    await life.open(() => checkPostgres(url, arrivalOf(life, config, wait)));
+    await life.open(() => checkPostgres(url, arrivalOf(cli, config, wait)));
   }
   // Nightly runs and backfills are worked on side by side, with EOD_CONCURRENCY windows each.
   const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
-  const retry = wait === 'none' ? {} : { retry: retryOf(life, config) };
+  const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
   return life.open(
     async () => openDatabase({ url, connections, log, ...retry }),
     (opened) => opened.close(),
   );
 }
 
-async function startPrivate(life: Lifecycle, config: Config, log: Logger): Promise<string> {
+async function startPrivatePostgres({ life, cwd }: Cli, config: Config, log: Logger): Promise<string> {
+  const { startEmbeddedPostgres } = await import('../load/database/embedded/index.ts');
+  const dataDir = resolve(cwd, config.EOD_DATA_DIR, 'postgres');
   const server = await life.open(
-    () => startEmbeddedPostgres({ dataDir: join(config.EOD_DATA_DIR, 'postgres'), log }).catch(folderTrouble),
+    () => startEmbeddedPostgres({ dataDir, log }).catch(explainFolderError),
     (opened) => opened.stop(),
     (opened) => opened.abandon(),
   );
@@ -140,7 +149,7 @@ async function startPrivate(life: Lifecycle, config: Config, log: Logger): Promi
 }
 
 /** A folder that cannot be made or written is a wrong setting, not a defect. */
-function folderTrouble(error: unknown): never {
+function explainFolderError(error: unknown): never {
   if (error instanceof Error && 'syscall' in error && 'path' in error) {
     throw usageError(`EOD_DATA_DIR cannot be used: ${error.message}`);
   }

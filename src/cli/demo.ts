@@ -1,74 +1,69 @@
 import { join } from 'node:path';
-import type { Command } from 'commander';
+import type { Pool } from 'pg';
 import type { Calendar } from '../calendar/calendar.ts';
 import { loadCalendar } from '../calendar/index.ts';
 import { systemClock, today } from '../core/clock.ts';
-import { type Config, loadConfig, readEnvironment } from '../core/config.ts';
+import { type Config, loadConfig } from '../core/config.ts';
 import { addDays } from '../core/days.ts';
+import { readEnvironment } from '../core/environment.ts';
 import { exchangesOf } from '../jobs/runs/nightly.ts';
 import { cancelRun } from '../jobs/runs/runs.ts';
 import type { RunReport } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
 import { operations } from '../operations/registry.ts';
 import { startSandbox } from '../sandbox/index.ts';
-import { type Cli, examples } from './command.ts';
+import { type Cli, EXIT, logStderr, print } from './cli.ts';
 import { openContext } from './context.ts';
-import { queriesText } from './demo-queries.ts';
-import { newRun } from './new-run.ts';
-import { print, say } from './output.ts';
-import { exitCodeOf, failuresText, runText } from './run-view.ts';
-import { workOn } from './work.ts';
+import { bold, type Cell, type Column, table } from './output.ts';
+import { exitCodeOf, failuresText, runText } from './run-output.ts';
+import { newRun, workOnRun } from './work.ts';
 
 const SESSIONS = 5;
 
 /** Settings of the user the demo respects; the others are for the real source and database. */
 const RESPECTED = ['EOD_DATA_DIR', 'EOD_LOG_LEVEL', 'EOD_CONCURRENCY', 'EOD_INSTRUMENT_LIMIT'];
 
-export function demoCommand(program: Command, cli: Cli): Command {
-  return program
-    .command('demo')
-    .description(
-      'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
-    )
-    .option('--keep', 'keep Postgres and the sandbox up afterwards, until Ctrl-C')
-    .addHelpText('after', examples('eod demo', 'eod demo --keep'))
-    .action((flags: { readonly keep?: boolean }) => demo(cli, flags.keep === true));
-}
-
-async function demo(cli: Cli, keep: boolean): Promise<void> {
+/** Loads and shows a week; @param keep whether Postgres and the sandbox stay up until Ctrl-C. */
+export async function demo(cli: Cli, keep: boolean): Promise<void> {
   const { life } = cli;
   const calendar = loadCalendar();
   const sandbox = await life.open(
     () => startSandbox({ calendar, accessKey: 'demo' }),
     (opened) => opened.close(),
   );
-  const config = demoConfig(sandbox.url);
-  say(`starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
-  const context = await openContext(life, config, { source: true, wait: 'short' });
+  const config = demoConfig(cli, sandbox.url);
+  logStderr(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
+  const context = await openContext(cli, { config, source: true, wait: 'short' });
   const request = demoRequest(config, calendar);
-  say(`asking the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`);
+  logStderr(
+    cli,
+    `asking the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`,
+  );
   const runId = await newRun(context, request);
-  const { report, interrupted } = await workOn(life, context, runId);
+  const { report, interrupted } = await workOnRun(cli, context, runId);
   if (interrupted) {
     // Nobody will resume it: the next demo starts afresh.
     await cancelRun(context, runId);
-    cli.exitCode = life.cutShort() ?? 1;
+    cli.exitCode = life.cutShort() ?? EXIT.failed;
     return;
   }
-  print(`\n${runText(report)}\n`);
-  print(`${verdict(report)}\n`);
+  print(cli, `\n${runText(report)}\n`);
+  print(cli, `${summaryText(report)}\n`);
   const failures = failuresText(report);
-  if (failures !== null) say(failures);
-  print(await queriesText(context.db.pool));
+  if (failures !== null) logStderr(cli, failures);
+  print(cli, await queriesText(context.db.pool));
   cli.exitCode = exitCodeOf(report);
-  print(connectText(context.db.url, keep));
+  print(cli, connectText(context.db.url, keep));
   if (!keep) return;
-  print(`\nPostgres and the sandbox (EOD_BASE_URL=${sandbox.url} EOD_ACCESS_KEY=demo) stay up until Ctrl-C.`);
+  print(
+    cli,
+    `\nPostgres and the sandbox (EOD_BASE_URL=${sandbox.url} EOD_ACCESS_KEY=demo) stay up until Ctrl-C.`,
+  );
   await life.stopped;
 }
 
-function demoConfig(sandboxUrl: string): Config {
-  const own = readEnvironment();
+function demoConfig({ env, cwd }: Cli, sandboxUrl: string): Config {
+  const own = readEnvironment(env, cwd);
   const respected = Object.fromEntries(RESPECTED.flatMap((name) => (own[name] ? [[name, own[name]]] : [])));
   return loadConfig({
     EOD_INSTRUMENT_LIMIT: '10',
@@ -94,7 +89,7 @@ function demoRequest(config: Config, calendar: Calendar): RunRequest {
   return { kind: 'backfill', targets, instruments: [], options: {}, live: false };
 }
 
-function verdict({ fetched, inserted, updated, unchanged, rejected }: RunReport): string {
+function summaryText({ fetched, inserted, updated, unchanged, rejected }: RunReport): string {
   if (inserted + updated === 0 && rejected === 0 && unchanged === fetched) {
     return 'Everything was loaded before: all records are unchanged, and no row was written.';
   }
@@ -110,4 +105,60 @@ function connectText(url: string, keep: boolean): string {
     '',
     `  ${command}`,
   ].join('\n');
+}
+
+interface Example {
+  readonly title: string;
+  readonly sql: string;
+}
+
+/** First queries for somebody who has just loaded a week; README.md shows the same. */
+const EXAMPLES: readonly Example[] = [
+  {
+    title: 'The five most traded shares of the last session on NSE',
+    sql: `select symbol, series, close_price, traded_quantity, round(turnover / 1e7, 2) as turnover_crore
+  from market.bhavcopy_cm
+ where exchange = 'NSE' and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = 'NSE')
+ order by turnover desc limit 5;`,
+  },
+  {
+    title: 'Who moved most over these sessions, on either exchange',
+    sql: `with week as (
+  select exchange, symbol, series,
+         (array_agg(previous_close_price order by trade_date))[1] as before,
+         (array_agg(close_price order by trade_date desc))[1] as after
+    from market.bhavcopy_cm where trade_date > current_date - 10
+   group by exchange, symbol, series)
+select exchange, symbol, series, before, after, round(100 * (after / before - 1), 2) as percent_move
+  from week where before > 0
+ order by abs(after / before - 1) desc limit 5;`,
+  },
+  {
+    title: "The last session's top gainers on BSE, with what the bhav copy says of them",
+    sql: `select g.rank, b.symbol, g.close_price, g.percent_change, b.traded_quantity, b.trade_count
+  from market.top_gainers_losers g
+  join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date
+                           and b.instrument_id = g.scrip_code
+ where not g.is_loser and g.trade_date = (select max(trade_date) from market.top_gainers_losers)
+ order by g.rank;`,
+  },
+];
+
+/** Runs the example queries and draws each with its text and its answer. */
+async function queriesText(pool: Pool): Promise<string> {
+  const parts: string[] = [];
+  for (const { title, sql } of EXAMPLES) {
+    const result = await pool.query<Record<string, Cell>>(sql);
+    const columns = result.fields.map(
+      ({ name }): Column<Record<string, Cell>> => ({ head: name, cell: (row) => asCell(row[name]) }),
+    );
+    parts.push(`${bold(title)}\n\n${sql}\n\n${table(columns, result.rows)}\n`);
+  }
+  return parts.join('\n');
+}
+
+/** node-postgres hands numeric and bigint over as text; they fit for showing. */
+function asCell(value: Cell | undefined): Cell {
+  if (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value)) return Number(value);
+  return value ?? null;
 }

@@ -35,14 +35,20 @@ export interface Lifecycle {
     close?: (opened: T) => Promise<unknown>,
     abandon?: (opened: T) => void,
   ): Promise<T>;
-  /** Closes everything, the last opened first. Safe to call again. Says what did not close. */
+  /** Closes everything, the last opened first. Safe to call again. @returns what did not close, and why. */
   close(): Promise<string[]>;
   /** For an error nobody caught: lets go of everything without waiting. */
   abandon(): void;
 }
 
+/** The process, as far as its end is concerned. */
+export interface Host {
+  on(signal: NodeJS.Signals, listener: () => void): unknown;
+  exit(code: number): void;
+}
+
 /** Listens for signals from now on; the only place that does. */
-export function createLifecycle(): Lifecycle {
+export function createLifecycle(host: Host = process): Lifecycle {
   const abort = new AbortController();
   const stack: Opened[] = [];
   let received: StopSignal | null = null;
@@ -55,7 +61,7 @@ export function createLifecycle(): Lifecycle {
   const force = (code: number, why: string) => {
     process.stderr.write(`eod: ${why}\n`);
     abandon();
-    process.exit(code);
+    host.exit(code);
   };
   const limitClosing = () => {
     const code = EXIT_CODES[received ?? 'SIGINT'];
@@ -71,7 +77,7 @@ export function createLifecycle(): Lifecycle {
       force(EXIT_CODES.SIGINT, 'ended at once');
     }
   };
-  for (const name of Object.keys(EXIT_CODES) as StopSignal[]) process.on(name, () => onSignal(name));
+  for (const name of Object.keys(EXIT_CODES) as StopSignal[]) host.on(name, () => onSignal(name));
 
   const stopped = new Promise<void>((resolve) => {
     abort.signal.addEventListener('abort', () => resolve(), { once: true });

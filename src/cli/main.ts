@@ -1,34 +1,27 @@
-import type { Cli } from './command.ts';
-import { explain } from './errors.ts';
+import { processCli } from './cli.ts';
 import { createLifecycle } from './lifecycle.ts';
-import { flush, say } from './output.ts';
-import { buildProgram } from './program.ts';
+import { explain, runProgram } from './program.ts';
 
 const life = createLifecycle();
+const cli = processCli(life);
+const outputs = [process.stdout, process.stderr];
 
 // Whoever reads us may leave early (`eod runs | head`): nothing is wrong then.
-for (const stream of [process.stdout, process.stderr]) {
+for (const stream of outputs) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
 }
 
 process.on('uncaughtException', (error) => {
-  const code = explain(error);
+  const code = explain(cli, error);
   life.abandon();
   process.exit(code);
 });
 
-const cli: Cli = { life, exitCode: 0 };
-try {
-  await buildProgram(cli).parseAsync();
-} catch (error) {
-  // What a signal cut short is not an error, whatever broke on the way.
-  cli.exitCode = life.cutShort() ?? explain(error);
+const code = await runProgram(cli, process.argv.slice(2));
+// What was printed has to leave this process first.
+for (const stream of outputs) {
+  await new Promise<void>((resolve) => void stream.write('', () => resolve()));
 }
-for (const problem of await life.close()) {
-  say(`eod: while closing: ${problem}`);
-  cli.exitCode ||= 1;
-}
-await flush();
-process.exit(cli.exitCode);
+process.exit(code);

@@ -1,32 +1,9 @@
-import { styleText } from 'node:util';
-import Table from 'cli-table3';
+import { dayAt, timeAt } from '../core/days.ts';
 
-/** A result, on stdout. */
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
-}
-
-/** Exactly one JSON document, on stdout. */
-export function printJson(document: unknown): void {
-  print(JSON.stringify(document, null, 2));
-}
-
-/** Something to know while waiting, on stderr: stdout is for results. */
-export function say(text: string): void {
-  process.stderr.write(`${text}\n`);
-}
-
-/** Bold on a terminal, plain elsewhere. */
+/** Bold, as long as it is printed to a terminal; see `print`. */
 export function bold(text: string): string {
-  const plain = !process.stdout.isTTY || (process.env.NO_COLOR ?? '') !== '';
-  return plain ? text : styleText('bold', text);
+  return `\u001b[1m${text}\u001b[22m`;
 }
-
-const NO_LINES = {
-  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '' },
-  ...{ 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', mid: '', 'mid-mid': '' },
-  ...{ right: '', 'right-mid': '', middle: '  ' },
-};
 
 export type Cell = string | number | null;
 
@@ -38,22 +15,35 @@ export interface Column<Row> {
 /** An aligned table without lines; numbers stand to the right, with thousands separators. */
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const cells = rows.map((row) => columns.map((column) => column.cell(row)));
-  const isNumber = (_: unknown, at: number) =>
-    cells.length > 0 && cells.every((row) => row[at] === null || typeof row[at] === 'number');
-  const drawn = new Table({
-    head: columns.map((column) => bold(column.head)),
-    colAligns: columns.map((column, at) => (isNumber(column, at) ? 'right' : 'left')),
-    chars: NO_LINES,
-    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+  const drawn = columns.map((column, at) => {
+    const values = cells.map((row) => row[at] ?? null);
+    const texts = values.map(cellText);
+    const width = Math.max(widthOf(column.head), ...texts.map(widthOf));
+    const right = values.length > 0 && values.every((value) => value === null || typeof value === 'number');
+    const pad = (text: string, shown = text) => {
+      const space = ' '.repeat(width - widthOf(text));
+      return right ? space + shown : shown + space;
+    };
+    return [pad(column.head, bold(column.head)), ...texts.map((text) => pad(text))];
   });
-  drawn.push(
-    ...cells.map((row) => row.map((cell) => (typeof cell === 'number' ? count(cell) : (cell ?? '')))),
-  );
-  return drawn
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
+  const lines = [0, ...rows.map((_, at) => at + 1)];
+  return lines
+    .map((line) =>
+      drawn
+        .map((column) => column[line] ?? '')
+        .join('  ')
+        .trimEnd(),
+    )
     .join('\n');
+}
+
+/** One line, whatever the source put into it. */
+function cellText(cell: Cell): string {
+  return typeof cell === 'number' ? count(cell) : (cell ?? '').replace(/\s*[\r\n]+\s*/g, ' ');
+}
+
+function widthOf(text: string): number {
+  return [...text].length;
 }
 
 const wholeNumbers = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 });
@@ -68,6 +58,22 @@ export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
+/** `2025-02-27`, or `2025-02-20 to 2025-02-27`. */
+export function rangeText({ from, to }: { readonly from: string; readonly to: string }): string {
+  return from === to ? from : `${from} to ${to}`;
+}
+
+/** At most so many lines, and how many more there are. */
+export function firstLines<Item>(
+  items: readonly Item[],
+  most: number,
+  line: (item: Item) => string,
+  more: (left: number) => string = (left) => `  … and ${left} more`,
+): string[] {
+  const left = items.length - most;
+  return [...items.slice(0, most).map(line), ...(left > 0 ? [more(left)] : [])];
+}
+
 /** `4s`, `1m 20s`, `2h 05m`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds);
@@ -76,11 +82,21 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / 3_600)}h ${String(Math.floor((whole % 3_600) / 60)).padStart(2, '0')}m`;
 }
 
-/** Waits until what was printed has left this process. */
-export async function flush(): Promise<void> {
-  await Promise.all(
-    [process.stdout, process.stderr].map(
-      (stream) => new Promise<void>((resolve) => void stream.write('', () => resolve())),
-    ),
+/** `2025-02-27 19:00:00`: an ISO 8601 moment on the clocks of a zone. */
+export function momentText(iso: string, timeZone: string): string {
+  const seconds = Math.floor(Date.parse(iso) / 1000);
+  return `${dayAt(seconds, timeZone)} ${timeAt(seconds, timeZone)}`;
+}
+
+/** `19:00 IST`: the time of day of an ISO 8601 moment, with the zone it is told in. */
+export function clockTime(iso: string, timeZone: string): string {
+  return `${timeAt(Date.parse(iso) / 1000, timeZone).slice(0, 5)} ${zoneName(iso, timeZone)}`;
+}
+
+/** `IST` for Asia/Kolkata. */
+function zoneName(iso: string, timeZone: string): string {
+  const parts = new Intl.DateTimeFormat('en-IN', { timeZone, timeZoneName: 'short' }).formatToParts(
+    Date.parse(iso),
   );
+  return parts.find((part) => part.type === 'timeZoneName')?.value ?? timeZone;
 }

@@ -1,49 +1,128 @@
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
-import { alertCommand } from './alert.ts';
-import { backfillCommand } from './backfill.ts';
-import { cancelCommand } from './cancel.ts';
-import { type AddCommand, type Cli, examples } from './command.ts';
-import { configCommand } from './config.ts';
-import { demoCommand } from './demo.ts';
-import { diffCommand } from './diff.ts';
-import { fillGapsCommand } from './fill-gaps.ts';
-import { findingsCommand } from './findings.ts';
-import { gapsCommand } from './gaps.ts';
-import { importCommand } from './import.ts';
-import { migrateCommand } from './migrate.ts';
-import { nightlyCommand } from './nightly.ts';
-import { operationsCommand } from './operations.ts';
-import { pruneCommand } from './prune.ts';
-import { reconcileCommand } from './reconcile.ts';
-import { rejectsCommand } from './rejects.ts';
-import { replayCommand } from './replay.ts';
-import { resumeCommand } from './resume.ts';
-import { runCommand } from './run.ts';
-import { runsCommand } from './runs.ts';
-import { sandboxCommand } from './sandbox.ts';
-import { schedulesCommand } from './schedules.ts';
-import { statusCommand } from './status.ts';
-import { upCommand } from './up.ts';
+import { Command, CommanderError } from 'commander';
+import { readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
+import { messageOf, PipelineError, usageError } from '../core/errors.ts';
+import { nearest } from '../core/nearest.ts';
+import { type Cli, EXIT, logStderr } from './cli.ts';
+import { examples } from './options.ts';
 
-const COMMANDS: readonly AddCommand[] = [
-  ...[
-    demoCommand,
-    upCommand,
-    backfillCommand,
-    nightlyCommand,
-    importCommand,
-    runsCommand,
-    runCommand,
-    resumeCommand,
-  ],
-  ...[cancelCommand, statusCommand, schedulesCommand, operationsCommand, migrateCommand, sandboxCommand],
-  diffCommand,
-  ...[replayCommand, rejectsCommand, pruneCommand],
-  ...[gapsCommand, fillGapsCommand],
-  ...[reconcileCommand, findingsCommand, alertCommand],
-  configCommand,
-];
+/** What a file of commands exports: what gives each its arguments, options, examples and action. */
+export type Commands = Readonly<Record<string, (command: Command, cli: Cli) => void | Promise<void>>>;
+
+/** A command as the list of all of them shows it; the rest is in its file. */
+interface CommandEntry {
+  readonly description: string;
+  readonly file: () => Promise<{ readonly commands: Commands }>;
+}
+
+/**
+ * Every command, in the order of the help. Its file is loaded when it is called or explained, and loads in
+ * turn what the command works with when its action runs: so a mistake, or a look at the help, is answered
+ * before Postgres, Redis and HTTP clients are loaded.
+ */
+const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  demo: {
+    description:
+      'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
+    file: () => import('./commands/demo.ts'),
+  },
+  up: {
+    description:
+      'Keep running: plan the nights as scheduled and work on every run. Stops on SIGTERM or Ctrl-C.',
+    file: () => import('./commands/up.ts'),
+  },
+  backfill: {
+    description: 'Pull a range of past days. Days that are loaded already are skipped.',
+    file: () => import('./commands/backfill.ts'),
+  },
+  nightly: {
+    description: 'Catch up: every operation from its last loaded session, less the lookback, to today.',
+    file: () => import('./commands/nightly.ts'),
+  },
+  import: {
+    description: 'Load the exchanges’ own bhav copy files, of any age. Files imported before are skipped.',
+    file: () => import('./commands/import.ts'),
+  },
+  runs: {
+    description: 'The newest runs, the newest first.',
+    file: () => import('./commands/runs.ts'),
+  },
+  run: {
+    description: 'Everything about one run.',
+    file: () => import('./commands/runs.ts'),
+  },
+  resume: {
+    description: 'Go on with a run: what is left of a stopped one, what failed of a failed one.',
+    file: () => import('./commands/runs.ts'),
+  },
+  cancel: {
+    description: 'Call a run off. What it has loaded stays; what is left is not asked.',
+    file: () => import('./commands/runs.ts'),
+  },
+  status: {
+    description: 'What is loaded, what is missing, what was refused, and what is being worked on.',
+    file: () => import('./commands/status.ts'),
+  },
+  schedules: {
+    description: 'When "eod up" starts which operation, and the next time it does.',
+    file: () => import('./commands/schedules.ts'),
+  },
+  operations: {
+    description:
+      'The operations; with a name its parameters, tables, fields and units (the data dictionary).',
+    file: () => import('./commands/operations.ts'),
+  },
+  migrate: {
+    description: 'Create the tables, or bring them up to this version. Safe to run again.',
+    file: () => import('./commands/migrate.ts'),
+  },
+  sandbox: {
+    description: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
+    file: () => import('./commands/sandbox.ts'),
+  },
+  diff: {
+    description: 'What changed in an operation’s tables: rows inserted, changed, withdrawn and listed again.',
+    file: () => import('./commands/diff.ts'),
+  },
+  replay: {
+    description:
+      'Read and load kept answers and imported files again with the code of today; nothing is asked of the source.',
+    file: () => import('./commands/replay.ts'),
+  },
+  rejects: {
+    description: 'Records that were refused and are not settled yet, the newest first.',
+    file: () => import('./commands/rejects.ts'),
+  },
+  prune: {
+    description:
+      'Delete kept answers and imported files that are older than EOD_KEEP_RAW_DAYS. Tables keep all they hold.',
+    file: () => import('./commands/prune.ts'),
+  },
+  gaps: {
+    description: 'Sessions that should be there and are not, and why. Exit code 1 if there are any.',
+    file: () => import('./commands/gaps.ts'),
+  },
+  'fill-gaps': {
+    description: 'Pull exactly the sessions that "eod gaps" reports, and report as a backfill does.',
+    file: () => import('./commands/gaps.ts'),
+  },
+  reconcile: {
+    description: 'Let the stored data sets check one another; what is wrong is kept as findings.',
+    file: () => import('./commands/findings.ts'),
+  },
+  findings: {
+    description: 'What "eod reconcile" found wrong and still stands, the newest days first.',
+    file: () => import('./commands/findings.ts'),
+  },
+  alert: {
+    description: 'Alerts: where they go, and whether they arrive.',
+    file: () => import('./commands/alert.ts'),
+  },
+  config: {
+    description: 'Every setting with its value and where it comes from; secrets are hidden.',
+    file: () => import('./commands/config.ts'),
+  },
+};
 
 /** The command line of `eod`. Mistakes throw, and are printed as one sentence. */
 export function buildProgram(cli: Cli): Command {
@@ -51,10 +130,23 @@ export function buildProgram(cli: Cli): Command {
     .description('Pulls end-of-day data of the Indian exchanges into Postgres.')
     .version(version())
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(oneSentence(text)) })
+    .configureOutput({
+      writeOut: (text) => cli.stdout.write(text),
+      writeErr: (text) => cli.stderr.write(text),
+      outputError: (text, write) => write(oneSentence(text)),
+    })
     .configureHelp({ showGlobalOptions: false })
-    .helpCommand('help [command]', 'help for a command');
-  for (const add of COMMANDS) add(program, cli);
+    .helpCommand(false)
+    .hook('preSubcommand', (_program, command) => loadCommand(command, cli));
+  for (const [name, { description }] of Object.entries(COMMANDS)) {
+    program.command(name).description(description);
+  }
+  program
+    .command('help')
+    .description('help for a command')
+    .argument('[command]')
+    .action((name: string | undefined) => help(program, cli, name))
+    .addHelpText('after', examples('eod help backfill'));
   return program.addHelpText(
     'after',
     examples(
@@ -64,6 +156,24 @@ export function buildProgram(cli: Cli): Command {
       'eod help backfill                                   everything about one command',
     ),
   );
+}
+
+/** Completes a command of the program from its file. */
+export async function loadCommand(command: Command, cli: Cli): Promise<void> {
+  const name = command.name();
+  const file = await COMMANDS[name]?.file();
+  await file?.commands[name]?.(command, cli);
+}
+
+async function help(program: Command, cli: Cli, name: string | undefined): Promise<void> {
+  if (name === undefined) return program.outputHelp();
+  const command = program.commands.find((one) => one.name() === name);
+  if (command === undefined) {
+    const guess = nearest(name, Object.keys(COMMANDS));
+    throw usageError(`unknown command '${name}'${guess === null ? '' : `; did you mean ${guess}?`}`);
+  }
+  await loadCommand(command, cli);
+  command.outputHelp();
 }
 
 /** `error: unknown option '--forc'\n(Did you mean --force?)` on one line, under our name. */
@@ -78,4 +188,62 @@ function oneSentence(text: string): string {
 function version(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(file) as { version: string }).version;
+}
+
+/** Runs one command line to its end, and closes what it has opened. @returns the exit code. */
+export async function runProgram(cli: Cli, args: readonly string[]): Promise<number> {
+  try {
+    await buildProgram(cli).parseAsync(args, { from: 'user' });
+  } catch (error) {
+    // What a signal cut short is not an error, whatever broke on the way.
+    cli.exitCode = cli.life.cutShort() ?? explain(cli, await unwrapped(error));
+  }
+  for (const problem of await cli.life.close()) {
+    logStderr(cli, `eod: while closing: ${problem}`);
+    cli.exitCode ||= EXIT.failed;
+  }
+  return cli.exitCode;
+}
+
+/** Drizzle quotes the whole statement; what Postgres said is within. */
+async function unwrapped(error: unknown): Promise<unknown> {
+  if (error instanceof PipelineError || error instanceof CommanderError) return error;
+  const [{ DrizzleQueryError }, { databaseError }] = await Promise.all([
+    import('drizzle-orm'),
+    import('../load/database/errors.ts'),
+  ]);
+  return error instanceof DrizzleQueryError ? databaseError(error) : error;
+}
+
+/**
+ * Says in one sentence what went wrong.
+ *
+ * @returns the exit code.
+ */
+export function explain(cli: Cli, error: unknown): number {
+  if (error instanceof CommanderError) {
+    // Commander has printed its own sentence; help that was asked for is no error.
+    return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  }
+  const redact = environmentRedactor(cli);
+  logStderr(cli, redact(`eod: ${messageOf(error) || String(error)}`));
+  if (/^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '') && error instanceof Error) {
+    logStderr(cli, redact(error.stack ?? ''));
+  }
+  return error instanceof PipelineError && error.kind === 'usage' ? EXIT.usage : EXIT.failed;
+}
+
+/** Errors of libraries may quote an address or a key. */
+function environmentRedactor({ env, cwd }: Cli): (text: string) => string {
+  try {
+    const settings = readEnvironment(env, cwd);
+    const secrets = SECRET_SETTINGS.map((name) => settings[name]);
+    const passwords = secrets.map((text) =>
+      text !== undefined && URL.canParse(text) ? decodeURIComponent(new URL(text).password) : undefined,
+    );
+    return redactor([...secrets, ...passwords]);
+  } catch {
+    // The unreadable .env is the very error that is being explained.
+    return (text) => text;
+  }
 }

@@ -1,6 +1,7 @@
 import { SingleBar } from 'cli-progress';
 import type { Progress } from '../load/state/reports.ts';
-import { count, duration, say } from './output.ts';
+import { type Cli, logStderr } from './cli.ts';
+import { count, duration } from './output.ts';
 
 const PLAIN_LINE_EVERY_MS = 10_000;
 
@@ -12,8 +13,9 @@ export interface ProgressView {
 }
 
 /** A bar on a terminal; elsewhere a plain line now and then. */
-export function progressView(runId: number, noun = 'windows'): ProgressView {
-  return process.stdout.isTTY && process.stderr.isTTY ? barView(runId, noun) : lineView(runId, noun);
+export function progressView(cli: Cli, runId: number, noun = 'windows'): ProgressView {
+  const terminal = cli.stdout.isTTY === true && cli.stderr.isTTY === true;
+  return terminal ? barView(runId, noun) : lineView(cli, runId, noun);
 }
 
 function barView(runId: number, noun: string): ProgressView {
@@ -41,7 +43,7 @@ function barView(runId: number, noun: string): ProgressView {
   };
 }
 
-function lineView(runId: number, noun: string): ProgressView {
+function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   const pace = paceMeter();
   let next = Date.now() + PLAIN_LINE_EVERY_MS;
   let line = '';
@@ -53,10 +55,10 @@ function lineView(runId: number, noun: string): ProgressView {
       if (Date.now() < next && pause === paused) return;
       paused = pause;
       next = Date.now() + PLAIN_LINE_EVERY_MS;
-      say(line);
+      logStderr(cli, line);
     },
     end() {
-      if (line !== '') say(line);
+      if (line !== '') logStderr(cli, line);
     },
   };
 }

@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { messageOf, usageError } from '../core/errors.ts';
 import { databaseError, isSocketError } from '../load/database/errors.ts';
@@ -44,6 +43,7 @@ export async function checkPostgres(url: string, retry: RetryOptions): Promise<v
 
 /** The same for Redis: BullMQ itself would wait for it forever. */
 export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
+  const { Redis } = await import('ioredis');
   const server: Server = { name: 'Redis', place: placeOf(url), setting: 'REDIS_URL' };
   await untilItAnswers(server, retry, async () => {
     const client = new Redis(url, {

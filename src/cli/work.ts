@@ -1,28 +1,101 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WorkContext } from '../jobs/context.ts';
-import { pauseRun } from '../jobs/runs/runs.ts';
+import type { Config } from '../core/config.ts';
+import { PipelineError } from '../core/errors.ts';
+import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
+import { workReplay } from '../jobs/replay/run.ts';
+import { forecastRun } from '../jobs/runs/forecast.ts';
+import { pauseRun, startRun } from '../jobs/runs/runs.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/status.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
 import { type Progress, type RunReport, reportRun, runProgress } from '../load/state/reports.ts';
-import { clockTime } from './clock-time.ts';
-import type { Lifecycle } from './lifecycle.ts';
-import { plural, say } from './output.ts';
+import type { RunRequest } from '../load/state/run-request.ts';
+import { type Cli, type JsonFlag, logStderr, print, printJson } from './cli.ts';
+import { openContext } from './context.ts';
+import { clockTime, plural } from './output.ts';
 import { progressView } from './progress.ts';
+import { exitCodeOf, failuresText, forecastText, runText } from './run-output.ts';
 
+/** Pause between two looks at how far a run is. */
 const LOOK_EVERY_MS = 250;
 
+/** What to do with a request. */
+interface RunFlags extends JsonFlag {
+  readonly dryRun?: boolean;
+  readonly detach?: boolean;
+}
+
+interface Asked {
+  readonly config: Config;
+  /** What is asked for; null when it is nothing, which the command has then said. */
+  request(context: Context): Promise<RunRequest | null>;
+}
+
+/** Makes a run of a request and works on it to its end; or leaves it to others, or only says what it would ask. */
+export async function runRequest(cli: Cli, flags: RunFlags, { config, request }: Asked): Promise<void> {
+  if (flags.dryRun === true) {
+    const context = await openContext(cli, { config });
+    const asked = await request(context);
+    if (asked === null) return;
+    const forecast = await forecastRun(context, asked);
+    if (flags.json === true) return printJson(cli, forecast);
+    return print(cli, forecastText(forecast, config.EOD_TIMEZONE));
+  }
+  if (flags.detach === true) {
+    const context = await openContext(cli, { config, queue: true, wait: 'short' });
+    const asked = await request(context);
+    if (asked === null) return;
+    const report = await reportRun(context.db.drizzle, await newRun(context, asked));
+    if (flags.json === true) return printJson(cli, report);
+    return print(cli, `run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
+  }
+  const context = await openContext(cli, { config, source: true, wait: 'short' });
+  const asked = await request(context);
+  if (asked === null) return;
+  printEnding(cli, await workOnRun(cli, context, await newRun(context, asked)), flags);
+}
+
+/** Plans and enqueues a new run. */
+export async function newRun(context: QueueContext, request: RunRequest): Promise<number> {
+  const runId = await startRun(context, request);
+  if (runId === null) throw new Error('a run without a tick always has a number');
+  return runId;
+}
+
+/** How the work of a command on a run ended. */
 export interface Ending {
   readonly report: RunReport;
   /** Stopped by a signal before its end. */
   readonly interrupted: boolean;
 }
 
+/** Prints the report, what went wrong and how to go on, and sets an honest exit code. */
+export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag): void {
+  const { report, interrupted } = ending;
+  if (flags.json === true) printJson(cli, report);
+  else print(cli, runText(report));
+  const failures = failuresText(report);
+  if (failures !== null) logStderr(cli, failures);
+  if (interrupted) logHowToResume(cli, report);
+  cli.exitCode = exitCodeOfEnding(cli, ending);
+}
+
+/** Says how to go on with what a signal has stopped. */
+export function logHowToResume(cli: Cli, { runId, windows }: RunReport): void {
+  const left = plural(windows.open, 'window');
+  logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod resume ${runId}`);
+}
+
+export function exitCodeOfEnding({ life }: Cli, { report, interrupted }: Ending): number {
+  return (interrupted ? life.cutShort() : null) ?? exitCodeOf(report);
+}
+
 /**
  * Works on a run as one more worker and shows its progress, until it has ended or somebody asks us
  * to stop: then the run is paused, and windows in flight finish or roll back.
  */
-export async function workOn(life: Lifecycle, context: WorkContext, runId: number): Promise<Ending> {
-  const view = progressView(runId);
+export async function workOnRun(cli: Cli, context: WorkContext, runId: number): Promise<Ending> {
+  const { life } = cli;
+  const view = progressView(cli, runId);
   let worker: RunningWorker | undefined;
   let ended = false;
   try {
@@ -30,7 +103,7 @@ export async function workOn(life: Lifecycle, context: WorkContext, runId: numbe
       () => startWorker(context),
       (opened) => opened.stop(),
     );
-    ended = await follow(life, context, runId, (progress, pause) => view.update(progress, pause));
+    ended = await followRun(cli, context, runId, (progress, pause) => view.update(progress, pause));
   } catch (error) {
     if (!life.signal.aborted) throw error;
   } finally {
@@ -38,13 +111,12 @@ export async function workOn(life: Lifecycle, context: WorkContext, runId: numbe
     if (!ended && life.signal.aborted) await pauseRun(context, runId);
     await worker?.stop();
   }
-  const report = await reportRun(context.db.drizzle, runId);
-  return { report, interrupted: !ended };
+  return { report: await reportRun(context.db.drizzle, runId), interrupted: !ended };
 }
 
 /** @returns false when a signal came first. @throws PipelineError when Postgres stays away. */
-async function follow(
-  life: Lifecycle,
+async function followRun(
+  { life }: Cli,
   context: WorkContext,
   runId: number,
   show: (progress: Progress, pause: string | null) => void,
@@ -59,7 +131,45 @@ async function follow(
   return false;
 }
 
-/** Tells how to go on with what a signal has stopped. */
-export function sayHowToResume({ runId, windows }: RunReport): void {
-  say(`stopped: run ${runId} has ${plural(windows.open, 'window')} left; go on with: eod resume ${runId}`);
+/**
+ * Works on a replay and shows its progress, until its end or until somebody asks us to stop: then it is
+ * paused. Where Postgres goes away meanwhile, what is left is gone on with once it is back.
+ */
+export async function workOnReplay(cli: Cli, context: Context, runId: number): Promise<Ending> {
+  const { life } = cli;
+  const { db } = context;
+  const view = progressView(cli, runId);
+  const done = new AbortController();
+  const work = workReplay(context, runId, life.signal).finally(() => done.abort());
+  // Awaited below; an error nobody listens to yet would end the process before the run is paused.
+  work.catch(() => undefined);
+  const look = async () => {
+    // The work itself says what goes wrong; how far it is can be seen another time.
+    const progress = await runProgress(db.withoutRetry.drizzle, runId).catch(() => null);
+    if (progress !== null) view.update(progress);
+  };
+  try {
+    while (!done.signal.aborted) {
+      await look();
+      await sleep(LOOK_EVERY_MS, undefined, { signal: done.signal }).catch(() => undefined);
+    }
+    await look();
+  } finally {
+    view.end();
+    // What goes wrong stops the lanes; the run stays open for a resume.
+    await work.catch(async (error) => {
+      // A run in the hands of another process is not ours to pause. While Postgres is away it cannot be
+      // done, and need not be: a resume takes up a running run too.
+      if (!isUsage(error)) await pauseRun(context, runId).catch(() => undefined);
+      throw error;
+    });
+  }
+  const { state } = await runProgress(db.drizzle, runId);
+  const interrupted = life.signal.aborted && state === 'running';
+  if (interrupted) await pauseRun(context, runId);
+  return { report: await reportRun(db.drizzle, runId), interrupted };
+}
+
+function isUsage(error: unknown): boolean {
+  return error instanceof PipelineError && error.kind === 'usage';
 }

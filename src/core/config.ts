@@ -1,17 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { parse as parseDotenv } from 'dotenv';
 import { z } from 'zod';
+import { readList, SECRET_SETTINGS } from './environment.ts';
 import { usageError } from './errors.ts';
-
-/** Turns `A, B` or `@file` (one name a line, `#` starts a comment) into a list. */
-export function readList(text: string): string[] {
-  const content = text.startsWith('@')
-    ? readFileSync(resolve(text.slice(1)), 'utf8').replace(/^#.*$/gm, '')
-    : text;
-  const names = content.split(/[,\n]/).map((name) => name.trim());
-  return [...new Set(names.filter((name) => name !== ''))];
-}
 
 const whole = (low: number, high: number) =>
   z.coerce
@@ -156,35 +145,12 @@ const schema = z.object(settings);
 
 export type Config = Readonly<z.output<typeof schema>>;
 
-/** Settings whose values never leave the process. */
-export const SECRET_SETTINGS = ['EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL', 'EOD_ALERT_WEBHOOK'] as const;
-
-/** The environment with `.env` beneath it: variables of the shell win. An empty value means unset. */
-export function readEnvironment(
-  env: NodeJS.ProcessEnv = process.env,
-  dotenvPath = '.env',
-): Record<string, string> {
-  let file: Record<string, string> = {};
-  try {
-    file = parseDotenv(readFileSync(dotenvPath));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      throw usageError(`${dotenvPath} cannot be read: ${(error as Error).message}`);
-    }
-  }
-  const merged: Record<string, string> = {};
-  for (const [name, value] of Object.entries({ ...file, ...env })) {
-    if (value !== undefined && value.trim() !== '') merged[name] = value.trim();
-  }
-  return merged;
-}
-
 /**
- * Reads and checks every setting.
+ * Checks every setting of an environment, as `readEnvironment` gives it.
  *
  * @throws PipelineError `usage` that lists all problems at once, never a secret's value.
  */
-export function loadConfig(env: Record<string, string> = readEnvironment()): Config {
+export function loadConfig(env: Readonly<Record<string, string>>): Config {
   const result = schema.safeParse(env);
   if (result.success) return Object.freeze(result.data);
   const lines = result.error.issues.map((issue) => {

@@ -1,25 +1,9 @@
 import { type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
+import { redactor } from './environment.ts';
 import { messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
-
-/** A secret as it is, as it stands in addresses, and as it stands in JSON. */
-function spellings(secret: string): string[] {
-  const encoded = encodeURIComponent(secret);
-  const strict = encoded.replace(
-    /[!'()*]/g,
-    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-  return [secret, encoded, strict, JSON.stringify(secret).slice(1, -1)];
-}
-
-/** Replaces every occurrence of the known secrets in a text. */
-export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
-  const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
-  const forms = [...new Set(known.flatMap(spellings))];
-  return (text) => forms.reduce((clean, secret) => clean.replaceAll(secret, '[redacted]'), text);
-}
 
 /**
  * The log: JSON lines on stderr, so that stdout stays for results. The finished line is searched
@@ -30,6 +14,7 @@ export function createLog(
     Config,
     'EOD_LOG_LEVEL' | 'EOD_ACCESS_KEY' | 'DATABASE_URL' | 'REDIS_URL' | 'EOD_ALERT_WEBHOOK'
   >,
+  stderr: { write(text: string): unknown } = process.stderr,
 ): Logger {
   const redact = redactor([
     config.EOD_ACCESS_KEY,
@@ -39,7 +24,7 @@ export function createLog(
   ]);
   return pino(
     { level: config.EOD_LOG_LEVEL, base: { pid: process.pid }, serializers: { err: describeError } },
-    { write: (line: string) => void process.stderr.write(redact(line)) },
+    { write: (line: string) => void stderr.write(redact(line)) },
   );
 }
 

@@ -1,6 +1,6 @@
 import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
+import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
-import { redactor } from '../core/log.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import { MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
 import type { SourceSettings } from './types.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runEod } from '../support/eod.ts';
+import { runCli } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startWebhook } from '../support/webhook.ts';
 
@@ -8,22 +8,22 @@ const cwd = temporaryFolder();
 test('eod alert test says whether a test alert arrives, and never the address', async () => {
   const webhook = await startWebhook();
   const env = { EOD_ALERT_WEBHOOK: webhook.url };
-  const good = await runEod(['alert', 'test'], { cwd, env });
+  const good = await runCli(['alert', 'test'], { cwd, env });
   expect(good).toMatchObject({ code: 0, stderr: '' });
   expect(webhook.heard).toMatchObject([
     { kind: 'test', text: 'eod: this is a test alert; nothing is wrong' },
   ]);
 
   webhook.answers = 403;
-  const refused = await runEod(['alert', 'test'], { cwd, env });
+  const refused = await runCli(['alert', 'test'], { cwd, env });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toContain('the webhook answered 403');
 
-  const config = await runEod(['config'], { cwd, env });
+  const config = await runCli(['config'], { cwd, env });
   expect(config.stdout).toMatch(/^EOD_ALERT_WEBHOOK +http:\/\/127\.0\.0\.1:\d+\/… \(redacted\)/m);
   expect(`${good.stdout}${refused.stderr}${config.stdout}`).not.toContain('kiwi');
 
-  const unset = await runEod(['alert', 'test'], { cwd });
+  const unset = await runCli(['alert', 'test'], { cwd });
   expect(unset.code).toBe(2);
   expect(unset.stderr).toContain('EOD_ALERT_WEBHOOK');
 });

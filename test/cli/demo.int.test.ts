@@ -13,6 +13,8 @@ const env = {
   REDIS_URL: 'redis://127.0.0.1:1',
   EOD_BASE_URL: 'http://127.0.0.1:1',
   EOD_EXCHANGES: 'NSE',
+  // A setting it respects; four demos of more would take a minute.
+  EOD_INSTRUMENT_LIMIT: '2',
 };
 
 /** Is the demo's Postgres running? */

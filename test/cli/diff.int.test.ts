@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { MomentDifference } from '../../src/load/market/differences.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
-import { query, runJson } from './support.ts';
+import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 const DIFF = ['diff', '--operation', 'getbhavcopycm'];
@@ -36,7 +36,7 @@ beforeAll(async () => {
   await Promise.all([first.close(), corrected.close()]);
 });
 
-const diff = (...flags: string[]) => runEod([...DIFF, ...flags], options());
+const diff = (...flags: string[]) => runCli([...DIFF, ...flags], options());
 const diffJson = async (...flags: string[]) =>
   (await runJson<MomentDifference>([...DIFF, ...flags], options())).json;
 
@@ -107,7 +107,7 @@ describe.concurrent('between two runs', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^GetBhavCopyCM, .*: nothing changed\n$/);
     expect(await diffJson('--between', '2', '3')).toMatchObject({ changed: 0, rows: [], notListed: 0 });
-    const other = await runEod(['diff', '--operation', 'GetSeriesChange', '--between', '1', '4'], options());
+    const other = await runCli(['diff', '--operation', 'GetSeriesChange', '--between', '1', '4'], options());
     expect(other).toMatchObject({ code: 0, stdout: expect.stringMatching(/: nothing changed\n$/) });
   });
 
@@ -178,12 +178,12 @@ describe.concurrent('mistakes', () => {
   });
 
   test('an operation that is unknown or missing', async () => {
-    const unknown = await runEod(['diff', '--operation', 'GetBhav', '--between', '1', '2'], options());
+    const unknown = await runCli(['diff', '--operation', 'GetBhav', '--between', '1', '2'], options());
     expect(unknown).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('did you mean GetBhavCopyCM?'),
     });
-    const none = await runEod(['diff', '--between', '1', '2'], options());
+    const none = await runCli(['diff', '--between', '1', '2'], options());
     expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('--operation') });
   });
 });

@@ -4,11 +4,12 @@ import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Gaps } from '../../src/jobs/runs/gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, type SeenRequest, startSandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query, runJson } from './support.ts';
+import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 /** A Monday to a Friday, all sessions. */
@@ -88,7 +89,7 @@ describe('fill-gaps', () => {
     const before = source.stats().requests;
     const runs = await query(url, 'select id from etl.runs');
     for (const flag of [[], ['--dry-run'], ['--detach']]) {
-      const { code, stdout } = await runEod(['fill-gaps', ...OPERATIONS, ...MIDDLE, ...flag], options);
+      const { code, stdout } = await runCli(['fill-gaps', ...OPERATIONS, ...MIDDLE, ...flag], options);
       expect([code, stdout]).toEqual([0, 'nothing is missing\n']);
     }
     expect(source.stats().requests).toBe(before);
@@ -99,7 +100,7 @@ describe('fill-gaps', () => {
 test('what cannot be filled ends with exit code 1 and stays a gap, with the reason', async () => {
   const { options } = await setUp('GetCircuitBreakers');
   const args = ['GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE', ...MIDDLE];
-  const { code, stdout, stderr } = await runEod(['fill-gaps', ...args], options);
+  const { code, stdout, stderr } = await runCli(['fill-gaps', ...args], options);
   expect(code).toBe(1);
   expect(stdout).toMatch(/^run 1 \(gap_fill, 2025-09-10\): failed/);
   expect(stderr).toMatch(/1 window did not load:\n {2}failed: GetCircuitBreakers NSE 2025-09-10: .*503/);
@@ -112,7 +113,7 @@ test('what cannot be filled ends with exit code 1 and stays a gap, with the reas
 test('--detach leaves the work to workers', async () => {
   const { source, url, options } = await setUp();
   const args = ['fill-gaps', 'GetBhavCopyCM', ...RANGE];
-  const { code, stdout } = await runEod([...args, '--detach'], options);
+  const { code, stdout } = await runCli([...args, '--detach'], options);
   expect([code, stdout]).toEqual([0, 'run 1 enqueued: 10 windows\n']);
   expect(source.stats().requests).toBe(0);
 
@@ -128,12 +129,12 @@ test('--detach leaves the work to workers', async () => {
   up.kill('SIGTERM');
   expect((await up.ended).code).toBe(0);
   expect(source.stats().requests).toBe(10);
-  const gaps = await runEod(['gaps', 'GetBhavCopyCM', ...RANGE], options);
+  const gaps = await runCli(['gaps', 'GetBhavCopyCM', ...RANGE], options);
   expect(gaps).toMatchObject({ code: 0, stdout: 'nothing is missing, 2025-09-08 to 2025-09-12\n' });
 });
 
 test('--detach --dry-run makes no sense', async () => {
-  const { code, stdout, stderr } = await runEod(['fill-gaps', '--detach', '--dry-run'], { cwd });
+  const { code, stdout, stderr } = await runCli(['fill-gaps', '--detach', '--dry-run'], { cwd });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/cannot be used with option/);
 });

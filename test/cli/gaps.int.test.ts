@@ -3,10 +3,11 @@ import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Gaps } from '../../src/jobs/runs/gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query, runJson } from './support.ts';
+import { query } from './support.ts';
 
 const FOLDER = resolve('../shared/data/bhavcopy');
 const RANGE = ['--from', '2025-08-29', '--to', '2025-09-11'];
@@ -48,7 +49,7 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
 
     // Between its own first and last file the folder lacks nothing of either exchange.
     const bse = ['--exchange', 'BSE', '--from', '2025-09-05', '--to', '2025-09-11'];
-    const whole = await runEod(['gaps', 'GetBhavCopyCM', ...bse], options);
+    const whole = await runCli(['gaps', 'GetBhavCopyCM', ...bse], options);
     expect(whole).toMatchObject({ code: 0, stdout: 'nothing is missing, 2025-09-05 to 2025-09-11\n' });
 
     // Without --from a pair is looked at from its first loaded day on.
@@ -63,7 +64,7 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
     expect(view.map(({ exchange }) => exchange)).toEqual(Array(9).fill('NSE'));
     expect([view[0]?.day, view.at(-1)?.day]).toEqual(['2025-09-01', '2025-09-11']);
 
-    const human = await runEod(['gaps', 'getbhavcopycm', ...RANGE], options);
+    const human = await runCli(['gaps', 'getbhavcopycm', ...RANGE], options);
     expect(human.code).toBe(1);
     expect(human.stdout).toMatch(
       /^GetBhavCopyCM +NSE +2025-09-01 +2025-09-11 +9 +the source listed nothing$/m,
@@ -86,7 +87,7 @@ describe.concurrent('mistakes', () => {
   ];
   test.each(mistakes)('%s ends with exit code 2', async (_, args, message) => {
     for (const command of ['gaps', 'fill-gaps']) {
-      const { code, stdout, stderr } = await runEod([command, ...args], { cwd });
+      const { code, stdout, stderr } = await runCli([command, ...args], { cwd });
       expect([code, stdout]).toEqual([2, '']);
       expect(stderr).toMatch(message);
     }
@@ -98,7 +99,7 @@ test('a year the calendar does not know is said once, where days of it are plann
   const env = { DATABASE_URL: url, EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
   const range = ['--from', '2014-12-29', '--to', '2015-01-02'];
   const asked = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];
-  const { code, stdout, stderr } = await runEod(['backfill', ...asked, '--dry-run'], { cwd, env });
+  const { code, stdout, stderr } = await runCli(['backfill', ...asked, '--dry-run'], { cwd, env });
   expect(code).toBe(0);
   expect(stdout).toContain('2014-12-29 to 2015-01-02');
   expect(stderr.match(/"years":\["BSE 2014"\].*Monday to Friday is assumed/g)).toHaveLength(1);

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { runJson } from './support.ts';
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 
@@ -24,21 +24,23 @@ describe('eod import', () => {
     const cwd = folderOfFiles();
     const { url } = await testDatabase();
     const options = { cwd, env: { DATABASE_URL: url } };
-    const first = await runJson<ImportReport>(['import', 'archive'], options);
+    // Relative paths are those of the process.
+    const first = await runEod(['import', 'archive', '--json'], options);
     expect(first.code).toBe(1);
-    expect(first.json).toMatchObject({
+    const report = JSON.parse(first.stdout) as ImportReport;
+    expect(report).toMatchObject({
       kind: 'import',
       state: 'failed',
       requests: 0,
       left: 0,
       differences: [],
     });
-    expect(first.json.files).toHaveLength(8);
+    expect(report.files).toHaveLength(8);
     expect(first.stderr).toContain('1 file not imported:');
     expect(first.stderr).toContain(
       `${join('archive', 'old', 'sec_bhavdata_full_18112024.csv')}: cannot be read`,
     );
-    expect(first.json.files.find(({ format }) => format === 'bse-equity')).toEqual({
+    expect(report.files.find(({ format }) => format === 'bse-equity')).toEqual({
       ...{ file: join('archive', 'old', 'EQ070421.CSV'), format: 'bse-equity', state: 'loaded', error: null },
       sessions: [{ exchange: 'BSE', day: '2021-04-07' }],
       ...{ rows: 60, inserted: 60, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 },
@@ -54,7 +56,7 @@ describe('eod import', () => {
     const shown = await runJson<RunReport>(['run', '1'], options);
     expect(shown.json).toMatchObject({ kind: 'import', state: 'failed' });
     expect(shown.json.error).toContain('sec_bhavdata_full_18112024.csv');
-    const resumed = await runEod(['resume', '1'], options);
+    const resumed = await runCli(['resume', '1'], options);
     expect(resumed.code).toBe(2);
     expect(resumed.stderr).toContain('run 1 is an import: import the same files again');
   });
@@ -77,7 +79,7 @@ describe('eod import', () => {
 
   test('a path that is not there is a mistake on the command line', async () => {
     const { url } = await testDatabase();
-    const result = await runEod(['import', 'nowhere.csv'], {
+    const result = await runCli(['import', 'nowhere.csv'], {
       cwd: temporaryFolder(),
       env: { DATABASE_URL: url },
     });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseMoment } from '../../src/cli/args.ts';
+import { parseMoment } from '../../src/cli/options.ts';
 import { loadConfig } from '../../src/core/config.ts';
 
 const read = (text: string, env: Record<string, string> = {}) =>

@@ -4,12 +4,12 @@ import type { Status } from '../../src/jobs/runs/status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { countsOf } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
-import { query, runJson } from './support.ts';
+import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 const RANGE = ['--from', FOLDER_DAY, '--to', FOLDER_DAY];
@@ -102,7 +102,7 @@ describe('a preview of a correction', () => {
       sample('withdrawn', 'NSE', 'ABAN', 'EQ'),
     ]);
 
-    const human = await runEod([...ARGS, '--force', '--preview'], settings(url, corrected));
+    const human = await runCli([...ARGS, '--force', '--preview'], settings(url, corrected));
     expect(human.code).toBe(0);
     expect(human.stdout).toContain(
       'nothing was stored; it would insert 2, change 2 and withdraw 2 rows (196 unchanged, 0 stale, 0 rejected), for example\n',
@@ -118,7 +118,7 @@ describe('a preview of a correction', () => {
 
   test('skips what is loaded as the backfill would, asks nothing, and says how to compare it', async () => {
     const asked = corrected.stats().requests;
-    const { code, stdout } = await runEod([...ARGS, '--preview'], settings(url, corrected));
+    const { code, stdout } = await runCli([...ARGS, '--preview'], settings(url, corrected));
     expect(code).toBe(0);
     expect(stdout).toContain('2 windows skipped: loaded already');
     expect(stdout).toContain('--force compares that too');
@@ -174,9 +174,9 @@ test('an answer that lacks too many rows is suspicious: told, but not held again
     { operation: 'GetBhavCopyCM', exchange: 'BSE', from: FOLDER_DAY, to: FOLDER_DAY, reason },
     { operation: 'GetBhavCopyCM', exchange: 'NSE', from: FOLDER_DAY, to: FOLDER_DAY, reason },
   ]);
-  const human = await runEod(['run', '2'], short);
+  const human = await runCli(['run', '2'], short);
   expect(human.stdout).toMatch(/^suspicious: GetBhavCopyCM NSE 2025-09-09: 11 of 100 rows .*WITHDRAW_SHARE/m);
-  const runs = await runEod(['runs'], short);
+  const runs = await runCli(['runs'], short);
   expect(runs.stdout).toMatch(/^run .*suspicious.*\n +2 +preview .* 2 +\S+$/m);
   const status = await runJson<Status>(['status'], short);
   expect(status.json.operations.map(({ suspiciousWindows }) => suspiciousWindows)).toEqual(
@@ -186,7 +186,7 @@ test('an answer that lacks too many rows is suspicious: told, but not held again
 });
 
 test.each([['--detach'], ['--dry-run']])('--preview %s makes no sense', async (flag) => {
-  const { code, stdout, stderr } = await runEod([...ARGS, '--preview', flag], { cwd });
+  const { code, stdout, stderr } = await runCli([...ARGS, '--preview', flag], { cwd });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/'--preview' cannot be used with option/);
 });

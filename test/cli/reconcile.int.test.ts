@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query, runJson } from './support.ts';
+import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 
@@ -18,16 +18,16 @@ test('eod reconcile and eod findings: look, list, fail on demand', async () => {
   expect(clean.code).toBe(0);
   expect(clean.json.from).toBe('2025-09-01');
   expect(clean.json.checks.every(({ open }) => open === 0)).toBe(true);
-  expect((await runEod(['findings'], options)).stdout).toContain('no findings');
+  expect((await runCli(['findings'], options)).stdout).toContain('no findings');
 
   await query(
     url,
     `insert into market.sectoral_classification (exchange, isin, scrip_code, allotted_from, symbol, macro_sector_code, sector_code, industry_code, basic_industry_code, first_loaded_at, last_changed_at, revision, run_id)
      values ('BSE', 'INE467B01029', 532540, '2022-03-31', 'TCS', 'IN08', 'IN0901', 'IN090101', 'IN090101001', now(), now(), 1, 1)`,
   );
-  expect((await runEod(['reconcile', ...range], options)).code).toBe(0);
-  expect((await runEod(['reconcile', ...range, '--fail-on', 'error'], options)).code).toBe(0);
-  const failed = await runEod(['reconcile', ...range, '--fail-on', 'info'], options);
+  expect((await runCli(['reconcile', ...range], options)).code).toBe(0);
+  expect((await runCli(['reconcile', ...range, '--fail-on', 'error'], options)).code).toBe(0);
+  const failed = await runCli(['reconcile', ...range, '--fail-on', 'info'], options);
   expect(failed.code).toBe(1);
   expect(failed.stdout).toMatch(/^classification_hierarchy +warning +1 +0 +0$/m);
 
@@ -40,7 +40,7 @@ test('eod reconcile and eod findings: look, list, fail on demand', async () => {
     },
   ]);
   expect((await runJson<unknown[]>(['findings', '--severity', 'error'], options)).json).toEqual([]);
-  expect((await runEod(['findings', '--check', 'classification_hierarchy'], options)).stdout).toContain(
+  expect((await runCli(['findings', '--check', 'classification_hierarchy'], options)).stdout).toContain(
     'IN0901',
   );
 });
@@ -54,7 +54,7 @@ test.each([
   [['findings', '--check', 'price_odor'], {}, /did you mean price_order\?/],
   [['findings', '--from', '2025-09-02', '--to', '2025-09-01'], {}, /the range is reversed/],
 ])('%j is refused with what would be right', async (args, env, message) => {
-  const { code, stderr } = await runEod(args, { cwd, env });
+  const { code, stderr } = await runCli(args, { cwd, env });
   expect(stderr).toMatch(message);
   expect(code).toBe(2);
 });

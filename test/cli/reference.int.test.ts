@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { settings } from '../../src/core/config.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { runEod } from '../support/eod.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { runJson } from './support.ts';
 
 const cwd = temporaryFolder();
 
@@ -16,7 +15,7 @@ describe.concurrent('eod config', () => {
   };
 
   test('shows every setting and no secret', async () => {
-    const { code, stdout } = await runEod(['config'], { cwd, env });
+    const { code, stdout } = await runCli(['config'], { cwd, env });
     expect(code).toBe(0);
     for (const name of Object.keys(settings)) expect(stdout).toMatch(new RegExp(`^${name} `, 'm'));
     expect(stdout).toContain('db.example:5433/market');
@@ -37,12 +36,12 @@ describe.concurrent('eod config', () => {
 
 describe.concurrent('eod operations', () => {
   test('lists all of them', async () => {
-    const { stdout } = await runEod(['operations'], { cwd });
+    const { stdout } = await runCli(['operations'], { cwd });
     for (const { name } of operations) expect(stdout).toContain(name);
   });
 
   test('describes one in any case: fields, units, table, key, sample', async () => {
-    const { stdout } = await runEod(['operations', 'getbhavcopycm'], { cwd });
+    const { stdout } = await runCli(['operations', 'getbhavcopycm'], { cwd });
     expect(stdout).toContain('key: exchange, symbol, series, trade_date');
     expect(stdout).toMatch(/^turnover +numeric +rupees +ttlTrfVal +Total traded value\.$/m);
     expect(stdout).toContain('"Symbol": "M&M"');

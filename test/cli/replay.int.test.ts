@@ -4,10 +4,10 @@ import type { OpenReject, RejectDetail } from '../../src/load/state/rejects.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query, runJson } from './support.ts';
+import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 const ROWS =
@@ -39,7 +39,7 @@ test('answers of another database fill an empty one, without the source', async 
   expect(await query(fresh, ROWS)).toEqual(await query(url, ROWS));
   expect(sandbox.stats().requests).toBe(asked);
   // Now it has the answers itself.
-  const again = await runEod(
+  const again = await runCli(
     ['replay', 'getbhavcopycm', '--exchange', 'NSE', '--from', '2025-09-12'],
     options(fresh),
   );
@@ -48,9 +48,9 @@ test('answers of another database fill an empty one, without the source', async 
 });
 
 test('there is nothing to replay without answers', async () => {
-  const { code, stderr } = await runEod(['replay'], options((await testDatabase()).url));
+  const { code, stderr } = await runCli(['replay'], options((await testDatabase()).url));
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('no answer is kept') });
-  const wrong = await runEod(['replay', '--source', 'https://example.org'], options());
+  const wrong = await runCli(['replay', '--source', 'https://example.org'], options());
   expect({ code: wrong.code, stderr: wrong.stderr }).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('--source'),
@@ -58,7 +58,7 @@ test('there is nothing to replay without answers', async () => {
 });
 
 test('rejects: listed, shown, tried again, resolved', async () => {
-  const none = await runEod(['rejects', 'retry'], options());
+  const none = await runCli(['rejects', 'retry'], options());
   expect({ code: none.code, stdout: none.stdout }).toEqual({ code: 0, stdout: 'no open rejects\n' });
   // As if the code of that time could not read one record, the one of today cannot read another.
   await query(
@@ -69,19 +69,19 @@ test('rejects: listed, shown, tried again, resolved', async () => {
   );
   const { json: list } = await runJson<OpenReject[]>(['rejects', '--operation', 'GetBhavCopyCM'], options());
   expect(list.map(({ position }) => position).sort()).toEqual([2, 3]);
-  expect((await runEod(['rejects', '--exchange', 'BSE'], options())).stdout).toBe('no open rejects\n');
+  expect((await runCli(['rejects', '--exchange', 'BSE'], options())).stdout).toBe('no open rejects\n');
   const id = String(list[0]?.id);
   const { json: shown } = await runJson<RejectDetail>(['rejects', 'show', id], options());
   expect(shown).toMatchObject({ record: { Symbol: 'M&M' }, resolvedAt: null });
-  expect((await runEod(['rejects', 'show', id], options())).stdout).toContain('ClosePrice: is odd');
-  expect((await runEod(['rejects', 'show', '999'], options())).code).toBe(2);
+  expect((await runCli(['rejects', 'show', id], options())).stdout).toContain('ClosePrice: is odd');
+  expect((await runCli(['rejects', 'show', '999'], options())).code).toBe(2);
 
   const { json, code } = await runJson<{ tried: number; resolved: number; open: number[] }>(
     ['rejects', 'retry'],
     options(),
   );
   expect({ json, code }).toMatchObject({ json: { tried: 2, resolved: 2, open: [] }, code: 0 });
-  expect((await runEod(['rejects'], options())).stdout).toBe('no open rejects\n');
+  expect((await runCli(['rejects'], options())).stdout).toBe('no open rejects\n');
 });
 
 test('a record that still fails is said to, with exit code 1', async () => {
@@ -114,12 +114,12 @@ test('rejects of an imported file: read from the kept file; where that is gone, 
     json: { runId: 2, tried: 1, resolved: 0, unkept: [], report: { unchanged: 49, rejected: 1 } },
     code: 1,
   });
-  const shown = await runEod(['rejects', 'show', '1'], options(fresh));
+  const shown = await runCli(['rejects', 'show', '1'], options(fresh));
   expect(shown.stdout).toContain(`record 49 of ${file}`);
   expect(shown.stdout).toMatch(/its file is kept \(1\)/);
 
-  await runEod(['prune', '--days', '0'], options(fresh));
-  const gone = await runEod(['rejects', 'retry'], options(fresh));
+  await runCli(['prune', '--days', '0'], options(fresh));
+  const gone = await runCli(['rejects', 'retry'], options(fresh));
   expect({ code: gone.code, stdout: gone.stdout }).toEqual({
     code: 1,
     stdout: '0 of 1 reject resolved, 1 still refused\n',
@@ -130,7 +130,7 @@ test('rejects of an imported file: read from the kept file; where that is gone, 
     ...{ runId: null, tried: 1, resolved: 0, open: [1], report: null },
     unkept: [{ file, rejects: 1 }],
   });
-  const none = await runEod(['replay', '--rejects'], options(fresh));
+  const none = await runCli(['replay', '--rejects'], options(fresh));
   expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing to replay') });
 });
 
@@ -140,7 +140,7 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
     `create function public.refuse() returns trigger language plpgsql as $$ begin raise 'out of order'; end $$;
      create trigger refuse before update on etl.windows for each row execute function public.refuse()`,
   );
-  const broken = await runEod(['replay'], options());
+  const broken = await runCli(['replay'], options());
   expect({ code: broken.code, stderr: broken.stderr }).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('out of order'),
@@ -154,7 +154,7 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
   await other.connect();
   try {
     await other.query(`select pg_advisory_lock(hashtextextended('eod replay ${run?.id}', 0))`);
-    const second = await runEod(['resume', String(run?.id)], options());
+    const second = await runCli(['resume', String(run?.id)], options());
     expect({ code: second.code, stderr: second.stderr }).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('is being worked on by another process'),
@@ -168,7 +168,7 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
 });
 
 test('prune deletes what is old enough, and only says so with --dry-run', async () => {
-  const forever = await runEod(['prune'], options());
+  const forever = await runCli(['prune'], options());
   expect(forever).toMatchObject({ code: 2, stderr: expect.stringContaining('EOD_KEEP_RAW_DAYS') });
   const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.responses');
   const early = await runJson<{ responses: number }>(['prune', '--days', '30'], options());

@@ -1,9 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createLifecycle } from '../../src/cli/lifecycle.ts';
-import { buildProgram } from '../../src/cli/program.ts';
-import { runEod } from '../support/eod.ts';
+import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import { captureCli, runCli } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const cwd = temporaryFolder();
@@ -39,7 +38,7 @@ const MISTAKES: [args: string[], says: RegExp][] = [
 
 describe.concurrent('mistakes on the command line', () => {
   test.each(MISTAKES)('eod %j', async (args, says) => {
-    const { code, stdout, stderr } = await runEod(args, { cwd });
+    const { code, stdout, stderr } = await runCli(args, { cwd });
     expect(stderr).toMatch(says);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect(stderr).toMatch(/^eod: /);
@@ -50,7 +49,7 @@ describe.concurrent('mistakes on the command line', () => {
 describe.concurrent('mistakes in the settings', () => {
   test('all are told at once, without secrets', async () => {
     const env = { EOD_CONCURRENCY: 'many', EOD_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://u:hunter2@h/d' };
-    const { code, stderr } = await runEod(['status'], { cwd, env });
+    const { code, stderr } = await runCli(['status'], { cwd, env });
     expect(code).toBe(2);
     for (const name of Object.keys(env)) expect(stderr).toContain(name);
     expect(stderr).not.toContain('hunter2');
@@ -68,7 +67,7 @@ describe.concurrent('mistakes in the settings', () => {
       [name]: value,
       ...(command === 'status' ? {} : { EOD_SERVER_PATIENCE_MS: '0' }),
     };
-    const { code, stderr } = await runEod([command], { cwd, env, timeoutMs: 15_000 });
+    const { code, stderr } = await runCli([command], { cwd, env, timeoutMs: 15_000 });
     expect(stderr).toMatch(new RegExp(`cannot use .*:1.*ECONNREFUSED.*${name}`));
     expect(stderr).not.toContain('hunter2');
     expect(stderr.trim().split('\n')).toHaveLength(1);
@@ -78,15 +77,15 @@ describe.concurrent('mistakes in the settings', () => {
   test('a data folder that cannot be made', async () => {
     const file = join(cwd, 'a-file');
     writeFileSync(file, '');
-    const { code, stderr } = await runEod(['runs'], { cwd, env: { EOD_DATA_DIR: file } });
+    const { code, stderr } = await runCli(['runs'], { cwd, env: { EOD_DATA_DIR: file } });
     expect(stderr).toMatch(/^eod: EOD_DATA_DIR cannot be used: .*\n$/);
     expect(code).toBe(2);
   });
 
   test('a stack is shown at the level debug only', async () => {
     const args = ['run', 'x'];
-    const plain = await runEod(args, { cwd });
-    const debug = await runEod(args, { cwd, env: { EOD_LOG_LEVEL: 'debug' } });
+    const plain = await runCli(args, { cwd });
+    const debug = await runCli(args, { cwd, env: { EOD_LOG_LEVEL: 'debug' } });
     expect(plain.stderr).not.toMatch(/^\s+at /m);
     expect(debug.stderr).toMatch(/^\s+at /m);
   });
@@ -94,7 +93,7 @@ describe.concurrent('mistakes in the settings', () => {
   test('.env is honoured, and the shell wins over it', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, '.env'), 'EOD_CONCURRENCY=7\nEOD_FORMAT=Csv\n');
-    const { stdout } = await runEod(['config', '--json'], { cwd: folder, env: { EOD_FORMAT: 'CsvContent' } });
+    const { stdout } = await runCli(['config', '--json'], { cwd: folder, env: { EOD_FORMAT: 'CsvContent' } });
     expect(JSON.parse(stdout)).toMatchObject({
       EOD_CONCURRENCY: { value: 7, from: '.env' },
       EOD_FORMAT: { value: 'CsvContent', from: 'environment' },
@@ -104,34 +103,31 @@ describe.concurrent('mistakes in the settings', () => {
 });
 
 describe('help', () => {
-  const program = buildProgram({ life: createLifecycle(), exitCode: 0 });
+  const { cli, stdout } = captureCli();
+  const program = buildProgram(cli);
 
-  test('every command explains itself and ends with an example', () => {
+  test('every command explains itself and ends with an example', async () => {
     expect(program.commands.map((command) => command.name())).toEqual(expect.arrayContaining(COMMANDS));
     for (const command of program.commands) {
-      let text = '';
-      command.configureOutput({
-        writeOut: (part) => {
-          text += part;
-        },
-      });
+      const before = stdout().length;
+      await loadCommand(command, cli);
       command.outputHelp();
       expect(command.description()).not.toBe('');
-      expect(text).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${command.name()}`));
+      expect(stdout().slice(before)).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${command.name()}`));
     }
   });
 
   test('eod --help lists every command, eod run --help explains one', async () => {
-    const all = await runEod(['--help'], { cwd });
+    const all = await runCli(['--help'], { cwd });
     for (const command of COMMANDS) expect(all.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
-    const one = await runEod(['run', '--help'], { cwd });
+    const one = await runCli(['run', '--help'], { cwd });
     expect(one.stdout).toContain('$ eod run 12');
     expect([all.code, one.code]).toEqual([0, 0]);
     expect(all.stderr + one.stderr).toBe('');
   });
 
   test('eod alone shows the help as a mistake', async () => {
-    const { code, stdout, stderr } = await runEod([], { cwd });
+    const { code, stdout, stderr } = await runCli([], { cwd });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/^Usage: eod/);
   });

@@ -3,11 +3,12 @@ import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query, runJson } from './support.ts';
+import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 const RANGE = ['--from', '2025-02-20', '--to', '2025-02-27'];
@@ -93,7 +94,7 @@ describe('backfill', () => {
 
   test('prints tables on stdout, the rest on stderr, and colours neither', async () => {
     const { url } = await testDatabase();
-    const { stdout, stderr } = await runEod(['backfill', 'GetSeriesChange', ...RANGE], {
+    const { stdout, stderr } = await runCli(['backfill', 'GetSeriesChange', ...RANGE], {
       cwd,
       env: environment(url),
     });
@@ -105,7 +106,7 @@ describe('backfill', () => {
   test('windows that fail end with exit code 1 and are named', async () => {
     const { url } = await testDatabase();
     const env = { ...environment(url), EOD_ATTEMPTS: '1', EOD_BASE_URL: 'http://127.0.0.1:1' };
-    const human = await runEod(['backfill', 'GetSeriesChange', ...RANGE], { cwd, env });
+    const human = await runCli(['backfill', 'GetSeriesChange', ...RANGE], { cwd, env });
     expect(human.code).toBe(1);
     expect(human.stderr).toMatch(/failed: GetSeriesChange NSE 2025-02-20 to 2025-02-27: .*cannot be reached/);
     const { code, json, stderr } = await runJson<RunReport>(['resume', '1'], { cwd, env });
@@ -156,7 +157,7 @@ describe('a run that is stopped', () => {
     }
     expect(await query(disturbed.url, CONTENT)).toEqual(await query(undisturbed.url, CONTENT));
 
-    const again = await runEod(['resume', '1'], { cwd, env });
+    const again = await runCli(['resume', '1'], { cwd, env });
     expect(again).toMatchObject({ code: 2, stdout: '' });
     expect(again.stderr).toMatch(/complete/);
   });
@@ -164,12 +165,12 @@ describe('a run that is stopped', () => {
   test('cancel calls off what a detached run has left', async () => {
     const { url } = await testDatabase();
     const options = { cwd, env: environment(url) };
-    const detached = await runEod(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
+    const detached = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 10 windows\n' });
     const cancelled = await runJson<RunReport>(['cancel', '1'], options);
     expect(cancelled.json).toMatchObject({ state: 'cancelled', windows: { cancelled: 10, open: 0 } });
     expect(cancelled.json.failures).toHaveLength(10);
-    expect(await runEod(['resume', '1'], options)).toMatchObject({ code: 2 });
+    expect(await runCli(['resume', '1'], options)).toMatchObject({ code: 2 });
   });
 });
 
@@ -187,7 +188,7 @@ describe('eod up', () => {
       { ready: true, database: 'ok', queue: 'ok' },
     ]);
 
-    const taken = await runEod(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });
+    const taken = await runCli(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });
     expect(taken.code).toBe(2);
     expect(taken.stderr).toMatch(/EADDRINUSE.*EOD_HTTP_PORT/);
 
@@ -221,13 +222,13 @@ describe('the tables', () => {
     const { url } = await testDatabase();
     const options = { cwd, env: { DATABASE_URL: url } };
     await query(url, 'drop schema market, etl cascade; drop schema if exists market_history cascade');
-    expect(await runEod(['runs'], options)).toMatchObject({ code: 0, stdout: 'no runs yet\n' });
-    expect(await runEod(['migrate'], options)).toMatchObject({
+    expect(await runCli(['runs'], options)).toMatchObject({ code: 0, stdout: 'no runs yet\n' });
+    expect(await runCli(['migrate'], options)).toMatchObject({
       code: 0,
       stdout: 'the tables were up to date already\n',
     });
     await query(url, 'update etl.migrations set created_at = 1');
-    const behind = await runEod(['runs'], options);
+    const behind = await runCli(['runs'], options);
     expect(behind.code).toBe(2);
     expect(behind.stderr).toMatch(/run "eod migrate" first/);
   });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parse } from 'dotenv';
+import { parseEnv } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { loadConfig, settings } from '../../src/core/config.ts';
 
@@ -7,7 +7,7 @@ const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8'
 const lines = text.split('\n');
 const SETTING = /^#([A-Z][A-Z_]*)=/;
 /** The file as somebody would have it who uncommented every setting. */
-const everything = parse(text.replace(/^#(?=[A-Z][A-Z_]*=)/gm, ''));
+const everything = parseEnv(text.replace(/^#(?=[A-Z][A-Z_]*=)/gm, '')) as Record<string, string>;
 
 describe('.env.example', () => {
   test('names exactly the settings there are, each once', () => {
@@ -16,7 +16,7 @@ describe('.env.example', () => {
   });
 
   test('sets nothing as it stands', () => {
-    expect(parse(text)).toEqual({});
+    expect(parseEnv(text)).toEqual({});
   });
 
   test('explains each setting in the line above it', () => {

@@ -1,6 +1,6 @@
 import { request } from 'undici';
+import { redactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
-import { redactor } from '../../core/log.ts';
 import { claimDueAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
 import type { Context } from '../context.ts';
 

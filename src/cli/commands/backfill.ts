@@ -1,0 +1,67 @@
+import { Option } from 'commander';
+import { systemClock } from '../../core/clock.ts';
+import type { RunRequest } from '../../load/state/run-request.ts';
+import { type Cli, type JsonFlag, loadSettings } from '../cli.ts';
+import {
+  detachOption,
+  dryRunOption,
+  examples,
+  exchangeOption,
+  jsonOption,
+  rangeOptions,
+  repeatableOption,
+} from '../options.ts';
+import type { Commands } from '../program.ts';
+import type { BackfillFlags } from '../request.ts';
+
+interface Flags extends BackfillFlags, JsonFlag {
+  readonly dryRun?: boolean;
+  readonly detach?: boolean;
+  readonly preview?: boolean;
+}
+
+export const commands: Commands = {
+  async backfill(command, cli) {
+    const { requestOptions } = await import('../request.ts');
+    const [from, to] = rangeOptions({ from: 'first day, YYYY-MM-DD', to: 'last day, YYYY-MM-DD' });
+    command
+      .argument('[operations...]', 'operations to ask, in any case (see: eod operations)')
+      .option('--all', 'every operation')
+      .addOption(from)
+      .addOption(to)
+      .addOption(exchangeOption('exchanges to ask, e.g. NSE,BSE (default: those of each operation)'))
+      .option('--instruments <list>', 'only these instruments: A,B or @file with one a line')
+      .option('--force', 'ask again for what is loaded already')
+      .addOption(repeatableOption('--param <name=value>', 'a request option by its name; repeatable'))
+      .addOption(dryRunOption())
+      .addOption(
+        new Option('--preview', 'ask, compare and count, then roll back: nothing is stored').conflicts([
+          'detach',
+          'dryRun',
+        ]),
+      )
+      .addOption(detachOption())
+      .addOption(jsonOption());
+    for (const option of requestOptions()) command.addOption(option);
+    command
+      .addHelpText(
+        'after',
+        examples(
+          'eod backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchange NSE,BSE',
+          'eod backfill --all --from 2025-02-20 --to 2025-02-27 --dry-run',
+          "eod backfill GetFinRatioEOD --from 2025-02-27 --to 2025-02-27 --instruments 'TCS,M&M'",
+          'eod backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --band H',
+        ),
+      )
+      .action((names: string[], flags: Flags) => backfill(cli, names, flags));
+  },
+};
+
+async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
+  const config = await loadSettings(cli);
+  const { backfillRequest } = await import('../request.ts');
+  const asked = backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd });
+  const request: RunRequest = flags.preview === true ? { ...asked, kind: 'preview' } : asked;
+  const { runRequest } = await import('../work.ts');
+  await runRequest(cli, flags, { config, request: async () => request });
+}

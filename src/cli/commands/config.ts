@@ -1,0 +1,70 @@
+import { readDotenv, SECRET_SETTINGS, withoutEmpty } from '../../core/environment.ts';
+import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { examples, jsonOption } from '../options.ts';
+import { type Column, table } from '../output.ts';
+import type { Commands } from '../program.ts';
+
+/** Where a setting's value comes from. */
+type Origin = 'environment' | '.env' | 'default';
+
+interface Setting {
+  readonly name: string;
+  readonly value: unknown;
+  readonly from: Origin;
+}
+
+const COLUMNS: readonly Column<Setting>[] = [
+  { head: 'setting', cell: ({ name }) => name },
+  { head: 'value', cell: ({ value }) => asText(value) },
+  { head: 'from', cell: ({ from }) => from },
+];
+
+export const commands: Commands = {
+  config(command, cli) {
+    command
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod config', 'EOD_CONCURRENCY=8 eod config --json'))
+      .action((flags: JsonFlag) => showSettings(cli, flags));
+  },
+};
+
+async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
+  const shown = await currentSettings(cli);
+  if (flags.json !== true) return print(cli, table(COLUMNS, shown));
+  printJson(cli, Object.fromEntries(shown.map(({ name, value, from }) => [name, { value, from }])));
+}
+
+async function currentSettings(cli: Cli): Promise<Setting[]> {
+  const { settings } = await import('../../core/config.ts');
+  const config: Record<string, unknown> = await loadSettings(cli);
+  const shell = withoutEmpty(cli.env);
+  const file = readDotenv(cli.cwd);
+  return Object.keys(settings).map((name) => ({
+    name,
+    value: shownValue(name, config[name] ?? null),
+    from: name in shell ? 'environment' : name in file ? '.env' : 'default',
+  }));
+}
+
+/** A secret's value never shows; of an address everything but the password does. */
+function shownValue(name: string, value: unknown): unknown {
+  if (value === null || !(SECRET_SETTINGS as readonly string[]).includes(name)) return value;
+  if (typeof value !== 'string' || !URL.canParse(value)) return 'set (redacted)';
+  const address = new URL(value);
+  // Chat services put the secret into the path.
+  if (name === 'EOD_ALERT_WEBHOOK') return `${address.origin}/… (redacted)`;
+  if (address.password !== '') address.password = 'redacted';
+  for (const key of address.searchParams.keys()) {
+    if (/pass|secret|key/i.test(key)) address.searchParams.set(key, 'redacted');
+  }
+  return address.href;
+}
+
+function asText(value: unknown): string {
+  if (value === null) return '';
+  if (Array.isArray(value)) return value.join(',');
+  if (typeof value !== 'object') return String(value);
+  return Object.entries(value)
+    .map(([name, part]) => `${name}=${part}`)
+    .join(',');
+}

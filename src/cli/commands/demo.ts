@@ -1,0 +1,14 @@
+import { examples } from '../options.ts';
+import type { Commands } from '../program.ts';
+
+export const commands: Commands = {
+  demo(command, cli) {
+    command
+      .option('--keep', 'keep Postgres and the sandbox up afterwards, until Ctrl-C')
+      .addHelpText('after', examples('eod demo', 'eod demo --keep'))
+      .action(async (flags: { readonly keep?: boolean }) => {
+        const { demo } = await import('../demo.ts');
+        await demo(cli, flags.keep === true);
+      });
+  },
+};

@@ -1,0 +1,151 @@
+import { systemClock, today } from '../../core/clock.ts';
+import { addDays, type Day } from '../../core/days.ts';
+import type { CheckResult } from '../../jobs/quality/check-quality.ts';
+import type { Finding } from '../../load/state/findings.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import {
+  examples,
+  jsonOption,
+  limitOption,
+  parseChoices,
+  parseOpenRange,
+  parseRange,
+  type RangeFlags,
+  rangeOptions,
+} from '../options.ts';
+import { type Column, count, table } from '../output.ts';
+import type { Commands } from '../program.ts';
+
+const FINDING_COLUMNS: readonly Column<Finding>[] = [
+  { head: 'date', cell: ({ date }) => date },
+  { head: 'severity', cell: ({ severity }) => severity },
+  { head: 'check', cell: ({ check }) => check },
+  { head: 'exchange', cell: ({ exchange }) => exchange },
+  { head: 'instrument', cell: ({ instrument }) => instrument },
+  { head: 'expected', cell: ({ expected }) => expected },
+  { head: 'found', cell: ({ found }) => found },
+];
+
+const RESOLVED: Column<Finding> = { head: 'resolved', cell: ({ resolvedAt }) => resolvedAt };
+
+const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
+  { head: 'check', cell: ({ check }) => check },
+  { head: 'severity', cell: ({ severity }) => severity },
+  { head: 'open', cell: ({ open }) => open },
+  { head: 'new', cell: ({ fresh }) => fresh },
+  { head: 'resolved', cell: ({ resolved }) => resolved },
+];
+
+interface FindingFlags extends RangeFlags, JsonFlag {
+  readonly check?: string;
+  readonly severity?: string;
+  readonly resolved?: boolean;
+  readonly limit: number;
+}
+
+interface ReconcileFlags extends RangeFlags, JsonFlag {
+  readonly failOn?: string;
+}
+
+export const commands: Commands = {
+  reconcile(command, cli) {
+    const [from, to] = rangeOptions({
+      from: 'first day, YYYY-MM-DD (default: EOD_HISTORY_DAYS before the last)',
+      to: 'last day, YYYY-MM-DD (default: today)',
+    });
+    command
+      .addOption(from)
+      .addOption(to)
+      .option(
+        '--fail-on <severity>',
+        'exit with 1 when something at least this severe is open: info, warning, error',
+      )
+      .addOption(jsonOption())
+      .addHelpText(
+        'after',
+        examples('eod reconcile', 'eod reconcile --from 2025-02-20 --to 2025-02-27 --fail-on error'),
+      )
+      .action((flags: ReconcileFlags) => reconcile(cli, flags));
+  },
+  findings(command, cli) {
+    const [from, to] = rangeOptions({
+      from: 'from this day on, YYYY-MM-DD',
+      to: 'up to this day, YYYY-MM-DD',
+    });
+    command
+      .option('--check <name>', 'only of this check')
+      .option('--severity <list>', 'only of these severities: info, warning, error')
+      .addOption(from)
+      .addOption(to)
+      .option('--resolved', 'also what a later check found no more')
+      .addOption(limitOption({ fallback: 100, most: 999_999 }))
+      .addOption(jsonOption('a list of findings'))
+      .addHelpText(
+        'after',
+        examples('eod findings', 'eod findings --check previous_close --severity error,warning --json'),
+      )
+      .action((flags: FindingFlags) => listFindings(cli, flags));
+  },
+};
+
+async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
+  const findings = await import('../../load/state/findings.ts');
+  const { checkNamed } = await import('../../jobs/quality/checks/index.ts');
+  const { check, severity, resolved, limit } = flags;
+  const filter = {
+    check: check === undefined ? undefined : checkNamed(check).name,
+    severity:
+      severity === undefined
+        ? undefined
+        : parseChoices('--severity', severity, findings.SEVERITIES, 'severity'),
+    ...parseOpenRange(flags),
+    resolved,
+    limit,
+  };
+  const { openContext } = await import('../context.ts');
+  const { db } = await openContext(cli);
+  const { total, findings: listed } = await findings.listFindings(db.drizzle, filter);
+  if (flags.json === true) return printJson(cli, listed);
+  if (total === 0) return print(cli, 'no findings ("eod reconcile" looks for them)');
+  const more =
+    total > listed.length ? `\n\n${count(listed.length)} of ${count(total)}; --limit shows more` : '';
+  const columns = resolved === true ? [...FINDING_COLUMNS, RESOLVED] : FINDING_COLUMNS;
+  print(cli, `${table(columns, listed)}${more}`);
+}
+
+async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
+  const config = await loadSettings(cli);
+  const { checkQuality } = await import('../../jobs/quality/check-quality.ts');
+  const { severities } = await import('../../jobs/quality/checks/index.ts');
+  const { SEVERITIES } = await import('../../load/state/findings.ts');
+  // A mistake in EOD_FINDING_SEVERITY is told before anything is opened.
+  severities(config);
+  const clock = systemClock;
+  const to = flags.to ?? today(clock, config.EOD_TIMEZONE);
+  const from = flags.from ?? defaultFrom(to, config.EOD_HISTORY_DAYS);
+  const range = parseRange({ from, to }, { config, clock });
+  const [failOn] =
+    flags.failOn === undefined ? [] : parseChoices('--fail-on', flags.failOn, SEVERITIES, 'severity');
+  const { openContext } = await import('../context.ts');
+  const results = await checkQuality(await openContext(cli, { config }), range);
+  if (flags.json === true) printJson(cli, { ...range, checks: results });
+  else print(cli, summary(range, results));
+  const severe = failOn === undefined ? [] : SEVERITIES.slice(SEVERITIES.indexOf(failOn));
+  if (results.some(({ open, severity }) => open > 0 && severe.includes(severity))) {
+    cli.exitCode = EXIT.failed;
+  }
+}
+
+/** A day that is none is named by `parseRange`. */
+function defaultFrom(to: string, days: number): Day {
+  return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
+}
+
+function summary({ from, to }: { from: Day; to: Day }, results: readonly CheckResult[]): string {
+  const open = results.filter((result) => result.open > 0).length;
+  const tail =
+    open === 0
+      ? 'nothing found'
+      : `${open} of ${results.length} checks found something: "eod findings" lists it, docs/data-quality.md explains it`;
+  return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}: ${tail}`;
+}

@@ -1,0 +1,144 @@
+import type { Command } from 'commander';
+import { systemClock } from '../../core/clock.ts';
+import type { Gap, Gaps } from '../../jobs/runs/gaps.ts';
+import type { GapReason } from '../../load/state/completeness.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
+import {
+  detachOption,
+  dryRunOption,
+  examples,
+  exchangeOption,
+  jsonOption,
+  rangeOptions,
+} from '../options.ts';
+import { type Column, plural, table } from '../output.ts';
+import type { Commands } from '../program.ts';
+import type { GapFlags } from '../request.ts';
+
+const REASONS: Readonly<Record<GapReason, string>> = {
+  never_asked: 'never asked',
+  failed: 'failed',
+  blocked: 'blocked',
+  beyond_history: 'beyond the history of the source',
+  not_published: 'not published yet',
+  empty: 'the source listed nothing',
+  partial: 'only some instruments were asked for',
+};
+
+const COLUMNS: readonly Column<Gap>[] = [
+  { head: 'operation', cell: (gap) => gap.operation },
+  { head: 'exchange', cell: (gap) => gap.exchange },
+  { head: 'from', cell: (gap) => gap.from },
+  { head: 'to', cell: (gap) => gap.to },
+  { head: 'sessions', cell: (gap) => gap.sessions },
+  {
+    head: 'why',
+    cell: ({ reason, detail }) => (detail === null ? REASONS[reason] : `${REASONS[reason]}: ${detail}`),
+  },
+];
+
+interface Flags extends GapFlags, JsonFlag {}
+
+export const commands: Commands = {
+  gaps(command, cli) {
+    addScope(command)
+      .option('--all', 'list sessions too that are not published yet; they are no gaps')
+      .addHelpText(
+        'after',
+        examples(
+          'eod gaps',
+          'eod gaps GetBhavCopyCM --exchange NSE --from 2025-08-29 --to 2025-09-11',
+          'eod gaps --json',
+        ),
+      )
+      .action((names: string[], flags: Flags & { readonly all?: boolean }) => listGaps(cli, names, flags));
+  },
+  'fill-gaps'(command, cli) {
+    addScope(command)
+      .addOption(dryRunOption())
+      .addOption(detachOption())
+      .addHelpText(
+        'after',
+        examples(
+          'eod fill-gaps',
+          'eod fill-gaps --dry-run',
+          'eod fill-gaps GetBhavCopyCM --from 2025-09-01 --json',
+        ),
+      )
+      .action((names: string[], flags: Flags) => fillGaps(cli, names, flags));
+  },
+};
+
+/** Where to look for gaps; read by `gapScope`. */
+function addScope(command: Command): Command {
+  const [from, to] = rangeOptions({
+    from: 'first day (default: the first loaded one of each operation and exchange)',
+    to: 'last day (default: the last published session)',
+  });
+  return command
+    .argument('[operations...]', 'only these operations, in any case (default: all)')
+    .addOption(from)
+    .addOption(to)
+    .addOption(exchangeOption())
+    .addOption(jsonOption());
+}
+
+async function listGaps(
+  cli: Cli,
+  names: readonly string[],
+  flags: Flags & { readonly all?: boolean },
+): Promise<void> {
+  const config = await loadSettings(cli);
+  const { gapScope } = await import('../request.ts');
+  const scope = gapScope(names, flags, { config, clock: systemClock });
+  const { openContext } = await import('../context.ts');
+  const { readGaps } = await import('../../jobs/runs/gaps.ts');
+  const { pending, ...found } = await readGaps(await openContext(cli, { config }), scope);
+  if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
+  else print(cli, gapsText(found, flags.all === true ? pending : []));
+  logAssumptions(cli, found);
+  cli.exitCode = found.total > 0 ? EXIT.failed : EXIT.done;
+}
+
+async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
+  const config = await loadSettings(cli);
+  const { gapScope } = await import('../request.ts');
+  const scope = gapScope(names, flags, { config, clock: systemClock });
+  const { gapRequest, readGaps } = await import('../../jobs/runs/gaps.ts');
+  const { runRequest } = await import('../work.ts');
+  await runRequest(cli, flags, {
+    config,
+    async request(context) {
+      const found = await readGaps(context, scope);
+      // The plan of the run says what it assumes itself.
+      if (found.total > 0) return gapRequest(found.gaps);
+      logAssumptions(cli, found);
+      if (flags.json === true) printJson(cli, null);
+      else print(cli, 'nothing is missing');
+      return null;
+    },
+  });
+}
+
+function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string {
+  const { from, to, gaps, total } = found;
+  const range = from === null ? '' : `, ${from} to ${to}`;
+  const listed = [...gaps, ...pending];
+  return [
+    ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
+    total === 0
+      ? `nothing is missing${range}`
+      : `${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`,
+    ...found.observed.map(
+      ({ exchange, day }) =>
+        `${day} is a session of ${exchange} because data came, though no calendar lists it`,
+    ),
+  ].join('\n');
+}
+
+/** What the result rests on where the calendar has no data. */
+function logAssumptions(cli: Cli, { unknownYears }: Pick<Gaps, 'unknownYears'>): void {
+  if (unknownYears.length === 0) return;
+  const years = unknownYears.join(', ');
+  logStderr(cli, `no calendar data for ${years}: Monday to Friday was assumed (EOD_CALENDAR_FILE)`);
+}

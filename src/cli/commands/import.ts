@@ -1,0 +1,95 @@
+import type { ImportReport } from '../../jobs/import/import-files.ts';
+import type { FileDifference, FileReport } from '../../jobs/import/sessions.ts';
+import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import { examples, jsonOption } from '../options.ts';
+import { type Column, count, firstLines, plural, table } from '../output.ts';
+import type { Commands } from '../program.ts';
+import type { ProgressView } from '../progress.ts';
+import { changedColumns, runText } from '../run-output.ts';
+
+/** So many files and differences are printed for people; the JSON document has more. */
+const NAMED = 20;
+
+const DIFFERENCES: readonly Column<FileDifference>[] = [
+  { head: 'file', cell: (row) => row.file },
+  { head: 'change', cell: (row) => row.change },
+  { head: 'row', cell: (row) => Object.values(row.key).join(' ') },
+  { head: 'columns, stored → file', cell: changedColumns },
+];
+
+interface Flags extends JsonFlag {
+  readonly force?: boolean;
+}
+
+export const commands: Commands = {
+  import(command, cli) {
+    command
+      .argument('<paths...>', 'files, or folders that are searched for .csv and .zip')
+      .option('--force', 'read files again that were imported before')
+      .addOption(jsonOption())
+      .addHelpText(
+        'after',
+        examples(
+          'eod import downloads/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv.zip',
+          'eod import archive/nse archive/bse --json',
+        ),
+      )
+      .action((paths: string[], flags: Flags) => importPaths(cli, paths, flags));
+  },
+};
+
+async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Promise<void> {
+  const { openContext } = await import('../context.ts');
+  const { importFiles } = await import('../../jobs/import/import-files.ts');
+  const { progressView } = await import('../progress.ts');
+  const context = await openContext(cli, { wait: 'short' });
+  let view: ProgressView | undefined;
+  const report = await importFiles(context, {
+    paths,
+    force: flags.force === true,
+    signal: cli.life.signal,
+    onProgress(runId, progress) {
+      view ??= progressView(cli, runId, 'files');
+      view.update(progress);
+    },
+  }).finally(() => view?.end());
+  if (flags.json === true) printJson(cli, report);
+  else print(cli, importText(report));
+  const failures = failuresText(report.files);
+  if (failures !== null) logStderr(cli, failures);
+  if (report.left > 0) {
+    logStderr(cli, `stopped: ${plural(report.left, 'file')} left; import the same files again to go on`);
+  }
+  cli.exitCode = (report.left > 0 ? cli.life.cutShort() : null) ?? exitCodeOf(report);
+}
+
+function exitCodeOf({ files, left }: ImportReport): number {
+  return left === 0 && files.every((file) => file.state !== 'failed') ? EXIT.done : EXIT.failed;
+}
+
+/** The run, what became of its files, and where they disagree with what was stored. */
+function importText(report: ImportReport): string {
+  const { files, differences, updated, withdrawn } = report;
+  const of = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
+  const shown = differences.slice(0, NAMED);
+  return [
+    // Bad files are named on stderr; the run's own error would only name them again.
+    runText(report.left > 0 ? report : { ...report, error: null }),
+    '',
+    `${plural(files.length, 'file')}: ${of('loaded')} loaded, ${of('skipped')} skipped, ${of('failed')} not imported`,
+    ...(shown.length === 0
+      ? []
+      : [
+          '',
+          `The files differ from what was stored before: ${count(updated)} changed, ${count(withdrawn)} withdrawn; some of the rows:`,
+          table(DIFFERENCES, shown),
+        ]),
+  ].join('\n');
+}
+
+function failuresText(files: readonly FileReport[]): string | null {
+  const bad = files.filter((file) => file.state === 'failed');
+  if (bad.length === 0) return null;
+  const lines = firstLines(bad, NAMED, ({ file, error }) => `  ${file}: ${error}`);
+  return [`${plural(bad.length, 'file')} not imported:`, ...lines].join('\n');
+}

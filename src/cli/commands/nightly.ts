@@ -1,0 +1,30 @@
+import { systemClock, today } from '../../core/clock.ts';
+import { type Cli, type JsonFlag, loadSettings } from '../cli.ts';
+import { examples, jsonOption, parseDay } from '../options.ts';
+import type { Commands } from '../program.ts';
+
+interface Flags extends JsonFlag {
+  readonly date?: string;
+}
+
+export const commands: Commands = {
+  nightly(command, cli) {
+    command
+      .option('--date <day>', 'the night to plan for, YYYY-MM-DD (default: today)')
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod nightly', 'eod nightly --date 2025-02-27 --json'))
+      .action((flags: Flags) => nightly(cli, flags));
+  },
+};
+
+async function nightly(cli: Cli, flags: Flags): Promise<void> {
+  const config = await loadSettings(cli);
+  const clock = systemClock;
+  const date =
+    flags.date === undefined
+      ? today(clock, config.EOD_TIMEZONE)
+      : parseDay('--date', flags.date, { config, clock });
+  const { nightlyRequest } = await import('../../jobs/runs/nightly.ts');
+  const { runRequest } = await import('../work.ts');
+  await runRequest(cli, flags, { config, request: (context) => nightlyRequest(context, { date }) });
+}

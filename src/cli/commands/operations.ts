@@ -1,0 +1,165 @@
+import type { Field, Kind } from '../../operations/fields.ts';
+import {
+  allowedText,
+  type Operation,
+  type RequestOption,
+  type Schedule,
+} from '../../operations/operation.ts';
+import type { TableDefinition } from '../../operations/table.ts';
+import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { examples, jsonOption } from '../options.ts';
+import { bold, type Column, table } from '../output.ts';
+import type { Commands } from '../program.ts';
+
+interface FieldDescription {
+  readonly column: string;
+  readonly type: string;
+  readonly unit: string | null;
+  /** Source field, or where else the value comes from. */
+  readonly source: string;
+  readonly meaning: string;
+  readonly required: boolean;
+}
+
+interface TableDescription {
+  readonly name: string;
+  readonly comment: string;
+  readonly key: readonly string[];
+  readonly fields: readonly FieldDescription[];
+}
+
+/** An operation as the data dictionary tells it; all of it from its own file. */
+interface Description {
+  readonly name: string;
+  readonly summary: string;
+  readonly exchanges: readonly string[];
+  readonly windows: string;
+  readonly instruments: string;
+  readonly options: readonly RequestOption[];
+  readonly schedule: Schedule;
+  readonly tables: readonly TableDescription[];
+  readonly sample: Operation['sample'];
+}
+
+const TYPES: Readonly<Record<Kind, string>> = {
+  text: 'text',
+  int2: 'smallint',
+  int4: 'integer',
+  int8: 'bigint',
+  numeric: 'numeric',
+  boolean: 'boolean',
+  date: 'date',
+  datetime: 'timestamptz',
+};
+
+const INSTRUMENTS = {
+  none: 'cannot be asked by instrument',
+  one: 'one per request',
+  many: 'up to 25 per request',
+} as const;
+
+const OPERATION_COLUMNS: readonly Column<Description>[] = [
+  { head: 'operation', cell: (one) => one.name },
+  { head: 'exchanges', cell: (one) => one.exchanges.join(',') },
+  { head: 'table', cell: (one) => one.tables.map(({ name }) => name.replace(/^market\./, '')).join(', ') },
+  { head: 'scheduled', cell: (one) => `${one.schedule.on} ${one.schedule.at}` },
+  { head: 'summary', cell: (one) => one.summary },
+];
+
+const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
+  { head: 'column', cell: (field) => field.column },
+  { head: 'type', cell: (field) => field.type },
+  { head: 'unit', cell: (field) => field.unit },
+  { head: 'source field', cell: (field) => field.source },
+  { head: 'meaning', cell: (field) => field.meaning },
+];
+
+export const commands: Commands = {
+  operations(command, cli) {
+    command
+      .argument('[name]', 'one operation, in any case')
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod operations', 'eod operations GetBhavCopyCM'))
+      .action((name: string | undefined, flags: JsonFlag) => describeOperations(cli, name, flags));
+  },
+};
+
+async function describeOperations(cli: Cli, name: string | undefined, flags: JsonFlag): Promise<void> {
+  const { operationNamed, operations } = await import('../../operations/registry.ts');
+  if (name === undefined) {
+    const all = operations.map(describe);
+    return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
+  }
+  const one = describe(operationNamed(name));
+  if (flags.json === true) printJson(cli, one);
+  else print(cli, descriptionText(one));
+}
+
+/** Everything there is to know about an operation (pure). */
+function describe(operation: Operation): Description {
+  return {
+    name: operation.name,
+    summary: operation.summary,
+    exchanges: operation.exchanges,
+    windows: windowsText(operation),
+    instruments: INSTRUMENTS[operation.request.instruments],
+    options: operation.request.options,
+    schedule: operation.schedule,
+    tables: operation.shapes.map(({ table }) => describeTable(table)),
+    sample: operation.sample,
+  };
+}
+
+function windowsText({ windows }: Operation): string {
+  switch (windows.per) {
+    case 'range':
+      return `range of days, at most ${windows.days} a request`;
+    case 'session':
+      return 'session, one a request';
+    case 'once':
+      return 'run, once: it knows no dates';
+    case 'instrument':
+      return 'instrument, one a request';
+  }
+}
+
+function describeTable({ name, comment, key, fields }: TableDefinition): TableDescription {
+  return { name: `market.${name}`, comment, key, fields: fields.map(describeField) };
+}
+
+function describeField(field: Field): FieldDescription {
+  const source = { answer: '', request: '(the request)', derived: '(worked out)' }[field.from];
+  return {
+    column: field.column,
+    type: TYPES[field.kind],
+    unit: field.unit ?? null,
+    source: field.from === 'answer' ? field.source : source,
+    meaning: field.meaning,
+    required: field.required === true,
+  };
+}
+
+function descriptionText(one: Description): string {
+  const options = one.options.map((option) => {
+    const { param, meaning, fallback } = option;
+    const allowed = allowedText(option);
+    return `  ${param}: ${meaning}${allowed === null ? '' : ` (${allowed})`}${fallback === undefined ? '' : `; ${fallback} when not given`}`;
+  });
+  return [
+    `${bold(one.name)}: ${one.summary}`,
+    '',
+    `exchanges    ${one.exchanges.join(', ')} when none are named`,
+    `asked by     ${one.windows}`,
+    `instruments  ${one.instruments}`,
+    `scheduled    ${one.schedule.on} at ${one.schedule.at}`,
+    ...(options.length === 0 ? [] : ['options', ...options]),
+    ...one.tables.flatMap(tableText),
+    '',
+    bold('sample answer'),
+    JSON.stringify(one.sample.answer, null, 2),
+  ].join('\n');
+}
+
+function tableText({ name, comment, key, fields }: TableDescription): string[] {
+  return ['', bold(name), comment, `key: ${key.join(', ')}`, '', table(FIELD_COLUMNS, fields)];
+}

@@ -1,0 +1,48 @@
+import { usageError } from '../../core/errors.ts';
+import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { examples, jsonOption, wholeNumberOption } from '../options.ts';
+import { count, plural } from '../output.ts';
+import type { Commands } from '../program.ts';
+
+const DAY_MS = 86_400_000;
+
+interface Flags extends JsonFlag {
+  readonly days?: number;
+  readonly dryRun?: boolean;
+}
+
+export const commands: Commands = {
+  prune(command, cli) {
+    command
+      .addOption(
+        wholeNumberOption('--days <n>', 'older than this many days, instead of EOD_KEEP_RAW_DAYS', {
+          least: 0,
+          most: 999_999,
+        }),
+      )
+      .option('--dry-run', 'only say what would be deleted')
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod prune', 'eod prune --days 400 --dry-run'))
+      .action((flags: Flags) => pruneAnswers(cli, flags));
+  },
+};
+
+async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
+  const config = await loadSettings(cli);
+  const days = flags.days ?? config.EOD_KEEP_RAW_DAYS;
+  if (days === undefined) {
+    throw usageError('answers are kept forever: set EOD_KEEP_RAW_DAYS or give --days');
+  }
+  const { openContext } = await import('../context.ts');
+  const { prunable, prune } = await import('../../load/state/responses.ts');
+  const { db, clock } = await openContext(cli, { config });
+  const before = new Date(clock.now() - days * DAY_MS);
+  const dryRun = flags.dryRun === true;
+  const pruned = dryRun ? await prunable(db.drizzle, before) : await prune(db, before);
+  if (flags.json === true) return printJson(cli, { before: before.toISOString(), dryRun, ...pruned });
+  const megabytes = count(Math.round(pruned.bytes / 10_000) / 100);
+  print(
+    cli,
+    `${dryRun ? 'would delete' : 'deleted'} ${plural(pruned.responses, 'answer')} older than ${plural(days, 'day')} and ${count(pruned.bodies)} bodies (${megabytes} MB)`,
+  );
+}

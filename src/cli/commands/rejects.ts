@@ -1,0 +1,154 @@
+import { usageError } from '../../core/errors.ts';
+import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
+import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import {
+  examples,
+  exchangeOption,
+  jsonOption,
+  limitOption,
+  parseExchanges,
+  parseWholeNumber,
+} from '../options.ts';
+import { type Column, firstLines, plural, rangeText, table } from '../output.ts';
+import type { Commands } from '../program.ts';
+import { failuresText } from '../run-output.ts';
+
+const COLUMNS: readonly Column<OpenReject>[] = [
+  { head: 'reject', cell: (one) => one.id },
+  { head: 'operation', cell: (one) => one.operation },
+  { head: 'exchange', cell: (one) => one.exchange },
+  { head: 'days', cell: (one) => rangeText(one) },
+  { head: 'place', cell: (one) => one.position },
+  { head: 'why', cell: (one) => whyText(one) },
+];
+
+const ANY_ID = { least: 1, most: 999_999_999_999_999 };
+
+/** So many files are named. */
+const NAMED = 20;
+
+interface FilterFlags extends JsonFlag {
+  readonly operation?: string;
+  readonly exchange?: string;
+}
+
+export const commands: Commands = {
+  rejects(command, cli) {
+    command.addHelpText('after', examples('eod rejects', 'eod rejects show 17', 'eod rejects retry'));
+    command
+      .command('list', { isDefault: true })
+      .description('the open rejects')
+      .option('--operation <list>', 'only these operations')
+      .addOption(exchangeOption())
+      .addOption(limitOption({ fallback: 50, most: ANY_ID.most }))
+      .addOption(jsonOption('a list of rejects'))
+      .action((flags: FilterFlags & { readonly limit: number }) => listRejects(cli, flags));
+    command
+      .command('show')
+      .description('one reject with the record as it was sent')
+      .argument('<id>', 'number of the reject')
+      .addOption(jsonOption())
+      .action((id: string, flags: JsonFlag) =>
+        showReject(cli, parseWholeNumber('reject', id, ANY_ID), flags),
+      );
+    command
+      .command('retry')
+      .description('read the refused records again with the code of today; what passes now is loaded')
+      .option('--operation <list>', 'only these operations')
+      .addOption(exchangeOption())
+      .addOption(jsonOption())
+      .action((flags: FilterFlags) => retryRejects(cli, flags));
+  },
+};
+
+async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: number }): Promise<void> {
+  const filter = await filterOf(flags);
+  const { openContext } = await import('../context.ts');
+  const { openRejectIds, openRejects } = await import('../../load/state/rejects.ts');
+  const { drizzle } = (await openContext(cli)).db;
+  const found = await openRejects(drizzle, filter, flags.limit);
+  if (flags.json === true) return printJson(cli, found);
+  if (found.length === 0) return print(cli, 'no open rejects');
+  const all = (await openRejectIds(drizzle, filter)).length;
+  const more =
+    all > found.length
+      ? `\n\nthe newest ${found.length} of ${plural(all, 'reject')}; --limit shows more`
+      : '';
+  print(cli, `${table(COLUMNS, found)}${more}`);
+}
+
+async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
+  const { openContext } = await import('../context.ts');
+  const { readReject } = await import('../../load/state/rejects.ts');
+  const { db } = await openContext(cli);
+  const reject = await readReject(db.drizzle, id);
+  if (reject === null) throw usageError(`there is no reject ${id} ("eod rejects" lists the open ones)`);
+  if (flags.json === true) printJson(cli, reject);
+  else print(cli, detailText(reject));
+}
+
+async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
+  const filter = await filterOf(flags);
+  const { openContext } = await import('../context.ts');
+  const { planReplay } = await import('../../jobs/replay/plan.ts');
+  const { openRejectIds, stillOpen, unkeptFiles } = await import('../../load/state/rejects.ts');
+  const { exitCodeOfEnding, logHowToResume, workOnReplay } = await import('../work.ts');
+  const context = await openContext(cli, { wait: 'short' });
+  const { drizzle } = context.db;
+  const before = await openRejectIds(drizzle, filter);
+  const unkept = await unkeptFiles(drizzle, before);
+  const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
+  const ending = runId === null ? null : await workOnReplay(cli, context, runId);
+  const report = ending?.report ?? null;
+  const open = await stillOpen(drizzle, before);
+  const tried = before.length;
+  const resolved = tried - open.length;
+  if (flags.json === true) {
+    printJson(cli, { runId, tried, resolved, open, unkept, report });
+  } else if (tried === 0) {
+    print(cli, 'no open rejects');
+  } else {
+    const run = runId === null ? '' : `run ${runId}: `;
+    print(cli, `${run}${resolved} of ${plural(tried, 'reject')} resolved, ${open.length} still refused`);
+  }
+  if (unkept.length > 0) logStderr(cli, unkeptText(unkept));
+  const failures = report === null ? null : failuresText(report);
+  if (failures !== null) logStderr(cli, failures);
+  if (ending?.interrupted === true) logHowToResume(cli, ending.report);
+  const code = ending === null ? EXIT.done : exitCodeOfEnding(cli, ending);
+  cli.exitCode = ending?.interrupted !== true && open.length > 0 ? EXIT.failed : code;
+}
+
+function unkeptText(files: readonly UnkeptFile[]): string {
+  return [
+    'these imported files are not kept, so they were not read again ("eod import --force" reads them):',
+    ...firstLines(files, NAMED, ({ file, rejects }) => `  ${file}: ${plural(rejects, 'reject')}`),
+  ].join('\n');
+}
+
+async function filterOf({ operation, exchange }: FilterFlags): Promise<RejectFilter> {
+  const { parseOperations } = await import('../request.ts');
+  return {
+    operations:
+      operation === undefined ? undefined : parseOperations([operation], false).map((one) => one.name),
+    exchanges: parseExchanges(exchange),
+  };
+}
+
+function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
+  return problems.map(({ path, message }) => (path === '' ? message : `${path} ${message}`)).join('; ');
+}
+
+function detailText(reject: RejectDetail): string {
+  const { id, operation, exchange, position, runId, windowId, rejectedAt, resolvedAt, file } = reject;
+  const what = file === null ? 'answer' : 'file';
+  return [
+    `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}, record ${position} of ${file ?? 'the answer'}`,
+    `refused at ${rejectedAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
+    reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
+    '',
+    ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),
+    '',
+    JSON.stringify(reject.record, null, 2),
+  ].join('\n');
+}

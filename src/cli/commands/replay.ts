@@ -1,0 +1,93 @@
+import { systemClock } from '../../core/clock.ts';
+import { usageError } from '../../core/errors.ts';
+import type { Context } from '../../jobs/context.ts';
+import type { AnswerFilter } from '../../load/state/responses.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
+import {
+  examples,
+  exchangeOption,
+  jsonOption,
+  parseExchanges,
+  parseOpenRange,
+  type RangeFlags,
+  rangeOptions,
+} from '../options.ts';
+import { plural } from '../output.ts';
+import type { Commands } from '../program.ts';
+
+interface Flags extends RangeFlags, JsonFlag {
+  readonly exchange?: string;
+  readonly rejects?: boolean;
+  readonly source?: string;
+}
+
+export const commands: Commands = {
+  replay(command, cli) {
+    const [from, to] = rangeOptions({
+      from: 'only answers about days from here, YYYY-MM-DD',
+      to: 'only answers about days to here, YYYY-MM-DD',
+    });
+    command
+      .argument('[operations...]', 'operations to replay, in any case (default: all)')
+      .addOption(from)
+      .addOption(to)
+      .addOption(exchangeOption())
+      .option('--rejects', 'only what was refused and is not settled yet')
+      .option('--source <url>', 'take the answers from another database: postgres://…')
+      .addOption(jsonOption())
+      .addHelpText(
+        'after',
+        examples(
+          'eod replay',
+          'eod replay GetBhavCopyCM --from 2025-02-20 --to 2025-02-27',
+          'eod replay --rejects',
+          'DATABASE_URL=postgres://…/fresh eod replay --source postgres://…/eod',
+        ),
+      )
+      .action((names: string[], flags: Flags) => replay(cli, names, flags));
+  },
+};
+
+async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
+  const { life } = cli;
+  const config = await loadSettings(cli);
+  const { parseOperations } = await import('../request.ts');
+  const filter: AnswerFilter = {
+    operations: names.length === 0 ? undefined : parseOperations(names, false).map((one) => one.name),
+    exchanges: parseExchanges(flags.exchange),
+    ...parseOpenRange(flags, { config, clock: systemClock }),
+  };
+  const { openContext } = await import('../context.ts');
+  const { planReplay } = await import('../../jobs/replay/plan.ts');
+  const { printEnding, workOnReplay } = await import('../work.ts');
+  const context = await openContext(cli, { config, wait: 'short' });
+  if (flags.source !== undefined) await copyFrom(cli, context, flags.source, filter);
+  if (life.signal.aborted) {
+    cli.exitCode = life.cutShort() ?? EXIT.done;
+    return;
+  }
+  const runId = await planReplay(context, filter, { rejectsOnly: flags.rejects === true });
+  if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), flags);
+  if (flags.rejects !== true) throw usageError('no answer is kept that this could replay');
+  if (flags.json === true) printJson(cli, null);
+  else print(cli, 'nothing to replay: no reject is open of which anything is kept');
+}
+
+async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {
+  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
+    throw usageError('--source is not an address that starts with postgres://');
+  }
+  const { arrivalOf } = await import('../context.ts');
+  const { checkPostgres } = await import('../reachable.ts');
+  const { openDatabase } = await import('../../load/database/database.ts');
+  const { schemaState } = await import('../../load/database/migrate.ts');
+  const { copyAnswers } = await import('../../load/state/responses.ts');
+  await cli.life.open(() => checkPostgres(url, arrivalOf(cli, context.config, 'short')));
+  const source = await cli.life.open(
+    async () => openDatabase({ url, connections: 2, log: context.log }),
+    (opened) => opened.close(),
+  );
+  if ((await schemaState(source)) === 'missing') throw usageError('--source holds no tables of eod');
+  const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
+  logStderr(cli, `${plural(copied, 'answer')} taken over`);
+}

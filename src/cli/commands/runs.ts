@@ -1,0 +1,104 @@
+import { usageError } from '../../core/errors.ts';
+import type { RunReport } from '../../load/state/reports.ts';
+import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { examples, jsonOption, limitOption, runIdArgument } from '../options.ts';
+import { type Column, plural, table } from '../output.ts';
+import type { Commands } from '../program.ts';
+import { failuresText, runText } from '../run-output.ts';
+
+const COLUMNS: readonly Column<RunReport>[] = [
+  { head: 'run', cell: (run) => run.runId },
+  { head: 'kind', cell: (run) => run.kind },
+  { head: 'state', cell: (run) => run.state },
+  { head: 'from', cell: (run) => run.from },
+  { head: 'to', cell: (run) => run.to },
+  { head: 'windows', cell: (run) => run.windows.total },
+  { head: 'left', cell: (run) => run.windows.open },
+  { head: 'failed', cell: (run) => run.windows.failed + run.windows.blocked },
+  { head: 'fetched', cell: (run) => run.fetched },
+  { head: 'inserted', cell: (run) => run.inserted },
+  { head: 'rejected', cell: (run) => run.rejected },
+  { head: 'suspicious', cell: (run) => run.suspicious.length },
+  { head: 'seconds', cell: (run) => run.seconds },
+];
+
+export const commands: Commands = {
+  runs(command, cli) {
+    command
+      .addOption(limitOption({ fallback: 20, most: 9_999 }))
+      .addOption(jsonOption('a list of runs'))
+      .addHelpText('after', examples('eod runs', 'eod runs --limit 100 --json'))
+      .action((flags: JsonFlag & { readonly limit: number }) => listRuns(cli, flags));
+  },
+  run(command, cli) {
+    command
+      .addArgument(runIdArgument())
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod run 12', 'eod run 12 --json'))
+      .action((runId: number, flags: JsonFlag) => showRun(cli, runId, flags));
+  },
+  resume(command, cli) {
+    command
+      .addArgument(runIdArgument())
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod resume 12'))
+      .action((runId: number, flags: JsonFlag) => resumeRun(cli, runId, flags));
+  },
+  cancel(command, cli) {
+    command
+      .addArgument(runIdArgument())
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod cancel 12'))
+      .action((runId: number, flags: JsonFlag) => cancelRun(cli, runId, flags));
+  },
+};
+
+async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
+  const { openContext } = await import('../context.ts');
+  const reports = await import('../../load/state/reports.ts');
+  const { db } = await openContext(cli);
+  const listed = await reports.listRuns(db.drizzle, flags.limit);
+  if (flags.json === true) printJson(cli, listed);
+  else print(cli, listed.length === 0 ? 'no runs yet' : table(COLUMNS, listed));
+}
+
+async function showRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
+  const { openContext } = await import('../context.ts');
+  const { reportRun } = await import('../../load/state/reports.ts');
+  const { db } = await openContext(cli);
+  const report = await reportRun(db.drizzle, runId);
+  if (flags.json === true) return printJson(cli, report);
+  const failures = failuresText(report);
+  print(cli, failures === null ? runText(report) : `${runText(report)}\n\n${failures}`);
+}
+
+async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
+  const { openContext } = await import('../context.ts');
+  const { reportRun } = await import('../../load/state/reports.ts');
+  const runs = await import('../../jobs/runs/runs.ts');
+  const { printEnding, workOnReplay, workOnRun } = await import('../work.ts');
+  const opened = await openContext(cli, { wait: 'short' });
+  const { kind } = await reportRun(opened.db.drizzle, runId);
+  if (kind === 'import') {
+    throw usageError(`run ${runId} is an import: import the same files again, those loaded are skipped`);
+  }
+  // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
+  if (kind === 'replay') {
+    await runs.reopenRun(opened, runId);
+    return printEnding(cli, await workOnReplay(cli, opened, runId), flags);
+  }
+  const context = await openContext(cli, { source: true, wait: 'short', opened });
+  await runs.resumeRun(context, runId);
+  printEnding(cli, await workOnRun(cli, context, runId), flags);
+}
+
+async function cancelRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
+  const { openContext } = await import('../context.ts');
+  const { reportRun } = await import('../../load/state/reports.ts');
+  const runs = await import('../../jobs/runs/runs.ts');
+  const context = await openContext(cli);
+  await runs.cancelRun(context, runId);
+  const report = await reportRun(context.db.drizzle, runId);
+  if (flags.json === true) return printJson(cli, report);
+  print(cli, `run ${runId} ${report.state}: ${plural(report.windows.cancelled, 'window')} called off`);
+}

@@ -1,0 +1,50 @@
+import { Option } from 'commander';
+import type { SandboxFlag } from '../../sandbox/flags.ts';
+import { type Cli, loadSettings, print } from '../cli.ts';
+import { examples } from '../options.ts';
+import type { Commands } from '../program.ts';
+
+/** Always the same, so that settings can name it. */
+const PORT = '8090';
+
+type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+
+export const commands: Commands = {
+  async sandbox(command, cli) {
+    const { sandboxFlags } = await import('../../sandbox/flags.ts');
+    for (const flag of sandboxFlags) command.addOption(optionOf(flag));
+    command
+      .addHelpText(
+        'after',
+        examples(
+          `eod sandbox --port ${PORT}`,
+          'eod sandbox --data bhavcopies/ --casing camel --delay 50',
+          "eod sandbox --fault status=503,every=7 --fault 'diagnostic=Calls per hour are limited.,first=1'",
+        ),
+      )
+      .action((flags: Flags) => serveSandbox(cli, flags));
+  },
+};
+
+function optionOf({ flag, description, default: fallback, repeatable }: SandboxFlag): Option {
+  const option = new Option(flag, description);
+  if (repeatable === true) option.argParser((value, before: string[] = []) => [...before, value]);
+  if (option.long === '--port') option.default(PORT);
+  else if (fallback !== undefined) option.default(fallback);
+  return option;
+}
+
+async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
+  const { openCalendar } = await import('../context.ts');
+  const { sandboxOptionsFromFlags, startSandbox } = await import('../../sandbox/index.ts');
+  const options = sandboxOptionsFromFlags(flags);
+  const calendar = openCalendar(cli, await loadSettings(cli));
+  const server = await cli.life.open(
+    () => startSandbox({ calendar, ...options }),
+    (opened) => opened.close(),
+  );
+  print(cli, `sandbox listening on ${server.url}`);
+  print(cli, `export EOD_BASE_URL=${server.url}`);
+  print(cli, `export EOD_ACCESS_KEY=${options.accessKey ?? 'sandbox'}`);
+  await cli.life.stopped;
+}

@@ -1,0 +1,191 @@
+import { Argument, Option } from 'commander';
+import { type Clock, today } from '../core/clock.ts';
+import type { Config } from '../core/config.ts';
+import { type Day, dayStart, isDay } from '../core/days.ts';
+import { readList } from '../core/environment.ts';
+import { messageOf, usageError } from '../core/errors.ts';
+import { nearest } from '../core/nearest.ts';
+import { EXCHANGES } from '../operations/operation.ts';
+
+/** The examples at the end of a command's help. */
+export function examples(...lines: string[]): string {
+  return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
+}
+
+/** @param what the document holds, where its name does not say it. */
+export function jsonOption(what?: string): Option {
+  return new Option('--json', `print one JSON document${what === undefined ? '' : `: ${what}`}`);
+}
+
+/** How many rows are listed. */
+export function limitOption({ fallback, most }: { fallback?: number; most: number }, what = 'how many') {
+  const option = wholeNumberOption('--limit <n>', what, { least: 1, most });
+  return fallback === undefined ? option : option.default(fallback);
+}
+
+/** A flag that takes a whole number. */
+export function wholeNumberOption(
+  flags: string,
+  description: string,
+  range: { readonly least: number; readonly most: number },
+): Option {
+  const option = new Option(flags, description);
+  return option.argParser((text: string) => parseWholeNumber(option.long ?? flags, text, range));
+}
+
+/** @throws PipelineError `usage` */
+export function parseWholeNumber(
+  what: string,
+  text: string,
+  { least, most }: { readonly least: number; readonly most: number },
+): number {
+  const number = Number(text);
+  if (!/^\d{1,15}$/.test(text) || number < least || number > most) {
+    throw usageError(`${what}: "${text}" is not a whole number from ${least} to ${most}`);
+  }
+  return number;
+}
+
+/** A flag that may be given several times. */
+export function repeatableOption(flags: string, description: string): Option {
+  return new Option(flags, description).argParser((value: string, before: readonly string[] = []) => [
+    ...before,
+    value,
+  ]);
+}
+
+/** Read by `parseExchanges`. */
+export function exchangeOption(description = 'only these exchanges, e.g. NSE,BSE'): Option {
+  return new Option('--exchange <list>', description);
+}
+
+/** The two ends of a range, read by `parseRange` or `parseOpenRange`. */
+export interface RangeFlags {
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** `--from` and `--to`, with their descriptions. */
+export function rangeOptions({ from, to }: Required<RangeFlags>): [Option, Option] {
+  return [new Option('--from <day>', from), new Option('--to <day>', to)];
+}
+
+/** Leaving the work of a run to other processes. */
+export function detachOption(): Option {
+  return new Option('--detach', 'leave the work to running workers (eod up) and print the number of the run');
+}
+
+/** Showing what would be asked. */
+export function dryRunOption(): Option {
+  return new Option('--dry-run', 'only say what would be asked').conflicts('detach');
+}
+
+/** `<id>`, as a number. */
+export function runIdArgument(): Argument {
+  return new Argument('<id>', 'number of the run').argParser(parseRunId);
+}
+
+/** The number of a run. @throws PipelineError `usage` */
+export function parseRunId(text: string): number {
+  const id = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(id)) {
+    throw usageError(`"${text}" is not the number of a run ("eod runs" lists them)`);
+  }
+  return id;
+}
+
+/** What a day may be compared with. */
+export interface DayContext {
+  readonly config: Pick<Config, 'EOD_TIMEZONE'>;
+  readonly clock: Clock;
+}
+
+/**
+ * A day that exists and, given what to compare it with, is not after today in EOD_TIMEZONE.
+ *
+ * @throws PipelineError `usage`
+ */
+export function parseDay(flag: string, text: string, context?: DayContext): Day {
+  if (!isDay(text)) throw usageError(`${flag}: "${text}" is not a day; write it as 2025-02-27`);
+  if (context === undefined) return text;
+  const { config, clock } = context;
+  const now = today(clock, config.EOD_TIMEZONE);
+  if (text > now) {
+    throw usageError(`${flag}: ${text} is in the future (today is ${now} in ${config.EOD_TIMEZONE})`);
+  }
+  return text;
+}
+
+/** A range of which either end may be left open, in order. @throws PipelineError `usage` */
+export function parseOpenRange(
+  flags: RangeFlags,
+  context?: DayContext,
+): { from: Day | undefined; to: Day | undefined } {
+  const from = flags.from === undefined ? undefined : parseDay('--from', flags.from, context);
+  const to = flags.to === undefined ? undefined : parseDay('--to', flags.to, context);
+  if (from !== undefined && to !== undefined && from > to) {
+    throw usageError(`--from ${from} is after --to ${to}: the range is reversed`);
+  }
+  return { from, to };
+}
+
+/** A range of which both ends are given, in order. @throws PipelineError `usage` */
+export function parseRange(flags: RangeFlags, context: DayContext): { from: Day; to: Day } {
+  const { from, to } = parseOpenRange(flags, context);
+  if (from !== undefined && to !== undefined) return { from, to };
+  const missing = [from === undefined ? '--from' : '', to === undefined ? '--to' : ''].filter(Boolean);
+  throw usageError(`${missing.join(' and ')} missing: give both, e.g. --from 2025-02-20 --to 2025-02-27`);
+}
+
+const MOMENT = /^(\d{4}-\d{2}-\d{2})[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-](0\d|1[0-5]):?[0-5]\d)$/i;
+
+/**
+ * A moment: a day (its first second in EOD_TIMEZONE), or a time that says its zone. Text that Postgres
+ * reads: a Date would lose the microseconds.
+ *
+ * @throws PipelineError `usage`
+ */
+export function parseMoment(flag: string, text: string, { config }: Pick<DayContext, 'config'>): string {
+  if (isDay(text)) return new Date(dayStart(text, config.EOD_TIMEZONE) * 1000).toISOString();
+  const day = MOMENT.exec(text)?.[1];
+  if (day !== undefined && isDay(day) && !Number.isNaN(Date.parse(text))) return text;
+  throw usageError(
+    `${flag}: "${text}" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30`,
+  );
+}
+
+/** Exchanges, in any case; undefined when none are given. @throws PipelineError `usage` */
+export function parseExchanges(text: string | undefined): string[] | undefined {
+  return text === undefined ? undefined : parseChoices('--exchange', text, EXCHANGES, 'exchange');
+}
+
+/** `A, B` or `@file`; empty when none are given. @throws PipelineError `usage` */
+export function parseInstruments(text: string | undefined, cwd: string): string[] {
+  if (text === undefined) return [];
+  let names: string[];
+  try {
+    names = readList(text, cwd);
+  } catch (error) {
+    throw usageError(`--instruments: ${text} cannot be read: ${messageOf(error)}`);
+  }
+  if (names.length === 0) throw usageError(`--instruments: ${text || 'it'} names no instrument`);
+  return names;
+}
+
+/** A list of known words, without regard to case, each once. @throws PipelineError `usage` */
+export function parseChoices<Word extends string>(
+  flag: string,
+  text: string,
+  known: readonly Word[],
+  what: string,
+): Word[] {
+  const words = [...new Set(text.split(',').map((word) => word.trim()))].filter((word) => word !== '');
+  if (words.length === 0) throw usageError(`${flag}: it names no ${what} (${known.join(', ')})`);
+  return words.map((word) => {
+    const found = known.find((one) => one.toLowerCase() === word.toLowerCase());
+    if (found !== undefined) return found;
+    const guess = nearest(word, known);
+    const hint = guess === null ? '' : `; did you mean ${guess}?`;
+    throw usageError(`${flag}: unknown ${what} "${word}"${hint} (known: ${known.join(', ')})`);
+  });
+}

@@ -1,0 +1,158 @@
+import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
+import type { RowDifference } from '../load/market/differences.ts';
+import type { OperationReport, RunReport } from '../load/state/reports.ts';
+import { EXIT } from './cli.ts';
+import { bold, type Column, count, firstLines, momentText, plural, rangeText, table } from './output.ts';
+
+/** Names this many windows that went wrong, or rows of a preview; the JSON document has more. */
+const NAMED = 20;
+
+const COLUMNS: readonly Column<OperationReport>[] = [
+  { head: 'operation', cell: (row) => row.operation },
+  { head: 'exchange', cell: (row) => row.exchange },
+  { head: 'windows', cell: (row) => row.windows.total },
+  { head: 'skipped', cell: (row) => row.windows.skipped },
+  { head: 'fetched', cell: (row) => row.fetched },
+  { head: 'inserted', cell: (row) => row.inserted },
+  { head: 'updated', cell: (row) => row.updated },
+  { head: 'unchanged', cell: (row) => row.unchanged },
+  { head: 'rejected', cell: (row) => row.rejected },
+];
+/** Rare enough to be shown only where there are any. */
+const RARE_COLUMNS: readonly Column<OperationReport>[] = [
+  { head: 'stale', cell: (row) => row.stale },
+  { head: 'duplicate', cell: (row) => row.duplicate },
+  { head: 'withdrawn', cell: (row) => row.withdrawn },
+];
+const SECONDS: Column<OperationReport> = { head: 'seconds', cell: (row) => row.seconds };
+
+/** A run for people: one line, a table, and what deserves a word. */
+export function runText(report: RunReport): string {
+  const { runId, kind, state, windows, requests, seconds, skips } = report;
+  const total: OperationReport = { ...report, operation: 'total', exchange: '' };
+  const rare = RARE_COLUMNS.filter(({ cell }) => cell(total) !== 0);
+  return [
+    `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s, ${plural(windows.total, 'window')}, ${plural(requests, 'request')}`,
+    '',
+    table([...COLUMNS, ...rare, SECONDS], [...report.operations, total]),
+    ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
+    ...(skips.length > 0 ? [''] : []),
+    ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
+    ...(kind === 'preview' ? ['', previewText(report)] : []),
+    ...suspiciousLines(report),
+    ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
+  ].join('\n');
+}
+
+/** What a preview would have changed, by example; it stored nothing. */
+function previewText({ preview, skips, ...counts }: RunReport): string {
+  const { inserted, updated, withdrawn, unchanged, stale, rejected } = counts;
+  const shown = preview.slice(0, NAMED);
+  const more = preview.length - shown.length;
+  return [
+    `nothing was stored; it would insert ${count(inserted)}, change ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
+    ...(shown.length === 0 ? [] : ['', differencesText(shown)]),
+    ...(more > 0 ? ['', `${plural(more, 'further example')} with --json`] : []),
+    ...(skips.some(({ reason }) => reason.startsWith('loaded already'))
+      ? ['what is loaded already was not asked for; --force compares that too']
+      : []),
+  ].join('\n');
+}
+
+/** Answers that lacked too many rows to be believed, by name. */
+function suspiciousLines({ suspicious }: RunReport): string[] {
+  if (suspicious.length === 0) return [];
+  const lines = firstLines(
+    suspicious,
+    NAMED,
+    (one) => `suspicious: ${one.operation} ${one.exchange} ${rangeText(one)}: ${one.reason}`,
+    (left) => `… and ${left} more`,
+  );
+  return ['', ...lines];
+}
+
+/** The windows that went wrong, by name, or null where none did. */
+export function failuresText({ failures }: RunReport): string | null {
+  if (failures.length === 0) return null;
+  const lines = firstLines(failures, NAMED, (one) => {
+    const { operation, exchange, instruments, part, state, error } = one;
+    const facts = [operation, exchange, rangeText(one), ...instruments.slice(0, 3), part].filter(Boolean);
+    return `  ${state}: ${facts.join(' ')}: ${error ?? 'no reason is known'}`;
+  });
+  return [`${plural(failures.length, 'window')} did not load:`, ...lines].join('\n');
+}
+
+/** 0 only if every window ended loaded, empty or skipped for a reason. */
+export function exitCodeOf({ windows, state }: RunReport): number {
+  const bad = windows.failed + windows.blocked + windows.cancelled;
+  return bad === 0 && state !== 'failed' && state !== 'cancelled' ? EXIT.done : EXIT.failed;
+}
+
+/** Rows that differ: a table for each market table, its key column by column. */
+export function differencesText(rows: readonly RowDifference[]): string {
+  const names = [...new Set(rows.map((row) => row.table))];
+  return names
+    .map((name) => {
+      const own = rows.filter((row) => row.table === name);
+      return `${bold(name)}\n${table(differenceColumns(own), own)}`;
+    })
+    .join('\n\n');
+}
+
+function differenceColumns(rows: readonly RowDifference[]): Column<RowDifference>[] {
+  const keys = Object.keys(rows[0]?.key ?? {});
+  return [
+    { head: 'change', cell: (row) => row.change },
+    ...keys.map((key) => ({ head: key, cell: (row: RowDifference) => row.key[key] ?? '' })),
+    // Most rows of a first load have nothing to compare with.
+    ...(rows.some(({ columns }) => Object.keys(columns).length > 0)
+      ? [{ head: 'columns, old → new', cell: changedColumns }]
+      : []),
+  ];
+}
+
+/** `close_price: 3049.45 → 3333.3`. */
+export function changedColumns({
+  columns,
+}: {
+  readonly columns: Readonly<Record<string, { readonly old: unknown; readonly new: unknown }>>;
+}): string {
+  return Object.entries(columns)
+    .map(([column, value]) => `${column}: ${value.old ?? 'null'} → ${value.new ?? 'null'}`)
+    .join(', ');
+}
+
+const FORECAST_COLUMNS: readonly Column<OperationForecast>[] = [
+  { head: 'operation', cell: (row) => row.operation },
+  { head: 'exchange', cell: (row) => row.exchange },
+  { head: 'windows', cell: (row) => row.windows },
+  { head: 'requests', cell: (row) => row.requests },
+  { head: 'skipped', cell: (row) => row.skipped },
+  { head: 'out of reach', cell: (row) => row.outOfReach },
+  { head: '', cell: (row) => (row.estimated ? 'planned once the bhav copy is in' : '') },
+];
+
+/** What a run would ask and when it would be done. */
+export function forecastText(forecast: Forecast, timeZone: string): string {
+  const { operations, estimated, requests, outOfReach } = forecast;
+  const total = { ...forecast, operation: 'total', exchange: '', estimated: false };
+  return [
+    table(FORECAST_COLUMNS, [...operations, total]),
+    '',
+    `${forecast.from} to ${forecast.to}: ${estimated ? 'about ' : ''}${plural(requests, 'request')}; nothing was asked`,
+    `a backfill may make ${forecast.callsPerHour} calls an hour, ${forecast.leftThisHour} more in this one: ${whenText(forecast, timeZone)}`,
+    ...(outOfReach === 0
+      ? []
+      : [
+          `${plural(outOfReach, 'window')} begin before ${forecast.reachesBackTo}, how far back the source is expected to reach (EOD_HISTORY_DAYS)`,
+        ]),
+  ].join('\n');
+}
+
+function whenText({ hours, finishAt }: Forecast, timeZone: string): string {
+  if (hours === null || finishAt === null) return 'it would never end, all calls are kept for the night';
+  const when = momentText(finishAt, timeZone).slice(0, -':00'.length);
+  return hours === 0
+    ? 'nothing to do'
+    : `done in ${plural(hours, 'clock hour')}, about ${when} (${timeZone})`;
+}

@@ -1,0 +1,106 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type BackfillFlags, backfillRequest } from '../../src/cli/request.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import { operations } from '../../src/operations/registry.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const RANGE = { from: '2025-02-20', to: '2025-02-27' };
+/** Late on 2025-03-05 in UTC: in India it is the 6th already. */
+const clock = { now: () => Date.parse('2025-03-05T20:00:00Z') };
+
+function request(names: string[], flags: BackfillFlags, env: Record<string, string> = {}) {
+  return backfillRequest(names, flags, { config: loadConfig(env), clock, cwd: '.' });
+}
+
+describe('what a backfill asks for', () => {
+  test('each operation of its own exchanges', () => {
+    const { targets } = request(['getbhavcopycm', 'GETSERIESCHANGE', 'GetBhavCopyCM'], RANGE);
+    expect(targets.map(({ operation, exchange }) => `${operation} ${exchange}`)).toEqual([
+      'GetBhavCopyCM BSE',
+      'GetBhavCopyCM NSE',
+      'GetSeriesChange NSE',
+    ]);
+    expect(targets[0]).toMatchObject({ ...RANGE, againFrom: null });
+  });
+
+  test('--all: every operation; EOD_EXCHANGES leaves out, --exchange overrides', () => {
+    const all = request([], { ...RANGE, all: true });
+    expect(new Set(all.targets.map(({ operation }) => operation)).size).toBe(operations.length);
+    const bse = request([], { ...RANGE, all: true }, { EOD_EXCHANGES: 'BSE' });
+    expect(new Set(bse.targets.map(({ exchange }) => exchange))).toEqual(new Set(['BSE']));
+    const exact = request(['GetSeriesChange'], { ...RANGE, exchange: 'bse,nse' }, { EOD_EXCHANGES: 'NSE' });
+    expect(exact.targets.map(({ exchange }) => exchange)).toEqual(['BSE', 'NSE']);
+  });
+
+  test('--force asks again from the first day on', () => {
+    expect(request(['GetBhavCopyCM'], { ...RANGE, force: true }).targets[0]?.againFrom).toBe(RANGE.from);
+  });
+
+  test('instruments from a list or a file', () => {
+    const file = join(temporaryFolder(), 'list.txt');
+    writeFileSync(file, '# large ones\nTCS\nM&M\n');
+    const ask = (instruments: string) => request(['GetFinRatioEOD'], { ...RANGE, instruments }).instruments;
+    expect(ask('TCS, M&M,TCS')).toEqual(['TCS', 'M&M']);
+    expect(ask(`@${file}`)).toEqual(['TCS', 'M&M']);
+  });
+
+  test('request options by --param and by their own flags, spelled as the source spells them', () => {
+    expect(request(['GetCircuitBreakers'], { ...RANGE, band: 'h' }).options).toEqual({ band: 'H' });
+    const quarter = { ...RANGE, param: ['band=l'], period: 'qm', year: '2024' };
+    expect(request(['GetCircuitBreakers', 'GetFinancialRatios'], quarter).options).toEqual({
+      ...{ band: 'L', period: 'QM', year: '2024' },
+    });
+    const flags = { ...RANGE, param: ['TYPE=quarter', 'year=2024'], natureOfReport: 'consolidated' };
+    expect(request(['GetFinancialRatios'], flags).options).toEqual({
+      type: 'Quarter',
+      year: '2024',
+      natureOfReport: 'Consolidated',
+    });
+  });
+
+  test('today in EOD_TIMEZONE is not the future', () => {
+    expect(request(['GetBhavCopyCM'], { from: '2025-03-06', to: '2025-03-06' }).targets[0]?.to).toBe(
+      '2025-03-06',
+    );
+  });
+});
+
+const MISTAKES: [names: string[], flags: BackfillFlags, says: RegExp][] = [
+  [['GetBhavCopyCM'], { ...RANGE, all: true }, /not both/],
+  [[], RANGE, /name operations .* or give --all/],
+  [['GetBhavCopyCM'], { from: '2025-02-20' }, /--to missing/],
+  [['GetBhavCopyCM'], {}, /--from and --to missing/],
+  [['GetBhavCopyCM'], { ...RANGE, to: '2025-02-30' }, /--to: "2025-02-30" is not a day/],
+  [['GetBhavCopyCM'], { ...RANGE, from: '20250220' }, /--from: "20250220" is not a day/],
+  [['GetBhavCopyCM'], { ...RANGE, to: '2025-03-07' }, /2025-03-07 is in the future \(today is 2025-03-06/],
+  [['GetBhavCopyCM'], { from: '2025-02-27', to: '2025-02-20' }, /reversed/],
+  [['GetBhavCopyCM'], { ...RANGE, exchange: 'MCX' }, /unknown exchange "MCX".*BSE, NSE/],
+  [['GetBhavCopyCM'], { ...RANGE, exchange: ',' }, /names no exchange/],
+  [['GetBhavCopyCM'], { ...RANGE, instruments: '@nowhere.txt' }, /nowhere\.txt cannot be read/],
+  [['GetBhavCopyCM'], { ...RANGE, instruments: ',' }, /names no instrument/],
+  [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be asked by instrument/],
+  [['GetCircuitBreakers'], { ...RANGE, param: ['bnad=H'] }, /"bnad"; did you mean band\?/],
+  [['GetCircuitBreakers'], { ...RANGE, param: ['band'] }, /"band" is not name=value/],
+  [['GetBhavCopyCM'], { ...RANGE, band: 'H' }, /GetBhavCopyCM has no request option "band"/],
+  [['GetCircuitBreakers'], { ...RANGE, band: 'X' }, /band: GetCircuitBreakers does not know "X" .*H, L\)/],
+  [['GetCircuitBreakers'], { ...RANGE, band: 'HL' }, /does not know "HL"/],
+  [['GetFinancialRatios'], { ...RANGE, period: 'XX' }, /does not know "XX".*\(known: QJ, QS, QD, QM\)/],
+  [['GetFinancialRatios'], { ...RANGE, year: 'abc' }, /year: .* does not know "abc" .*a year such as 2024/],
+  [['GetFinancialRatios'], { ...RANGE, param: ['year=20244'] }, /year: .* does not know "20244"/],
+  [['GetFinancialRatios'], { ...RANGE, type: 'EODD' }, /does not know "EODD"; did you mean EOD\?/],
+  [
+    ['GetFinancialRatios', 'GetTop5GainersLosers'],
+    { ...RANGE, type: 'EOD' },
+    /GetTop5GainersLosers does not/,
+  ],
+];
+
+test.each(MISTAKES)('refuses %j %j', (names, flags, says) => {
+  expect(() => request(names, flags)).toThrow(says);
+});
+
+test('an operation that EOD_EXCHANGES leaves without exchange is not silently nothing', () => {
+  expect(() => request(['GetSeriesChange'], RANGE, { EOD_EXCHANGES: 'BSE' })).toThrow(/--exchange/);
+});

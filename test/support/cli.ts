@@ -1,0 +1,78 @@
+import { EventEmitter } from 'node:events';
+import type { Cli } from '../../src/cli/cli.ts';
+import { createLifecycle } from '../../src/cli/lifecycle.ts';
+import { runProgram } from '../../src/cli/program.ts';
+
+export interface CliOptions {
+  /** Settings on top of nothing: those of whoever runs the tests do not count. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where `.env` and `.eod/` are looked for; give a temporary folder unless the test is about this one. */
+  readonly cwd?: string;
+  /** Stop it and fail after this long; default 55 s, below the test timeout. */
+  readonly timeoutMs?: number;
+}
+
+export interface CliResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CapturedCli {
+  readonly cli: Cli;
+  /** Everything printed so far. */
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Stops the command as a signal to its process would. */
+  signal(name: 'SIGINT' | 'SIGTERM'): void;
+}
+
+/** Surroundings of a command that keep what it prints. */
+export function captureCli({ env = {}, cwd = process.cwd() }: CliOptions = {}): CapturedCli {
+  const printed = { stdout: '', stderr: '' };
+  const keep = (name: 'stdout' | 'stderr') => ({
+    write(text: string) {
+      printed[name] += text;
+    },
+  });
+  const signals = new EventEmitter();
+  const life = createLifecycle({ on: (name, listener) => signals.on(name, listener), exit: () => undefined });
+  return {
+    cli: { env, cwd, stdout: keep('stdout'), stderr: keep('stderr'), life, exitCode: 0 },
+    stdout: () => printed.stdout,
+    stderr: () => printed.stderr,
+    signal: (name) => void signals.emit(name),
+  };
+}
+
+/** Runs a command line in this process, to its end. An exit code that is not 0 is a result, not an error. */
+export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const { timeoutMs = 55_000 } = options;
+  const { cli, stdout, stderr, signal } = captureCli(options);
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    signal('SIGTERM');
+  }, timeoutMs);
+  const code = await runProgram(cli, args);
+  clearTimeout(timer);
+  if (late) {
+    throw new Error(
+      `eod ${args.join(' ')} did not end within ${timeoutMs} ms; it printed:\n${stdout()}${stderr()}`,
+    );
+  }
+  return { code, stdout: stdout(), stderr: stderr() };
+}
+
+/** Runs a command that prints JSON; fails with its stderr when it prints anything else. */
+export async function runJson<Answer>(
+  args: readonly string[],
+  options: CliOptions,
+): Promise<CliResult & { json: Answer }> {
+  const result = await runCli([...args, '--json'], options);
+  try {
+    return { ...result, json: JSON.parse(result.stdout) as Answer };
+  } catch {
+    throw new Error(`eod ${args.join(' ')} did not print JSON:\n${result.stdout}\n${result.stderr}`);
+  }
+}
