@@ -199,6 +199,7 @@ CREATE TABLE "etl"."windows" (
 	"narrowed" boolean DEFAULT false NOT NULL,
 	"state" text DEFAULT 'pending' NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
+	"lost_workers" integer DEFAULT 0 NOT NULL,
 	"requests" integer DEFAULT 0 NOT NULL,
 	"bytes" bigint DEFAULT 0 NOT NULL,
 	"fetched" bigint DEFAULT 0 NOT NULL,

@@ -2,7 +2,7 @@ import { date, derived, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
 
-/** `ABHAPOWER.ST` → `ABHAPOWER`: the security id less the series it may carry after a dot. */
+/** The security id without the series it may carry after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
 function withoutSeries(scripId: unknown, series: unknown): string | null {
   if (typeof scripId !== 'string') return null;
   const id = scripId.trim();

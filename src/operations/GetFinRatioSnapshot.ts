@@ -17,7 +17,7 @@ export default defineOperation({
   shapes: [ratioFactShape, ratioShape],
   windows: {
     per: 'instrument',
-    // It knows no dates: what it says is of the day of the call, asked once a run.
+    // The operation takes no dates: its answer belongs to the day of the call, and it is asked once a run.
     asks: ({ today }) =>
       askBothNatures({ part: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },

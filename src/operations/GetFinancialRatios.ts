@@ -15,7 +15,7 @@ interface Quarter {
   readonly to: string;
 }
 
-/** The quarter a day lies in. `2024` + `QM` ended in March 2025 (field notes). */
+/** The quarter a day lies in. `2024` with `QM` ended in March 2025. */
 function quarterOf(day: string): Quarter {
   const year = Number(day.slice(0, 4));
   const month = Number(day.slice(5, 7));

@@ -10,7 +10,7 @@ const table = defineTable({
   names: [
     {
       ...{ symbol: 'symbol', isin: 'isin', scripCode: 'scrip_code', name: 'company_name' },
-      // A classification may hold for years: the symbol it names is the one of the day it was saved.
+      // A classification may hold for years, but its symbol is that of the day on which it was saved.
       day: ['source_saved_at', 'allotted_from'],
     },
   ],
@@ -45,7 +45,7 @@ export default defineOperation({
   summary: 'Sectoral classification of companies',
   exchanges: ['BSE'],
   request: {
-    // Rule 4.3.1: a request must carry a filter. Ours always carries from and to.
+    // The service refuses a request without a filter; ours always carries from and to.
     dates: 'range',
     instruments: 'many',
     dTFormat: true,

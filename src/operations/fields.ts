@@ -12,7 +12,7 @@ export interface FieldOptions {
   readonly unit?: string;
   /** A record without this value is a reject. */
   readonly required?: boolean;
-  /** What the key holds when the source leaves the value out (tables.md: '' or 0, never null). */
+  /** What a key column holds when the source leaves the value out: a key is never null. */
   readonly absent?: '' | 0;
   /** Other source names that carry the same value, tried in order after the first. */
   readonly orElse?: readonly string[];
@@ -21,7 +21,7 @@ export interface FieldOptions {
 /** A field of the source's answer. */
 export interface AnswerField extends FieldOptions {
   readonly from: 'answer';
-  /** The name in the specification (part 2); matched without regard to case. */
+  /** The name in the service's specification; matched without regard to case. */
   readonly source: string;
   readonly column: string;
   readonly kind: Kind;
@@ -49,17 +49,17 @@ export interface RequestField extends FieldOptions {
   readonly value: (asked: AskedFor) => string;
 }
 
-/** Reads a value of the record as sent, by the specification's name for it. */
+/** Returns a value of the record as sent, by the name of its source field. */
 export type Sent = (source: string) => unknown;
 
-/** A column worked out from the record and its place in the answer. */
+/** A column that is computed from the record and its place in the answer. */
 export interface DerivedField extends FieldOptions {
   readonly from: 'derived';
   readonly column: string;
   readonly kind: Kind;
   readonly meaning: string;
   /**
-   * Called once per record in the order of the answer, refused records included.
+   * Called once per record in the order of the answer, rejected records included.
    * `memory` lives as long as the answer.
    */
   readonly value: (sent: Sent, memory: Map<string, number>) => string | number | null;
@@ -109,7 +109,7 @@ export function fromRequest(
   return { from: 'request', column, kind, meaning, value, required: true };
 }
 
-/** A column worked out from the record. */
+/** A column computed from the record. */
 export function derived(
   column: string,
   kind: Kind,

@@ -4,30 +4,30 @@ import type { TableDefinition } from './table.ts';
 export const EXCHANGES = ['BSE', 'NSE'] as const;
 export type Exchange = (typeof EXCHANGES)[number];
 
-/** A request option that a person may set, beside dates and instruments (spec part 4). */
+/** A request option that a person may set, beside dates and instruments. */
 export interface RequestOption {
   /** The source's parameter name. */
   readonly param: string;
   readonly meaning: string;
-  /** Sent when nobody says otherwise; left out of the request when undefined. */
+  /** Sent when the option is not set; undefined: the request goes without it. */
   readonly fallback?: string;
   /** Allowed values, where they are known. A person may write them in any case. */
   readonly values?: readonly string[];
   /** How a value must look, where the values cannot be listed. */
   readonly form?: {
-    /** A regular expression that the whole value must match; text, so that it can be told as JSON. */
+    /** A regular expression that the whole value must match; text, so that it can be printed as JSON. */
     readonly pattern: string;
     /** The same for people, e.g. `four digits`. */
     readonly says: string;
   };
   /**
-   * Set by hand it narrows the answer: what came is then no longer the full set of its day, and
-   * does not count as coverage.
+   * Does it narrow the answer? Then the answer is not the full set of its day and does not count as
+   * coverage.
    */
   readonly narrows: boolean;
 }
 
-/** A value as the source spells it (known values are read in any case), or null where the option does not allow it. */
+/** The value in the source's spelling (known values match in any case), or null where the option does not allow it. */
 export function spelledOption({ values, form }: RequestOption, value: string): string | null {
   if (values !== undefined) {
     return values.find((one) => one.toLowerCase() === value.toLowerCase()) ?? null;
@@ -35,7 +35,7 @@ export function spelledOption({ values, form }: RequestOption, value: string): s
   return form === undefined || new RegExp(`^(?:${form.pattern})$`).test(value) ? value : null;
 }
 
-/** What an option allows, for people: `H, L` or `a year such as 2024`; null where anything goes. */
+/** What an option allows, in words: `H, L` or `a year such as 2024`; null where it allows anything. */
 export function allowedText({ values, form }: RequestOption): string | null {
   return values?.join(', ') ?? form?.says ?? null;
 }
@@ -44,7 +44,7 @@ export function allowedText({ values, form }: RequestOption): string | null {
 export interface RequestShape {
   /** `range`: from and to; `day`: date; `none`: the operation knows no dates. */
   readonly dates: 'range' | 'day' | 'none';
-  /** Where only some questions of the operation carry the date: which ones. */
+  /** Where only some requests of the operation carry the date: which ones. */
   readonly datedWhen?: (params: Readonly<Record<string, string>>) => boolean;
   /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
   readonly instruments: 'many' | 'one' | 'none';
@@ -56,31 +56,31 @@ export interface RequestShape {
 /** One of the record shapes an operation may answer with, and the table it belongs to. */
 export interface Shape {
   readonly table: TableDefinition;
-  /** A record is of this shape if it carries every one of these source names … */
+  /** A record is of this shape if it has all of these source fields … */
   readonly has: readonly string[];
   /** … and, where given, at least one of these. */
   readonly hasOneOf?: readonly string[];
-  /** The record names its instrument by at least one of these source fields, else it is refused. */
+  /** At least one of these source fields must name the instrument, or the record is rejected. */
   readonly namedBy?: readonly string[];
   /** Column that holds the symbol asked for, so that coverage can go instrument by instrument. */
   readonly symbolColumn?: string;
   /** Do records carry the session day they were asked for, so that coverage can go day by day? */
   readonly dated: boolean;
   /**
-   * What a whole answer (no instrument, no narrowing option) is the full set of: the days asked
-   * for, all the exchange has, or nothing that could be told. Rows it no longer lists are withdrawn.
+   * What an answer without instruments and narrowing options lists in full: the days asked for, all the
+   * exchange has, or nothing in particular. Rows that it no longer lists are withdrawn.
    */
   readonly fullSet: 'days' | 'exchange' | 'none';
 }
 
 /** One question for one instrument, for operations that ask per instrument. */
 export interface Ask {
-  /** Names the question inside a day's coverage, e.g. `eod/Standalone`; '' where there is one. */
+  /** Names the question in the coverage of a day, e.g. `eod/Standalone`; '' where there is only one. */
   readonly part: string;
   readonly from: string;
   readonly to: string;
   readonly params: Readonly<Record<string, string>>;
-  /** Never covered by an earlier answer: always asked anew. */
+  /** Asked again even where an earlier answer covers it. */
   readonly always?: boolean;
 }
 
@@ -91,7 +91,7 @@ export interface AskInput {
   readonly to: string;
   /** Today in the source's zone. */
   readonly today: string;
-  /** A nightly run of today: only then are real-time figures worth asking for. */
+  /** Is this a nightly run of today? Only then are real-time figures worth a request. */
   readonly live: boolean;
 }
 
@@ -125,16 +125,16 @@ export interface Operation {
   readonly shapes: readonly [Shape, ...Shape[]];
   readonly windows: WindowPolicy;
   readonly schedule: Schedule;
-  /** Is a session without a single record normal, or a sign that the data is not there yet? */
+  /** Is a session without records normal, or a sign that the data is not published yet? */
   readonly emptyIsNormal: boolean;
   /** An answer as the service gives it, and the request it answers. */
   readonly sample: { readonly asked: Omit<AskedFor, 'calledOn'>; readonly answer: unknown };
 }
 
-/** At most this many symbols in one instrumentIdentifiers value (field notes). */
+/** The service takes at most this many symbols in one instrumentIdentifiers value. */
 export const MAX_INSTRUMENTS_PER_CALL = 25;
 
-/** Identity that gives an operation file its type; the registry checks the rest. */
+/** Returns the operation as it is; gives the literal of an operation file its type. */
 export function defineOperation(operation: Operation): Operation {
   return operation;
 }

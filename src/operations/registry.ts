@@ -5,8 +5,8 @@ import type { Operation } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
 /**
- * Every operation, in alphabetical order. A file named like an operation (`Get….ts`) in this folder
- * is one: adding a twelfth needs no other line anywhere.
+ * Every operation, in alphabetical order: the files of this folder that are named like one (`Get….ts`).
+ * A new file needs no other line anywhere.
  */
 export const operations: readonly Operation[] = await Promise.all(
   readdirSync(import.meta.dirname)

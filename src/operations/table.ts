@@ -20,8 +20,8 @@ export type Scalar = string | number | boolean | null;
 export type Row = Record<string, Scalar>;
 
 /**
- * How a row names its instrument: which columns hold what. Rows of such a table tell
- * `market.instruments` what an instrument is called on a day.
+ * Which columns of a row name its instrument. From the rows of such a table `market.instruments` knows
+ * what an instrument is called on a day.
  */
 export interface Naming {
   readonly symbol: string;
@@ -29,9 +29,9 @@ export interface Naming {
   readonly isin?: string;
   readonly scripCode?: string;
   readonly name?: string;
-  /** The day it was called so: the first of these columns, dates or date-times, that has a value. */
+  /** The day on which it had these names: the first of these columns, dates or date-times, that has a value. */
   readonly day: readonly [string, ...string[]];
-  /** It was last called so the day before. */
+  /** It had them for the last time on the day before. */
   readonly dayBefore?: boolean;
 }
 
@@ -43,14 +43,14 @@ export interface TableDefinition {
   readonly key: readonly string[];
   /** Every data column: key columns first, then values, then source audit. */
   readonly fields: readonly Field[];
-  /** The key's date column, where there is one: coverage, partitions and locks go by it. */
+  /** The date column of the key, where there is one: coverage, partitions and locks use it. */
   readonly dateColumn: string | null;
-  /** Partitioned by year of `dateColumn`. */
+  /** Is the table partitioned by year of `dateColumn`? */
   readonly partitioned: boolean;
-  /** Names its rows give to instruments; several of one row are names of the same instrument. */
+  /** The names its rows give to instruments; several of one row belong to the same instrument. */
   readonly names: readonly Naming[];
   readonly drizzle: PgTable;
-  /** Replaced revisions: the same columns, and from when to when each was the row. */
+  /** Replaced revisions: the same columns, and when each revision was valid. */
   readonly history: PgTable;
 }
 
@@ -59,6 +59,7 @@ interface TableOptions {
   readonly comment: string;
   readonly key: readonly string[];
   readonly fields: readonly Field[];
+  /** Drizzle cannot express partitions: the generated migration needs `PARTITION BY RANGE` by hand, as in 0000_initial.sql. */
   readonly partitionBy?: string;
   readonly names?: readonly Naming[];
 }
@@ -136,14 +137,17 @@ function loadAuditColumns() {
 
 /**
  * Declares a table of the schema `market` from its fields. Adds `exchange`, the source's audit
- * columns and the load audit columns; column order is keys, values, source audit, load audit.
+ * columns and the load audit columns, in the order keys, values, source audit, load audit. A column that
+ * a later migration adds is stored behind them all, whatever its place here.
  *
- * @throws Error when a key column has no field, or a field is declared twice.
+ * @throws Error when a key column has no field, or a column is declared twice.
  */
 export function defineTable(options: TableOptions): TableDefinition {
   const all: Field[] = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
   const byColumn = new Map(all.map((field) => [field.column, field]));
-  if (byColumn.size !== all.length) throw new Error(`${options.name} declares a column twice`);
+  const names = [...all.map((field) => field.column), ...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];
+  const twice = names.find((name, place) => names.indexOf(name) !== place);
+  if (twice !== undefined) throw new Error(`${options.name} declares the column ${twice} twice`);
   const keyFields = options.key.map((column) => {
     const field = byColumn.get(column);
     if (field === undefined) throw new Error(`${options.name} has no field for key ${column}`);
@@ -151,7 +155,7 @@ export function defineTable(options: TableOptions): TableDefinition {
   });
   const fields = [...keyFields, ...all.filter((field) => !options.key.includes(field.column))];
   const dateColumn = keyFields.find((field) => field.kind === 'date')?.column ?? null;
-  // Each table needs column builders of its own: drizzle binds them.
+  // Each table needs column builders of its own, because drizzle binds them to it.
   const dataColumns = () =>
     Object.fromEntries(
       fields.map((field) => {

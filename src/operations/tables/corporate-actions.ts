@@ -4,8 +4,7 @@ import { defineTable } from '../table.ts';
 
 const table = defineTable({
   name: 'corporate_actions',
-  comment:
-    'Corporate action items: the declared response shape of the pledge and category operations (spec 2.5, 2.6).',
+  comment: 'Corporate action items: the response shape that the pledge and category operations declare.',
   key: ['exchange', 'scrip_code', 'action_id'],
   fields: [
     int4('scripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),

@@ -3,12 +3,12 @@ import type { Ask, Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
 /**
- * The ratio operations answer with neither instrument nor date (field notes): all of the key comes
- * from the request. `variantOf` says which of the four variants the request asked for.
+ * The answers of the ratio operations name neither instrument nor date, so the whole key comes from
+ * the request. `variantOf` says which of the four variants the request asked for.
  */
 const KEY = ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'];
 
-/** Variant the request asked for: the planner writes it into the window's params. */
+/** The variant asked for, which the planner writes into the window's params. */
 function variantOf(asked: AskedFor): string {
   return asked.params.variant ?? 'snapshot';
 }
@@ -69,8 +69,7 @@ const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
 
 const facts = defineTable({
   name: 'financial_ratio_facts',
-  comment:
-    'Financial ratios as generic facts: the declared response shape of the three ratio operations (spec 2.7).',
+  comment: 'Financial ratios as generic facts: the response shape that the three ratio operations declare.',
   key: [...KEY, 'fact_key'],
   fields: [
     ...keyFields,
@@ -114,7 +113,7 @@ export const ratioFactShape: Shape = {
 
 const NATURES = ['Standalone', 'Consolidated'] as const;
 
-/** One question per nature of report: both are asked (issue: natureOfReport, both). */
+/** One question per nature of report. */
 export function askBothNatures(ask: Ask & { readonly params: { readonly variant: string } }): Ask[] {
   return NATURES.map((natureOfReport) => ({
     ...ask,
@@ -131,7 +130,7 @@ export const natureOption = {
   narrows: false,
 } as const;
 
-/** The sample ratios of the specification, as a bare object (2.7). */
+/** The specification's sample, a bare object. */
 export const RATIO_SAMPLE = {
   EODClosePrice: 3604.45,
   Year: 2024,

@@ -1,1 +1,0 @@
-ALTER TABLE "etl"."windows" ADD COLUMN "lost_workers" integer DEFAULT 0 NOT NULL;
