@@ -226,7 +226,8 @@ export function explain(cli: Cli, error: unknown): number {
     return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   }
   const redact = environmentRedactor(cli);
-  logStderr(cli, redact(`eod: ${messageOf(error) || String(error)}`));
+  const hint = error instanceof PipelineError && error.unknown === 'run' ? ' ("eod runs" lists them)' : '';
+  logStderr(cli, redact(`eod: ${messageOf(error) || String(error)}${hint}`));
   if (/^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '') && error instanceof Error) {
     logStderr(cli, redact(error.stack ?? ''));
   }

@@ -49,6 +49,8 @@ export interface ErrorFacts {
   readonly limitDays?: number;
   /** The answer began and broke off; for a shorter range it may come whole. */
   readonly cutShort?: boolean;
+  /** For `usage`: what was named by its number and does not exist. */
+  readonly unknown?: 'run';
   readonly cause?: unknown;
 }
 
@@ -60,6 +62,7 @@ export class PipelineError extends Error implements ErrorFacts {
   readonly diagnostic?: string;
   readonly limitDays?: number;
   readonly cutShort: boolean;
+  readonly unknown?: 'run';
 
   constructor(message: string, facts: ErrorFacts) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
@@ -70,12 +73,18 @@ export class PipelineError extends Error implements ErrorFacts {
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
     if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;
     if (facts.limitDays !== undefined) this.limitDays = facts.limitDays;
+    if (facts.unknown !== undefined) this.unknown = facts.unknown;
   }
 }
 
 /** An error for whoever typed the command or wrote the settings: exit code 2. */
 export function usageError(message: string): PipelineError {
   return new PipelineError(message, { kind: 'usage', retryable: false });
+}
+
+/** An error for whoever named a run that does not exist; the command line adds how to find those that do. */
+export function unknownRunError(runId: number): PipelineError {
+  return new PipelineError(`there is no run ${runId}`, { kind: 'usage', retryable: false, unknown: 'run' });
 }
 
 /** Message of anything thrown, without a stack. */

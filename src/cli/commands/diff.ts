@@ -1,6 +1,6 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
-import { usageError } from '../../core/errors.ts';
+import { unknownRunError, usageError } from '../../core/errors.ts';
 import type { MomentDifference, Moments } from '../../load/market/differences.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
@@ -81,7 +81,7 @@ async function betweenRuns(db: NodePgDatabase, first: number, second: number): P
   const { readRunEnd } = await import('../../load/state/run-facts.ts');
   const endOf = async (runId: number) => {
     const end = await readRunEnd(db, runId);
-    if (end === null) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+    if (end === null) throw unknownRunError(runId);
     return end;
   };
   const [from, to] = [await endOf(first), await endOf(second)];

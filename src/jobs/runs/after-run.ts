@@ -24,5 +24,5 @@ export async function afterRun(context: Context, run: EndedRun): Promise<void> {
 async function checkNight(context: Context, { id, from, to }: EndedRun): Promise<void> {
   const results = await checkQuality(context, { from, to, runId: id });
   const found = results.filter(({ fresh }) => fresh > 0);
-  if (found.length > 0) context.log.warn({ runId: id, found }, 'data sets disagree: see "eod findings"');
+  if (found.length > 0) context.log.warn({ runId: id, found }, 'data sets disagree: the findings say where');
 }

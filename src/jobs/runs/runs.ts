@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { eachDay } from '../../core/days.ts';
-import { usageError } from '../../core/errors.ts';
+import { unknownRunError, usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { allowKeyTrial } from '../../load/state/access-keys.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
@@ -115,7 +115,7 @@ export function whoAsks(): string {
 /** State of a run. @throws PipelineError `usage` when there is no such run. */
 export async function runState({ db }: Context, runId: number): Promise<RunState> {
   const found = await state.readRunState(db.drizzle, runId);
-  if (found === null) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  if (found === null) throw unknownRunError(runId);
   return found;
 }
 

@@ -14,7 +14,7 @@ import {
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { usageError } from '../../core/errors.ts';
+import { unknownRunError } from '../../core/errors.ts';
 import { inTableOrder, type RowDifference } from '../market/differences.ts';
 import type { RunKind, RunState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
@@ -143,7 +143,7 @@ const PREVIEW_ROWS = 100;
 /** Everything about one run. @throws PipelineError `usage` when there is no such run. */
 export async function reportRun(db: NodePgDatabase, runId: number): Promise<RunReport> {
   const [report] = await readReports(db, [runId]);
-  if (report === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  if (report === undefined) throw unknownRunError(runId);
   return report;
 }
 
@@ -304,7 +304,7 @@ function selectProgress(db: NodePgDatabase, chosen: SQL): Promise<RunProgress[]>
  */
 export async function runProgress(db: NodePgDatabase, runId: number): Promise<RunProgress> {
   const [progress] = await selectProgress(db, eq(runs.id, runId));
-  if (progress === undefined) throw usageError(`there is no run ${runId} ("eod runs" lists them)`);
+  if (progress === undefined) throw unknownRunError(runId);
   return progress;
 }
 
