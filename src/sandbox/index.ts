@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { loadCalendar } from '../calendar/index.ts';
+import { type Calendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
 import { usageError } from '../core/errors.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
@@ -29,6 +29,14 @@ export interface Sandbox {
 
 const DEFAULT_INSTRUMENTS = 500;
 
+let reviewed: Calendar | undefined;
+
+/** The reviewed calendar: one for all sandboxes of a process, which then share what they work out from it. */
+function defaultCalendar(): Calendar {
+  reviewed ??= loadCalendar();
+  return reviewed;
+}
+
 function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, OperationDataSets> {
   if (dataDir === undefined) return dataSets;
   return new Map(dataSets).set('GetBhavCopyCM', { sample: realBhavcopy(findBhavcopies(dataDir)) });
@@ -42,7 +50,7 @@ function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, Operation
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', clock = systemClock } = options;
   const market = new Market({
-    calendar: options.calendar ?? loadCalendar(),
+    calendar: options.calendar ?? defaultCalendar(),
     clock,
     instrumentsPerExchange: options.instrumentsPerExchange ?? DEFAULT_INSTRUMENTS,
     revision: options.revision ?? 0,

@@ -58,11 +58,13 @@ function recordsOf(lines: readonly TradeLine[], market: Market, exchange: Exchan
 export const bhavcopy: DataSet = {
   table: 'bhavcopy_cm',
   records(market, query) {
-    const wanted = new Set(query.instruments);
-    return sessionsOf(market, query).flatMap((day) =>
-      recordsOf(market.lines(query.exchange, day), market, query.exchange, day).filter(
-        (one) => wanted.size === 0 || wanted.has(String(one.symbol)),
-      ),
-    );
+    const { exchange, instruments } = query;
+    return sessionsOf(market, query).flatMap((day) => {
+      const lines = market.lines(exchange, day);
+      if (instruments.length === 0) return recordsOf(lines, market, exchange, day);
+      return lines
+        .filter((line) => instruments.includes(line.instrument.symbol))
+        .map((line) => record(line, market, exchange, day));
+    });
   },
 };

@@ -21,13 +21,30 @@ export interface Audit {
   readonly savedAt: number;
 }
 
+/** The paths of each calendar: they do not change, and take a second to work out from 2015 on. */
+const paths = new WeakMap<Calendar, Map<string, Path>>();
+
+function pathOf(exchange: Exchange, calendar: Calendar, count: number): Path {
+  let known = paths.get(calendar);
+  if (known === undefined) {
+    known = new Map();
+    paths.set(calendar, known);
+  }
+  const key = `${exchange} ${count}`;
+  let path = known.get(key);
+  if (path === undefined) {
+    path = new Path(exchange, calendar, count);
+    known.set(key, path);
+  }
+  return path;
+}
+
 /** The simulated market of both exchanges; every data set is worked out from it. */
 export class Market {
   readonly #calendar: Calendar;
   readonly #clock: Clock;
   readonly #count: number;
   readonly #revision: number;
-  readonly #paths = new Map<Exchange, Path>();
   readonly #lines = new Lru<readonly TradeLine[]>(REMEMBERED_DAYS);
   readonly #bySymbol = new Map<Exchange, Map<string, number>>();
 
@@ -44,12 +61,7 @@ export class Market {
   }
 
   path(exchange: Exchange): Path {
-    let path = this.#paths.get(exchange);
-    if (path === undefined) {
-      path = new Path(exchange, this.#calendar, this.#count);
-      this.#paths.set(exchange, path);
-    }
-    return path;
+    return pathOf(exchange, this.#calendar, this.#count);
   }
 
   /** Today in India. */
