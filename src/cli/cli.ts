@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
 import { type Environment, readEnvironment } from '../core/environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -20,6 +21,9 @@ export interface Cli {
   readonly life: Lifecycle;
   exitCode: number;
 }
+
+/** What a file of commands exports: what gives each its arguments, options, examples and action. */
+export type Commands = Readonly<Record<string, (command: Command, cli: Cli) => void | Promise<void>>>;
 
 /** The surroundings of this process. */
 export function processCli(life: Lifecycle): Cli {

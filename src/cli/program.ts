@@ -3,11 +3,8 @@ import { Command, CommanderError } from 'commander';
 import { readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
 import { messageOf, PipelineError, usageError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
-import { type Cli, EXIT, logStderr } from './cli.ts';
+import { type Cli, type Commands, EXIT, logStderr } from './cli.ts';
 import { examples } from './options.ts';
-
-/** What a file of commands exports: what gives each its arguments, options, examples and action. */
-export type Commands = Readonly<Record<string, (command: Command, cli: Cli) => void | Promise<void>>>;
 
 /** A command as the list of all of them shows it; the rest is in its file. */
 interface CommandEntry {

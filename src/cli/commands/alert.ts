@@ -1,8 +1,7 @@
 import { redactor } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
-import { type Cli, EXIT, loadSettings, logStderr, print } from '../cli.ts';
+import { type Cli, type Commands, EXIT, loadSettings, logStderr, print } from '../cli.ts';
 import { examples } from '../options.ts';
-import type { Commands } from '../program.ts';
 
 export const commands: Commands = {
   alert(command, cli) {

@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
-import { type Cli, type JsonFlag, loadSettings } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings } from '../cli.ts';
 import {
   detachOption,
   dryRunOption,
@@ -11,7 +11,6 @@ import {
   rangeOptions,
   repeatableOption,
 } from '../options.ts';
-import type { Commands } from '../program.ts';
 import type { BackfillFlags } from '../request.ts';
 
 interface Flags extends BackfillFlags, JsonFlag {

@@ -1,8 +1,7 @@
 import { readDotenv, SECRET_SETTINGS, withoutEmpty } from '../../core/environment.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 
 /** Where a setting's value comes from. */
 type Origin = 'environment' | '.env' | 'default';

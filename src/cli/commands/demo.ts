@@ -1,5 +1,5 @@
+import type { Commands } from '../cli.ts';
 import { examples } from '../options.ts';
-import type { Commands } from '../program.ts';
 
 export const commands: Commands = {
   demo(command, cli) {

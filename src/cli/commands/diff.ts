@@ -2,10 +2,9 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
 import type { MomentDifference, Moments } from '../../load/market/differences.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
 import { count, momentText, plural } from '../output.ts';
-import type { Commands } from '../program.ts';
 import { differencesText } from '../run-output.ts';
 
 interface Flags extends JsonFlag {

@@ -2,7 +2,7 @@ import { systemClock, today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import type { CheckResult } from '../../jobs/quality/check-quality.ts';
 import type { Finding } from '../../load/state/findings.ts';
-import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import {
   examples,
   jsonOption,
@@ -14,7 +14,6 @@ import {
   rangeOptions,
 } from '../options.ts';
 import { type Column, count, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 
 const FINDING_COLUMNS: readonly Column<Finding>[] = [
   { head: 'date', cell: ({ date }) => date },

@@ -2,7 +2,16 @@ import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import type { Gap, Gaps } from '../../jobs/runs/gaps.ts';
 import type { GapReason } from '../../load/state/completeness.ts';
-import { type Cli, EXIT, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
+import {
+  type Cli,
+  type Commands,
+  EXIT,
+  type JsonFlag,
+  loadSettings,
+  logStderr,
+  print,
+  printJson,
+} from '../cli.ts';
 import {
   detachOption,
   dryRunOption,
@@ -12,7 +21,6 @@ import {
   rangeOptions,
 } from '../options.ts';
 import { type Column, plural, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 import type { GapFlags } from '../request.ts';
 
 const REASONS: Readonly<Record<GapReason, string>> = {

@@ -1,9 +1,8 @@
 import type { ImportReport } from '../../jobs/import/import-files.ts';
 import type { FileDifference, FileReport } from '../../jobs/import/sessions.ts';
-import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, count, firstLines, plural, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 import type { ProgressView } from '../progress.ts';
 import { changedColumns, runText } from '../run-output.ts';
 

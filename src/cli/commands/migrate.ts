@@ -1,6 +1,5 @@
-import { type Cli, loadSettings, print } from '../cli.ts';
+import { type Cli, type Commands, loadSettings, print } from '../cli.ts';
 import { examples } from '../options.ts';
-import type { Commands } from '../program.ts';
 
 const BEFORE = {
   missing: 'created the tables',

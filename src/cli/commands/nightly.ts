@@ -1,7 +1,6 @@
 import { systemClock, today } from '../../core/clock.ts';
-import { type Cli, type JsonFlag, loadSettings } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings } from '../cli.ts';
 import { examples, jsonOption, parseDay } from '../options.ts';
-import type { Commands } from '../program.ts';
 
 interface Flags extends JsonFlag {
   readonly date?: string;

@@ -6,10 +6,9 @@ import {
   type Schedule,
 } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { bold, type Column, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 
 interface FieldDescription {
   readonly column: string;

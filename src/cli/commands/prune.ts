@@ -1,8 +1,7 @@
 import { usageError } from '../../core/errors.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption, wholeNumberOption } from '../options.ts';
 import { count, plural } from '../output.ts';
-import type { Commands } from '../program.ts';
 
 const DAY_MS = 86_400_000;
 

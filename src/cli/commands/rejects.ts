@@ -1,6 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
-import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
 import {
   examples,
   exchangeOption,
@@ -10,7 +10,6 @@ import {
   parseWholeNumber,
 } from '../options.ts';
 import { type Column, firstLines, plural, rangeText, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 import { failuresText } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [

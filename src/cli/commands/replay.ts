@@ -2,7 +2,16 @@ import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
 import type { AnswerFilter } from '../../load/state/responses.ts';
-import { type Cli, EXIT, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
+import {
+  type Cli,
+  type Commands,
+  EXIT,
+  type JsonFlag,
+  loadSettings,
+  logStderr,
+  print,
+  printJson,
+} from '../cli.ts';
 import {
   examples,
   exchangeOption,
@@ -13,7 +22,6 @@ import {
   rangeOptions,
 } from '../options.ts';
 import { plural } from '../output.ts';
-import type { Commands } from '../program.ts';
 
 interface Flags extends RangeFlags, JsonFlag {
   readonly exchange?: string;

@@ -1,9 +1,8 @@
 import { usageError } from '../../core/errors.ts';
 import type { RunReport } from '../../load/state/reports.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, runIdArgument } from '../options.ts';
 import { type Column, plural, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 import { failuresText, runText } from '../run-output.ts';
 
 const COLUMNS: readonly Column<RunReport>[] = [

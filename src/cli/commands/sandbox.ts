@@ -1,8 +1,7 @@
 import { Option } from 'commander';
 import type { SandboxFlag } from '../../sandbox/flags.ts';
-import { type Cli, loadSettings, print } from '../cli.ts';
+import { type Cli, type Commands, loadSettings, print } from '../cli.ts';
 import { examples } from '../options.ts';
-import type { Commands } from '../program.ts';
 
 /** Always the same, so that settings can name it. */
 const PORT = '8090';

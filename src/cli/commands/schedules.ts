@@ -1,9 +1,8 @@
 import { systemClock } from '../../core/clock.ts';
 import type { PlannedSchedule } from '../../jobs/worker/schedules.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, momentText, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 
 interface NextTick extends PlannedSchedule {
   readonly timeZone: string;

@@ -1,10 +1,9 @@
 import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/status.ts';
 import type { queueOf } from '../../jobs/worker/queue.ts';
 import type { RunProgress } from '../../load/state/reports.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, clockTime, table } from '../output.ts';
-import type { Commands } from '../program.ts';
 
 const COLUMNS: readonly Column<OperationStatus>[] = [
   { head: 'operation', cell: (one) => one.operation },

@@ -1,6 +1,5 @@
-import { type Cli, loadSettings, logStderr } from '../cli.ts';
+import { type Cli, type Commands, loadSettings, logStderr } from '../cli.ts';
 import { examples, parseChoices } from '../options.ts';
-import type { Commands } from '../program.ts';
 
 const ROLES = ['scheduler', 'worker'] as const;
 
