@@ -12,8 +12,12 @@ const table = defineTable({
   partitionBy: 'trade_date',
   names: [
     {
-      ...{ symbol: 'symbol', series: 'series', isin: 'isin', scripCode: 'instrument_id' },
-      ...{ name: 'instrument_full_name', day: ['trade_date'] },
+      symbol: 'symbol',
+      series: 'series',
+      isin: 'isin',
+      scripCode: 'instrument_id',
+      name: 'instrument_full_name',
+      day: ['trade_date'],
     },
   ],
   fields: [

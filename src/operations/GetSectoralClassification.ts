@@ -9,7 +9,10 @@ const table = defineTable({
   key: ['exchange', 'isin', 'scrip_code', 'allotted_from'],
   names: [
     {
-      ...{ symbol: 'symbol', isin: 'isin', scripCode: 'scrip_code', name: 'company_name' },
+      symbol: 'symbol',
+      isin: 'isin',
+      scripCode: 'scrip_code',
+      name: 'company_name',
       // A classification may hold for years, but its symbol is that of the day on which it was saved.
       day: ['source_saved_at', 'allotted_from'],
     },

@@ -39,7 +39,8 @@ describe('loads at the same time', () => {
           (key): Row => bhavRow({ ...key, close_price: `${round}.${n}`, source_saved_at: saved }),
         );
         return loadBhav(store, shuffled(rows, round * 8 + n + 1), {
-          ...{ runId, coverage: shuffled(coverage, round + n) },
+          runId,
+          coverage: shuffled(coverage, round + n),
         });
       });
       for (const counts of await Promise.all(loads)) expect(counts?.fetched).toBe(keys.length);

@@ -54,20 +54,28 @@ describe('through COPY into Postgres and back', () => {
 
   test('text stays as it is: tabs, newlines, backslashes, quotes, the end marker, any script', async () => {
     const texts = [
-      ...['a\tb', 'a\nb', 'a\r\nb', 'a\\b', '\\', '\\N', '\\.', 'x\n\\.\ny', "it's", '"quoted"', '\\t'],
-      ...[
-        'M&M',
-        'GVT&D',
-        'IDEA#',
-        '₹ रिलायंस',
-        '🪔',
-        'é',
-        '{"a":1}',
-        ', ;',
-        '\b\f\v',
-        '\u2028',
-        "'); drop --",
-      ],
+      'a\tb',
+      'a\nb',
+      'a\r\nb',
+      'a\\b',
+      '\\',
+      '\\N',
+      '\\.',
+      'x\n\\.\ny',
+      "it's",
+      '"quoted"',
+      '\\t',
+      'M&M',
+      'GVT&D',
+      'IDEA#',
+      '₹ रिलायंस',
+      '🪔',
+      'é',
+      '{"a":1}',
+      ', ;',
+      '\b\f\v',
+      '\u2028',
+      "'); drop --",
     ];
     expect(await throughPostgres('instrument_full_name', texts)).toEqual(texts);
   });
@@ -86,8 +94,16 @@ describe('through COPY into Postgres and back', () => {
 
   test('decimals keep every digit, trailing zeros included', async () => {
     const numbers = [
-      ...['9697194403.80', '0.1', '0.10', '26.858792846497767', '12957795600000', '-17.71', '0'],
-      ...['123456789012345678901234567890.123456789', '0.000000000000000000001', '119296.980121794'],
+      '9697194403.80',
+      '0.1',
+      '0.10',
+      '26.858792846497767',
+      '12957795600000',
+      '-17.71',
+      '0',
+      '123456789012345678901234567890.123456789',
+      '0.000000000000000000001',
+      '119296.980121794',
     ];
     expect(await throughPostgres('turnover', numbers)).toEqual(numbers);
   });

@@ -8,7 +8,7 @@ import type { TableDefinition } from '../../src/operations/table.ts';
 /** A record as the source sends it. */
 export type Sent = Readonly<Record<string, unknown>>;
 
-/** As the source prints a column, so that what is stored can be held against what was sent. */
+/** A column as the source prints it, so that what is stored can be compared with what was sent. */
 function printed(field: Field): string {
   const column = `"${field.column}"`;
   if (field.kind === 'date') return `to_char(${column}, 'MM-DD-YYYY')`;
@@ -26,7 +26,7 @@ export async function stored(store: Database, table: TableDefinition): Promise<R
   return found.rows;
 }
 
-/** What a record should look like once stored, worked out without the pipeline's own reader. */
+/** What a record should look like once stored, computed without the pipeline's own reader. */
 export function expectedRow(shape: Shape, asked: AskedFor, record: Sent, memory: Map<string, number>) {
   const byName = new Map(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
   const sent = (name: string) => byName.get(name.toLowerCase());

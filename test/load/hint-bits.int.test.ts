@@ -6,7 +6,7 @@ test('the same answer again writes next to no WAL, though a checkpoint has passe
   const rows = Array.from({ length: 5_000 }, (_, at) => bhavRow({ symbol: `S${at}` }));
   expect(await loadBhav(store, rows)).toMatchObject({ inserted: 5_000 });
   await store.pool.query('checkpoint');
-  // One connection, so that its WAL can be told from that of everybody else on the server.
+  // One connection, so that its WAL can be counted apart from that of all others on the server.
   const alone = openPool(store.url, 1);
   const version = await alone.pool.query("select current_setting('server_version_num')::int as number");
   const bytes =

@@ -32,7 +32,7 @@ describe('on NSE', () => {
     ).toEqual(Array(5).fill('NSE:INE982B01019'));
   });
 
-  test('a fund that gets a new ISIN stays one, be it of another house', () => {
+  test('a fund that gets a new ISIN is the same instrument, even with the ISIN of another fund house', () => {
     expect(
       ids(
         seen('2019-10-01', 'BSLGOLDETF', { isin: 'INF209K01HT2' }),
@@ -54,7 +54,7 @@ describe('on NSE', () => {
     ).toEqual(['NSE:INE224E01028', 'NSE:INE224E01036', 'NSE:INE224E01028', 'NSE:INE224E01036']);
   });
 
-  test('bonds of one symbol are each one of their own, a series of them used again as well', () => {
+  test('bonds of one symbol are an instrument each, also where their series is used again', () => {
     const found = identify([
       seen('2025-01-01', 'IRFC', { isin: 'INE053F01010' }),
       seen('2015-01-01', 'IRFC', { series: 'N1', isin: 'INE053F07014' }),
@@ -85,7 +85,7 @@ describe('on NSE', () => {
     ]);
   });
 
-  test('a record without ISIN belongs to whom the symbol belonged that day', () => {
+  test('a record without ISIN belongs to the instrument that had the symbol that day', () => {
     const first = { isin: 'INE105I01012' };
     const second = { isin: 'INE0KRX01010' };
     expect(
@@ -137,7 +137,7 @@ describe('on NSE', () => {
     },
   );
 
-  test('a second line says nothing of whom a symbol belongs to', () => {
+  test('a second line does not decide whose a symbol is', () => {
     expect(
       ids(
         seen('2024-01-01', 'X', { series: 'BL', isin: 'INE111A01011' }),
@@ -159,7 +159,7 @@ describe('on NSE', () => {
     ]);
   });
 
-  test('two owners of a symbol on one day stay two; what has no ISIN that day goes to the later in order', () => {
+  test('two owners of a symbol on one day stay two; a record of that day without ISIN goes to the later in order', () => {
     const first = seen('2025-01-01', 'A', { isin: 'INE000A01011' });
     const second = seen('2025-01-01', 'A', { isin: 'INE000B01010' });
     const without = seen('2025-01-01', 'A', { series: 'BE' });

@@ -39,7 +39,7 @@ const aliases = async ({ pool }: Database, kind: string) =>
     )
   ).rows;
 
-/** What the loads kept up to date must be what all rows say when read at once. */
+/** What the loads kept up to date must equal what reading all rows at once gives. */
 async function expectTrue({ pool }: Database) {
   const client = (await pool.connect()) as PoolClient;
   const read = async () =>
@@ -74,9 +74,15 @@ describe('market.instruments', () => {
 
     expect(await instruments(store)).toEqual([
       {
-        ...{ instrument_id: 'NSE:INE982B01019', exchange: 'NSE', symbol: 'NEW', series: 'EQ' },
-        ...{ scrip_code: 77, isin: 'INE982B01027', name: 'NEW LTD' },
-        ...{ first_seen: days[0], last_seen: days[3] },
+        instrument_id: 'NSE:INE982B01019',
+        exchange: 'NSE',
+        symbol: 'NEW',
+        series: 'EQ',
+        scrip_code: 77,
+        isin: 'INE982B01027',
+        name: 'NEW LTD',
+        first_seen: days[0],
+        last_seen: days[3],
       },
     ]);
     const always = { valid_from: '-infinity', valid_to: 'infinity', instrument_id: 'NSE:INE982B01019' };
@@ -97,19 +103,27 @@ describe('market.instruments', () => {
     const store = await openStore();
     await loadBhav(store, [nse('SEL', '2015-06-01', { isin: 'INE105I01012' })]);
     await loadBhav(store, [nse('SEL', '2025-06-02', { isin: 'INE0KRX01010' })]);
-    // Without an ISIN a record belongs to whom the symbol belonged that day.
+    // Without an ISIN a record belongs to the instrument that had the symbol that day.
     await loadBhav(store, [nse('SEL', '2016-06-01'), nse('SEL', '2025-07-01')]);
     const symbol = await aliases(store, 'symbol');
     expect(symbol).toEqual([
       {
-        ...{ alias: 'SEL', series: '', instrument_id: 'NSE:INE105I01012' },
-        ...{ first_seen: '2015-06-01', last_seen: '2025-07-01' },
-        ...{ valid_from: '-infinity', valid_to: '2025-06-02' },
+        alias: 'SEL',
+        series: '',
+        instrument_id: 'NSE:INE105I01012',
+        first_seen: '2015-06-01',
+        last_seen: '2025-07-01',
+        valid_from: '-infinity',
+        valid_to: '2025-06-02',
       },
       {
-        ...{ alias: 'SEL', series: '', instrument_id: 'NSE:INE0KRX01010' },
-        ...{ first_seen: '2025-06-02', last_seen: '2025-06-02' },
-        ...{ valid_from: '2025-06-02', valid_to: 'infinity' },
+        alias: 'SEL',
+        series: '',
+        instrument_id: 'NSE:INE0KRX01010',
+        first_seen: '2025-06-02',
+        last_seen: '2025-06-02',
+        valid_from: '2025-06-02',
+        valid_to: 'infinity',
       },
     ]);
     await expectTrue(store);
@@ -185,14 +199,17 @@ describe('market.instruments', () => {
     await loadBhav(store, [nse('MRO-TEK', '2025-08-29', { isin: 'INE398B01018', series: 'BE' })]);
     expect(await instruments(store)).toMatchObject([
       {
-        ...{ instrument_id: 'NSE:INE398B01018', isin: 'INE398B01018', series: 'BE' },
-        ...{ first_seen: '2021-08-19', last_seen: '2025-08-29' },
+        instrument_id: 'NSE:INE398B01018',
+        isin: 'INE398B01018',
+        series: 'BE',
+        first_seen: '2021-08-19',
+        last_seen: '2025-08-29',
       },
     ]);
     await expectTrue(store);
   });
 
-  test('learns from the classification and from series changes what no bhav copy says', async () => {
+  test('takes from the classification and from series changes what no bhav copy has', async () => {
     const store = await openStore();
     const classification = tableOf('GetSectoralClassification');
     const changes = tableOf('GetSeriesChange');
@@ -203,8 +220,12 @@ describe('market.instruments', () => {
           table: classification,
           rows: [
             record(classification, {
-              ...{ exchange: 'BSE', isin: 'INE467B01029', scrip_code: 532540, allotted_from: '2022-03-31' },
-              ...{ symbol: 'TCS', company_name: 'Tata Consultancy Services Ltd.' },
+              exchange: 'BSE',
+              isin: 'INE467B01029',
+              scrip_code: 532540,
+              allotted_from: '2022-03-31',
+              symbol: 'TCS',
+              company_name: 'Tata Consultancy Services Ltd.',
               // In India it is the 8th already.
               source_saved_at: '2025-05-07T20:00:00Z',
             }),
@@ -220,13 +241,22 @@ describe('market.instruments', () => {
     });
     expect(await instruments(store)).toEqual([
       {
-        ...{ instrument_id: 'BSE:532540', exchange: 'BSE', symbol: 'TCS', series: null, scrip_code: 532540 },
-        ...{ isin: 'INE467B01029', name: 'Tata Consultancy Services Ltd.' },
-        ...{ first_seen: '2025-05-08', last_seen: '2025-05-08' },
+        instrument_id: 'BSE:532540',
+        exchange: 'BSE',
+        symbol: 'TCS',
+        series: null,
+        scrip_code: 532540,
+        isin: 'INE467B01029',
+        name: 'Tata Consultancy Services Ltd.',
+        first_seen: '2025-05-08',
+        last_seen: '2025-05-08',
       },
       expect.objectContaining({ instrument_id: 'NSE:INE111A01017', symbol: 'ODD', series: 'XA' }),
       expect.objectContaining({
-        ...{ instrument_id: 'NSE:MRO-TEK', series: 'BE', first_seen: '2021-08-19', last_seen: '2021-08-20' },
+        instrument_id: 'NSE:MRO-TEK',
+        series: 'BE',
+        first_seen: '2021-08-19',
+        last_seen: '2021-08-20',
       }),
     ]);
     expect(await aliases(store, 'series')).toMatchObject([
@@ -289,7 +319,7 @@ describe('market.instruments', () => {
     await expectTrue(store);
   });
 
-  test('loads side by side, in whatever order, tell the same as one after the other', async () => {
+  test('loads side by side, in whatever order, give the same result as one after the other', async () => {
     const rows = historyOf(40);
     const [ordered, mixed] = [await openStore(), await openStore(undefined, 8)];
     for (const day of rows) await loadBhav(ordered, day);
@@ -318,7 +348,7 @@ describe('market.instruments', () => {
     expect(before).toHaveLength(2);
   });
 
-  test('is filled by a load that is quicker than the migration', async () => {
+  test('is filled by a load that comes before the migration', async () => {
     const store = await openStore();
     await loadBhav(store, [nse('ABC', '2025-01-01', { isin: 'INE001A01019' }), nse('DEF', '2025-01-01')]);
     await loadBse(store, [bse('GHI', 500001, '2025-01-01')]);
@@ -326,12 +356,14 @@ describe('market.instruments', () => {
     await loadBhav(store, [nse('ABC', '2025-01-02', { isin: 'INE001A01027' })]);
     await migrateDatabase(store);
     expect((await instruments(store)).map((row) => row.instrument_id)).toEqual([
-      ...['BSE:500001', 'NSE:DEF', 'NSE:INE001A01019'],
+      'BSE:500001',
+      'NSE:DEF',
+      'NSE:INE001A01019',
     ]);
     await expectTrue(store);
   });
 
-  test('follows a whole day read again in a richer format, from either end and in the middle', async () => {
+  test('follows a whole day loaded again from a richer format, at either end and in the middle', async () => {
     const store = await openStore();
     const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
     const seenAs = async (isin: string) => {
@@ -358,7 +390,7 @@ describe('market.instruments', () => {
   });
 });
 
-/** Text that does not compress: what an index cannot take. */
+/** Text that does not compress, too long for an index. */
 function randomText(length: number): string {
   return randomBytes(length).toString('base64').slice(0, length);
 }

@@ -4,7 +4,7 @@ import type { Row } from '../../src/operations/table.ts';
 import { hasSystemPostgres15, startSystemPostgres15 } from '../support/postgres-15.ts';
 import { bhavRow, loadBhav, newRun, openPool, openStore } from './support.ts';
 
-/** The server of the run (the newest), and the oldest we promise to work on. */
+/** The server of the test run (the newest), and the oldest version that is supported. */
 const servers = ['the newest Postgres', ...(hasSystemPostgres15 ? ['Postgres 15'] : [])];
 if (!hasSystemPostgres15) console.log('this machine has no Postgres 15: merging is not tried on it');
 
@@ -64,16 +64,14 @@ describe.each(servers)('merging on %s', (server) => {
     const runId = await newRun(store);
     const counts = await loadBhav(store, [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'B' })], { runId });
     expect(counts).toEqual({
-      ...{
-        fetched: 2,
-        inserted: 2,
-        updated: 0,
-        unchanged: 0,
-        stale: 0,
-        duplicate: 0,
-        rejected: 0,
-        withdrawn: 0,
-      },
+      fetched: 2,
+      inserted: 2,
+      updated: 0,
+      unchanged: 0,
+      stale: 0,
+      duplicate: 0,
+      rejected: 0,
+      withdrawn: 0,
     });
     expect(await one()).toMatchObject({ symbol: 'A', revision: 1, run_id: String(runId) });
   });
@@ -84,14 +82,14 @@ describe.each(servers)('merging on %s', (server) => {
     );
     expect(await loadBhav(store, rows)).toMatchObject({ fetched: 5_000, inserted: 5_000 });
     const before = await physical();
-    // The first to read new rows notes on their pages that they are committed; after a checkpoint
-    // that takes WAL where pages carry checksums. It is not the reload's, so it is done before.
+    // The first reader of new rows sets their hint bits, which after a checkpoint writes WAL where pages
+    // carry checksums. That is not the reload's WAL, so the rows are read before.
     await store.pool.query('vacuum market.bhavcopy_cm');
     const alone = openPool(store.url, 1);
     const bytes = await walOf(alone);
     expect(await loadBhav(alone, rows)).toMatchObject({ fetched: 5_000, unchanged: 5_000 });
-    // The rows alone would take more than a megabyte. Where a neighbour has just made a checkpoint, some
-    // 130 kB are pages of the catalogue that the staging table touches.
+    // The rows alone would take more than a megabyte. After a checkpoint by another test some 130 kB are
+    // pages of the catalog that the staging table touches.
     expect((await walOf(alone)) - bytes).toBeLessThan(256 * 1024);
     expect(await physical()).toEqual(before);
     await alone.close();

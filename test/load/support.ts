@@ -28,7 +28,7 @@ afterAll(async () => {
   await Promise.all(open.splice(0).map((database) => (database.pool.ended ? null : database.close())));
 });
 
-/** A run to hang windows on. */
+/** A run for windows to belong to. */
 export async function newRun({ pool }: Database): Promise<number> {
   const found = await pool.query<{ id: number }>(
     `insert into etl.runs (kind, requested_by, request, from_date, to_date)
@@ -63,7 +63,10 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
   const runId = answer.runId ?? (await newRun(database));
   const windowId = answer.windowId ?? (await newWindow(database, runId));
   return loadWindow(database, {
-    ...{ windowId, runId, operation: 'GetBhavCopyCM', exchange: answer.exchange ?? 'NSE' },
+    windowId,
+    runId,
+    operation: 'GetBhavCopyCM',
+    exchange: answer.exchange ?? 'NSE',
     batches: answer.batches,
     rejects: answer.rejects ?? [],
     coverage: answer.coverage ?? [],

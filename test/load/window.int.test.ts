@@ -5,7 +5,11 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow, load, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const day = (state: CoverageEntry['state'], records: number, diagnostic?: string): CoverageEntry => ({
-  ...{ day: '2025-08-29', instrument: '', part: '', state, records },
+  day: '2025-08-29',
+  instrument: '',
+  part: '',
+  state,
+  records,
   ...(diagnostic === undefined ? {} : { diagnostic }),
 });
 
@@ -37,7 +41,10 @@ describe('a window', () => {
   test('rows, rejects, coverage and state are stored together, and the counts add up', async () => {
     const windowId = await newWindow(store, runId);
     const counts = await loadBhav(store, [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'A' })], {
-      ...{ runId, windowId, rejects: REJECTS, coverage: [day('loaded', 2)] },
+      runId,
+      windowId,
+      rejects: REJECTS,
+      coverage: [day('loaded', 2)],
     });
     const sum = {
       fetched: 4,
@@ -73,7 +80,9 @@ describe('a window', () => {
 
   test('thousands of rejects are all kept', async () => {
     const rejects = Array.from({ length: 3_000 }, (_, position) => ({
-      ...{ position, record: { text: 'x'.repeat(3_000) }, problems: [{ path: 'p', message: 'm' }] },
+      position,
+      record: { text: 'x'.repeat(3_000) },
+      problems: [{ path: 'p', message: 'm' }],
     }));
     expect(await loadBhav(store, [], { runId, rejects })).toMatchObject({ fetched: 3_000, rejected: 3_000 });
     expect(await rowCount('etl.rejects')).toBe(3_000);
