@@ -1,0 +1,69 @@
+/**
+ * Measures with Stryker how many small changes to the pure core its tests notice, module by module:
+ * `npm run test:mutation`, or `npm run test:mutation -- envelope times` for some of them. It takes
+ * minutes a module, so CI does not run it. It fails when a module stays below the threshold.
+ *
+ * Each module answers to its own tests only: a change that just a distant test notices counts as
+ * missed. So does one that fails while a test file is loaded or in `beforeAll`, because then no test has
+ * failed; call the code under test inside of tests.
+ */
+import { Stryker } from '@stryker-mutator/core';
+
+/** Share of the changes that have to be noticed. */
+const THRESHOLD = 0.92;
+
+const MODULES = {
+  'src/core/days.ts': ['test/core/days.test.ts'],
+  'src/calendar/calendar.ts': ['test/calendar/calendar.test.ts'],
+  'src/calendar/entries.ts': ['test/calendar/entries.test.ts'],
+  'src/extract/decimals.ts': ['test/extract/decimals.test.ts'],
+  'src/extract/diagnostics.ts': ['test/extract/diagnostics.test.ts'],
+  'src/extract/envelope.ts': ['test/extract/answers.test.ts', 'test/extract/csv.test.ts'],
+  'src/extract/times.ts': ['test/extract/values.test.ts'],
+  'src/extract/values.ts': ['test/extract/values.test.ts'],
+  'src/jobs/runs/plan.ts': ['test/jobs/plan.test.ts'],
+  'src/jobs/worker/verdict.ts': ['test/jobs/verdict.test.ts'],
+  'src/load/market/instruments/identity.ts': ['test/load/identity.test.ts'],
+};
+
+const wanted = process.argv.slice(2);
+const selected = Object.entries(MODULES).filter(
+  ([module]) => wanted.length === 0 || wanted.some((name) => module.includes(name)),
+);
+if (selected.length === 0) throw new Error(`no module matches ${wanted.join(', ')}`);
+
+const summary = [];
+for (const [module, tests] of selected) {
+  process.env.MUTATION_TESTS = tests.join(',');
+  const mutants = await new Stryker({
+    mutate: [module],
+    testRunner: 'vitest',
+    vitest: { configFile: 'vitest.mutation.config.ts', related: false },
+    coverageAnalysis: 'perTest',
+    concurrency: 1,
+    reporters: ['progress-append-only'],
+    logLevel: 'warn',
+    warnings: false,
+    // Stryker rewrites this file through an interface of TypeScript that version 7 no longer has.
+    tsconfigFile: 'none',
+    ignorePatterns: ['.eod', 'dist', 'docs'],
+  }).runMutationTest();
+  summary.push(report(module, mutants));
+}
+for (const { module, share, noticed, counted } of summary) {
+  console.log(`${(share * 100).toFixed(1).padStart(5)} %  ${noticed} of ${counted}  ${module}`);
+}
+if (summary.some(({ share }) => share < THRESHOLD)) process.exitCode = 1;
+
+function report(module, mutants) {
+  const counted = mutants.filter(
+    ({ status }) => !['Ignored', 'CompileError', 'RuntimeError'].includes(status),
+  );
+  const missed = counted.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
+  for (const { location, mutatorName, replacement, status } of missed) {
+    const { line, column } = location.start;
+    console.log(`${module}:${line}:${column}  ${status} ${mutatorName}: ${replacement}`);
+  }
+  const noticed = counted.length - missed.length;
+  return { module, share: noticed / counted.length, noticed, counted: counted.length };
+}
