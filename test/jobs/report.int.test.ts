@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { listRuns, type RunReport, reportRun } from '../../src/load/state/reports.ts';
-import { newRun, newWindow, openStore } from '../load/support.ts';
+import { newRun, newWindow, openPool, openStore } from '../load/support.ts';
 
 test('the list of runs holds the report of each, with the same number of queries however many there are', async () => {
   const store = await openStore();
@@ -59,4 +59,14 @@ test('the list of runs holds the report of each, with the same number of queries
     ['NSE', 2],
   ]);
   await expect(reportRun(store.drizzle, 999)).rejects.toThrow('there is no run 999');
+});
+
+test('days are read alike whatever date style the database prefers', async () => {
+  const store = await openStore();
+  const runId = await newRun(store);
+  await newWindow(store, runId, 'failed');
+  const name = new URL(store.url).pathname.slice(1);
+  await store.pool.query(`alter database "${name}" set datestyle to 'SQL, DMY'`);
+  const { from, failures } = await reportRun(openPool(store.url).drizzle, runId);
+  expect([from, failures[0]?.to]).toEqual(['2025-01-01', '2025-01-01']);
 });

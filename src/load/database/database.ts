@@ -40,6 +40,10 @@ export function openDatabase({ url, connections = 5, log, retry }: DatabaseOptio
     max: connections,
     application_name: 'eod',
     connectionTimeoutMillis: 15_000,
+    // Days and moments are read as Postgres writes them, which a database may have changed.
+    onConnect: async (client) => {
+      await client.query("set datestyle to 'ISO'");
+    },
   });
   let closing = false;
   // An idle connection that breaks (server restart) is replaced at the next use; without a
