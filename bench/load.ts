@@ -87,7 +87,7 @@ function requestOf({ calendar }: BenchPipeline, again: boolean): RunRequest {
   const target = { operation: 'GetBhavCopyCM', exchange: EXCHANGE, from, to: LAST_SESSION };
   return {
     kind: 'backfill',
-    targets: [{ ...target, againFrom: again ? from : null }],
+    targets: [{ ...target, refetchFrom: again ? from : null }],
     instruments: [],
     options: {},
     live: false,

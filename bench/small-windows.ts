@@ -31,10 +31,10 @@ try {
     const url = await freshDatabase(server.url, name);
     const pipeline = await startPipeline(url, port);
     const first = await measured(url, () =>
-      pipeline.run({ ...request, targets: [{ ...target, againFrom: null }] }),
+      pipeline.run({ ...request, targets: [{ ...target, refetchFrom: null }] }),
     );
     const again = await measured(url, () =>
-      pipeline.run({ ...request, targets: [{ ...target, againFrom: DAY }] }),
+      pipeline.run({ ...request, targets: [{ ...target, refetchFrom: DAY }] }),
     );
     windows = first.result.windows.total;
     loads.push(windows / first.seconds);

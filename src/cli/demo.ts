@@ -83,7 +83,7 @@ function demoRequest(config: Config, calendar: Calendar): RunRequest {
       const sessions = calendar.lastSessions(exchange, yesterday, SESSIONS);
       const from = sessions[0] ?? yesterday;
       const to = sessions.at(-1) ?? yesterday;
-      return { operation: operation.name, exchange, from, to, againFrom: from };
+      return { operation: operation.name, exchange, from, to, refetchFrom: from };
     }),
   );
   return { kind: 'backfill', targets, instruments: [], options: {}, live: false };

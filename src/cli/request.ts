@@ -45,13 +45,13 @@ export function backfillRequest(
   const instruments = parseInstruments(flags.instruments, context.cwd);
   refuseUselessInstruments(chosen, instruments);
   const options = parseRequestOptions(chosen, flags.param ?? [], flags);
-  const againFrom = flags.force === true ? range.from : null;
+  const refetchFrom = flags.force === true ? range.from : null;
   const targets = chosen.flatMap((operation): Target[] =>
     (exchanges ?? exchangesOf(operation, context.config)).map((exchange) => ({
       operation: operation.name,
       exchange,
       ...range,
-      againFrom,
+      refetchFrom,
     })),
   );
   if (targets.length === 0) {

@@ -75,8 +75,8 @@ function suspiciousLines({ suspicious }: RunReport): string[] {
 export function failuresText({ failures }: RunReport): string | null {
   if (failures.length === 0) return null;
   const lines = firstLines(failures, NAMED, (one) => {
-    const { operation, exchange, instruments, part, state, error } = one;
-    const facts = [operation, exchange, rangeText(one), ...instruments.slice(0, 3), part].filter(Boolean);
+    const { operation, exchange, instruments, variant, state, error } = one;
+    const facts = [operation, exchange, rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean);
     return `  ${state}: ${facts.join(' ')}: ${error ?? 'no reason is known'}`;
   });
   return [`${plural(failures.length, 'window')} did not load:`, ...lines].join('\n');

@@ -43,7 +43,7 @@ export default defineOperation({
     instruments: 'none',
     dTFormat: true,
     options: [
-      { param: 'band', meaning: 'only this band: H upper, L lower', values: ['H', 'L'], narrows: true },
+      { param: 'band', meaning: 'only this band: H upper, L lower', values: ['H', 'L'], filters: true },
     ],
   },
   shapes: [{ table, has: ['scripId', 'band'], dated: true, fullSet: 'days' }],

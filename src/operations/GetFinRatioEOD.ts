@@ -16,7 +16,9 @@ export default defineOperation({
   windows: {
     per: 'instrument',
     asks: ({ sessions }) =>
-      sessions.flatMap((day) => askBothNatures({ part: '', from: day, to: day, params: { variant: 'eod' } })),
+      sessions.flatMap((day) =>
+        askBothNatures({ variant: '', from: day, to: day, params: { variant: 'eod' } }),
+      ),
   },
   schedule: { at: '22:10', on: 'daily', lookback: false },
   emptyIsNormal: true,

@@ -19,7 +19,7 @@ export default defineOperation({
     per: 'instrument',
     // The operation takes no dates: its answer belongs to the day of the call, and it is asked once a run.
     asks: ({ today }) =>
-      askBothNatures({ part: '', from: today, to: today, params: { variant: 'snapshot' } }),
+      askBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },
   schedule: { at: '23:00', on: 'saturday', lookback: false },
   emptyIsNormal: true,

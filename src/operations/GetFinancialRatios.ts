@@ -42,7 +42,7 @@ function nextDay(day: string): string {
 
 function asks({ sessions, from, to, today, live }: AskInput): readonly Ask[] {
   const ask = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
-    askBothNatures({ part: '', from, to, params });
+    askBothNatures({ variant: '', from, to, params });
   return [
     ...sessions.flatMap((day) => ask(day, day, { variant: 'eod', type: 'EOD' })),
     ...quartersTouching(from, to).flatMap((quarter) =>
@@ -76,15 +76,15 @@ export default defineOperation({
         param: 'type',
         meaning: 'only this kind of ratios; all that apply when not given',
         values: ['EOD', 'Quarter', 'Realtime'],
-        narrows: false,
+        filters: false,
       },
       natureOption,
-      { param: 'period', meaning: 'only this quarter', values: ['QJ', 'QS', 'QD', 'QM'], narrows: false },
+      { param: 'period', meaning: 'only this quarter', values: ['QJ', 'QS', 'QD', 'QM'], filters: false },
       {
         param: 'year',
         meaning: 'only this financial year, named by its first year',
         form: { pattern: '(19|20)[0-9]{2}', says: 'a year such as 2024' },
-        narrows: false,
+        filters: false,
       },
     ],
   },

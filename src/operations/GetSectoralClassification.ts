@@ -53,9 +53,9 @@ export default defineOperation({
     instruments: 'many',
     dTFormat: true,
     options: [
-      { param: 'sector', meaning: 'only companies of this sector', narrows: true },
-      { param: 'industry', meaning: 'only companies of this industry', narrows: true },
-      { param: 'basicIndustry', meaning: 'only companies of this basic industry', narrows: true },
+      { param: 'sector', meaning: 'only companies of this sector', filters: true },
+      { param: 'industry', meaning: 'only companies of this industry', filters: true },
+      { param: 'basicIndustry', meaning: 'only companies of this basic industry', filters: true },
     ],
   },
   shapes: [

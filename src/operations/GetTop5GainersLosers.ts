@@ -48,7 +48,7 @@ export default defineOperation({
         meaning: 'which sides to ask for',
         fallback: 'GainersLosers',
         values: ['GainersLosers', 'Gainers', 'Losers'],
-        narrows: true,
+        filters: true,
       },
     ],
   },

@@ -24,7 +24,7 @@ export interface RequestOption {
    * Does it narrow the answer? Then the answer is not the full set of its day and does not count as
    * coverage.
    */
-  readonly narrows: boolean;
+  readonly filters: boolean;
 }
 
 /** The value in the source's spelling (known values match in any case), or null where the option does not allow it. */
@@ -76,7 +76,7 @@ export interface Shape {
 /** One question for one instrument, for operations that ask per instrument. */
 export interface Ask {
   /** Names the question in the coverage of a day, e.g. `eod/Standalone`; '' where there is only one. */
-  readonly part: string;
+  readonly variant: string;
   readonly from: string;
   readonly to: string;
   readonly params: Readonly<Record<string, string>>;

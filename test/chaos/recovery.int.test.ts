@@ -100,7 +100,7 @@ test.each(backends)(
     ]);
     const again = await start(pipeline, {
       ...REQUEST,
-      targets: REQUEST.targets.map((target) => ({ ...target, againFrom: target.from })),
+      targets: REQUEST.targets.map((target) => ({ ...target, refetchFrom: target.from })),
     });
     await waitFor(() => sandbox.stats().requests > known, { what: 'a call' });
     expect(Date.now()).toBeGreaterThanOrEqual(trying.getTime());

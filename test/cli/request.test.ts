@@ -22,7 +22,7 @@ describe('what a backfill asks for', () => {
       'GetBhavCopyCM NSE',
       'GetSeriesChange NSE',
     ]);
-    expect(targets[0]).toMatchObject({ ...RANGE, againFrom: null });
+    expect(targets[0]).toMatchObject({ ...RANGE, refetchFrom: null });
   });
 
   test('--all: every operation; EOD_EXCHANGES leaves out, --exchange overrides', () => {
@@ -35,7 +35,7 @@ describe('what a backfill asks for', () => {
   });
 
   test('--force asks again from the first day on', () => {
-    expect(request(['GetBhavCopyCM'], { ...RANGE, force: true }).targets[0]?.againFrom).toBe(RANGE.from);
+    expect(request(['GetBhavCopyCM'], { ...RANGE, force: true }).targets[0]?.refetchFrom).toBe(RANGE.from);
   });
 
   test('instruments from a list or a file', () => {

@@ -88,4 +88,4 @@ describe('real bhav copies, from the file through the source into the table', ()
   );
 });
 
-const force = <T extends { readonly from: string }>(target: T) => ({ ...target, againFrom: target.from });
+const force = <T extends { readonly from: string }>(target: T) => ({ ...target, refetchFrom: target.from });

@@ -16,7 +16,7 @@ const at = (day: string, hour: number, minute = 0) => ({
 const LATER = at('2025-10-01', 12);
 
 const window = (changes: Partial<CoveredWindow> = {}): CoveredWindow => ({
-  ...{ from: '2025-09-08', to: '2025-09-10', instruments: [], part: '', narrowed: false },
+  ...{ from: '2025-09-08', to: '2025-09-10', instruments: [], variant: '', filtered: false },
   ...changes,
 });
 
@@ -35,7 +35,7 @@ function extracted(operation: string, rows: readonly Row[], rejects = 0, shape =
 /** `day state records` of each entry, `instrument` in front where there is one. */
 function told(operation: string, answer: Extracted, when = LATER, changes: Partial<CoveredWindow> = {}) {
   return coverageOf(operationNamed(operation), window(changes), SESSIONS, answer, when).map((entry) =>
-    [entry.instrument, entry.day, entry.state, entry.records].filter((part) => part !== '').join(' '),
+    [entry.instrument, entry.day, entry.state, entry.records].filter((fact) => fact !== '').join(' '),
   );
 }
 
@@ -85,9 +85,9 @@ describe('what an answer tells of its days', () => {
     );
   });
 
-  test('nothing, when the window was narrowed by hand', () => {
+  test('nothing, when the window was filtered by hand', () => {
     const rows = [{ change_date: '2025-09-08' }];
-    expect(told('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { narrowed: true })).toEqual(
+    expect(told('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { filtered: true })).toEqual(
       [],
     );
   });
@@ -133,11 +133,11 @@ describe('the questions a window answers', () => {
   test('are the day of the call where the operation knows no dates, or asks for real time', () => {
     expect(days('GetCorporateActionsCategories')).toEqual(['2025-10-01']);
     expect(days('GetFinRatioSnapshot')).toEqual(['2025-10-01']);
-    expect(days('GetFinancialRatios', { part: 'realtime/Standalone' })).toEqual(['2025-10-01']);
+    expect(days('GetFinancialRatios', { variant: 'realtime/Standalone' })).toEqual(['2025-10-01']);
   });
 
   test('are the last day of a quarter', () => {
-    expect(days('GetFinancialRatios', { part: 'quarter/Standalone', to: '2025-09-30' })).toEqual([
+    expect(days('GetFinancialRatios', { variant: 'quarter/Standalone', to: '2025-09-30' })).toEqual([
       '2025-09-30',
     ]);
   });

@@ -5,7 +5,7 @@ import { bhavcopy, bhavRow } from '../load/support.ts';
 
 const DAY = '2025-08-29';
 const operation = operationNamed('GetBhavCopyCM');
-const window = { ...{ exchange: 'NSE', from: DAY, to: DAY }, instruments: [], part: '', narrowed: false };
+const window = { ...{ exchange: 'NSE', from: DAY, to: DAY }, instruments: [], variant: '', filtered: false };
 const whole = { batches: [{ table: bhavcopy, rows: [bhavRow({ symbol: 'A' })] }], rejects: [] };
 
 test('an answer about whole days is their full set', () => {
@@ -20,7 +20,7 @@ test('an answer about whole days is their full set', () => {
 
 test.each([
   ['some instruments were asked for', { ...window, instruments: ['A'] }, whole],
-  ['a part of the day was asked for', { ...window, narrowed: true }, whole],
+  ['a part of the day was asked for', { ...window, filtered: true }, whole],
   ['a record was refused', window, { ...whole, rejects: [{ position: 0, record: {}, problems: [] }] }],
   ['the answer counts more records than it holds', window, { ...whole, lacksRecords: true }],
 ])('nothing is when %s', (_, asked, extracted) => {
@@ -28,6 +28,6 @@ test.each([
 });
 
 test('nothing is while it is too early for a day', () => {
-  const early = { ...{ day: DAY, instrument: '', part: '' }, state: 'not_published' as const, records: 0 };
+  const early = { ...{ day: DAY, instrument: '', variant: '' }, state: 'not_published' as const, records: 0 };
   expect(fullSetsOf(operation, window, whole, [early])).toEqual([]);
 });

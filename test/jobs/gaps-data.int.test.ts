@@ -30,14 +30,14 @@ async function cover(
   exchange: string,
   days: Record<
     string,
-    CoverageState | [CoverageState, { instrument?: string; part?: string; diagnostic?: string }]
+    CoverageState | [CoverageState, { instrument?: string; variant?: string; diagnostic?: string }]
   >,
 ) {
   await writeCoverage(db.drizzle, {
     ...{ operation, exchange, runId: 1, windowId: null },
     coverage: Object.entries(days).map(([day, known]) => {
       const [state, facts] = typeof known === 'string' ? [known, {}] : known;
-      return { day: `2025-09-${day}`, instrument: '', part: '', state, records: 100, ...facts };
+      return { day: `2025-09-${day}`, instrument: '', variant: '', state, records: 100, ...facts };
     }),
   });
 }
@@ -92,15 +92,15 @@ describe('why a session is not there', () => {
       '04': 'empty',
       '05': 'loaded',
     });
-    const part = 'eod/Standalone';
+    const variant = 'eod/Standalone';
     await cover(pipeline, 'GetFinRatioEOD', 'BSE', {
-      '03': ['loaded', { instrument: 'TCS', part }],
-      '04': ['failed', { instrument: 'TCS', part }],
+      '03': ['loaded', { instrument: 'TCS', variant }],
+      '04': ['failed', { instrument: 'TCS', variant }],
     });
     await cover(pipeline, 'GetFinancialRatios', 'BSE', {
-      '03': ['loaded', { instrument: 'TCS', part }],
-      '04': ['loaded', { instrument: 'TCS', part: 'realtime/Standalone' }],
-      '05': ['loaded', { instrument: 'TCS', part }],
+      '03': ['loaded', { instrument: 'TCS', variant }],
+      '04': ['loaded', { instrument: 'TCS', variant: 'realtime/Standalone' }],
+      '05': ['loaded', { instrument: 'TCS', variant }],
     });
     const operations = ['GetCircuitBreakers', 'GetFinRatioEOD', 'GetFinancialRatios'].map(operationNamed);
     expect(spans(await readGaps(pipeline, { operations }))).toEqual([
@@ -156,7 +156,7 @@ describe('the view and the status', () => {
         .map((day, place) => ({
           day,
           instrument: '',
-          part: '',
+          variant: '',
           state: 'loaded' as const,
           records: 100 + place,
         })),

@@ -61,11 +61,13 @@ describe('the run that fills gaps', () => {
       gap('GetTop5GainersLosers', '2025-09-03', '2025-09-04'),
     ]);
     expect(kind).toBe('gap_fill');
-    expect(targets.map(({ operation, from, to, againFrom }) => [operation, from, to, againFrom])).toEqual([
-      ['GetFinRatioEOD', '2025-09-01', '2025-09-01', null],
-      ['GetFinRatioEOD', '2025-09-03', '2025-09-03', null],
-      ['GetTop5GainersLosers', '2025-09-01', '2025-09-04', null],
-    ]);
+    expect(targets.map(({ operation, from, to, refetchFrom }) => [operation, from, to, refetchFrom])).toEqual(
+      [
+        ['GetFinRatioEOD', '2025-09-01', '2025-09-01', null],
+        ['GetFinRatioEOD', '2025-09-03', '2025-09-03', null],
+        ['GetTop5GainersLosers', '2025-09-01', '2025-09-04', null],
+      ],
+    );
   });
 });
 

@@ -24,7 +24,7 @@ describe('the range of a night', () => {
         exchange: 'BSE',
         from: '2025-09-04',
         to: TONIGHT,
-        againFrom: '2025-09-04',
+        refetchFrom: '2025-09-04',
       },
     });
     expect(target('2025-09-09', 'GetBhavCopyCM', 0).from).toBe('2025-09-09');
@@ -50,7 +50,7 @@ describe('the range of a night', () => {
   });
 
   test('asks nothing again where the operation has no lookback', () => {
-    expect(target('2025-09-08', 'GetFinRatioEOD')).toMatchObject({ from: '2025-09-08', againFrom: null });
+    expect(target('2025-09-08', 'GetFinRatioEOD')).toMatchObject({ from: '2025-09-08', refetchFrom: null });
   });
 
   test('of an older night, repeated, does not begin after it', () => {
@@ -60,7 +60,7 @@ describe('the range of a night', () => {
   test('of an operation without dates is the night itself', () => {
     expect(target('2025-01-01', 'GetCorporateActionsCategories')).toMatchObject({
       from: TONIGHT,
-      againFrom: null,
+      refetchFrom: null,
     });
   });
 

@@ -29,7 +29,7 @@ describe.each(backends)('night after night, the queue in %s', (backend) => {
         where revision > 1 order by day`,
     );
     const { rows: live } = await pipeline.db.pool.query(
-      "select from etl.windows where run_id = $1 and part like 'realtime/%'",
+      "select from etl.windows where run_id = $1 and variant like 'realtime/%'",
       [report.runId],
     );
     await pipeline.close();

@@ -15,12 +15,12 @@ function input(operation: string, changes: Partial<PlanInput> = {}): PlanInput {
     operation: operationNamed(operation),
     exchange: 'BSE',
     ...{ from, to, sessions: weekdays, instruments: [], options: {}, covered: [] },
-    ...{ againFrom: null, today: '2025-09-30', live: false },
+    ...{ refetchFrom: null, today: '2025-09-30', live: false },
     ...changes,
   };
 }
 
-const whole = (day: string) => ({ day, instrument: '', part: '' });
+const whole = (day: string) => ({ day, instrument: '', variant: '' });
 const spans = (windows: readonly PlannedWindow[], state = 'pending') =>
   windows.filter((window) => window.state === state).map((window) => `${window.from}..${window.to}`);
 
@@ -152,10 +152,10 @@ describe('windows of several days', () => {
   test('are planned even where all is covered, when asked again', () => {
     const covered = input('GetTop5GainersLosers').sessions.map(whole);
     expect(spans(planWindows(input('GetTop5GainersLosers', { covered })))).toEqual([]);
-    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, againFrom: '2025-09-11' })))).toEqual([
-      '2025-09-11..2025-09-12',
-    ]);
-    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, againFrom: FROM })))).toHaveLength(2);
+    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, refetchFrom: '2025-09-11' })))).toEqual(
+      ['2025-09-11..2025-09-12'],
+    );
+    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, refetchFrom: FROM })))).toHaveLength(2);
   });
 });
 
@@ -183,7 +183,7 @@ describe('windows of one session', () => {
   test('skip a batch only when each of its instruments is covered, or the whole exchange is', () => {
     const instruments = ['A', 'B'];
     const at = { from: '2025-09-01', to: '2025-09-01', instruments };
-    const known = (instrument: string) => ({ day: '2025-09-01', instrument, part: '' });
+    const known = (instrument: string) => ({ day: '2025-09-01', instrument, variant: '' });
     const planned = (covered: PlanInput['covered']) =>
       planWindows(input('GetBhavCopyCM', { ...at, covered })).map((window) => window.state);
     expect(planned([known('A')])).toEqual(['pending']);
@@ -203,7 +203,7 @@ describe('questions per instrument', () => {
     planWindows(input(operation, { to: '2025-09-02', instruments: ['TCS'], ...changes }));
 
   test('both natures of report, day by day', () => {
-    expect(asked('GetFinRatioEOD').map((window) => [window.from, window.part])).toEqual([
+    expect(asked('GetFinRatioEOD').map((window) => [window.from, window.variant])).toEqual([
       ['2025-09-01', 'eod/Standalone'],
       ['2025-09-01', 'eod/Consolidated'],
       ['2025-09-02', 'eod/Standalone'],
@@ -214,7 +214,7 @@ describe('questions per instrument', () => {
   test('quarters that touch the range, once each; real time only in a live run, and then always', () => {
     const quarters = asked('GetFinancialRatios', { from: '2025-03-31', to: '2025-07-01', sessions: [] });
     expect(
-      quarters.filter((window) => window.part === 'quarter/Standalone').map(({ params }) => params),
+      quarters.filter((window) => window.variant === 'quarter/Standalone').map(({ params }) => params),
     ).toEqual(
       [
         { period: 'QM', year: '2024' },
@@ -223,7 +223,7 @@ describe('questions per instrument', () => {
       ].map((quarter) => ({ variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone', ...quarter })),
     );
     const covered = ['Standalone', 'Consolidated'].map((nature) => ({
-      ...{ day: '2025-09-30', instrument: 'TCS', part: `realtime/${nature}` },
+      ...{ day: '2025-09-30', instrument: 'TCS', variant: `realtime/${nature}` },
     }));
     const live = asked('GetFinancialRatios', { live: true, covered });
     expect(live.filter((window) => window.params.type === 'Realtime').map(({ state }) => state)).toEqual([
@@ -235,14 +235,14 @@ describe('questions per instrument', () => {
 
   test('options choose among the questions', () => {
     const options = { natureOfReport: 'Consolidated', type: 'EOD' };
-    expect(asked('GetFinancialRatios', { options }).map((window) => window.part)).toEqual([
+    expect(asked('GetFinancialRatios', { options }).map((window) => window.variant)).toEqual([
       'eod/Consolidated',
       'eod/Consolidated',
     ]);
   });
 
   test('what is known of one instrument or one nature says nothing of another', () => {
-    const covered = [{ day: '2025-09-01', instrument: 'TCS', part: 'eod/Standalone' }];
+    const covered = [{ day: '2025-09-01', instrument: 'TCS', variant: 'eod/Standalone' }];
     const windows = asked('GetFinRatioEOD', { covered, instruments: ['TCS', 'INFY'] });
     expect(windows.filter((window) => window.state === 'skipped')).toHaveLength(1);
     expect(windows.filter((window) => window.state === 'pending')).toHaveLength(7);
@@ -282,12 +282,12 @@ describe('the rest of the plan', () => {
     ]);
   });
 
-  test('an option that narrows the answer marks the window; one at its fallback does not', () => {
-    const narrowed = (operation: string, options: Record<string, string>) =>
-      planWindows(input(operation, { options })).map((window) => [window.narrowed, window.params]);
-    expect(narrowed('GetCircuitBreakers', { band: 'H', sector: 'IT' })[0]).toEqual([true, { band: 'H' }]);
-    expect(narrowed('GetTop5GainersLosers', { type: 'GainersLosers' })[0]?.[0]).toBe(false);
-    expect(narrowed('GetTop5GainersLosers', { type: 'Losers' })[0]?.[0]).toBe(true);
+  test('an option that filters the answer marks the window; one at its fallback does not', () => {
+    const filtered = (operation: string, options: Record<string, string>) =>
+      planWindows(input(operation, { options })).map((window) => [window.filtered, window.params]);
+    expect(filtered('GetCircuitBreakers', { band: 'H', sector: 'IT' })[0]).toEqual([true, { band: 'H' }]);
+    expect(filtered('GetTop5GainersLosers', { type: 'GainersLosers' })[0]?.[0]).toBe(false);
+    expect(filtered('GetTop5GainersLosers', { type: 'Losers' })[0]?.[0]).toBe(true);
   });
 });
 
@@ -318,9 +318,9 @@ describe('what a plan says of its windows', () => {
 
   test('windows name their instruments, and no part where the operation has none', () => {
     const [once] = planWindows(input('GetCorporateActionsCategories'));
-    expect(once).toMatchObject({ instruments: [], part: '', reason: null });
+    expect(once).toMatchObject({ instruments: [], variant: '', reason: null });
     const [day] = planWindows(input('GetBhavCopyCM', { instruments: ['A', 'B'] }));
-    expect(day).toMatchObject({ instruments: ['A', 'B'], part: '' });
+    expect(day).toMatchObject({ instruments: ['A', 'B'], variant: '' });
     const asks = planWindows(input('GetFinRatioEOD', { to: FROM, instruments: ['A', 'B'] }));
     expect(asks.map(({ instruments }) => instruments)).toEqual([['A'], ['A'], ['B'], ['B']]);
   });
@@ -334,15 +334,15 @@ describe('what a plan says of its windows', () => {
     }
   });
 
-  test('one option of several narrows the answer; without any the window is whole', () => {
+  test('one option of several filters the answer; without any the window is whole', () => {
     const [first] = planWindows(input('GetSectoralClassification', { options: { sector: 'IT' } }));
-    expect(first?.narrowed).toBe(true);
+    expect(first?.filtered).toBe(true);
     for (const name of ['GetSectoralClassification', 'GetTop5GainersLosers', 'GetCircuitBreakers']) {
-      expect(planWindows(input(name)).map(({ narrowed }) => narrowed)).not.toContain(true);
+      expect(planWindows(input(name)).map(({ filtered }) => filtered)).not.toContain(true);
     }
     const [ratios] = planWindows(
       input('GetFinRatioEOD', { instruments: ['TCS'], options: { natureOfReport: 'Consolidated' } }),
     );
-    expect(ratios?.narrowed).toBe(false);
+    expect(ratios?.filtered).toBe(false);
   });
 });

@@ -25,7 +25,7 @@ const line = (symbol: string, { day, close, previous, more }: Line): Row =>
 
 async function loadDays(db: Database, rows: readonly Row[]): Promise<void> {
   for (const day of new Set(rows.map((row) => String(row.trade_date)))) {
-    const coverage = [{ day, instrument: '', part: '', state: 'loaded' as const, records: 1 }];
+    const coverage = [{ day, instrument: '', variant: '', state: 'loaded' as const, records: 1 }];
     await loadBhav(
       db,
       rows.filter((row) => row.trade_date === day),

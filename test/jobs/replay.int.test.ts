@@ -26,7 +26,7 @@ async function instrumentsOf({ db }: Pipeline) {
 
 async function coverageOf({ db }: Pipeline): Promise<unknown[]> {
   const found = await db.pool.query(
-    `select operation, exchange, day::text, instrument, part, state, records::int from etl.coverage
+    `select operation, exchange, day::text, instrument, variant, state, records::int from etl.coverage
       where state <> 'holiday' order by 1, 2, 3, 4, 5`,
   );
   return found.rows;

@@ -33,7 +33,7 @@ describe('loads at the same time', () => {
       const loads = Array.from({ length: 8 }, (_, n) => {
         const saved = new Date(Date.UTC(2025, 8, 11, 16, round, n)).toISOString();
         const coverage = DAYS.map(
-          (day) => ({ day, instrument: '', part: '', state: 'loaded', records: 5 }) as const,
+          (day) => ({ day, instrument: '', variant: '', state: 'loaded', records: 5 }) as const,
         );
         const rows = keys.map(
           (key): Row => bhavRow({ ...key, close_price: `${round}.${n}`, source_saved_at: saved }),

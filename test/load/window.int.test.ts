@@ -7,7 +7,7 @@ import { bhavcopy, bhavRow, load, loadBhav, newRun, newWindow, openStore } from 
 const day = (state: CoverageEntry['state'], records: number, diagnostic?: string): CoverageEntry => ({
   day: '2025-08-29',
   instrument: '',
-  part: '',
+  variant: '',
   state,
   records,
   ...(diagnostic === undefined ? {} : { diagnostic }),

@@ -138,7 +138,7 @@ export interface CoverageRow {
 export async function coverageRows({ db }: Pick<WorkContext, 'db'>): Promise<CoverageRow[]> {
   const found = await db.pool.query<CoverageRow>(
     `select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, instrument, state, records::int, diagnostic
-       from etl.coverage order by operation, exchange, day, instrument, part`,
+       from etl.coverage order by operation, exchange, day, instrument, variant`,
   );
   return found.rows;
 }

@@ -116,7 +116,7 @@ export function backfill({ from, to, ...asked }: BackfillOptions): RunRequest {
       (asked.exchanges ?? operation.exchanges).map((exchange) => ({
         operation: operation.name,
         ...{ exchange, from, to },
-        againFrom: asked.force === true ? from : null,
+        refetchFrom: asked.force === true ? from : null,
       })),
     ),
     instruments: asked.instruments ?? [],

@@ -134,7 +134,7 @@ export function gapRequest(gaps: readonly Gap[]): RunRequest {
     const apart = operationNamed(operation).windows.per === 'instrument';
     const key = `${operation} ${exchange} ${apart ? place : ''}`;
     const before = targets.get(key);
-    targets.set(key, { operation, exchange, from: before?.from ?? from, to, againFrom: null });
+    targets.set(key, { operation, exchange, from: before?.from ?? from, to, refetchFrom: null });
   });
   return { kind: 'gap_fill', targets: [...targets.values()], instruments: [], options: {}, live: false };
 }

@@ -65,12 +65,12 @@ export function nightlyTarget({
   config,
 }: NightlyInput): Target {
   const base = { operation: operation.name, exchange, to: date };
-  if (operation.windows.per === 'once') return { ...base, from: date, againFrom: null };
+  if (operation.windows.per === 'once') return { ...base, from: date, refetchFrom: null };
   const reach = addDays(date, -config.EOD_HISTORY_DAYS);
   // A watermark beyond `date` (an older night is being repeated) counts as `date` itself.
   const edge = watermark === null || watermark > date ? date : watermark;
   const lookback = operation.schedule.lookback ? config.EOD_LOOKBACK_SESSIONS : 0;
   const first = calendar.lastSessions(exchange, edge, lookback + 1)[0] ?? edge;
   const from = first < reach ? reach : first;
-  return { ...base, from, againFrom: operation.schedule.lookback ? from : null };
+  return { ...base, from, refetchFrom: operation.schedule.lookback ? from : null };
 }

@@ -17,7 +17,7 @@ export interface PlanInput {
   /** What is known already and needs no asking. */
   readonly covered: readonly CoveredKey[];
   /** From this day on, what is known is asked for again. */
-  readonly againFrom: Day | null;
+  readonly refetchFrom: Day | null;
   readonly today: Day;
   /** A nightly run of today. */
   readonly live: boolean;
@@ -56,11 +56,11 @@ export function instrumentBatches(operation: Operation, instruments: readonly st
 }
 
 /** Answers whether a question needs no asking. Coverage of the whole exchange covers each instrument. */
-function coverageTest(input: PlanInput): (day: Day, instrument: string, part: string) => boolean {
-  const known = new Set(input.covered.map((key) => `${key.day}|${key.instrument}|${key.part}`));
-  return (day, instrument, part) =>
-    (input.againFrom === null || day < input.againFrom) &&
-    (known.has(`${day}||${part}`) || known.has(`${day}|${instrument}|${part}`));
+function coverageTest(input: PlanInput): (day: Day, instrument: string, variant: string) => boolean {
+  const known = new Set(input.covered.map((key) => `${key.day}|${key.instrument}|${key.variant}`));
+  return (day, instrument, variant) =>
+    (input.refetchFrom === null || day < input.refetchFrom) &&
+    (known.has(`${day}||${variant}`) || known.has(`${day}|${instrument}|${variant}`));
 }
 
 /** Options the operation declares; the others belong to other operations of the run. */
@@ -69,10 +69,10 @@ function ownOptions({ operation, options }: PlanInput): Record<string, string> {
   return Object.fromEntries(Object.entries(options).filter(([param]) => declared.has(param)));
 }
 
-function isNarrowed({ operation, options }: PlanInput): boolean {
+function isFiltered({ operation, options }: PlanInput): boolean {
   return operation.request.options.some(
     (option) =>
-      option.narrows && options[option.param] !== undefined && options[option.param] !== option.fallback,
+      option.filters && options[option.param] !== undefined && options[option.param] !== option.fallback,
   );
 }
 
@@ -85,8 +85,8 @@ function window(
     exchange: input.exchange,
     instruments: [],
     params: ownOptions(input),
-    part: '',
-    narrowed: isNarrowed(input),
+    variant: '',
+    filtered: isFiltered(input),
     state: 'pending',
     reason: null,
     ...facts,
@@ -213,8 +213,8 @@ function planAsks(
         to: ask.to,
         instruments: [instrument],
         params: ask.params,
-        part: ask.part,
-        ...(ask.always !== true && covered(ask.to, instrument, ask.part)
+        variant: ask.variant,
+        ...(ask.always !== true && covered(ask.to, instrument, ask.variant)
           ? { state: 'skipped', reason: COVERED }
           : {}),
       }),

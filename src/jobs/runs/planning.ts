@@ -113,7 +113,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     instruments,
     options: request.options,
     covered: await coveredBy(context, operation, target),
-    againFrom: target.againFrom,
+    refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),
     live: request.live,
     windowDays: await windowDays(context, operation),
@@ -125,10 +125,10 @@ export async function planInput(context: Context, request: PlanRequest, target: 
  * the calendar may be wrong, and only the source can tell.
  */
 function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
-  const { exchange, from, to, againFrom } = target;
+  const { exchange, from, to, refetchFrom } = target;
   const sessions = calendar.sessions(exchange, from, to);
   const byDay = windows.per === 'session' || windows.per === 'range';
-  return sessions.length === 0 && againFrom !== null && byDay ? eachDay(from, to) : sessions;
+  return sessions.length === 0 && refetchFrom !== null && byDay ? eachDay(from, to) : sessions;
 }
 
 /** The configured length of a window, or the operation's own, as far as the source allows it. */

@@ -65,7 +65,7 @@ async function noteHolidays({ db, calendar }: Context, request: RunRequest, runI
       exchange,
       runId,
       windowId: null,
-      coverage: holidays.map((day) => ({ day, instrument: '', part: '', state: 'holiday', records: 0 })),
+      coverage: holidays.map((day) => ({ day, instrument: '', variant: '', state: 'holiday', records: 0 })),
     });
   }
 }

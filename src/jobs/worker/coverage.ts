@@ -10,8 +10,8 @@ export interface CoveredWindow {
   readonly from: Day;
   readonly to: Day;
   readonly instruments: readonly string[];
-  readonly part: string;
-  readonly narrowed: boolean;
+  readonly variant: string;
+  readonly filtered: boolean;
 }
 
 /** The day-and-instrument questions a window answers, before it is known how (pure). */
@@ -20,11 +20,13 @@ export function questionsOf(
   window: CoveredWindow,
   sessions: readonly Day[],
   calledOn: Day,
-): Pick<CoverageEntry, 'day' | 'instrument' | 'part'>[] {
-  if (window.narrowed) return [];
+): Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>[] {
+  if (window.filtered) return [];
   const instruments = window.instruments.length === 0 ? [''] : window.instruments;
   const days = daysOf(operation, window, sessions, calledOn);
-  return days.flatMap((day) => instruments.map((instrument) => ({ day, instrument, part: window.part })));
+  return days.flatMap((day) =>
+    instruments.map((instrument) => ({ day, instrument, variant: window.variant })),
+  );
 }
 
 function daysOf(
@@ -33,7 +35,7 @@ function daysOf(
   sessions: readonly Day[],
   calledOn: Day,
 ): readonly Day[] {
-  if (operation.request.dates === 'none' || window.part.startsWith('realtime/')) return [calledOn];
+  if (operation.request.dates === 'none' || window.variant.startsWith('realtime/')) return [calledOn];
   return operation.windows.per === 'instrument' ? [window.to] : sessions;
 }
 

@@ -16,7 +16,7 @@ export function fullSetsOf(
   extracted: Pick<Extracted, 'batches' | 'rejects' | 'lacksRecords'>,
   coverage: readonly CoverageEntry[],
 ): FullSet[] {
-  if (window.instruments.length > 0 || window.narrowed || extracted.rejects.length > 0) return [];
+  if (window.instruments.length > 0 || window.filtered || extracted.rejects.length > 0) return [];
   if (extracted.lacksRecords === true) return [];
   if (coverage.some((entry) => entry.state === 'not_published')) return [];
   const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);

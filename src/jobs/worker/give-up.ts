@@ -58,6 +58,6 @@ function selectionOf(window: Troubled, { scope }: Extract<Verdict, { act: 'end' 
 /** Coverage is written in one order everywhere, so that two writers cannot deadlock. */
 function byKey(a: EndedWindow, b: EndedWindow): number {
   const key = (one: EndedWindow) =>
-    [one.operation, one.exchange, one.from, one.instruments[0] ?? '', one.part].join('|');
+    [one.operation, one.exchange, one.from, one.instruments[0] ?? '', one.variant].join('|');
   return key(a) < key(b) ? -1 : 1;
 }

@@ -52,7 +52,7 @@ function completenessSql(input: CompletenessInput): string {
   return `with clock as (
   select ${there} as now_there, (${there})::date as today, ${from} as from_day, ${to} as to_day,
     (${there})::date - ${input.historyDays} as reach
-), operation (operation, parts, whole, empty_is_normal, weekday, due_at) as (
+), operation (operation, variants, whole, empty_is_normal, weekday, due_at) as (
   values ${operations.map((one) => operationRow(one, input.publishedAt)).join(',\n    ')}
 ), expected (operation, exchange) as (
   ${pairRows(input.expected)}
@@ -63,7 +63,7 @@ function completenessSql(input: CompletenessInput): string {
         when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
         when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank
   from etl.coverage c join operation o using (operation)
-  where o.parts is null or c.part = any (o.parts)
+  where o.variants is null or c.variant = any (o.variants)
 ), known as (
   select operation, exchange, day, min(rank) as rank,
     min(rank) = ${RANKS.loaded} or (min(rank) = ${RANKS.empty} and bool_and(empty_is_normal)) as complete,
@@ -75,7 +75,7 @@ function completenessSql(input: CompletenessInput): string {
   from known where complete group by operation, exchange
 ), pair as (
   select e.operation, e.exchange,
-    coalesce(clock.from_day, case when o.parts is not null then s.first_day end, clock.reach) as from_day,
+    coalesce(clock.from_day, case when o.variants is not null then s.first_day end, clock.reach) as from_day,
     least(clock.to_day, clock.today) as to_day
   from clock, expected e join operation o using (operation) left join span s using (operation, exchange)
   union all
@@ -84,7 +84,7 @@ function completenessSql(input: CompletenessInput): string {
   where ${others} and not exists (
     select from expected e where e.operation = s.operation and e.exchange = s.exchange)
 ), due as (
-  select p.operation, p.exchange, s.day, o.parts is null as undated,
+  select p.operation, p.exchange, s.day, o.variants is null as undated,
     s.day + (coalesce(o.weekday - extract(dow from s.day)::int, 0) + 7) % 7 + o.due_at <= clock.now_there as is_due
   from clock, pair p join operation o using (operation)
   join etl.sessions s on s.exchange = p.exchange and s.day between p.from_day and p.to_day
@@ -115,12 +115,12 @@ from session, clock`;
 
 function operationRow(operation: Operation, publishedAt: string): string {
   const { name, emptyIsNormal, schedule } = operation;
-  const parts = sessionParts(operation);
+  const variants = sessionVariants(operation);
   // Data is not late before the schedule asks for it; weekly operations have until their weekday.
   const dueAt = schedule.at > publishedAt ? schedule.at : publishedAt;
   const cells = [
     text(name),
-    parts === null ? 'null::text[]' : `array[${parts.map(text).join(', ')}]::text[]`,
+    variants === null ? 'null::text[]' : `array[${variants.map(text).join(', ')}]::text[]`,
     String(operation.windows.per !== 'instrument'),
     String(emptyIsNormal),
     `${WEEKDAYS[schedule.on] ?? 'null'}::int`,
@@ -130,13 +130,13 @@ function operationRow(operation: Operation, publishedAt: string): string {
 }
 
 /** Which questions an operation has for a session, or null where it knows none: it is undated. */
-function sessionParts({ windows }: Operation): string[] | null {
+function sessionVariants({ windows }: Operation): string[] | null {
   if (windows.per === 'once') return null;
   if (windows.per !== 'instrument') return [''];
   const day = '2025-02-27';
   const asks = windows.asks({ sessions: [day], from: day, to: day, today: '2025-03-03', live: false });
-  const parts = asks.filter((ask) => ask.from === day && ask.to === day).map((ask) => ask.part);
-  return parts.length === 0 ? null : parts;
+  const variants = asks.filter((ask) => ask.from === day && ask.to === day).map((ask) => ask.variant);
+  return variants.length === 0 ? null : variants;
 }
 
 function pairRows(pairs: readonly Pair[]): string {

@@ -9,7 +9,7 @@ export interface CoverageEntry {
   readonly day: string;
   /** '' where the whole exchange was asked. */
   readonly instrument: string;
-  readonly part: string;
+  readonly variant: string;
   readonly state: CoverageState;
   readonly records: number;
   readonly diagnostic?: string;
@@ -32,18 +32,18 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
   if (entries.length === 0) return;
   // One value for each column, in the order of the declaration.
   const rows = sql`
-    select ${operation}, ${exchange}, e.day, e.instrument, e.part, e.state, e.records, e.diagnostic,
+    select ${operation}, ${exchange}, e.day, e.instrument, e.variant, e.state, e.records, e.diagnostic,
            ${runId}::bigint, ${windowId}::bigint, statement_timestamp()
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
-        as e(day date, instrument text, part text, state text, records bigint, diagnostic text)
-     order by e.day, e.instrument, e.part`;
+        as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)
+     order by e.day, e.instrument, e.variant`;
   const wasLoaded = sql`${coverage.state} = 'loaded'`;
-  const { day, instrument, part } = coverage;
+  const { day, instrument, variant } = coverage;
   await db
     .insert(coverage)
     .select(rows)
     .onConflictDoUpdate({
-      target: [coverage.operation, coverage.exchange, day, instrument, part],
+      target: [coverage.operation, coverage.exchange, day, instrument, variant],
       set: {
         state: sql`case when ${wasLoaded} then 'loaded' else excluded.state end`,
         records: sql`case when ${wasLoaded} and excluded.state <> 'loaded' then ${coverage.records} else excluded.records end`,
@@ -56,7 +56,7 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
 }
 
 /** A question about a day that needs no asking again. */
-export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'part'>;
+export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>;
 
 /** Days of a range that hold one of these states. */
 export function readCovered(
@@ -69,9 +69,9 @@ export function readCovered(
     readonly states: readonly CoverageState[];
   },
 ): Promise<CoveredKey[]> {
-  const { day, instrument, part } = coverage;
+  const { day, instrument, variant } = coverage;
   return db
-    .select({ day, instrument, part })
+    .select({ day, instrument, variant })
     .from(coverage)
     .where(
       and(
@@ -81,7 +81,7 @@ export function readCovered(
         inArray(coverage.state, [...asked.states]),
       ),
     )
-    .orderBy(day, instrument, part);
+    .orderBy(day, instrument, variant);
 }
 
 /** The watermark: the last day of which an operation and exchange is loaded, or null. */
@@ -160,7 +160,7 @@ export async function exchangesWithoutData(
         eq(coverage.day, asked.day),
         eq(coverage.run_id, asked.runId),
         eq(coverage.instrument, ''),
-        eq(coverage.part, ''),
+        eq(coverage.variant, ''),
         inArray(coverage.state, ['not_published', 'empty']),
       ),
     )
@@ -174,5 +174,5 @@ export async function exchangesWithoutData(
  */
 export function loadedSessionsSql(operation: string): string {
   return `select exchange, day, records from etl.coverage
-     where operation = '${operation}' and instrument = '' and part = '' and state = 'loaded'`;
+     where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
 }

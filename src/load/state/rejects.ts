@@ -76,10 +76,10 @@ async function resolveOutdated(tx: NodePgDatabase, load: RejectsOfLoad): Promise
     .where(
       and(
         eq(newer.id, load.windowId),
-        eq(newer.narrowed, false),
+        eq(newer.filtered, false),
         ne(older.id, newer.id),
         sql`${older.id} <> all(${sql.param(load.rereads ?? [])}::bigint[])`,
-        eq(older.part, newer.part),
+        eq(older.variant, newer.variant),
         sql`(${newer.instruments} = '{}' or (${older.instruments} <> '{}' and ${older.instruments} <@ ${newer.instruments}))`,
         dated
           ? sql`${older.from_date} >= ${newer.from_date} and ${older.to_date} <= ${newer.to_date}`

@@ -53,7 +53,7 @@ export interface Failure {
   readonly from: string;
   readonly to: string;
   readonly instruments: readonly string[];
-  readonly part: string;
+  readonly variant: string;
   readonly state: 'failed' | 'blocked' | 'cancelled';
   readonly error: string | null;
 }
@@ -179,7 +179,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
   if (runIds.length === 0) return [];
   const runId = windows.run_id;
   const ofRuns = inArray(runId, [...runIds]);
-  const { operation, exchange, instruments, part, error } = windows;
+  const { operation, exchange, instruments, variant, error } = windows;
   const found = await db
     .select({
       runId: runs.id,
@@ -214,7 +214,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
         runId,
         ...WINDOW_NAME,
         instruments,
-        part,
+        variant,
         state: sql<Failure['state']>`${windows.state}`,
         error,
       })

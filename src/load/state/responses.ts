@@ -79,8 +79,8 @@ export async function keepAnswer(tx: NodePgDatabase, windowId: number, answer: A
       to_date: windows.to_date,
       instruments: windows.instruments,
       params: windows.params,
-      part: windows.part,
-      narrowed: windows.narrowed,
+      variant: windows.variant,
+      filtered: windows.filtered,
       knownBody: responseBodies.hash,
     })
     .from(windows)
@@ -260,7 +260,7 @@ export function answersToReplay(
   filter: AnswerFilter,
   { rejectsOnly }: { readonly rejectsOnly: boolean },
 ): SQL {
-  const all = !rejectsOnly && Object.values(filter).every((part) => part === undefined);
+  const all = !rejectsOnly && Object.values(filter).every((value) => value === undefined);
   // All together, they need no search for newer ones.
   if (all) return sql`select id from ${responses}`;
   const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
@@ -274,7 +274,7 @@ export function answersToReplay(
       union
       select newer.id from chosen c join ${responses} older on older.id = c.id
         join ${responses} newer on newer.operation = older.operation and newer.exchange = older.exchange
-          and newer.part = older.part
+          and newer.variant = older.variant
        where (newer.loaded_at, newer.id) > (older.loaded_at, older.id)
          and (older.operation = any(${sql.param(undated)})
            or (newer.from_date <= older.to_date and newer.to_date >= older.from_date))
@@ -307,7 +307,7 @@ export async function newerFullAnswers(
         eq(newer.exchange, older.exchange),
         sql`(${newer.loaded_at}, ${newer.id}) > (${older.loaded_at}, ${older.id})`,
         sql`${newer.instruments} = '{}'`,
-        eq(newer.narrowed, false),
+        eq(newer.filtered, false),
         scope.anyDays
           ? undefined
           : and(lte(newer.from_date, older.from_date), gte(newer.to_date, older.to_date)),
@@ -431,16 +431,16 @@ async function copyBodies(source: NodePgDatabase, target: NodePgDatabase, hashes
 async function insertMissing(target: NodePgDatabase, facts: readonly string[]): Promise<number> {
   const inserted = await target.execute(sql`
     insert into ${responses} (run_id, window_id, operation, exchange, from_date, to_date, instruments, params,
-      part, narrowed, called_on, hash, content_type, fetched_at, loaded_at)
-    select 0, 0, n.operation, n.exchange, n.from_date, n.to_date, n.instruments, n.params, n.part, n.narrowed,
+      variant, filtered, called_on, hash, content_type, fetched_at, loaded_at)
+    select 0, 0, n.operation, n.exchange, n.from_date, n.to_date, n.instruments, n.params, n.variant, n.filtered,
       n.called_on, n.hash, n.content_type, n.fetched_at, coalesce(n.loaded_at, n.fetched_at)
     from unnest(${sql.param(facts)}::jsonb[]) with ordinality as given(facts, place),
       jsonb_populate_record(null::${responses}, given.facts) as n
     where not exists (
       select from ${responses} o
        where o.operation = n.operation and o.exchange = n.exchange and o.from_date = n.from_date
-         and o.to_date = n.to_date and o.instruments = n.instruments and o.params = n.params and o.part = n.part
-         and o.narrowed = n.narrowed and o.fetched_at = n.fetched_at and o.hash = n.hash)
+         and o.to_date = n.to_date and o.instruments = n.instruments and o.params = n.params and o.variant = n.variant
+         and o.filtered = n.filtered and o.fetched_at = n.fetched_at and o.hash = n.hash)
     order by given.place`);
   return inserted.rowCount ?? 0;
 }

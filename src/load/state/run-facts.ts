@@ -67,11 +67,11 @@ export function countSuspiciousWindows(db: NodePgDatabase) {
         lte(later.from_date, windows.from_date),
         gte(later.to_date, windows.to_date),
         eq(later.instruments, windows.instruments),
-        eq(later.part, windows.part),
+        eq(later.variant, windows.variant),
         inArray(later.state, ['loaded', 'empty']),
         isNull(later.suspicious),
         eq(later.rejected, 0),
-        eq(later.narrowed, false),
+        eq(later.filtered, false),
       ),
     );
   const { operation, exchange } = windows;

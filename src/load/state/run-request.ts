@@ -7,7 +7,7 @@ export interface Target {
   readonly from: Day;
   readonly to: Day;
   /** From this day on, what is covered already is asked for again; null: never. */
-  readonly againFrom: Day | null;
+  readonly refetchFrom: Day | null;
 }
 
 /** `preview` asks and rolls back; `gap_fill` is a backfill of what is missing. */

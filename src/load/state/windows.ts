@@ -65,8 +65,8 @@ export interface NewWindow {
   readonly instruments: readonly string[];
   /** Request options; of an imported file, what a replay of it has to know. */
   readonly params: Readonly<Record<string, string>>;
-  readonly part: string;
-  readonly narrowed: boolean;
+  readonly variant: string;
+  readonly filtered: boolean;
 }
 
 /** A window as planned: one request's worth, or a stretch that needs no request and why. */
@@ -88,13 +88,13 @@ export async function insertWindows(
     const portion = JSON.stringify(planned.slice(at, at + PORTION));
     await tx.execute(sql`
       insert into ${windows}
-        (run_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed, state, error, finished_at)
+        (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state, error, finished_at)
       select ${runId}, w.operation, w.exchange, w."from", w."to",
-             array(select jsonb_array_elements_text(w.instruments)), w.params, w.part, w.narrowed, w.state, w.reason,
+             array(select jsonb_array_elements_text(w.instruments)), w.params, w.variant, w.filtered, w.state, w.reason,
              case when w.state = 'skipped' then statement_timestamp() end
         from jsonb_to_recordset(${portion}::jsonb) as w(
           operation text, exchange text, "from" date, "to" date, instruments jsonb, params jsonb,
-          part text, narrowed boolean, state text, reason text)`);
+          variant text, filtered boolean, state text, reason text)`);
   }
 }
 
@@ -138,9 +138,9 @@ export async function insertFileWindows(
  */
 export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
-    insert into ${windows} (run_id, operation, exchange, from_date, to_date, instruments, params, part,
-      narrowed, source_file, source_hash, response_id)
-    select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, r.narrowed,
+    insert into ${windows} (run_id, operation, exchange, from_date, to_date, instruments, params, variant,
+      filtered, source_file, source_hash, response_id)
+    select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, r.filtered,
       r.params->>'file', r.hash, r.id
       from (${chosen}) as c(id) join etl.responses r on r.id = c.id order by r.loaded_at, r.id`);
   await tx.execute(sql`
@@ -154,8 +154,8 @@ export async function insertReplayWindows(tx: NodePgDatabase, runId: number, cho
  */
 export async function insertRereadWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
-    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed)
-    select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.part, true
+    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered)
+    select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, true
       from ${windows} r where r.id in (${chosen}) order by r.id`);
 }
 
@@ -296,8 +296,8 @@ export const asNewWindow = {
   to: windows.to_date,
   instruments: windows.instruments,
   params: sql<Record<string, string>>`${windows.params}`,
-  part: windows.part,
-  narrowed: windows.narrowed,
+  variant: windows.variant,
+  filtered: windows.filtered,
 };
 
 /** Which open windows to end; nothing given means all of every running run that asks the source. */
@@ -404,8 +404,8 @@ export async function splitWindow(
     .where(and(eq(windows.id, windowId), windowMay('split')));
   if (parent.rowCount === 0) return false;
   await tx.execute(sql`
-    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, part, narrowed)
-    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.part, w.narrowed
+    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered)
+    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.variant, w.filtered
       from ${windows} w, jsonb_to_recordset(${JSON.stringify(pieces)}::jsonb) as piece("from" date, "to" date)
      where w.id = ${windowId}`);
   return true;

@@ -117,7 +117,7 @@ const NATURES = ['Standalone', 'Consolidated'] as const;
 export function askBothNatures(ask: Ask & { readonly params: { readonly variant: string } }): Ask[] {
   return NATURES.map((natureOfReport) => ({
     ...ask,
-    part: `${ask.params.variant}/${natureOfReport}`,
+    variant: `${ask.params.variant}/${natureOfReport}`,
     params: { ...ask.params, natureOfReport },
   }));
 }
@@ -127,7 +127,7 @@ export const natureOption = {
   param: 'natureOfReport',
   meaning: 'only Standalone or only Consolidated figures; both when not given',
   values: NATURES,
-  narrows: false,
+  filters: false,
 } as const;
 
 /** The specification's sample, a bare object. */

@@ -28,7 +28,7 @@ export async function compareDatabases(expected: string, actual: string): Promis
     rows += found?.length ?? 0;
     problems.push(...difference(`market.${name}`, wanted ?? [], found ?? []));
   }
-  const known = `select concat_ws(' | ', operation, exchange, day, instrument, part, state, records) as row from etl.coverage`;
+  const known = `select concat_ws(' | ', operation, exchange, day, instrument, variant, state, records) as row from etl.coverage`;
   const [wanted, found] = await Promise.all([expected, actual].map((url) => textRows(url, known, [])));
   problems.push(...difference('etl.coverage', wanted ?? [], found ?? []));
   return { rows, problems };

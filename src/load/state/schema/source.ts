@@ -64,8 +64,8 @@ export const responses = etl.table(
     instruments: text('instruments').array().notNull(),
     /** As in windows. With `file` the body is not an answer but an imported file of that name. */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull(),
-    part: text('part').notNull(),
-    narrowed: boolean('narrowed').notNull(),
+    variant: text('variant').notNull(),
+    filtered: boolean('filtered').notNull(),
     /** Day of the call in the source's zone: some answers belong to it. */
     called_on: date('called_on', { mode: 'string' }).notNull(),
     hash: text('hash')

@@ -69,9 +69,9 @@ export const windows = etl.table(
      */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull().default({}),
     /** Which question of a day this is, where an operation asks several; see coverage. */
-    part: text('part').notNull().default(''),
+    variant: text('variant').notNull().default(''),
     /** Set by hand to a part of the day's data: does not count as coverage. */
-    narrowed: boolean('narrowed').notNull().default(false),
+    filtered: boolean('filtered').notNull().default(false),
     state: text('state').notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
     /** How often it was claimed while an earlier claim had not ended. */
@@ -121,7 +121,7 @@ export const coverage = etl.table(
     day: date('day', { mode: 'string' }).notNull(),
     /** Empty where the whole exchange was asked. */
     instrument: text('instrument').notNull().default(''),
-    part: text('part').notNull().default(''),
+    variant: text('variant').notNull().default(''),
     state: text('state', { enum: COVERAGE_STATES }).notNull(),
     /** Records of that day in the answer, where they carry their day. */
     records: count('records'),
@@ -133,7 +133,7 @@ export const coverage = etl.table(
   (table) => [
     primaryKey({
       name: 'coverage_pkey',
-      columns: [table.operation, table.exchange, table.day, table.instrument, table.part],
+      columns: [table.operation, table.exchange, table.day, table.instrument, table.variant],
     }),
     check(
       'coverage_state',
