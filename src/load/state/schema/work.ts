@@ -22,7 +22,7 @@ export const runs = etl.table(
     kind: text('kind').$type<RunKind>().notNull(),
     state: text('state').$type<RunState>().notNull().default('running'),
     requested_by: text('requested_by').notNull(),
-    /** What was asked, as `RunRequest` (jobs/runs.ts). */
+    /** What was asked, as `RunRequest` (../run-request.ts). */
     request: jsonb('request').notNull(),
     from_date: date('from_date', { mode: 'string' }).notNull(),
     to_date: date('to_date', { mode: 'string' }).notNull(),
