@@ -43,7 +43,7 @@ describe('the reviewed calendar', () => {
     ['2024-11-20', 'holiday'],
     ['2026-02-01', 'special'],
     ['2026-11-08', 'special'],
-  ])('says of %s: %s, on both exchanges', (day, kind) => {
+  ])('has %s as a %s, on both exchanges', (day, kind) => {
     expect(calendar.kindOf('NSE', day)).toBe(kind);
     expect(calendar.kindOf('BSE', day)).toBe(kind);
     expect(calendar.isSession('NSE', day)).toBe(kind === 'session' || kind === 'special');

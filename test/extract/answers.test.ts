@@ -116,7 +116,7 @@ describe('envelopes', () => {
   });
 });
 
-describe('what is no data', () => {
+describe('answers that are no data', () => {
   test.each<[string, Buffer | string | object, string]>([
     ['nothing', '', 'unreadable'],
     ['white space', ' \r\n ', 'unreadable'],
@@ -132,7 +132,7 @@ describe('what is no data', () => {
     ['a number as value', { value: 42 }, 'unknown_diagnostic'],
     ['an unknown error object', { Message: 'An error has occurred.' }, 'unknown_diagnostic'],
     ['a number beyond a double in a list of wrappings', '"\\"12345678901234567890\\""', 'unknown_diagnostic'],
-  ])('%s: worth another try', (_, body, kind) => {
+  ])('%s: may be retried', (_, body, kind) => {
     expect(thrown(body)).toMatchObject({ kind, retryable: true });
   });
 
@@ -193,7 +193,7 @@ describe('what is no data', () => {
     expect(thrown('z'.repeat(5_000))).toMatchObject({ diagnostic: 'z'.repeat(500) });
   });
 
-  test('absurd nesting neither crashes nor passes', () => {
+  test('a million levels of nesting are read without a crash, as a reject', () => {
     const levels = 1_000_000;
     const list = '['.repeat(levels) + ']'.repeat(levels);
     expect(readAs(NAME, list)).toMatchObject({ fetched: 1, rejects: [{ position: 0 }] });
@@ -279,7 +279,7 @@ describe('records', () => {
     }
   });
 
-  test('a text too long for an index is refused where it is part of the key, and only there', () => {
+  test('a text too long for an index is rejected where it is part of the key, and only there', () => {
     const name = 'GetCircuitBreakers';
     const [good] = (operationNamed(name).sample.answer as { Value: [object] }).Value;
     const long = 'ए'.repeat(201);
@@ -296,7 +296,7 @@ describe('records', () => {
     expect(rows(read)).toMatchObject([{ scrip_name: long, series: long.slice(1) }]);
   });
 
-  test('what is no record, and what fits no shape', () => {
+  test('values that are no record, and records that fit no shape', () => {
     const read = readAs(NAME, [1, null, 'text', [RECORD], {}, { Foo: 1 }]);
     expect(read.fetched).toBe(6);
     expect(read.rejects.map(({ problems }) => problems[0]?.message)).toEqual([
@@ -314,7 +314,7 @@ describe('records', () => {
     expect(read.warnings).toEqual(['SCRIPSNO repeats a field of the record; the first counts']);
   });
 
-  test('__proto__ and its kind are names like any other', () => {
+  test('__proto__ and constructor are names like any other', () => {
     const read = readAs(
       NAME,
       `[{"__proto__": {"Date": "x"}, "constructor": 1, ${JSON.stringify(RECORD).slice(1)}]`,
@@ -338,7 +338,7 @@ describe('records', () => {
     expect(read.batches[1]?.rows[0]).toMatchObject({ scrip_code: 500325, action_id: '7', modify_date: null });
   });
 
-  test('a record that names no instrument is refused', () => {
+  test('a record that names no instrument is rejected', () => {
     const action = { ActionId: 7, ScripCode: 0, Symbol: ' ' };
     expect(readAs('GetConsolidatedPledge', [action]).rejects[0]?.problems).toEqual([
       { path: '', message: 'names no instrument' },
@@ -349,7 +349,7 @@ describe('records', () => {
     );
   });
 
-  test('ranks count refused records too', () => {
+  test('ranks count rejected records too', () => {
     const list = (operationNamed('GetTop5GainersLosers').sample.answer as { Value: [object, object] }).Value;
     const read = readAs('GetTop5GainersLosers', [{ ...list[0], Quantity: 'x' }, list[0], list[1]]);
     expect(rows(read)).toMatchObject([

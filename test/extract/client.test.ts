@@ -105,7 +105,7 @@ describe('size', () => {
   });
 });
 
-describe('what is no answer becomes a typed error', () => {
+describe('failures become typed errors', () => {
   test.each([
     [500, true],
     [502, true],
@@ -127,7 +127,7 @@ describe('what is no answer becomes a typed error', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('HTTP status 401 is a refusal of the key, and is never retried', async () => {
+  test('HTTP status 401 means that the key is refused, and is never retried', async () => {
     const { baseUrl } = await serve((_, response) => response.writeHead(401).end());
     expect(await failure({ baseUrl })).toMatchObject({ kind: 'credential', retryable: false });
   });
@@ -206,7 +206,7 @@ describe('what is no answer becomes a typed error', () => {
     expect(await failure({ baseUrl: middle.baseUrl })).toMatchObject({ kind: 'network', retryable: true });
   });
 
-  test('what is no HTTP at all', async () => {
+  test('a server that does not speak HTTP', async () => {
     const { createServer } = await import('node:net');
     const server = createServer((socket) => socket.end(`garbage\r\n\r\n${KEY}`));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -275,7 +275,7 @@ test('no more connections than allowed', async () => {
   expect(most).toBe(3);
 });
 
-test('a certificate nobody vouches for is refused, unless told otherwise', async () => {
+test('a self-signed certificate is refused, unless the setting allows it', async () => {
   const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
   const server = createTlsServer({ key: pem('key'), cert: pem('cert') }, (_, response) => response.end(GOOD));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -289,7 +289,7 @@ test('a certificate nobody vouches for is refused, unless told otherwise', async
   expect(answer.body.toString()).toBe(GOOD);
 });
 
-test('the log tells each call at debug, never the key', async () => {
+test('the log has each call at level debug, and never the key', async () => {
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
   const { baseUrl, requests } = await serve((request, response) => {

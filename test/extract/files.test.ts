@@ -12,7 +12,7 @@ const fixture = (path: string) => readFileSync(join(FIXTURES, path));
 const readFixture = (path: string) => readBhavFile(path, fixture(path), ZONE);
 const read = (name: string, text: string) => readBhavFile(name, Buffer.from(text), ZONE);
 
-/** Of each session what can be told in a line. */
+/** Each session as a line. */
 const facts = (sessions: readonly FileSession[]) =>
   sessions.map(
     ({ format, exchange, day, rows, rejects, complete }) =>
@@ -20,7 +20,7 @@ const facts = (sessions: readonly FileSession[]) =>
   );
 
 describe('formats', () => {
-  test('UDiFF files say everything, also of which exchange and day they are', async () => {
+  test('UDiFF files have every field, and name their exchange and day', async () => {
     const nse = await readFixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
     expect(facts(nse)).toEqual(['udiff NSE 2025-08-29: 100 rows, 0 rejects, complete']);
     const bse = await readFixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
@@ -39,7 +39,7 @@ describe('formats', () => {
     expect(isins.length - new Set(isins).size).toBe(1);
   });
 
-  test('the oldest NSE files lack trades and ISIN, and do not speak of them', async () => {
+  test('the oldest NSE files lack trades and ISIN, which are unknown and not null', async () => {
     const [session] = await read(
       'cm03JAN2005bhav.csv',
       'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,\nACC,EQ,340.25,344,338,341.5,341,339,120,40980.5,03-JAN-2005,\n',
@@ -53,7 +53,7 @@ describe('formats', () => {
     expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'trade_count']));
   });
 
-  test('the full bhav copy: lakhs become rupees to the digit, the rows say which day it is', async () => {
+  test('the full bhav copy: lakhs become rupees to the digit, and the rows name the day', async () => {
     const sessions = await readFixture('files/sec_bhavdata_full_15112024.csv');
     expect(facts(sessions)).toEqual(['nse-full NSE 2024-11-14: 50 rows, 0 rejects']);
     expect(sessions[0]?.rounded).toEqual({ turnover: 1_000 });
@@ -70,7 +70,7 @@ describe('formats', () => {
     });
   });
 
-  test('the older BSE files: padding goes, the day is in the name, the code stands for the ticker', async () => {
+  test('the older BSE files: padding is removed, the day is in the name, the code stands for the ticker', async () => {
     const [session] = await readBhavFile('in/EQ070421.CSV', fixture('files/EQ070421.CSV'), ZONE);
     expect(facts(session === undefined ? [] : [session])).toEqual([
       'bse-equity BSE 2021-04-07: 60 rows, 0 rejects',
@@ -105,8 +105,8 @@ const udiffRow = (
 ) => `${day},${day},${segment},${exchange},STK,1,INE1,${symbol},EQ,10,11,9,${close},10,10,5,50.5,2,F1,1,`;
 const udiff = (...rows: string[]) => `${[UDIFF, ...rows].join('\n')}\n`;
 
-describe('what the rows say', () => {
-  test('one file may hold several sessions and exchanges; it is then the full set of none it shares', async () => {
+describe('rows', () => {
+  test('one file may hold several sessions and exchanges; it is complete only for an exchange with one session', async () => {
     const sessions = await read(
       'x.csv',
       udiff(
@@ -123,7 +123,7 @@ describe('what the rows say', () => {
     ]);
   });
 
-  test('a row that is wrong is refused with the file’s own column name, the others are read', async () => {
+  test('a wrong row is rejected under the column name of the file, and the others are read', async () => {
     const [session] = await read(
       'x.csv',
       udiff(udiffRow('A'), udiffRow('B', { close: 'ten' }), udiffRow(' ')),
@@ -135,7 +135,7 @@ describe('what the rows say', () => {
     ]);
   });
 
-  test('a row that breaks off in the middle of a file is refused', async () => {
+  test('a row that breaks off in the middle of a file is rejected', async () => {
     const [session] = await read(
       'x.csv',
       udiff(udiffRow('A'), '2025-08-29,2025-08-29,CM,NSE,STK,1,INE1,B,EQ,10', udiffRow('C')),
@@ -153,7 +153,7 @@ describe('what the rows say', () => {
   });
 });
 
-describe('bad files are named, not read in part', () => {
+describe('bad files are refused as a whole', () => {
   test.each([
     [
       'cut mid-row',
@@ -191,7 +191,7 @@ describe('bad files are named, not read in part', () => {
     );
   });
 
-  test('a published file that was cut while it came', async () => {
+  test('a published file that was cut during its download', async () => {
     await expect(readFixture('files/sec_bhavdata_full_18112024.csv')).rejects.toThrow(
       /breaks off inside its last row/,
     );

