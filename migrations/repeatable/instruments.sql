@@ -21,7 +21,7 @@ CREATE OR REPLACE VIEW market.instruments AS
     FROM etl.observed_aliases
    GROUP BY instrument_id, exchange;
 
-COMMENT ON VIEW market.instruments IS 'One row per exchange and instrument, with what it was last called; docs/instruments.md tells how to join every table by instrument_id.';
+COMMENT ON VIEW market.instruments IS 'One row per exchange and instrument, with the names it was last seen with; docs/instruments.md shows how to join every table by instrument_id.';
 COMMENT ON COLUMN market.instruments.instrument_id IS 'The one id: BSE:<scrip code>, NSE:<first ISIN>; not the number the bhav copy calls instrument_id.';
 COMMENT ON COLUMN market.instruments.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.instruments.symbol IS 'Ticker symbol it was last seen under.';
@@ -29,8 +29,8 @@ COMMENT ON COLUMN market.instruments.series IS 'Series (NSE) or group (BSE) it w
 COMMENT ON COLUMN market.instruments.scrip_code IS 'BSE: the scrip code; NSE: the number of its last line.';
 COMMENT ON COLUMN market.instruments.isin IS 'ISIN it was last seen with; joins an instrument of one exchange to the other.';
 COMMENT ON COLUMN market.instruments.name IS 'Name it was last seen with.';
-COMMENT ON COLUMN market.instruments.first_seen IS 'First session in the bhav copy; where it never was in one, the first day another table names it.';
-COMMENT ON COLUMN market.instruments.last_seen IS 'Last session in the bhav copy; where it never was in one, the last day another table names it.';
+COMMENT ON COLUMN market.instruments.first_seen IS 'First session in the bhav copy; for an instrument that never was in one, the first day on which another table names it.';
+COMMENT ON COLUMN market.instruments.last_seen IS 'Last session in the bhav copy; for an instrument that never was in one, the last day on which another table names it.';
 
 -- A name belongs to the first instrument seen with it from the beginning of time, and to each later one from the day
 -- that one is first seen with it. Where an instrument had the name for some days only while another had it before and
@@ -78,13 +78,13 @@ CREATE OR REPLACE VIEW market.instrument_aliases AS
     FROM begun
   WINDOW spells AS (PARTITION BY exchange, kind, alias, series ORDER BY since, again DESC, instrument_id);
 
-COMMENT ON VIEW market.instrument_aliases IS 'Every name an instrument went by, and whose a name is on a day: each name of a kind belongs to exactly one instrument on any day (valid_from <= day < valid_to).';
+COMMENT ON VIEW market.instrument_aliases IS 'Every name of every instrument, and on which days a name means it: each name of a kind belongs to exactly one instrument on any day (valid_from <= day < valid_to).';
 COMMENT ON COLUMN market.instrument_aliases.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.instrument_aliases.kind IS 'series (alias is the symbol, with its series), symbol (alone), isin or scrip_code.';
 COMMENT ON COLUMN market.instrument_aliases.alias IS 'The name, as text.';
 COMMENT ON COLUMN market.instrument_aliases.series IS 'Series or group, where the kind is series; else empty.';
-COMMENT ON COLUMN market.instrument_aliases.instrument_id IS 'Whose name it is: market.instruments.instrument_id.';
+COMMENT ON COLUMN market.instrument_aliases.instrument_id IS 'The instrument: market.instruments.instrument_id.';
 COMMENT ON COLUMN market.instrument_aliases.first_seen IS 'First day the instrument was seen under this name.';
 COMMENT ON COLUMN market.instrument_aliases.last_seen IS 'Last day the instrument was seen under this name.';
-COMMENT ON COLUMN market.instrument_aliases.valid_from IS 'From this day on the name means this instrument; -infinity where nobody used it before.';
-COMMENT ON COLUMN market.instrument_aliases.valid_to IS 'Until before this day; infinity where nobody took it over. A name taken back has a second line.';
+COMMENT ON COLUMN market.instrument_aliases.valid_from IS 'From this day on the name means this instrument; -infinity where no other used it before.';
+COMMENT ON COLUMN market.instrument_aliases.valid_to IS 'Up to this day, excluded; infinity where no other instrument took the name over. A name that an instrument gets back has a second row.';
