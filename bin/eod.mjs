@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
 
-// A checkout runs its TypeScript as it stands; an installed package has only the build. Both run in
-// this very process, so that a signal sent to `eod` reaches its shutdown code and not a wrapper.
-const source = new URL('../src/cli/main.ts', import.meta.url);
-
-if (existsSync(source)) {
-  const { register } = await import('tsx/esm/api');
-  register();
-  await import(source.href);
-} else {
-  await import('../dist/cli/main.js');
+// An installed package has only the build it came with. A checkout may have changed since it was built.
+if (existsSync(new URL('../src/cli/main.ts', import.meta.url))) {
+  const { ensureBuilt } = await import('../scripts/build.mjs');
+  const problem = ensureBuilt();
+  if (problem !== null) {
+    process.stderr.write(`eod: ${problem}\n`);
+    process.exit(2);
+  }
 }
+
+// In this very process, so that a signal sent to `eod` reaches its shutdown code and not a wrapper.
+await import('../dist/cli/main.js');

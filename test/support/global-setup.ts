@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
 import { startPrivatePostgres } from './private-postgres.ts';
 import { startRedis } from './redis-server.ts';
@@ -18,6 +20,7 @@ declare module 'vitest' {
  * may create databases).
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  buildOnce();
   const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
   await prepareTemplate(postgres.url);
   project.provide('databaseAdminUrl', postgres.url);
@@ -25,6 +28,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await Promise.all([postgres.stop(), redis?.stop()]);
   };
+}
+
+/** Tests that start `eod` as a process start what was built. */
+function buildOnce(): void {
+  const script = fileURLToPath(new URL('../../scripts/build.mjs', import.meta.url));
+  execFileSync(process.execPath, [script, '--if-stale'], { stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
 async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
