@@ -33,7 +33,10 @@ export async function startHealthServer(
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
   const started = performance.now();
   const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    // Anybody may send anything: `GET //` is no address, and must not end the process.
+    const target = request.url ?? '/';
+    if (!URL.canParse(target, 'http://localhost')) return answer(response, 400, { error: 'no such address' });
+    const path = new URL(target, 'http://localhost').pathname;
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return answer(response, 405, { error: 'GET only' });
     }

@@ -1,14 +1,4 @@
-import {
-  createPostgresBackend,
-  type Job,
-  type JobSchedulerJson,
-  type JobsOptions,
-  Queue,
-  Worker,
-  type WorkerOptions,
-  withBackend,
-} from 'bullmq';
-import { Redis } from 'ioredis';
+import type { Job, JobSchedulerJson, JobsOptions, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import type { Logger } from '../../core/log.ts';
@@ -103,7 +93,8 @@ interface QueueSettings {
 }
 
 /**
- * Opens the queues: on Redis where REDIS_URL is set, else in the schema `<prefix>_queue` of the
+ * Opens the queues, and loads BullMQ only now: it would make up half of the time a command takes that only
+ * looks. On Redis where REDIS_URL is set, else in the schema `<prefix>_queue` of the
  * database. Either is disposable: what is lost there is enqueued again from the stored windows.
  */
 export async function openQueues(settings: QueueSettings): Promise<Queues> {
@@ -124,7 +115,8 @@ class HeardClient extends pg.Client {
 
 async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
   const trouble = troubleListener(log);
-  const { Queue: PgQueue, Worker: PgWorker } = withBackend(createPostgresBackend);
+  const { createPostgresBackend, withBackend } = await import('bullmq');
+  const { Queue, Worker } = withBackend(createPostgresBackend);
   const connection = (max: number) => ({
     connectionString: databaseUrl,
     schema: `${config.EOD_QUEUE_PREFIX}_queue`,
@@ -134,9 +126,9 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     Client: HeardClient,
   });
   const queues = {
-    nightly: new PgQueue<WindowJob>('nightly', { connection: connection(1) }),
-    backfill: new PgQueue<WindowJob>('backfill', { connection: connection(1) }),
-    ticks: new PgQueue<TickJob>('ticks', { connection: connection(1) }),
+    nightly: new Queue<WindowJob>('nightly', { connection: connection(1) }),
+    backfill: new Queue<WindowJob>('backfill', { connection: connection(1) }),
+    ticks: new Queue<TickJob>('ticks', { connection: connection(1) }),
   };
   try {
     for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
@@ -154,7 +146,7 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     work(name, processor, options) {
       return lastingWorker(() =>
         trouble.listen(
-          new PgWorker(name, processor, { ...options, connection: connection(2), autorun: false }),
+          new Worker(name, processor, { ...options, connection: connection(2), autorun: false }),
         ),
       );
     },
@@ -166,6 +158,7 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
 }
 
 async function onRedis({ config, log }: QueueSettings, url: string): Promise<Queues> {
+  const [{ Queue, Worker }, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
   const trouble = troubleListener(log);
   // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
