@@ -1,5 +1,4 @@
 import { availableParallelism, cpus } from 'node:os';
-import Table from 'cli-table3';
 
 /** The middle value; of an even number the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
@@ -16,13 +15,15 @@ export function machineFacts(): string {
   return `${availableParallelism()} cores (${model}), Node ${process.versions.node}`;
 }
 
-/** A plain table for the terminal. */
+/** A plain table for the terminal: the first column to the left, figures to the right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const printed = new Table({
-    head: [...head],
-    style: { head: [], border: [] },
-    colAligns: head.map((_, at) => (at === 0 ? 'left' : 'right')),
-  });
-  printed.push(...rows.map((row) => [...row]));
-  return printed.toString();
+  const lines = [head, ...rows];
+  const widths = head.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      widths
+        .map((width, at) => (at === 0 ? (line[at] ?? '').padEnd(width) : (line[at] ?? '').padStart(width)))
+        .join('  '),
+    )
+    .join('\n');
 }

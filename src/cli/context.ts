@@ -125,16 +125,17 @@ function retryOf(cli: Cli, config: Config): RetryOptions {
 export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wait): Promise<Database> {
   const { life } = cli;
   const url = config.DATABASE_URL ?? (await startPrivatePostgres(cli, config, log));
-  if (config.DATABASE_URL !== undefined) {
-    await life.open(() => checkPostgres(url, arrivalOf(cli, config, wait)));
-  }
   // Nightly runs and backfills are worked on side by side, with EOD_CONCURRENCY windows each.
   const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
   const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
-  return life.open(
+  const db = await life.open(
     async () => openDatabase({ url, connections, log, ...retry }),
     (opened) => opened.close(),
   );
+  if (config.DATABASE_URL !== undefined) {
+    await life.open(() => checkPostgres(db, arrivalOf(cli, config, wait)));
+  }
+  return db;
 }
 
 async function startPrivatePostgres({ life, cwd }: Cli, config: Config, log: Logger): Promise<string> {

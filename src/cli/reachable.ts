@@ -1,5 +1,5 @@
-import pg from 'pg';
 import { messageOf, usageError } from '../core/errors.ts';
+import type { Database } from '../load/database/database.ts';
 import { databaseError, isSocketError } from '../load/database/errors.ts';
 import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database/retry.ts';
 
@@ -20,23 +20,20 @@ interface Refusal {
 }
 
 /**
- * Asks Postgres for a sign of life, so that a wrong address is told at once and not after retries. A
+ * Makes the first connection of a database, so that a wrong address is told at once and not after retries. A
  * server that is not there yet is waited for; one that refuses us is not.
  *
  * @throws PipelineError `usage` that names the server, never the password; `aborted` on the signal.
  */
-export async function checkPostgres(url: string, retry: RetryOptions): Promise<void> {
+export async function checkPostgres({ url, withoutRetry }: Database, retry: RetryOptions): Promise<void> {
   const server: Server = { name: 'Postgres', place: placeOf(url), setting: 'DATABASE_URL' };
   await untilItAnswers(server, retry, async () => {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: WITHIN_MS });
-    client.on('error', () => undefined);
     try {
-      await client.connect();
+      const client = await withoutRetry.pool.connect();
+      client.release();
       return null;
     } catch (error) {
       return { reason: reasonOf(error), passing: databaseError(error).retryable };
-    } finally {
-      await client.end().catch(() => undefined);
     }
   });
 }

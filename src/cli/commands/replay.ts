@@ -90,11 +90,11 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   const { openDatabase } = await import('../../load/database/database.ts');
   const { schemaState } = await import('../../load/database/migrate.ts');
   const { copyAnswers } = await import('../../load/state/responses.ts');
-  await cli.life.open(() => checkPostgres(url, arrivalOf(cli, context.config, 'short')));
   const source = await cli.life.open(
     async () => openDatabase({ url, connections: 2, log: context.log }),
     (opened) => opened.close(),
   );
+  await cli.life.open(() => checkPostgres(source, arrivalOf(cli, context.config, 'short')));
   if ((await schemaState(source)) === 'missing') throw usageError('--source holds no tables of eod');
   const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
   logStderr(cli, `${plural(copied, 'answer')} taken over`);

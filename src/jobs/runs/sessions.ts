@@ -2,7 +2,15 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { readSessions, removeSessions, type SessionRow, writeSessions } from '../../load/state/sessions.ts';
+import {
+  digestSessions,
+  digestStoredSessions,
+  readObservedSessions,
+  readSessions,
+  removeSessions,
+  type SessionRow,
+  writeSessions,
+} from '../../load/state/sessions.ts';
 import { EXCHANGES, type Operation } from '../../operations/operation.ts';
 import type { Context } from '../context.ts';
 
@@ -26,21 +34,44 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
     from: from < FIRST_DAY ? from : FIRST_DAY,
     to: `${today(clock, config.EOD_TIMEZONE).slice(0, 4)}-12-31`,
   };
+  const listed = listedSessions(calendar.listed, range);
+  if (listed.digest === (await digestStoredSessions(db.drizzle, range))) {
+    learnFrom(context, await readObservedSessions(db.drizzle));
+    return;
+  }
   const found = await readSessions(db.drizzle, range);
-  const { write, remove } = sessionChanges(listedSessions(calendar.listed, range), found);
+  const { write, remove } = sessionChanges(listed.rows, found);
   await writeSessions(db.drizzle, write);
   await removeSessions(db.drizzle, remove);
   learnFrom(context, found);
 }
 
-function listedSessions(calendar: Calendar, { from, to }: { from: Day; to: Day }): SessionRow[] {
-  return EXCHANGES.flatMap((exchange) =>
+interface ListedSessions {
+  readonly rows: readonly SessionRow[];
+  readonly digest: string;
+}
+
+/** By calendar and range, because a command asks for the same several times. */
+const listings = new WeakMap<Calendar, Map<string, ListedSessions>>();
+
+function listedSessions(calendar: Calendar, { from, to }: { from: Day; to: Day }): ListedSessions {
+  const known = listings.get(calendar) ?? new Map<string, ListedSessions>();
+  listings.set(calendar, known);
+  const name = `${from} ${to}`;
+  const listed = known.get(name) ?? listSessions(calendar, from, to);
+  known.set(name, listed);
+  return listed;
+}
+
+function listSessions(calendar: Calendar, from: Day, to: Day): ListedSessions {
+  const rows = EXCHANGES.flatMap((exchange) =>
     calendar.sessions(exchange, from, to).map((day) => ({
       exchange,
       day,
       kind: calendar.kindOf(exchange, day) === 'special' ? ('special' as const) : ('session' as const),
     })),
   );
+  return { rows, digest: digestSessions(rows) };
 }
 
 /**

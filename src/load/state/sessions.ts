@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { and, between, eq, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { sessions } from './schema/knowledge.ts';
@@ -14,6 +15,25 @@ export function readSessions(
     .select()
     .from(sessions)
     .where(or(between(sessions.day, from, to), eq(sessions.kind, 'observed')));
+}
+
+/** A digest of stored sessions: reading the rows of ten years takes far longer. */
+export async function digestStoredSessions(
+  db: NodePgDatabase,
+  { from, to }: { readonly from: string; readonly to: string },
+): Promise<string> {
+  const line = sql`${sessions.exchange} || ' ' || ${sessions.day} || ' ' || ${sessions.kind}`;
+  const found = await db
+    .select({ digest: sql<string>`md5(coalesce(string_agg(${line}, ',' order by ${line} collate "C"), ''))` })
+    .from(sessions)
+    .where(and(between(sessions.day, from, to), ne(sessions.kind, 'observed')));
+  return found[0]?.digest ?? '';
+}
+
+/** The same digest of rows. */
+export function digestSessions(rows: readonly SessionRow[]): string {
+  const lines = rows.map(({ exchange, day, kind }) => `${exchange} ${day} ${kind}`).sort();
+  return createHash('md5').update(lines.join(',')).digest('hex');
 }
 
 /**
