@@ -38,7 +38,8 @@ function isFresh() {
   const stamp = statSync(STAMP, { throwIfNoEntry: false });
   if (stamp === undefined) return false;
   const isOlder = (path) => statSync(path).mtimeMs <= stamp.mtimeMs;
-  if (!isOlder(at('tsconfig.json')) || !isOlder(at('tsconfig.build.json')) || !isOlder(at('src'))) return false;
+  if (!isOlder(at('tsconfig.json')) || !isOlder(at('tsconfig.build.json')) || !isOlder(at('src')))
+    return false;
   const entries = readdirSync(at('src'), { recursive: true, withFileTypes: true });
   return entries.every((entry) => isOlder(join(entry.parentPath, entry.name)));
 }
@@ -52,7 +53,8 @@ function isFresh() {
 export function ensureBuilt() {
   if (isFresh()) return null;
   const missing = existsSync(STAMP) ? 'dist/ is older than src/' : 'dist/ has not been built';
-  if (!existsSync(COMPILER)) return `${missing} and the compiler is not installed: run "npm ci" and "npm run build"`;
+  if (!existsSync(COMPILER))
+    return `${missing} and the compiler is not installed: run "npm ci" and "npm run build"`;
   return locked(() => {
     if (isFresh()) return null;
     process.stderr.write(`eod: ${missing}: building it\n`);
@@ -65,10 +67,14 @@ function build(flags) {
   const started = new Date();
   const [fresh, old] = [at(`dist.new-${process.pid}`), at(`dist.old-${process.pid}`)];
   try {
-    const tsc = spawnSync(process.execPath, [COMPILER, '-p', at('tsconfig.build.json'), '--outDir', fresh, ...flags], {
-      // What the compiler has to say must not get into the results of a command.
-      stdio: ['ignore', 2, 2],
-    });
+    const tsc = spawnSync(
+      process.execPath,
+      [COMPILER, '-p', at('tsconfig.build.json'), '--outDir', fresh, ...flags],
+      {
+        // What the compiler has to say must not get into the results of a command.
+        stdio: ['ignore', 2, 2],
+      },
+    );
     if (tsc.status !== 0) return false;
     cpSync(at('src'), fresh, {
       recursive: true,

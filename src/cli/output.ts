@@ -2,7 +2,7 @@ import { dayAt, timeAt } from '../core/days.ts';
 
 /** Bold, as long as it is printed to a terminal; see `print`. */
 export function bold(text: string): string {
-  return `\u001b[1m${text}\u001b[22m`;
+  return text === '' ? '' : `\u001b[1m${text}\u001b[22m`;
 }
 
 export type Cell = string | number | null;

@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { startHealthServer } from '../../src/web/health.ts';
 import { testDatabase } from '../support/database.ts';
@@ -37,6 +39,28 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
     await health.close();
   }
 });
+
+test('a malformed request is refused, and the server goes on', async () => {
+  const { url } = await testDatabase();
+  const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+  const health = await startHealthServer(context, { roles: [], stopping: new AbortController().signal });
+  try {
+    for (const target of ['//', '//[', 'http://', '*']) {
+      expect(await statusOf(health.url, target)).toMatch(/^HTTP\/1\.1 40[04] /);
+    }
+    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
+  } finally {
+    await health.close();
+  }
+});
+
+/** The first line of the answer to a request whose target `fetch` would not send. */
+async function statusOf(url: string, target: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.end(`GET ${target} HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\n\r\n`);
+  return text(socket);
+}
 
 test('a port that is taken is told as such', async () => {
   const { url } = await testDatabase();

