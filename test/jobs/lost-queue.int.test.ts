@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { pauseRun } from '../../src/jobs/runs/runs.ts';
-import { reconcile } from '../../src/jobs/worker/requeue.ts';
+import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -109,7 +109,7 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
     );
     // The queue is empty now and the worker waits for jobs; the run goes on without anybody telling the queue.
     await pipeline.db.pool.query("update etl.runs set state = 'running' where id = $1", [runId]);
-    await reconcile(pipeline);
+    await requeueLostWindows(pipeline);
     const report = await ended(pipeline, runId);
     await worker.stop();
     expect(countsOf(report)).toEqual(counts);

@@ -1,8 +1,12 @@
 import type { Job } from 'bullmq';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TickJob } from '../../src/jobs/worker/queue.ts';
-import { startScheduler } from '../../src/jobs/worker/scheduler.ts';
-import { plannedSchedules, processTick, syncSchedules } from '../../src/jobs/worker/schedules.ts';
+import {
+  plannedSchedules,
+  processTick,
+  startScheduler,
+  syncSchedules,
+} from '../../src/jobs/worker/schedules.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { backends, openPipeline, type Pipeline } from '../support/pipeline.ts';

@@ -1,5 +1,5 @@
 import type { Extracted } from '../../src/extract/types.ts';
-import { outcomeOf } from '../../src/jobs/worker/outcome.ts';
+import { outcomeOf } from '../../src/jobs/worker/store-answer.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { RecordCounts } from '../../src/load/state/windows.ts';

@@ -17,7 +17,7 @@ import { failWindow, insertFileWindows, type RecordCounts } from '../../load/sta
 import { operationNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { type Answered, storeAnswer } from '../worker/store.ts';
+import { type Answered, storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
 
 /** The operation whose records the files hold. */

@@ -14,7 +14,7 @@ import {
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/advance.ts';
-import { storeAnswer } from '../worker/store.ts';
+import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
 import { type ReplayRequest, tableGroupOf } from './plan.ts';
 import {

@@ -1,87 +1,224 @@
-import type { Job } from 'bullmq';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { dayAt, daysBetween } from '../../core/days.ts';
-import { PipelineError } from '../../core/errors.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
 import type { Extracted } from '../../extract/types.ts';
+import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import type { Permit } from '../../load/state/call-budget.ts';
-import type { ClaimedWindow } from '../../load/state/claim.ts';
+import { type Claim, type ClaimedWindow, claimWindow, unclaimWindow } from '../../load/state/claim.ts';
 import { packBody } from '../../load/state/responses.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
+import { applyFailure } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
-import { hand } from './bullmq-errors.ts';
-import type { WindowJob } from './queue.ts';
-import { permitOf, untilNextHour } from './quota.ts';
-import { settle } from './settle.ts';
-import { storeAnswer } from './store.ts';
-import { type Bench, patienceMs, type Taken, takeOn } from './take-on.ts';
-import { judge, type Verdict } from './verdict.ts';
+import {
+  decideFailure,
+  evidenceOf,
+  type FailureAction,
+  MAX_LOST_WORKERS,
+  outagePatienceMs,
+  RateLimited,
+  type Situation,
+  WorkersLost,
+} from './failure-policy.ts';
+import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
+import { hourStart, permitOf, turnWait, untilNextHour } from './quota.ts';
+import { storeAnswer } from './store-answer.ts';
 
-/** Source keys that were logged already, per run and operation: once is enough. */
-const reported = new Set<string>();
+/** What the work on the windows of one queue needs. */
+export interface WorkerContext extends WorkContext {
+  /** The queue the jobs come from: long waits are announced there. */
+  readonly queue: JobQueue<WindowJob>;
+  readonly kind: WindowQueue;
+  readonly breaker: Breaker;
+  /** Ends calls and waits when the worker stops. */
+  readonly signal: AbortSignal;
+}
+
+/** A window that was claimed, with the permission to make one call. */
+interface ClaimedCall {
+  readonly claim: Extract<Claim, { outcome: 'claimed' }>;
+  readonly permit: Permit;
+}
 
 /**
  * Does the work of one window: claim, fetch outside any transaction, read, load in one transaction,
- * then move the run on. What goes wrong is judged and handed to BullMQ.
+ * then move the run on. What is done about a failure is decided by the failure policy, written down,
+ * and handed to BullMQ.
  */
 export async function processWindow(
-  context: WorkContext,
-  bench: Bench,
+  context: WorkerContext,
   job: Job<WindowJob>,
   token: string | undefined,
 ): Promise<void> {
-  const { windowId, runId } = job.data;
-  let taken: Taken | null = null;
+  let call: ClaimedCall | null = null;
   try {
-    taken = await takeOn(context, bench, windowId);
-    if (taken !== null) await fetchAndLoad(context, bench, taken);
+    call = await claimCall(context, job.data.windowId);
+    if (call !== null) await fetchAndLoad(context, call);
   } catch (error) {
-    const window = taken?.claim.window ?? null;
-    const permit = taken?.permit ?? permitOf(context.config, context.clock);
-    const verdict = patient(context, bench, error, verdictOn(context, error, job, window, permit));
-    await settle(context, { error, verdict, window, permit, job });
-    if (verdict.act === 'split') return;
-    await hand(verdict, error, job, token, bench.queue);
+    const { config, clock } = context;
+    const window = call?.claim.window ?? null;
+    const permit = call?.permit ?? permitOf(config, clock);
+    const action = decideFailure(error, situationOf(context, job, window, permit), config);
+    await applyFailure(context, { job: job.data, window, permit, error, action });
+    // The windows that take its place move the run on.
+    if (action.act === 'split') return;
+    await handToQueue(context.queue, job, token, action, error);
   }
-  await advanceRun(context, runId);
+  await advanceRun(context, job.data.runId);
 }
 
-function verdictOn(
-  { config }: WorkContext,
-  error: unknown,
+function situationOf(
+  { config, breaker, kind }: WorkerContext,
   job: Job<WindowJob>,
   window: ClaimedWindow | null,
   permit: Permit,
-): Verdict {
-  return judge(
-    error,
-    {
-      attempt: job.attemptsMade + 1,
-      ageMs: window?.ageMs ?? 0,
-      days: window === null ? 1 : splittableDays(window),
-      nextHourMs: untilNextHour(permit.now, config.EOD_TIMEZONE),
-    },
-    config,
-  );
+): Situation {
+  return {
+    attempt: job.attemptsMade + 1,
+    ageMs: window?.ageMs ?? 0,
+    days: window === null ? 1 : splittableDays(window),
+    nextHourMs: untilNextHour(permit.now, config.EOD_TIMEZONE),
+    outage: breaker.outage(),
+    queue: kind,
+    chance: Math.random(),
+  };
 }
 
 /** Only windows that ask for a range of days can be asked in parts. */
-function splittableDays(window: ClaimedWindow): number {
-  return operationNamed(window.operation).windows.per === 'range'
-    ? daysBetween(window.from, window.to) + 1
-    : 1;
+function splittableDays({ operation, from, to }: ClaimedWindow): number {
+  return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
 }
 
-async function fetchAndLoad(
-  context: WorkContext,
-  { breaker, signal }: Bench,
-  { claim, permit }: Taken,
-): Promise<void> {
-  const { config, source, db } = context;
+/** Tells BullMQ to try a job again after a pause, and to count the attempt. */
+export class CountedRetry extends Error {
+  readonly delayMs: number;
+
+  constructor(delayMs: number, cause: unknown) {
+    super(messageOf(cause), { cause });
+    this.name = 'CountedRetry';
+    this.delayMs = delayMs;
+  }
+}
+
+/**
+ * The one place where an action becomes BullMQ's words. Always throws: the error tells BullMQ
+ * what to do with the job.
+ */
+async function handToQueue(
+  queue: JobQueue<WindowJob>,
+  job: Job<WindowJob>,
+  token: string | undefined,
+  action: Exclude<FailureAction, { act: 'split' }>,
+  error: unknown,
+): Promise<never> {
+  switch (action.act) {
+    case 'retry':
+      throw new CountedRetry(action.delayMs, error);
+    case 'postpone':
+      await job.moveToDelayed(Date.now() + action.delayMs, token);
+      throw new DelayedError();
+    case 'put_back':
+      await job.moveToWait(token);
+      throw new WaitingError();
+    case 'rate_limit':
+      await queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
+      throw Worker.RateLimitError();
+    case 'end':
+      throw new UnrecoverableError(messageOf(error));
+  }
+}
+
+/** Others look again after this long while one worker tries an unproven key. */
+const PROBE_WAIT_MS = 200;
+
+/**
+ * Claims a window once a call may start: not at the turn of the hour, not while the source is down or
+ * another worker tries the key, not beyond the hour's budget. Waits of seconds are waited for here,
+ * with the job in hand; the wait for the next hour is the queue's.
+ *
+ * @returns null when there is nothing left to do for the window.
+ * @throws RateLimited when the hour's budget is spent; WorkersLost when too many workers have ended with
+ *   it; PipelineError when the key is refused, the source is down for too long, Postgres is away, or the
+ *   worker is stopping.
+ */
+async function claimCall(context: WorkerContext, windowId: number): Promise<ClaimedCall | null> {
+  const { config, clock, db, breaker, signal } = context;
+  for (;;) {
+    const permit = permitOf(config, clock);
+    const wait = waitBefore(context, permit);
+    if (wait > 0) {
+      await pause(wait, signal);
+      continue;
+    }
+    const claim = await claimWindow(db.drizzle, windowId, permit, MAX_LOST_WORKERS).catch((error) => {
+      breaker.abandoned();
+      throw databaseError(error);
+    });
+    if (claim.outcome === 'claimed' && stillCounts(context, permit)) return { claim, permit };
+    breaker.abandoned();
+    switch (claim.outcome) {
+      case 'claimed':
+        // Postgres kept us waiting until the hour turned: the call would count against the next one.
+        await unclaimWindow(db.drizzle, windowId).catch((error) => {
+          throw databaseError(error);
+        });
+        if (claim.probe) await endKeyTrial(db.drizzle, permit.keyHash);
+        break;
+      case 'gone':
+        return null;
+      case 'lost':
+        throw new WorkersLost(claim.lostWorkers);
+      case 'refused':
+        throw refusedKey(claim.diagnostic);
+      case 'spent':
+        throw new RateLimited(untilNextHour(permit.now, config.EOD_TIMEZONE));
+      case 'probing':
+        await pause(PROBE_WAIT_MS, signal);
+    }
+  }
+}
+
+/** Is it still the hour whose budget holds the call, and not its very end? */
+function stillCounts({ config, clock }: WorkContext, permit: Permit): boolean {
+  const now = clock.now();
+  return hourStart(now, config.EOD_TIMEZONE) === permit.hour && turnWait(now, config.EOD_TIMEZONE) === 0;
+}
+
+/** Milliseconds until a call may start, as far as the clock and the source's health go. */
+function waitBefore({ config, breaker, kind }: WorkerContext, permit: Permit): number {
+  const turn = turnWait(permit.now, config.EOD_TIMEZONE);
+  if (turn > 0) return turn;
+  const admission = breaker.admit();
+  if (admission.admitted) return 0;
+  if (admission.downMs <= outagePatienceMs(config, kind)) return admission.waitMs;
+  throw new PipelineError(
+    `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
+    { kind: 'network', retryable: true },
+  );
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await sleep(milliseconds, undefined, { signal }).catch(() => {
+    throw new PipelineError('the worker is stopping', { kind: 'aborted', retryable: true });
+  });
+}
+
+function refusedKey(diagnostic: string): PipelineError {
+  return new PipelineError(`the access key was refused: ${diagnostic}`, {
+    kind: 'credential',
+    retryable: false,
+    diagnostic,
+  });
+}
+
+async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCall): Promise<void> {
+  const { config, source, db, breaker, signal } = context;
   // An answer is read as of its call: so it can be read again at any time, with the same result.
   const calledAt = context.clock.now();
-  const { window, probe } = claim;
+  const { window } = claim;
   const operation = operationNamed(window.operation);
   const asked = {
     exchange: window.exchange,
@@ -92,8 +229,7 @@ async function fetchAndLoad(
     calledOn: dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE),
   };
   const answer = await source.fetch(operation, asked, signal).catch(async (error) => {
-    tellBreaker(breaker, error, splittableDays(window));
-    if (probe) await whatTheProbeSays(context, permit, error);
+    await noteFailedCall(context, { claim, permit }, error);
     throw error;
   });
   breaker.succeeded();
@@ -104,13 +240,19 @@ async function fetchAndLoad(
   const extracted = source.read(operation, asked, answer);
   reportOddities(context, window, extracted);
   const counts = await storeAnswer(context, {
-    ...{ window, extracted, calledAt, bytes: answer.bytes, preview: window.runKind === 'preview' },
+    window,
+    extracted,
+    calledAt,
+    bytes: answer.bytes,
+    preview: window.runKind === 'preview',
     answer:
       packed === null
         ? undefined
         : {
-            ...{ packed, contentType: answer.contentType },
-            ...{ calledOn: asked.calledOn, fetchedAt: new Date(calledAt) },
+            packed,
+            contentType: answer.contentType,
+            calledOn: asked.calledOn,
+            fetchedAt: new Date(calledAt),
           },
   });
   context.log.info(
@@ -119,43 +261,24 @@ async function fetchAndLoad(
   );
 }
 
-/** Kinds that say the source itself is in trouble, not the question. */
-const SILENCE = ['network', 'timeout', 'http_status'];
-
-function isSilence(error: unknown): boolean {
-  return error instanceof PipelineError && SILENCE.includes(error.kind) && error.retryable && !error.cutShort;
-}
-
-function tellBreaker(breaker: Breaker, error: unknown, days: number): void {
-  if (!(error instanceof PipelineError) || error.kind === 'aborted') breaker.abandoned();
-  // Asked for less, it may answer in time: not its health is in doubt yet.
-  else if (error.kind === 'timeout' && days > 1) breaker.abandoned();
-  else if (isSilence(error)) breaker.failed();
-  else breaker.succeeded();
-}
-
-/** While the source is away no try counts: how long to wait for it is not a matter of attempts. */
-function patient(
-  { config }: WorkContext,
-  { breaker, kind }: Bench,
+/** Passes on what a failed call says of the source's health, and of the key where this call tried it. */
+async function noteFailedCall(
+  { db, breaker }: WorkerContext,
+  { claim, permit }: ClaimedCall,
   error: unknown,
-  verdict: Verdict,
-): Verdict {
-  const outage = isSilence(error) && verdict.act !== 'split' ? breaker.outage() : null;
-  if (outage === null) return verdict;
-  return outage.downMs <= patienceMs(config, kind)
-    ? { act: 'postpone', delayMs: outage.waitMs }
-    : { act: 'end', state: 'failed', scope: 'window' };
+): Promise<void> {
+  const evidence = evidenceOf(error, splittableDays(claim.window));
+  if (evidence.source === 'failure') breaker.failed();
+  else if (evidence.source === 'success') breaker.succeeded();
+  else breaker.abandoned();
+  if (!claim.probe) return;
+  if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, permit, claim);
+  // A refused key stays marked as being tried: see `markKeyRefused`.
+  else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
 }
 
-/** Any line but a refusal of the key itself shows that the key is good. */
-async function whatTheProbeSays({ db }: WorkContext, permit: Permit, error: unknown): Promise<void> {
-  const facts = error instanceof PipelineError ? error : null;
-  if (facts?.kind === 'credential') return;
-  if (facts?.diagnostic !== undefined && facts.kind !== 'unknown_diagnostic')
-    await markKeyAccepted(db.drizzle, permit, { probe: true, keyGoodAt: null });
-  else await endKeyTrial(db.drizzle, permit.keyHash);
-}
+/** Source keys that were logged already, per run and operation: once is enough. */
+const reported = new Set<string>();
 
 function reportOddities({ log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
   const { runId, operation } = window;

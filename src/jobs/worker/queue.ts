@@ -1,9 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, JobSchedulerJson, JobsOptions, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import type { Logger } from '../../core/log.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
-import { lastingWorker } from './lasting-worker.ts';
 
 /** A job names its window and carries nothing else: the database is the truth, and no secret travels. */
 export interface WindowJob {
@@ -103,10 +103,10 @@ export async function openQueues(settings: QueueSettings): Promise<Queues> {
 }
 
 /**
- * While BullMQ prepares its schema nobody listens to the connection it holds: one that broke then would
- * end the process. The statement that fails tells it as well.
+ * While BullMQ prepares its schema, nothing listens to the connection it holds, and one that broke then
+ * would end the process. The statement that fails reports the same error.
  */
-class HeardClient extends pg.Client {
+class ListenedClient extends pg.Client {
   constructor(options?: pg.ClientConfig) {
     super(options);
     this.on('error', () => undefined);
@@ -114,7 +114,7 @@ class HeardClient extends pg.Client {
 }
 
 async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
-  const trouble = troubleListener(log);
+  const errors = errorLogger(log);
   const { createPostgresBackend, withBackend } = await import('bullmq');
   const { Queue, Worker } = withBackend(createPostgresBackend);
   const connection = (max: number) => ({
@@ -123,7 +123,7 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     application_name: 'eod queue',
     migrate: true,
     max,
-    Client: HeardClient,
+    Client: ListenedClient,
   });
   const queues = {
     nightly: new Queue<WindowJob>('nightly', { connection: connection(1) }),
@@ -131,27 +131,27 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     ticks: new Queue<TickJob>('ticks', { connection: connection(1) }),
   };
   try {
-    for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+    for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
   } catch (error) {
     // So that they can be opened again: what was opened must not stay behind.
-    trouble.hush();
+    errors.mute();
     await Promise.allSettled(Object.values(queues).map((queue) => queue.close()));
     throw error;
   }
   return {
     backend: 'postgres',
-    ...together(queues),
+    ...joinQueues(queues),
     // Jobs are as safe there as the windows they stand for.
     onReturn: () => () => undefined,
     work(name, processor, options) {
-      return lastingWorker(() =>
-        trouble.listen(
+      return startReconnectingWorker(() =>
+        errors.listen(
           new Worker(name, processor, { ...options, connection: connection(2), autorun: false }),
         ),
       );
     },
     async close() {
-      trouble.hush();
+      errors.mute();
       await Promise.all(Object.values(queues).map((queue) => queue.close()));
     },
   };
@@ -159,31 +159,76 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
 
 async function onRedis({ config, log }: QueueSettings, url: string): Promise<Queues> {
   const [{ Queue, Worker }, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
-  const trouble = troubleListener(log);
+  const errors = errorLogger(log);
   // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
-  trouble.listen(connection);
+  errors.listen(connection);
   const options = { connection, prefix: config.EOD_QUEUE_PREFIX };
   const queues = {
     nightly: new Queue<WindowJob>('nightly', options),
     backfill: new Queue<WindowJob>('backfill', options),
     ticks: new Queue<TickJob>('ticks', options),
   };
-  for (const queue of Object.values(queues)) await trouble.listen(queue).waitUntilReady();
+  for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
   return {
     backend: 'redis',
-    ...together(queues),
+    ...joinQueues(queues),
     onReturn(listener) {
       connection.on('ready', listener);
       return () => void connection.off('ready', listener);
     },
     work(name, processor, settings) {
-      return trouble.listen(new Worker(name, processor, { ...settings, ...options }));
+      return errors.listen(new Worker(name, processor, { ...settings, ...options }));
     },
     async close() {
-      trouble.hush();
+      errors.mute();
       await Promise.all(Object.values(queues).map((queue) => queue.close()));
       connection.disconnect();
+    },
+  };
+}
+
+/** Pause before a worker that could not connect is created again. */
+const RECONNECT_MS = 1_000;
+
+/** What is used here of a BullMQ worker that was created with `autorun: false`. */
+interface Startable extends JobWorker {
+  waitUntilReady(): Promise<unknown>;
+  run(): Promise<unknown>;
+  emit(event: 'error', error: Error): boolean;
+}
+
+/**
+ * Starts a worker that comes to work however often its first connection fails. On Postgres BullMQ keeps
+ * the error of a first connection that failed: a worker that ran would meet it again at once, in a loop
+ * that leaves no time for anything else in its process.
+ */
+function startReconnectingWorker(create: () => Startable): JobWorker {
+  let worker = create();
+  const closing = new AbortController();
+
+  async function start(): Promise<void> {
+    while (!closing.signal.aborted) {
+      try {
+        await worker.waitUntilReady();
+        if (!closing.signal.aborted) await worker.run();
+        return;
+      } catch (error) {
+        worker.emit('error', error as Error);
+      }
+      await sleep(RECONNECT_MS, undefined, { signal: closing.signal }).catch(() => undefined);
+      if (closing.signal.aborted) return;
+      // Not waited for: it holds no job.
+      void worker.close(true).catch(() => undefined);
+      worker = create();
+    }
+  }
+
+  void start();
+  return {
+    close(force) {
+      closing.abort();
+      return worker.close(force);
     },
   };
 }
@@ -194,7 +239,7 @@ interface Opened {
   readonly ticks: JobQueue<TickJob>;
 }
 
-function together({
+function joinQueues({
   nightly,
   backfill,
   ticks,
@@ -211,14 +256,14 @@ function together({
   };
 }
 
-/** The same trouble is not told again for so long. */
+/** The same error is not logged again for so long. */
 const REPEAT_MS = 5_000;
 
 /**
- * Connection trouble is reported and healed by the drivers; unheard it would end the process. Once
+ * Connection errors is reported and healed by the drivers; unheard it would end the process. Once
  * we close, a server that goes before the last connection does is no news.
  */
-function troubleListener(log: Logger) {
+function errorLogger(log: Logger) {
   let closing = false;
   let last = { message: '', at: 0 };
   return {
@@ -233,7 +278,7 @@ function troubleListener(log: Logger) {
       });
       return emitter;
     },
-    hush() {
+    mute() {
       closing = true;
     },
   };

@@ -5,7 +5,7 @@ import { advanceRun } from '../runs/advance.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { WINDOW_QUEUES } from './queue.ts';
 
-/** How often a worker looks for windows the queue has lost while it runs, … */
+/** How often a running worker looks for windows the queue has lost, … */
 const EVERY_MS = 30_000;
 
 /** … and how soon again when it could not. */
@@ -15,10 +15,10 @@ const AGAIN_MS = 2_000;
 const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 
 /**
- * Enqueues open windows the queue does not know (it was lost, or its process died between commit
- * and enqueue) and closes runs whose last worker died before it could.
+ * Enqueues open windows the queue does not know (it was lost, or the process that planned them ended
+ * between commit and enqueue) and ends runs whose last worker ended before it could.
  */
-export async function reconcile(context: QueueContext): Promise<void> {
+export async function requeueLostWindows(context: QueueContext): Promise<void> {
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
   const open = await openWindows(context.db.drizzle, runs);
@@ -31,15 +31,11 @@ export async function reconcile(context: QueueContext): Promise<void> {
   for (const runId of runs) await advanceRun(context, runId);
 }
 
-export interface Reconciling {
-  stop(): void;
-}
-
 /**
- * Reconciles now, from time to time, and at once when the queue's server is back. A server that is
- * away just now is no reason not to start: it is tried again soon.
+ * Requeues lost windows now, from time to time, and at once when the queue's server is back. A server
+ * that is away just now is no reason not to start: it is tried again soon.
  */
-export async function keepReconciled(context: QueueContext): Promise<Reconciling> {
+export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
   let busy = false;
@@ -52,9 +48,9 @@ export async function keepReconciled(context: QueueContext): Promise<Reconciling
     clearTimeout(timer);
     let next = EVERY_MS;
     try {
-      await reconcile(context);
+      await requeueLostWindows(context);
     } catch (error) {
-      context.log.warn({ err: error }, 'could not compare the queue with the database');
+      context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
       next = AGAIN_MS;
     }
     busy = false;
@@ -63,12 +59,12 @@ export async function keepReconciled(context: QueueContext): Promise<Reconciling
     timer.unref();
   }
 
-  const deaf = context.queues.onReturn(() => void run());
+  const stopListening = context.queues.onReturn(() => void run());
   await run();
   return {
     stop() {
       stopped = true;
-      deaf();
+      stopListening();
       clearTimeout(timer);
     },
   };

@@ -9,6 +9,7 @@ import type { QueueContext } from '../context.ts';
 import { exchangesOf, nightlyRequest } from '../runs/nightly.ts';
 import { startRun } from '../runs/runs.ts';
 import type { TickJob } from './queue.ts';
+import { type RunningWorker, workerSettings } from './worker.ts';
 
 /** Further exchanges of an operation follow the first after this many minutes each. */
 const STAGGER_MINUTES = 2;
@@ -101,4 +102,31 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
     { operation, exchange, date, runId },
     runId === null ? 'tick had its run already' : 'night planned',
   );
+}
+
+/** How often the schedules are compared with the queue: one that lost its memory gets them back. */
+const SYNC_MS = 60_000;
+
+/** Keeps the schedules in the queue and plans the nights they announce. Any number may run. */
+export async function startScheduler(context: QueueContext): Promise<RunningWorker> {
+  await syncSchedules(context);
+  // A tick that met an outage is repeated by the queue.
+  const once = { ...context, db: context.db.withoutRetry };
+  const worker = context.queues.work<TickJob>(
+    'ticks',
+    (job) => processTick(once, job),
+    workerSettings(context, 1),
+  );
+  const timer = setInterval(() => {
+    syncSchedules(once).catch((error) =>
+      context.log.warn({ err: error }, 'could not compare the schedules with the queue'),
+    );
+  }, SYNC_MS);
+  timer.unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await worker.close();
+    },
+  };
 }

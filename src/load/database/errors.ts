@@ -41,7 +41,7 @@ export function databaseError(error: unknown): PipelineError {
   // Drizzle wraps what the driver threw, and quotes the whole statement.
   const cause = error instanceof DrizzleQueryError ? (error.cause ?? error) : error;
   if (cause instanceof PipelineError) return cause;
-  const code = (cause as { code?: unknown }).code;
+  const code = (cause as { code?: unknown } | null | undefined)?.code;
   const retryable =
     typeof code === 'string'
       ? isSocketError(code) || isTransient(code)

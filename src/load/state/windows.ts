@@ -169,13 +169,13 @@ export interface FailureInfo {
 /**
  * Puts a window back for a later try, keeping what went wrong.
  *
- * @param restart it is as if it had not been started: the time it then waits is not the source's.
+ * @param options.restart it is as if it had not been started: the time it then waits is not the source's.
  */
 export async function releaseWindow(
   db: NodePgDatabase,
   windowId: number,
   failure: FailureInfo | null,
-  restart: boolean,
+  { restart = false } = {},
 ): Promise<void> {
   await db
     .update(windows)

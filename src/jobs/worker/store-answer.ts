@@ -2,15 +2,15 @@ import type { Clock } from '../../core/clock.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
-import type { PreservedColumns } from '../../load/market/merge.ts';
+import type { FullSet, PreservedColumns } from '../../load/market/merge.ts';
+import type { CoverageEntry } from '../../load/state/coverage.ts';
 import type { AnswerToKeep } from '../../load/state/responses.ts';
 import type { RecordCounts } from '../../load/state/windows.ts';
+import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { observeSessions, provenDays } from '../runs/sessions.ts';
 import { type CoveredWindow, coverageOf } from './coverage.ts';
-import { fullSetsOf } from './full-set.ts';
-import { outcomeOf } from './outcome.ts';
 
 /** A window with its answer, read. */
 export interface Answered {
@@ -73,4 +73,54 @@ export async function storeAnswer(
     warnings: extracted.warnings,
     ...{ bytes, preview, answer, rereads },
   });
+}
+
+/** How a window that was answered ends. */
+export interface Outcome {
+  readonly state: 'loaded' | 'empty' | 'failed';
+  readonly error: string | null;
+}
+
+/**
+ * Half a day must not look like a day: where more records than the allowed share were refused,
+ * none is stored, and the window fails.
+ */
+export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number): Outcome {
+  if (fetched === 0) return { state: 'empty', error: null };
+  if (rejects.length / fetched <= allowedShare && rejects.length < fetched)
+    return { state: 'loaded', error: null };
+  const percent = Math.round(allowedShare * 100);
+  return {
+    state: 'failed',
+    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject`,
+  };
+}
+
+/**
+ * What an answer is the full set of, so that rows it does not list any more can be withdrawn
+ * (pure). Nothing is, when it was asked for certain instruments or a part of the day, when records
+ * were refused (one of them may be the missing row), when the answer counts more records than it holds,
+ * or when it is too early for the day.
+ */
+export function fullSetsOf(
+  operation: Operation,
+  window: CoveredWindow & { readonly exchange: string },
+  extracted: Pick<Extracted, 'batches' | 'rejects' | 'lacksRecords'>,
+  coverage: readonly CoverageEntry[],
+): FullSet[] {
+  if (window.instruments.length > 0 || window.filtered || extracted.rejects.length > 0) return [];
+  if (extracted.lacksRecords === true) return [];
+  if (coverage.some((entry) => entry.state === 'not_published')) return [];
+  const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);
+  return (
+    operation.shapes
+      // An answer in one shape says nothing of the rows that came in another.
+      .filter((shape) => shape.fullSet !== 'none' && (filled.length === 0 || filled.includes(shape.table)))
+      .map((shape) => ({
+        table: shape.table,
+        exchange: window.exchange,
+        days: shape.fullSet === 'days' ? { from: window.from, to: window.to } : null,
+        mayBeEmpty: operation.emptyIsNormal,
+      }))
+  );
 }

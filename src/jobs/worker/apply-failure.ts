@@ -1,0 +1,197 @@
+import { today } from '../../core/clock.ts';
+import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { databaseError } from '../../load/database/errors.ts';
+import { transaction } from '../../load/database/transaction.ts';
+import { markKeyRefused } from '../../load/state/access-keys.ts';
+import { closeHour, type Permit } from '../../load/state/call-budget.ts';
+import type { ClaimedWindow } from '../../load/state/claim.ts';
+import { writeCoverage } from '../../load/state/coverage.ts';
+import { learnRangeLimit } from '../../load/state/range-limits.ts';
+import { stopPlanning } from '../../load/state/runs.ts';
+import {
+  type EndedWindow,
+  endWindows,
+  type FailureInfo,
+  lockWiderWindows,
+  type Piece,
+  releaseWindow,
+  type Selection,
+  splitWindow,
+} from '../../load/state/windows.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import { keyAlert, raiseAlerts } from '../alerts/alerts.ts';
+import type { Context, QueueContext } from '../context.ts';
+import { advanceRun } from '../runs/advance.ts';
+import { questionsOf } from './coverage.ts';
+import { enqueueOpenWindows } from './enqueue.ts';
+import { type FailureAction, failureInfo } from './failure-policy.ts';
+import type { WindowJob } from './queue.ts';
+
+/** A window that did not load, and what was decided about it. */
+export interface Failure {
+  readonly job: WindowJob;
+  /** Null when it could not even be claimed. */
+  readonly window: ClaimedWindow | null;
+  readonly permit: Permit;
+  readonly error: unknown;
+  readonly action: FailureAction;
+}
+
+type EndAction = Extract<FailureAction, { act: 'end' }>;
+type SplitAction = Extract<FailureAction, { act: 'split' }>;
+
+/**
+ * Writes down what was decided about a window that did not load, for it and for the windows the decision
+ * reaches. Never throws because Postgres is away: the window then stays as it is, and its job comes back.
+ */
+export async function applyFailure(context: QueueContext, failure: Failure): Promise<void> {
+  const { job, error, action } = failure;
+  if (action.act === 'rate_limit' && !action.closeHour) return;
+  const { runId, windowId } = job;
+  const { log, db } = context;
+  const info = failureInfo(error);
+  log.warn({ runId, windowId, err: error, action }, 'window did not load');
+  try {
+    await writeAction(context, failure, info);
+  } catch (thrown) {
+    const problem = databaseError(thrown);
+    if (problem.retryable) {
+      log.warn({ windowId, err: problem }, 'could not keep what went wrong');
+      return;
+    }
+    // What cannot be kept now never can: left open, the window would be asked for again and again.
+    log.error({ windowId, err: problem }, 'could not keep what went wrong; the window ends as failed');
+    await transaction(db, (tx) => endWindows(tx, { runId, windowId }, 'failed', info));
+    await advanceRun(context, runId);
+  }
+}
+
+async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<void> {
+  const { job, window, permit, action } = failure;
+  const { db } = context;
+  switch (action.act) {
+    case 'retry':
+    case 'postpone':
+      return releaseWindow(db.drizzle, job.windowId, info);
+    case 'put_back':
+      return releaseWindow(db.drizzle, job.windowId, null, { restart: true });
+    case 'rate_limit':
+      await closeHour(db.drizzle, permit, info.diagnostic ?? info.error);
+      // The time it waits for the next hour is not the source's.
+      return releaseWindow(db.drizzle, job.windowId, info, { restart: true });
+    case 'split':
+      return window === null ? undefined : splitAndEnqueue(context, window, action, permit.keyHash);
+    case 'end': {
+      if (action.scope === 'key') await refuseKey(context, permit, info);
+      const runs = await endWithCoverage(context, job, window, action, info);
+      for (const run of runs) await advanceRun(context, run);
+    }
+  }
+}
+
+/** One clear alert, from whichever worker heard it first; the queues stop until somebody acts. */
+async function refuseKey(context: QueueContext, permit: Permit, info: FailureInfo): Promise<void> {
+  const line = info.diagnostic ?? info.error;
+  const first = await markKeyRefused(context.db.drizzle, permit, line);
+  if (!first) return;
+  await context.queues.pause();
+  await raiseAlerts(context, [keyAlert(permit.keyHash, line)]);
+}
+
+/**
+ * Ends the windows an action reaches, with what it means for the coverage of their days, in one
+ * transaction. A refusal of the key ends every open run: they all use the same key.
+ *
+ * @returns the runs of these windows.
+ */
+async function endWithCoverage(
+  { db, calendar, clock, config }: Context,
+  job: WindowJob,
+  window: ClaimedWindow | null,
+  action: EndAction,
+  info: FailureInfo,
+): Promise<number[]> {
+  return transaction(db, async (tx) => {
+    // The run's row before its windows', as everywhere, so that two writers cannot deadlock.
+    if (action.scope === 'key') await stopPlanning(tx, info.error);
+    const ended = await endWindows(tx, selectionOf(job, window, action), action.state, info);
+    const calledOn = today(clock, config.EOD_TIMEZONE);
+    for (const one of ended.sort(byKey)) {
+      const sessions = calendar.sessions(one.exchange, one.from, one.to);
+      await writeCoverage(tx, {
+        operation: one.operation,
+        exchange: one.exchange,
+        runId: one.runId,
+        windowId: one.id,
+        coverage: questionsOf(operationNamed(one.operation), one, sessions, calledOn).map((question) => ({
+          ...question,
+          state: action.state,
+          records: 0,
+          diagnostic: info.diagnostic ?? info.error,
+        })),
+      });
+    }
+    return [...new Set([job.runId, ...ended.map((one) => one.runId)])];
+  });
+}
+
+function selectionOf(
+  { runId, windowId }: WindowJob,
+  window: ClaimedWindow | null,
+  { scope }: EndAction,
+): Selection {
+  if (scope === 'key') return {};
+  if (scope === 'operation' && window !== null) return { runId, operation: window.operation };
+  if (scope === 'exchange' && window !== null) return { runId, exchange: window.exchange };
+  return { runId, windowId };
+}
+
+/** Coverage is written in one order everywhere, so that two writers cannot deadlock. */
+function byKey(a: EndedWindow, b: EndedWindow): number {
+  const key = (one: EndedWindow) =>
+    [one.operation, one.exchange, one.from, one.instruments[0] ?? '', one.variant].join('|');
+  return key(a) < key(b) ? -1 : 1;
+}
+
+/**
+ * Splits a window the source would not answer as a whole. Where the source named its limit, the
+ * limit is remembered and the run's other windows of the operation are split before they are asked.
+ */
+async function splitAndEnqueue(
+  context: QueueContext,
+  window: ClaimedWindow,
+  { days, learned }: SplitAction,
+  keyHash: string,
+): Promise<void> {
+  const { id, runId, operation } = window;
+  const policy = operationNamed(operation).windows;
+  const everyDay = policy.per !== 'range' || policy.everyDay;
+  const piecesOf = ({ exchange, from, to }: Pick<ClaimedWindow, 'exchange' | 'from' | 'to'>) =>
+    pieces(from, to, days, everyDay ? undefined : context.calendar.sessions(exchange, from, to));
+  await transaction(context.db, async (tx) => {
+    if (learned) await learnRangeLimit(tx, { keyHash, operation, days });
+    await splitWindow(tx, id, piecesOf(window));
+    if (!learned) return;
+    for (const wide of await lockWiderWindows(tx, { runId, operation, days })) {
+      await splitWindow(tx, wide.id, piecesOf(wide));
+    }
+  });
+  const span = daysBetween(window.from, window.to) + 1;
+  context.log.info({ windowId: id, operation, span, days }, 'window split');
+  await enqueueOpenWindows(context, [runId]);
+}
+
+/**
+ * A range in pieces of at most `days` days, oldest first (pure). Given the sessions, only what holds
+ * one is asked for: a call for a weekend would bring nothing.
+ */
+export function pieces(from: Day, to: Day, days: number, sessions?: readonly Day[]): Piece[] {
+  const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));
+  const parts: Piece[] = [];
+  for (let start = next(from); start !== undefined && start <= to; ) {
+    const end = addDays(start, days - 1);
+    parts.push({ from: start, to: end < to ? end : to });
+    start = next(addDays(end, 1));
+  }
+  return parts;
+}

@@ -1,0 +1,238 @@
+import type { Config } from '../../core/config.ts';
+import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
+import { databaseError } from '../../load/database/errors.ts';
+import type { FailureInfo } from '../../load/state/windows.ts';
+import type { WindowQueue } from './queue.ts';
+
+/**
+ * The whole answer to the question what is done about a window that brought no data: every kind of error
+ * and every bound is decided in this file, and nowhere else. Everything here is pure. The table of it in
+ * docs/reliability.md is generated (`npm run docs:generate`).
+ */
+
+/** What is done about a window whose call or load did not succeed. */
+export type FailureAction =
+  /** Try again after `delayMs`; this attempt counts. */
+  | { readonly act: 'retry'; readonly delayMs: number }
+  /** Try again after `delayMs`; this attempt does not count. */
+  | { readonly act: 'postpone'; readonly delayMs: number }
+  /**
+   * Nobody of this queue makes a call for `delayMs`; no attempt counts. `closeHour`: the source said so
+   * itself, whatever was counted here.
+   */
+  | { readonly act: 'rate_limit'; readonly delayMs: number; readonly closeHour: boolean }
+  /** Ask in ranges of at most `days`. `learned`: that is the source's own limit, to be remembered. */
+  | { readonly act: 'split'; readonly days: number; readonly learned: boolean }
+  /** Put the window back as if it had not been started: the worker is stopping. */
+  | { readonly act: 'put_back' }
+  /** End windows, as failed or as blocked by the source. */
+  | { readonly act: 'end'; readonly state: 'failed' | 'blocked'; readonly scope: Scope };
+
+/** Which windows end: this one, or the open ones of its run for the operation or exchange, or all that use the key. */
+export type Scope = 'window' | 'operation' | 'exchange' | 'key';
+
+/** What is known of the window and the source when a failure is decided on. */
+export interface Situation {
+  /** Attempts that counted, this one included. */
+  readonly attempt: number;
+  /** Milliseconds since the window was first started. */
+  readonly ageMs: number;
+  /** Days the window spans, where it can be split; 1 where it cannot. */
+  readonly days: number;
+  /** Milliseconds until calls may start in the next clock hour. */
+  readonly nextHourMs: number;
+  /** How long the source has not answered and when it is tried again; null while it answers. */
+  readonly outage: { readonly downMs: number; readonly waitMs: number } | null;
+  readonly queue: WindowQueue;
+  /** A random number from 0 to 1, so that workers do not come back all at once. */
+  readonly chance: number;
+}
+
+type PolicyConfig = Pick<
+  Config,
+  | 'EOD_ATTEMPTS'
+  | 'EOD_BACKOFF_MS'
+  | 'EOD_NOT_READY_BUDGET_MS'
+  | 'EOD_NOT_READY_WAIT_MS'
+  | 'EOD_OUTAGE_PATIENCE_MS'
+>;
+
+/** A window that has lost more workers than this fails: something about it may be what ends them. */
+export const MAX_LOST_WORKERS = 5;
+
+/** Longest pause between counted attempts. */
+export const MAX_BACKOFF_MS = 300_000;
+
+/** The source's Retry-After is followed up to here, or up to the run's outage patience where that is shorter. */
+export const MAX_RETRY_AFTER_MS = 3_600_000;
+
+/** Pause before a load is tried again when Postgres was away. */
+const DATABASE_PAUSE_MS = 2_000;
+
+/** A backfill, where somebody is watching, gives up on a silent source this much sooner than a night. */
+const BACKFILL_SHARE = 60;
+
+/** Not an error: the hour's budget holds no call, and the window was not touched. */
+export class RateLimited extends Error {
+  readonly delayMs: number;
+
+  constructor(delayMs: number) {
+    super(`calls wait for ${Math.ceil(delayMs / 1000)} s`);
+    this.name = 'RateLimited';
+    this.delayMs = delayMs;
+  }
+}
+
+/** The window was claimed by several workers, and each of them ended before it did. */
+export class WorkersLost extends Error {
+  constructor(times: number) {
+    super(`${times} workers ended while they worked on this window`);
+    this.name = 'WorkersLost';
+  }
+}
+
+/** How long the source may be down before the windows of such a run are given up. */
+export function outagePatienceMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, queue: WindowQueue): number {
+  return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
+}
+
+/** Pause before a counted attempt: exponential from the base up to a bound, half of it left to chance. */
+export function backoffMs(attempt: number, baseMs: number, chance: number): number {
+  const full = Math.min(MAX_BACKOFF_MS, baseMs * 2 ** (attempt - 1));
+  return Math.round(full / 2 + (full / 2) * chance);
+}
+
+const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
+
+const block = (scope: Scope): FailureAction => ({ act: 'end', state: 'blocked', scope });
+
+type Decide = (error: PipelineError, situation: Situation, config: PolicyConfig) => FailureAction;
+
+/** A counted attempt after a pause, while any are left. */
+const retry: Decide = ({ retryable, retryAfterMs }, { attempt, queue, chance }, config) => {
+  if (!retryable || attempt >= config.EOD_ATTEMPTS) return FAIL;
+  const longest = Math.min(MAX_RETRY_AFTER_MS, outagePatienceMs(config, queue));
+  const pause = backoffMs(attempt, config.EOD_BACKOFF_MS, chance);
+  return { act: 'retry', delayMs: retryAfterMs === undefined ? pause : Math.min(longest, retryAfterMs) };
+};
+
+/** The same, unless the source is down: how long to wait for it is not a matter of attempts. */
+const retryOrWaitOut: Decide = (error, situation, config) => {
+  const { outage, queue } = situation;
+  if (outage === null || !isSilence(error)) return retry(error, situation, config);
+  return outage.downMs <= outagePatienceMs(config, queue)
+    ? { act: 'postpone', delayMs: outage.waitMs }
+    : FAIL;
+};
+
+const half = (days: number) => Math.ceil(days / 2);
+
+interface Rule {
+  readonly decide: Decide;
+  /** What the failure of a call says of the source: did it answer? */
+  readonly source: Evidence['source'];
+  /** What it says of the access key. */
+  readonly key: Evidence['key'];
+}
+
+/** One line for each kind of error. */
+const RULES: Readonly<Record<ErrorKind, Rule>> = {
+  credential: { decide: () => block('key'), source: 'success', key: 'refused' },
+  monthly_quota: { decide: () => block('key'), source: 'success', key: 'accepted' },
+  hourly_quota: {
+    decide: (_error, { nextHourMs }) => ({ act: 'rate_limit', delayMs: nextHourMs, closeHour: true }),
+    source: 'success',
+    key: 'accepted',
+  },
+  not_ready: {
+    decide: (_error, { ageMs }, config) =>
+      ageMs < config.EOD_NOT_READY_BUDGET_MS
+        ? { act: 'postpone', delayMs: config.EOD_NOT_READY_WAIT_MS }
+        : FAIL,
+    source: 'success',
+    key: 'accepted',
+  },
+  operation_blocked: { decide: () => block('operation'), source: 'success', key: 'accepted' },
+  exchange_blocked: { decide: () => block('exchange'), source: 'success', key: 'accepted' },
+  instrument_blocked: { decide: () => block('window'), source: 'success', key: 'accepted' },
+  range_refused: {
+    decide: ({ limitDays }, { days }) => {
+      if (days <= 1) return block('window');
+      const helps = limitDays !== undefined && limitDays >= 1 && limitDays < days;
+      return { act: 'split', days: helps ? limitDays : half(days), learned: limitDays !== undefined };
+    },
+    source: 'success',
+    key: 'accepted',
+  },
+  bad_request: { decide: retry, source: 'success', key: 'accepted' },
+  unknown_diagnostic: { decide: retry, source: 'success', key: 'unknown' },
+  timeout: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
+  network: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
+  http_status: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
+  too_large: { decide: retry, source: 'success', key: 'unknown' },
+  unreadable: { decide: retry, source: 'success', key: 'unknown' },
+  database: {
+    decide: ({ retryable }) => (retryable ? { act: 'postpone', delayMs: DATABASE_PAUSE_MS } : FAIL),
+    source: 'unknown',
+    key: 'unknown',
+  },
+  usage: { decide: retry, source: 'unknown', key: 'unknown' },
+  aborted: { decide: () => ({ act: 'put_back' }), source: 'unknown', key: 'unknown' },
+};
+
+/** Answers that a shorter range may bring whole. */
+function mayBeTooMuch({ kind, cutShort }: PipelineError): boolean {
+  return cutShort || kind === 'too_large' || kind === 'timeout';
+}
+
+/** Decides what is done about anything that was thrown while a window was worked on. */
+export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
+  if (error instanceof RateLimited) return { act: 'rate_limit', delayMs: error.delayMs, closeHour: false };
+  if (error instanceof WorkersLost) return FAIL;
+  // What is not ours comes from a statement that met a Postgres that is away, or is a defect: trying
+  // again would only repeat it.
+  const failure = error instanceof PipelineError ? error : databaseError(error);
+  if (situation.days > 1 && mayBeTooMuch(failure))
+    return { act: 'split', days: half(situation.days), learned: false };
+  return RULES[failure.kind].decide(failure, situation, config);
+}
+
+/** What the failure of a call says of others. */
+export interface Evidence {
+  /** Of the source's health: it answered, it did not, or nothing. */
+  readonly source: 'success' | 'failure' | 'unknown';
+  /** Of the access key. */
+  readonly key: 'accepted' | 'refused' | 'unknown';
+}
+
+/**
+ * What an error of a call to the source says of the source and of the key.
+ *
+ * @param days as in `Situation`.
+ */
+export function evidenceOf(error: unknown, days: number): Evidence {
+  if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown' };
+  const { source, key } = RULES[error.kind];
+  // Any line but a refusal of the key itself shows that the key is good.
+  return {
+    source: source === 'failure' ? silenceSays(error, days) : source,
+    key: key === 'accepted' && error.diagnostic === undefined ? 'unknown' : key,
+  };
+}
+
+function silenceSays(error: PipelineError, days: number): Evidence['source'] {
+  // Asked for less, it may answer in time.
+  if (error.kind === 'timeout' && days > 1) return 'unknown';
+  return isSilence(error) ? 'failure' : 'success';
+}
+
+/** Is the source itself in trouble, and not the question? A status such as 404 or half an answer is an answer. */
+function isSilence({ kind, retryable, cutShort }: PipelineError): boolean {
+  return RULES[kind].source === 'failure' && retryable && !cutShort;
+}
+
+/** The sentence, and the source's line where there is one, to keep with a window. */
+export function failureInfo(error: unknown): FailureInfo {
+  const diagnostic = error instanceof PipelineError ? error.diagnostic : undefined;
+  return { error: messageOf(error), ...(diagnostic === undefined ? {} : { diagnostic }) };
+}

@@ -1,0 +1,393 @@
+import { DrizzleQueryError } from 'drizzle-orm';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type ErrorFacts, type ErrorKind, PipelineError } from '../../src/core/errors.ts';
+import {
+  backoffMs,
+  decideFailure,
+  evidenceOf,
+  type FailureAction,
+  failureInfo,
+  MAX_BACKOFF_MS,
+  MAX_LOST_WORKERS,
+  MAX_RETRY_AFTER_MS,
+  outagePatienceMs,
+  RateLimited,
+  type Situation,
+  WorkersLost,
+} from '../../src/jobs/worker/failure-policy.ts';
+
+const CONFIG = {
+  EOD_ATTEMPTS: 3,
+  EOD_BACKOFF_MS: 100,
+  EOD_NOT_READY_BUDGET_MS: 10_000,
+  EOD_NOT_READY_WAIT_MS: 50,
+  EOD_OUTAGE_PATIENCE_MS: 600_000,
+};
+
+const FIRST: Situation = {
+  attempt: 1,
+  ageMs: 0,
+  days: 1,
+  nextHourMs: 777,
+  outage: null,
+  queue: 'nightly',
+  chance: 0,
+};
+
+type Facts = Partial<ErrorFacts>;
+
+const error = (kind: ErrorKind, facts: Facts = {}) =>
+  new PipelineError('what went wrong', { retryable: true, ...facts, kind });
+
+const decide = (kind: ErrorKind, situation: Partial<Situation> = {}, facts: Facts = {}) =>
+  decideFailure(error(kind, facts), { ...FIRST, ...situation }, CONFIG);
+
+const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
+const block = (scope: 'window' | 'operation' | 'exchange' | 'key'): FailureAction => ({
+  act: 'end',
+  state: 'blocked',
+  scope,
+});
+const retryAfter = (delayMs: number): FailureAction => ({ act: 'retry', delayMs });
+const postpone = (delayMs: number): FailureAction => ({ act: 'postpone', delayMs });
+const half = (days: number): FailureAction => ({ act: 'split', days, learned: false });
+
+const WAIT_FOR_HOUR: FailureAction = { act: 'rate_limit', delayMs: 777, closeHour: true };
+const PUT_BACK: FailureAction = { act: 'put_back' };
+
+/** What a window may have met before, and with it each bound of the policy. */
+const BOUNDS = {
+  first: {},
+  'last attempt': { attempt: 3 },
+  'old window': { ageMs: 10_000 },
+  'seven days': { days: 7 },
+  'source down': { outage: { downMs: 60_000, waitMs: 4_000 } },
+  'source down, last attempt': { attempt: 3, outage: { downMs: 600_000, waitMs: 4_000 } },
+  'source down too long': { outage: { downMs: 600_001, waitMs: 4_000 } },
+  'source down, seven days': { days: 7, outage: { downMs: 60_000, waitMs: 4_000 } },
+  'source down too long for a backfill': {
+    outage: { downMs: 60_000, waitMs: 4_000 },
+    queue: 'backfill',
+  },
+} as const satisfies Record<string, Partial<Situation>>;
+
+type Bound = keyof typeof BOUNDS;
+
+/** The action in each situation: `first` unless another is named. */
+interface Row {
+  readonly what?: string;
+  readonly facts?: Facts;
+  readonly first: FailureAction;
+  readonly others?: Partial<Record<Bound, FailureAction>>;
+}
+
+const counted = { 'last attempt': FAIL, 'source down, last attempt': FAIL } as const;
+const waitedOut = {
+  'last attempt': FAIL,
+  'source down': postpone(4_000),
+  'source down, last attempt': postpone(4_000),
+  'source down too long': FAIL,
+  'source down, seven days': postpone(4_000),
+  'source down too long for a backfill': FAIL,
+} as const;
+const halved = { 'seven days': half(4), 'source down, seven days': half(4) } as const;
+
+const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
+  credential: [{ first: block('key') }],
+  monthly_quota: [{ first: block('key') }],
+  hourly_quota: [{ first: WAIT_FOR_HOUR }],
+  not_ready: [{ first: postpone(50), others: { 'old window': FAIL } }],
+  operation_blocked: [{ first: block('operation') }],
+  exchange_blocked: [{ first: block('exchange') }],
+  instrument_blocked: [{ first: block('window') }],
+  range_refused: [
+    { first: block('window'), others: halved },
+    {
+      what: 'that names five days',
+      facts: { limitDays: 5 },
+      first: block('window'),
+      others: {
+        'seven days': { act: 'split', days: 5, learned: true },
+        'source down, seven days': { act: 'split', days: 5, learned: true },
+      },
+    },
+  ],
+  bad_request: [{ facts: { retryable: false }, first: FAIL }],
+  unknown_diagnostic: [{ first: retryAfter(50), others: counted }],
+  timeout: [{ first: retryAfter(50), others: { ...waitedOut, ...halved } }],
+  network: [
+    { first: retryAfter(50), others: waitedOut },
+    {
+      what: 'in the middle of an answer',
+      facts: { cutShort: true },
+      first: retryAfter(50),
+      others: { ...counted, ...halved },
+    },
+  ],
+  http_status: [
+    { first: retryAfter(50), others: waitedOut },
+    {
+      what: 'with Retry-After',
+      facts: { retryAfterMs: 7_000 },
+      first: retryAfter(7_000),
+      others: { ...waitedOut },
+    },
+    { what: 'that lasts', facts: { retryable: false }, first: FAIL },
+  ],
+  too_large: [{ facts: { retryable: false }, first: FAIL, others: halved }],
+  unreadable: [
+    { first: retryAfter(50), others: counted },
+    {
+      what: 'that broke off',
+      facts: { cutShort: true },
+      first: retryAfter(50),
+      others: { ...counted, ...halved },
+    },
+  ],
+  database: [{ first: postpone(2_000) }, { what: 'for good', facts: { retryable: false }, first: FAIL }],
+  usage: [{ facts: { retryable: false }, first: FAIL }],
+  aborted: [{ first: PUT_BACK }, { facts: { retryable: false }, first: PUT_BACK }],
+};
+
+const bounds = Object.keys(BOUNDS) as Bound[];
+const cases = (Object.keys(TABLE) as ErrorKind[]).flatMap((kind) =>
+  TABLE[kind].flatMap(({ what = '', facts = {}, first, others = {} }) =>
+    bounds.map((bound) => ({ kind, what, facts, bound, action: others[bound] ?? first })),
+  ),
+);
+
+describe('each kind of error in each situation', () => {
+  test.each(cases)('$kind $what ($bound)', ({ kind, facts, bound, action }) => {
+    expect(decide(kind, BOUNDS[bound], facts)).toEqual(action);
+  });
+});
+
+describe('what is no error of the source', () => {
+  test('a spent budget makes the queue wait, and leaves the window and the hour alone', () => {
+    expect(decideFailure(new RateLimited(5_000), { ...FIRST, attempt: 99 }, CONFIG)).toEqual({
+      act: 'rate_limit',
+      delayMs: 5_000,
+      closeHour: false,
+    });
+  });
+
+  test('a window that lost too many workers fails', () => {
+    const lost = new WorkersLost(MAX_LOST_WORKERS + 1);
+    expect(decideFailure(lost, { ...FIRST, days: 30 }, CONFIG)).toEqual(FAIL);
+    expect(failureInfo(lost)).toEqual({ error: '6 workers ended while they worked on this window' });
+  });
+
+  test.each([
+    ['a code', Object.assign(new Error('terminating connection'), { code: '57P01' }), 'postpone'],
+    ['no code: a broken connection', new Error('Connection terminated unexpectedly'), 'postpone'],
+    ['the code of a mistake', Object.assign(new Error('no such column'), { code: '42703' }), 'end'],
+  ] as const)('an error of the driver with %s, bare or as drizzle wraps it', (_what, raw, act) => {
+    expect(decideFailure(raw, FIRST, CONFIG)).toMatchObject({ act });
+    expect(decideFailure(new DrizzleQueryError('select 1', [], raw), FIRST, CONFIG)).toMatchObject({ act });
+  });
+
+  test('a defect of ours fails the window at once', () => {
+    expect(decideFailure(new TypeError('x is not a function'), FIRST, CONFIG)).toEqual(FAIL);
+    expect(decideFailure('thrown text', FIRST, CONFIG)).toEqual(FAIL);
+  });
+});
+
+const anyError = fc
+  .record({
+    kind: fc.constantFrom(...(Object.keys(TABLE) as ErrorKind[])),
+    retryable: fc.boolean(),
+    cutShort: fc.boolean(),
+    retryAfterMs: fc.option(fc.integer({ min: 0, max: 1e12 }), { nil: undefined }),
+    limitDays: fc.option(fc.integer({ min: 0, max: 10_000 }), { nil: undefined }),
+    diagnostic: fc.option(fc.string(), { nil: undefined }),
+  })
+  .map(({ kind, retryable, cutShort, retryAfterMs, limitDays, diagnostic }) =>
+    error(kind, {
+      retryable,
+      cutShort,
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...(limitDays === undefined ? {} : { limitDays }),
+      ...(diagnostic === undefined ? {} : { diagnostic }),
+    }),
+  );
+
+const anySituation: fc.Arbitrary<Situation> = fc.record({
+  attempt: fc.integer({ min: 1, max: 100 }),
+  ageMs: fc.integer({ min: 0, max: 1e9 }),
+  days: fc.integer({ min: 1, max: 4_000 }),
+  nextHourMs: fc.integer({ min: 0, max: 3_602_000 }),
+  outage: fc.option(
+    fc.record({
+      downMs: fc.integer({ min: 0, max: 1e9 }),
+      waitMs: fc.integer({ min: 0, max: 30_000 }),
+    }),
+  ),
+  queue: fc.constantFrom('nightly', 'backfill'),
+  chance: fc.double({ min: 0, max: 1, noNaN: true }),
+});
+
+const anyConfig = fc.record({
+  EOD_ATTEMPTS: fc.integer({ min: 1, max: 50 }),
+  EOD_BACKOFF_MS: fc.integer({ min: 1, max: 600_000 }),
+  EOD_NOT_READY_BUDGET_MS: fc.integer({ min: 10, max: 86_400_000 }),
+  EOD_NOT_READY_WAIT_MS: fc.integer({ min: 10, max: 600_000 }),
+  EOD_OUTAGE_PATIENCE_MS: fc.integer({ min: 1_000, max: 86_400_000 }),
+});
+
+const anythingElse = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.constantFrom(null, undefined, true, Symbol('thrown')),
+  fc.string().map((code) => ({ code })),
+  fc.string().map((message) => new Error(message)),
+  fc.string().map((message) => new RangeError(message)),
+);
+
+describe('whatever happens', () => {
+  test('something is decided, and no delay is longer than its bound', () => {
+    fc.assert(
+      fc.property(anyError, anySituation, anyConfig, (failure, situation, config) => {
+        const action = decideFailure(failure, situation, config);
+        switch (action.act) {
+          case 'retry': {
+            const patience = outagePatienceMs(config, situation.queue);
+            const asked = failure.retryAfterMs !== undefined;
+            const longest = asked ? Math.min(MAX_RETRY_AFTER_MS, patience) : MAX_BACKOFF_MS;
+            expect(action.delayMs).toBeLessThanOrEqual(longest);
+            expect(situation.attempt).toBeLessThan(config.EOD_ATTEMPTS);
+            break;
+          }
+          case 'postpone':
+            expect([2_000, config.EOD_NOT_READY_WAIT_MS, situation.outage?.waitMs]).toContain(action.delayMs);
+            break;
+          case 'rate_limit':
+            expect(action.delayMs).toBe(situation.nextHourMs);
+            break;
+          case 'split':
+            expect(action.days).toBeGreaterThanOrEqual(1);
+            expect(action.days).toBeLessThan(situation.days);
+            break;
+          case 'put_back':
+            expect(failure.kind).toBe('aborted');
+            break;
+          case 'end':
+            expect(['failed', 'blocked']).toContain(action.state);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('anything thrown is decided on and described', () => {
+    fc.assert(
+      fc.property(anythingElse, anySituation, (thrown, situation) => {
+        expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|end)$/);
+        expect(evidenceOf(thrown, situation.days)).toEqual({ source: 'unknown', key: 'unknown' });
+        expect(typeof failureInfo(thrown).error).toBe('string');
+      }),
+    );
+  });
+
+  test('a window ends: every wait that does not count has a bound of its own', () => {
+    const late = { ageMs: 1e9, attempt: 1e6, outage: { downMs: 1e9, waitMs: 1 } };
+    for (const kind of Object.keys(TABLE) as ErrorKind[]) {
+      // These two wait for something else than the source: the turn of the hour, Postgres, our own start.
+      if (['hourly_quota', 'database', 'aborted'].includes(kind)) continue;
+      expect(decide(kind, late), kind).toMatchObject({ act: 'end' });
+    }
+  });
+});
+
+describe('Retry-After', () => {
+  const asked = (retryAfterMs: number, queue: Situation['queue'], patienceMs: number) =>
+    decideFailure(
+      error('http_status', { retryAfterMs }),
+      { ...FIRST, queue },
+      { ...CONFIG, EOD_OUTAGE_PATIENCE_MS: patienceMs },
+    );
+
+  test('is followed, for an hour at most and no longer than the run waits for a source that is down', () => {
+    expect(asked(7_000, 'nightly', 86_400_000)).toEqual(retryAfter(7_000));
+    expect(asked(86_400_000, 'nightly', 86_400_000)).toEqual(retryAfter(3_600_000));
+    expect(asked(86_400_000, 'nightly', 60_000)).toEqual(retryAfter(60_000));
+    expect(asked(86_400_000, 'backfill', 600_000)).toEqual(retryAfter(10_000));
+  });
+});
+
+describe('the pause before a counted attempt', () => {
+  test('doubles, with half of it left to chance, up to five minutes', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        fc.integer({ min: 1, max: 600_000 }),
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (attempt, base, chance) => {
+          const full = Math.min(300_000, base * 2 ** (attempt - 1));
+          const pause = backoffMs(attempt, base, chance);
+          expect(pause).toBeGreaterThanOrEqual(Math.floor(full / 2));
+          expect(pause).toBeLessThanOrEqual(Math.ceil(full));
+        },
+      ),
+    );
+    expect([1, 2, 3].map((attempt) => backoffMs(attempt, 100, 0))).toEqual([50, 100, 200]);
+  });
+});
+
+describe('a range that is too much', () => {
+  test('always gets shorter, down to one day, which is refused for good', () => {
+    const range = (limitDays: number) => error('range_refused', { retryable: false, limitDays });
+    for (let days = 64; days > 1; ) {
+      const next = decideFailure(range(days), { ...FIRST, days }, CONFIG);
+      expect(next).toMatchObject({ act: 'split' });
+      const shorter = next.act === 'split' ? next.days : 0;
+      expect(shorter).toBeLessThan(days);
+      days = shorter;
+    }
+    expect(decideFailure(range(1), FIRST, CONFIG)).toEqual(block('window'));
+  });
+});
+
+describe('what a failed call says of the source and of the key', () => {
+  const said = { diagnostic: 'A line of the source.' };
+  test.each([
+    ['credential', said, 1, 'success', 'refused'],
+    ['credential', {}, 1, 'success', 'refused'],
+    ['monthly_quota', said, 1, 'success', 'accepted'],
+    ['hourly_quota', said, 1, 'success', 'accepted'],
+    ['not_ready', said, 1, 'success', 'accepted'],
+    ['operation_blocked', said, 1, 'success', 'accepted'],
+    ['exchange_blocked', said, 1, 'success', 'accepted'],
+    ['instrument_blocked', said, 1, 'success', 'accepted'],
+    ['range_refused', said, 30, 'success', 'accepted'],
+    ['bad_request', said, 1, 'success', 'accepted'],
+    ['bad_request', {}, 1, 'success', 'unknown'],
+    ['unknown_diagnostic', said, 1, 'success', 'unknown'],
+    ['timeout', {}, 1, 'failure', 'unknown'],
+    ['timeout', {}, 2, 'unknown', 'unknown'],
+    ['network', {}, 1, 'failure', 'unknown'],
+    ['network', {}, 2, 'failure', 'unknown'],
+    ['network', { cutShort: true }, 1, 'success', 'unknown'],
+    ['http_status', {}, 1, 'failure', 'unknown'],
+    ['http_status', { retryable: false }, 1, 'success', 'unknown'],
+    ['too_large', {}, 1, 'success', 'unknown'],
+    ['unreadable', {}, 1, 'success', 'unknown'],
+    ['database', {}, 1, 'unknown', 'unknown'],
+    ['usage', {}, 1, 'unknown', 'unknown'],
+    ['aborted', {}, 1, 'unknown', 'unknown'],
+  ] as const)('%s %o over %i days: %s, %s', (kind, facts, days, source, key) => {
+    expect(evidenceOf(error(kind, facts), days)).toEqual({ source, key });
+  });
+});
+
+describe('what is kept of a failure', () => {
+  test("is the sentence, and the source's own line where there is one", () => {
+    const refused = new PipelineError('refused', {
+      kind: 'credential',
+      retryable: false,
+      diagnostic: 'Key Expired.',
+    });
+    expect(failureInfo(refused)).toEqual({ error: 'refused', diagnostic: 'Key Expired.' });
+    expect(failureInfo('text')).toEqual({ error: 'text' });
+  });
+});

@@ -1,0 +1,37 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { hourStart, turnWait, untilNextHour } from '../../src/jobs/worker/quota.ts';
+
+describe('the clock hour', () => {
+  const IST = 'Asia/Kolkata';
+  const until = (time: string) => untilNextHour(Date.parse(`2025-09-10T${time}Z`), IST);
+
+  test('turns at half past by UTC for Indian clocks, and calls start two seconds into it', () => {
+    expect(until('10:00:00')).toBe(30 * 60_000 + 2_000);
+    expect(until('10:29:59.999')).toBe(2_001);
+    expect(until('10:30:00')).toBe(3_602_000);
+  });
+
+  test('no call starts within two seconds of its turn', () => {
+    const wait = (time: string) => turnWait(Date.parse(`2025-09-10T${time}Z`), IST);
+    expect(wait('10:29:57')).toBe(0);
+    expect(wait('10:29:59')).toBe(3_000);
+    expect(wait('10:30:01')).toBe(1_000);
+    expect(wait('10:30:02')).toBe(0);
+  });
+
+  test('starts at a full hour of the zone, never ahead of now', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1e12, max: 4e12 }),
+        fc.constantFrom('UTC', IST, 'America/St_Johns'),
+        (now, zone) => {
+          const start = hourStart(now, zone);
+          expect(now - start).toBeGreaterThanOrEqual(0);
+          expect(now - start).toBeLessThan(3_600_000);
+          expect(start % 60_000).toBe(0);
+        },
+      ),
+    );
+  });
+});
