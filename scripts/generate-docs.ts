@@ -2,7 +2,7 @@
 // A test fails while a page is not what this would write.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { readConfig } from '../src/core/config.ts';
+import { loadConfig } from '../src/core/config.ts';
 import { type ErrorFacts, type ErrorKind, PipelineError } from '../src/core/errors.ts';
 import {
   decideFailure,
@@ -11,6 +11,7 @@ import {
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
+  type Scope,
   type Situation,
   WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
@@ -57,7 +58,7 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
   aborted: [{ what: 'the worker stops' }],
 };
 
-const config = readConfig({});
+const config = loadConfig({});
 
 const FIRST: Situation = {
   attempt: 1,
@@ -79,13 +80,20 @@ const SITUATIONS: readonly { readonly heading: string; readonly situation: Situa
   },
   {
     heading: 'the source is down',
-    situation: { ...FIRST, attempt: config.EOD_ATTEMPTS, outage: { downMs: 0, waitMs: 1_000 } },
+    situation: { ...FIRST, outage: { downMs: 0, waitMs: 1_000 } },
   },
   {
     heading: '… for longer than `EOD_OUTAGE_PATIENCE_MS`',
     situation: { ...FIRST, outage: { downMs: config.EOD_OUTAGE_PATIENCE_MS + 1, waitMs: 1_000 } },
   },
 ];
+
+const REACH: Readonly<Record<Scope, string>> = {
+  window: '',
+  operation: ', with what is left of the operation',
+  exchange: ', with what is left of the exchange',
+  key: ', with everything that is left',
+};
 
 function wording(action: FailureAction): string {
   switch (action.act) {
@@ -100,9 +108,7 @@ function wording(action: FailureAction): string {
     case 'put_back':
       return 'put back';
     case 'end':
-      return action.scope === 'window'
-        ? `\`${action.state}\``
-        : `\`${action.state}\`, with all of its ${action.scope}`;
+      return `\`${action.state}\`${REACH[action.scope]}`;
   }
 }
 

@@ -59,7 +59,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     ...{ databaseUrl: (await testDatabase()).url, sourceUrl: options.sourceUrl ?? sandbox.url, clock },
     backend: options.backend ?? 'postgres',
     settings: {
-      // What is known of a key is remembered in the process: each test has its own.
+      // Each test has a key of its own, of which nothing is known.
       EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`,
       ...{ EOD_CONCURRENCY: '4', EOD_STALL_MS: '2000' },
       ...options.settings,

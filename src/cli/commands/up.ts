@@ -18,7 +18,7 @@ async function up(cli: Cli, text: string): Promise<void> {
   const config = await loadSettings(cli);
   const { openContext } = await import('../context.ts');
   const { startHealthServer } = await import('../../web/health.ts');
-  const { startScheduler } = await import('../../jobs/worker/scheduler.ts');
+  const { startScheduler } = await import('../../jobs/worker/schedules.ts');
   const { startWorker } = await import('../../jobs/worker/worker.ts');
   // Only the worker talks to the source; a scheduler alone needs neither its address nor the key.
   const worker = roles.includes('worker')

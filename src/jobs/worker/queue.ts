@@ -145,9 +145,7 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
     onReturn: () => () => undefined,
     work(name, processor, options) {
       return startReconnectingWorker(() =>
-        errors.listen(
-          new Worker(name, processor, { ...options, connection: connection(2), autorun: false }),
-        ),
+        errors.listen(new Worker(name, processor, { ...options, connection: connection(2), autorun: false })),
       );
     },
     async close() {

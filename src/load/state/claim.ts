@@ -30,7 +30,7 @@ export type Claim =
   /** It has ended, or its run is paused, cancelled or over: nothing is to be done. */
   | { readonly outcome: 'gone' }
   /** It lost its worker too often; nothing was claimed. */
-  | { readonly outcome: 'lost'; readonly lostWorkers: number; readonly window: NewWindow }
+  | { readonly outcome: 'lost'; readonly lostWorkers: number }
   /** The source refused this key; no call may be made with it. */
   | { readonly outcome: 'refused'; readonly diagnostic: string }
   /** Another worker is trying the key. */
@@ -45,7 +45,7 @@ const millis = (moment: SQLWrapper) => sql<number | null>`(extract(epoch from ${
 async function readClaimable(db: NodePgDatabase, windowId: number, keyHash: string) {
   const found = await db
     .select({
-      window: { id: windows.id, runId: windows.run_id, runKind: sql<RunKind>`${runs.kind}`, ...asNewWindow },
+      window: { id: windows.id, runId: windows.run_id, runKind: runs.kind, ...asNewWindow },
       state: windows.state,
       lostWorkers: windows.lost_workers,
       key: {
@@ -80,7 +80,7 @@ export async function claimWindow(
   if (seen === null) return { outcome: 'gone' };
   const { window, key } = seen;
   const lostWorkers = seen.lostWorkers + (seen.state === 'running' ? 1 : 0);
-  if (lostWorkers > maxLostWorkers) return { outcome: 'lost', lostWorkers, window };
+  if (lostWorkers > maxLostWorkers) return { outcome: 'lost', lostWorkers };
   const standing = assessKey(key, now);
   if (standing === 'refused') return { outcome: 'refused', diagnostic: key?.diagnostic ?? '' };
   const probe = standing === 'unproven';

@@ -16,7 +16,7 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
 import { inTableOrder, type RowDifference } from '../market/differences.ts';
-import type { RunKind, RunState } from './run-request.ts';
+import type { RunKind, RunState, WindowState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
 import type { RecordCounts } from './windows.ts';
 
@@ -87,7 +87,7 @@ export interface RunReport extends Counts {
 }
 
 const countWhere = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number);
-const inState = (...states: string[]) => countWhere(inArray(windows.state, states));
+const inState = (...states: WindowState[]) => countWhere(inArray(windows.state, states));
 const sum = (column: Column) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
 
 /** Seconds from one moment to another, to the millisecond. */

@@ -26,3 +26,14 @@ export interface RunRequest {
 }
 
 export type RunState = 'running' | 'paused' | 'completed' | 'failed' | 'cancelled';
+
+export type WindowState =
+  | 'pending'
+  | 'running'
+  | 'loaded'
+  | 'empty'
+  | 'skipped'
+  | 'blocked'
+  | 'failed'
+  | 'cancelled'
+  | 'split';

@@ -102,10 +102,7 @@ export async function setRunRange(db: NodePgDatabase, runId: number): Promise<bo
 
 /** State of a run, or null when there is no such run. */
 export async function readRunState(db: NodePgDatabase, runId: number): Promise<RunState | null> {
-  const found = await db
-    .select({ state: sql<RunState>`${runs.state}` })
-    .from(runs)
-    .where(eq(runs.id, runId));
+  const found = await db.select({ state: runs.state }).from(runs).where(eq(runs.id, runId));
   return found[0]?.state ?? null;
 }
 
@@ -200,7 +197,7 @@ export async function takeDeferred(tx: NodePgDatabase, runId: number): Promise<D
   const found = await tx
     .select({
       request: sql<RunRequest>`${runs.request}`,
-      targets: sql<Target[]>`${runs.deferred}`,
+      targets: runs.deferred,
     })
     .from(runs)
     .where(and(eq(runs.id, runId), eq(runs.state, 'running'), sql`${runs.deferred} <> '[]'::jsonb`))
@@ -268,12 +265,18 @@ export async function finishRun(
   return finished.rows[0] ?? null;
 }
 
-/** Ends a run that is worked on no longer, as cancelled, and what is open of it. */
+/** Ends a running run that is worked on no longer, as cancelled, and what is open of it. */
 export async function abandonRun(
   tx: NodePgDatabase,
   runId: number,
   reason: string,
 ): Promise<EndedRun | null> {
+  const running = await tx
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.id, runId), may('finish')))
+    .for('update');
+  if (running.length === 0) return null;
   await cancelWindows(tx, runId, reason);
   return finishRun(tx, runId, { state: 'cancelled', error: reason });
 }

@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../core/days.ts';
-import type { RunKind } from './run-request.ts';
+import type { RunKind, WindowState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
 
 /**
@@ -29,17 +29,6 @@ export const WINDOW_TRANSITIONS = {
   /** Its run is resumed. */
   reopen: { from: ['failed', 'blocked'], to: ['pending'] },
 } as const;
-
-export type WindowState =
-  | 'pending'
-  | 'running'
-  | 'loaded'
-  | 'empty'
-  | 'skipped'
-  | 'blocked'
-  | 'failed'
-  | 'cancelled'
-  | 'split';
 
 /** States of a window that is yet to be worked on. */
 const OPEN = ['pending', 'running'] as const satisfies readonly WindowState[];
@@ -295,7 +284,7 @@ export const asNewWindow = {
   from: windows.from_date,
   to: windows.to_date,
   instruments: windows.instruments,
-  params: sql<Record<string, string>>`${windows.params}`,
+  params: windows.params,
   variant: windows.variant,
   filtered: windows.filtered,
 };
@@ -451,7 +440,7 @@ export async function openWindows(db: NodePgDatabase, runIds: readonly number[])
     .select({
       id: windows.id,
       runId: windows.run_id,
-      kind: sql<RunKind>`${runs.kind}`,
+      kind: runs.kind,
       piece: sql<boolean>`${windows.parent_id} is not null`,
     })
     .from(windows)

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, date, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
-import type { RunKind, RunState } from '../run-request.ts';
+import type { RunKind, RunState, Target, WindowState } from '../run-request.ts';
 import { count, etl, id, moment, reference } from './columns.ts';
 
 /** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
@@ -22,14 +22,14 @@ export const runs = etl.table(
     kind: text('kind').$type<RunKind>().notNull(),
     state: text('state').$type<RunState>().notNull().default('running'),
     requested_by: text('requested_by').notNull(),
-    /** What was asked, as `RunRequest` (../run-request.ts). */
+    /** What was asked, as `RunRequest`; of a replay and an import, what those need. */
     request: jsonb('request').notNull(),
     from_date: date('from_date', { mode: 'string' }).notNull(),
     to_date: date('to_date', { mode: 'string' }).notNull(),
     /** Makes a scheduled run unique: two schedulers asking for the same tick get one run. */
     tick: text('tick'),
     /** Operations whose windows are planned once the bhav copies of the run are in. */
-    deferred: jsonb('deferred').notNull().default([]),
+    deferred: jsonb('deferred').$type<readonly Target[]>().notNull().default([]),
     error: text('error'),
     /** Totals of its windows, written when the run ends. */
     requests: count('requests'),
@@ -72,7 +72,7 @@ export const windows = etl.table(
     variant: text('variant').notNull().default(''),
     /** Set by hand to a part of the day's data: does not count as coverage. */
     filtered: boolean('filtered').notNull().default(false),
-    state: text('state').notNull().default('pending'),
+    state: text('state').$type<WindowState>().notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
     /** How often it was claimed while an earlier claim had not ended. */
     lost_workers: integer('lost_workers').notNull().default(0),

@@ -1,0 +1,362 @@
+import { sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Database, openDatabase } from '../../src/load/database/database.ts';
+import type { Permit } from '../../src/load/state/call-budget.ts';
+import { claimWindow, unclaimWindow } from '../../src/load/state/claim.ts';
+import type { RunState, WindowState } from '../../src/load/state/run-request.ts';
+import {
+  abandonRun,
+  cancelRun,
+  finishRun,
+  pauseRun,
+  RUN_TRANSITIONS,
+  reopenRun,
+} from '../../src/load/state/runs.ts';
+import { runs, windows } from '../../src/load/state/schema/work.ts';
+import {
+  cancelWindows,
+  endWindows,
+  failWindow,
+  releaseWindow,
+  reopenWindows,
+  skipWindow,
+  splitWindow,
+  startWindow,
+  storeWindow,
+  WINDOW_TRANSITIONS,
+} from '../../src/load/state/windows.ts';
+import { testDatabase } from '../support/database.ts';
+
+let database: Database;
+let db: NodePgDatabase;
+beforeAll(async () => {
+  database = openDatabase({ url: (await testDatabase()).url });
+  db = database.drizzle;
+});
+afterAll(() => database.close());
+
+const DAY = '2025-09-08';
+const FAILURE = { error: 'what went wrong' };
+
+const PERMIT: Permit = {
+  keyHash: 'key',
+  now: Date.parse('2025-09-08T12:00:00Z'),
+  hour: Date.parse('2025-09-08T11:30:00Z'),
+  limit: 1_000_000,
+  backfillLimit: 1_000_000,
+  probeUntil: Date.parse('2025-09-08T12:01:00Z'),
+};
+
+const COUNTS = {
+  fetched: 0,
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  stale: 0,
+  duplicate: 0,
+  rejected: 0,
+  withdrawn: 0,
+};
+
+async function insertRun(state: RunState): Promise<number> {
+  const made = await db
+    .insert(runs)
+    .values({ kind: 'backfill', state, requested_by: 'test', request: {}, from_date: DAY, to_date: DAY })
+    .returning({ id: runs.id });
+  return made[0]?.id ?? 0;
+}
+
+async function insertWindow(runId: number, state: WindowState, lostWorkers = 0): Promise<number> {
+  const made = await db
+    .insert(windows)
+    .values({
+      run_id: runId,
+      operation: 'GetBhavCopyCM',
+      exchange: 'NSE',
+      from_date: DAY,
+      to_date: DAY,
+      state,
+      attempts: 3,
+      requests: 2,
+      lost_workers: lostWorkers,
+      error: 'as before',
+    })
+    .returning({ id: windows.id });
+  return made[0]?.id ?? 0;
+}
+
+async function rowOf(table: 'runs' | 'windows', id: number): Promise<Record<string, unknown>> {
+  const found = await database.pool.query<{ row: Record<string, unknown> }>(
+    `select to_jsonb(t) as row from etl.${table} t where id = $1`,
+    [id],
+  );
+  return found.rows[0]?.row ?? {};
+}
+
+/** The states a table may hold, as its constraint says. */
+async function statesOf(constraint: string): Promise<string[]> {
+  const found = await db.execute<{ definition: string }>(
+    sql`select pg_get_constraintdef(oid) as definition from pg_constraint where conname = ${constraint}`,
+  );
+  return [...(found.rows[0]?.definition ?? '').matchAll(/'(\w+)'::text/g)].map((match) => match[1] as string);
+}
+
+const store = (state: 'loaded' | 'empty' | 'failed') => (windowId: number) =>
+  storeWindow(db, windowId, {
+    state,
+    error: null,
+    counts: COUNTS,
+    bytes: 1,
+    warnings: [],
+    suspicious: null,
+  });
+
+type Statement = (windowId: number, runId: number) => Promise<unknown>;
+
+/** Every statement that changes the state of a window, by the transition it makes and the state it ends in. */
+const WINDOW_STATEMENTS: Readonly<
+  Record<keyof typeof WINDOW_TRANSITIONS, readonly (readonly [WindowState, string, Statement])[]>
+> = {
+  claim: [
+    ['running', 'claimWindow', (id) => claimWindow(db, id, PERMIT, 5)],
+    ['running', 'startWindow', (id) => startWindow(db, id)],
+  ],
+  release: [
+    ['pending', 'releaseWindow', (id) => releaseWindow(db, id, FAILURE)],
+    ['pending', 'unclaimWindow', (id) => unclaimWindow(db, id)],
+  ],
+  store: [
+    ['loaded', 'storeWindow', store('loaded')],
+    ['empty', 'storeWindow', store('empty')],
+    ['failed', 'storeWindow', store('failed')],
+  ],
+  end: [
+    ['failed', 'endWindows', (id, runId) => endWindows(db, { runId, windowId: id }, 'failed', FAILURE)],
+    ['blocked', 'endWindows', (_id, runId) => endWindows(db, { runId }, 'blocked', FAILURE)],
+    ['failed', 'failWindow', (id) => failWindow(db, id, FAILURE.error)],
+  ],
+  skip: [['skipped', 'skipWindow', (id) => skipWindow(db, id, 'why')]],
+  split: [['split', 'splitWindow', (id) => splitWindow(db, id, [{ from: DAY, to: DAY }])]],
+  cancel: [['cancelled', 'cancelWindows', (_id, runId) => cancelWindows(db, runId, 'why')]],
+  reopen: [['pending', 'reopenWindows', (_id, runId) => reopenWindows(db, runId)]],
+};
+
+const WINDOW_STATES: readonly WindowState[] = [
+  'pending',
+  'running',
+  'loaded',
+  'empty',
+  'skipped',
+  'blocked',
+  'failed',
+  'cancelled',
+  'split',
+];
+
+const windowCases = (Object.keys(WINDOW_TRANSITIONS) as (keyof typeof WINDOW_TRANSITIONS)[]).flatMap(
+  (transition) =>
+    WINDOW_STATEMENTS[transition].flatMap(([to, name, statement]) =>
+      WINDOW_STATES.map((from) => ({ transition, name, from, to, statement })),
+    ),
+);
+
+describe('a window', () => {
+  test('knows the states that its table may hold', async () => {
+    expect((await statesOf('windows_state')).sort()).toEqual([...WINDOW_STATES].sort());
+  });
+
+  test.each(windowCases)(
+    '$name: from $from to $to, where that is a transition',
+    async ({ transition, from, to, statement }) => {
+      const { from: begins, to: ends } = WINDOW_TRANSITIONS[transition];
+      expect(ends).toContain(to);
+      const runId = await insertRun('running');
+      const windowId = await insertWindow(runId, from);
+      await db.execute(sql`delete from etl.access_keys`);
+      const before = await rowOf('windows', windowId);
+      await statement(windowId, runId);
+      const after = await rowOf('windows', windowId);
+      if ((begins as readonly string[]).includes(from)) expect(after.state).toBe(to);
+      else expect(after).toEqual(before);
+      // Nothing is written for a window that was not split.
+      const children = await db.$count(windows, sql`parent_id = ${windowId}`);
+      expect(children).toBe(after.state === 'split' && from !== 'split' ? 1 : 0);
+    },
+  );
+
+  test('has a statement for every transition, and no other state than these follow it', () => {
+    for (const [transition, statements] of Object.entries(WINDOW_STATEMENTS)) {
+      const made = [...new Set(statements.map(([to]) => to))].sort();
+      const listed = [...WINDOW_TRANSITIONS[transition as keyof typeof WINDOW_TRANSITIONS].to].sort();
+      expect(made).toEqual(listed);
+    }
+  });
+
+  test.each(['paused', 'completed', 'failed', 'cancelled'] as const)(
+    'is not started while its run is %s',
+    async (state) => {
+      const windowId = await insertWindow(await insertRun(state), 'pending');
+      expect(await claimWindow(db, windowId, PERMIT, 5)).toEqual({ outcome: 'gone' });
+      expect(await startWindow(db, windowId)).toBe(false);
+      expect(await rowOf('windows', windowId)).toMatchObject({ state: 'pending', attempts: 3, requests: 2 });
+    },
+  );
+});
+
+describe('a claim', () => {
+  const fresh = async () => {
+    await db.execute(sql`delete from etl.access_keys`);
+    await db.execute(sql`delete from etl.call_budget`);
+    await db.execute(sql`insert into etl.access_keys (key_hash, state) values (${PERMIT.keyHash}, 'good')`);
+  };
+  const calls = async () => {
+    const found = await db.execute<{ calls: number }>(sql`select calls from etl.call_budget`);
+    return found.rows[0]?.calls ?? 0;
+  };
+
+  test('counts the attempt, the call and the budget together', async () => {
+    await fresh();
+    const runId = await insertRun('running');
+    const windowId = await insertWindow(runId, 'pending');
+    expect(await claimWindow(db, windowId, PERMIT, 5)).toMatchObject({
+      outcome: 'claimed',
+      probe: false,
+      window: {
+        id: windowId,
+        runId,
+        runKind: 'backfill',
+        operation: 'GetBhavCopyCM',
+        from: DAY,
+        to: DAY,
+        attempts: 4,
+      },
+    });
+    expect(await rowOf('windows', windowId)).toMatchObject({
+      state: 'running',
+      requests: 3,
+      lost_workers: 0,
+    });
+    expect(await calls()).toBe(1);
+  });
+
+  test('that the budget does not allow changes nothing', async () => {
+    await fresh();
+    const windowId = await insertWindow(await insertRun('running'), 'pending');
+    const before = await rowOf('windows', windowId);
+    for (const backfillLimit of [0, 1]) {
+      const outcomes: string[] = [];
+      for (let call = 0; call <= backfillLimit; call++) {
+        const other = await insertWindow(await insertRun('running'), 'pending');
+        const claimed = call < backfillLimit ? other : windowId;
+        outcomes.push((await claimWindow(db, claimed, { ...PERMIT, backfillLimit }, 5)).outcome);
+      }
+      expect(outcomes.at(-1)).toBe('spent');
+    }
+    expect(await rowOf('windows', windowId)).toEqual(before);
+    expect(await calls()).toBe(1);
+  });
+
+  test('of an unproven key lets one worker try it, and gives the trial back when no call may be made', async () => {
+    await fresh();
+    await db.execute(sql`delete from etl.access_keys`);
+    const windowId = await insertWindow(await insertRun('running'), 'pending');
+    const spent = { ...PERMIT, backfillLimit: 0 };
+    expect(await claimWindow(db, windowId, spent, 5)).toEqual({ outcome: 'spent' });
+    expect(await claimWindow(db, windowId, PERMIT, 5)).toMatchObject({ outcome: 'claimed', probe: true });
+    expect(await claimWindow(db, windowId, PERMIT, 5)).toEqual({ outcome: 'probing' });
+    const later = { ...PERMIT, now: PERMIT.probeUntil };
+    expect(await claimWindow(db, windowId, later, 5)).toMatchObject({ outcome: 'claimed', probe: true });
+  });
+
+  test('of a window that is still running counts the worker it lost, up to a limit', async () => {
+    await fresh();
+    const windowId = await insertWindow(await insertRun('running'), 'pending');
+    const claims: unknown[] = [];
+    for (let time = 0; time < 4; time++) claims.push(await claimWindow(db, windowId, PERMIT, 2));
+    expect(claims.slice(0, 3)).toEqual(
+      Array.from({ length: 3 }, () => expect.objectContaining({ outcome: 'claimed' })),
+    );
+    expect(claims[3]).toEqual({ outcome: 'lost', lostWorkers: 3 });
+    expect(await rowOf('windows', windowId)).toMatchObject({ attempts: 6, requests: 5, lost_workers: 2 });
+    expect(await calls()).toBe(3);
+  });
+});
+
+type RunStatement = (runId: number) => Promise<unknown>;
+
+/** Every statement that changes the state of a run. */
+const RUN_STATEMENTS: Readonly<
+  Record<keyof typeof RUN_TRANSITIONS, readonly (readonly [RunState, string, RunStatement])[]>
+> = {
+  pause: [['paused', 'pauseRun', (id) => pauseRun(db, id)]],
+  finish: [
+    ['completed', 'finishRun', (id) => finishRun(db, id)],
+    ['failed', 'finishRun', (id) => finishRun(db, id, { state: 'failed', error: 'why' })],
+    ['cancelled', 'abandonRun', (id) => abandonRun(db, id, 'why')],
+  ],
+  cancel: [['cancelled', 'cancelRun', (id) => cancelRun(db, id, 'why')]],
+  reopen: [['running', 'reopenRun', (id) => reopenRun(db, id)]],
+};
+
+const RUN_STATES: readonly RunState[] = ['running', 'paused', 'completed', 'failed', 'cancelled'];
+
+const runCases = (Object.keys(RUN_TRANSITIONS) as (keyof typeof RUN_TRANSITIONS)[]).flatMap((transition) =>
+  RUN_STATEMENTS[transition].flatMap(([to, name, statement]) =>
+    RUN_STATES.map((from) => ({ transition, name, from, to, statement })),
+  ),
+);
+
+describe('a run', () => {
+  test('knows the states that its table may hold', async () => {
+    expect((await statesOf('runs_state')).sort()).toEqual([...RUN_STATES].sort());
+  });
+
+  test.each(runCases)(
+    '$name: from $from to $to, where that is a transition',
+    async ({ transition, from, to, statement }) => {
+      const { from: begins, to: ends } = RUN_TRANSITIONS[transition];
+      expect(ends).toContain(to);
+      const runId = await insertRun(from);
+      const before = await rowOf('runs', runId);
+      await statement(runId);
+      const after = await rowOf('runs', runId);
+      if ((begins as readonly string[]).includes(from)) expect(after.state).toBe(to);
+      else expect(after).toEqual(before);
+    },
+  );
+
+  test('has a statement for every transition', () => {
+    for (const [transition, statements] of Object.entries(RUN_STATEMENTS)) {
+      const made = [...new Set(statements.map(([to]) => to))].sort();
+      const listed = [...RUN_TRANSITIONS[transition as keyof typeof RUN_TRANSITIONS].to].sort();
+      expect(made).toEqual(listed);
+    }
+  });
+
+  test('does not finish while a window of it is open', async () => {
+    for (const state of ['pending', 'running'] as const) {
+      const runId = await insertRun('running');
+      await insertWindow(runId, state);
+      const before = await rowOf('runs', runId);
+      expect(await finishRun(db, runId)).toBeNull();
+      expect(await rowOf('runs', runId)).toEqual(before);
+    }
+  });
+
+  test('that is cancelled takes its open windows along, and leaves those that have ended', async () => {
+    const runId = await insertRun('paused');
+    const open = await insertWindow(runId, 'running');
+    const loaded = await insertWindow(runId, 'loaded');
+    expect(await cancelRun(db, runId, 'why')).toBe(true);
+    expect(await rowOf('windows', open)).toMatchObject({ state: 'cancelled', error: 'why' });
+    expect(await rowOf('windows', loaded)).toMatchObject({ state: 'loaded' });
+  });
+
+  test('that has ended is not cancelled, and its windows stay as they are', async () => {
+    const runId = await insertRun('failed');
+    const windowId = await insertWindow(runId, 'pending');
+    expect(await cancelRun(db, runId, 'why')).toBe(false);
+    expect(await rowOf('windows', windowId)).toMatchObject({ state: 'pending' });
+  });
+});
