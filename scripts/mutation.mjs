@@ -22,7 +22,7 @@ const MODULES = {
   'src/extract/times.ts': ['test/extract/values.test.ts'],
   'src/extract/values.ts': ['test/extract/values.test.ts'],
   'src/jobs/runs/plan.ts': ['test/jobs/plan.test.ts'],
-  'src/jobs/worker/verdict.ts': ['test/jobs/verdict.test.ts'],
+  'src/jobs/worker/failure-policy.ts': ['test/jobs/failure-policy.test.ts'],
   'src/load/market/instruments/identity.ts': ['test/load/identity.test.ts'],
 };
 

@@ -53,8 +53,8 @@ const PAGE = 'it is an HTML or XML page, not data';
 
 /** `utf8`: the bytes of the text, if they are at hand, because scanning them is faster. */
 function openText(text: string, context: Context, wrappings: number, utf8?: Buffer): Records {
-  const start = text.slice(0, 1_000).trimStart();
-  if (start === '' && text.trim() === '') throw unreadable('it is empty');
+  const start = text.trimStart().slice(0, 1_000);
+  if (start === '') throw unreadable('it is empty');
   const diagnostic = diagnose(text, context.redact);
   if (diagnostic !== null) throw diagnostic;
   if (start.startsWith('<')) throw unreadable(PAGE);

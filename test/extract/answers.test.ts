@@ -35,6 +35,7 @@ describe('envelopes', () => {
       Buffer.from(`\ufeff${JSON.stringify({ Value: [RECORD] })}`, 'utf16le').swap16(),
     ],
     ['JSON inside a JSON string', JSON.stringify(JSON.stringify({ Value: [RECORD] }))],
+    ['much white space before', ' '.repeat(2_000) + JSON.stringify([RECORD])],
     ['white space around', ` \r\n ${JSON.stringify([RECORD], null, 2)}\n\n`],
     [
       'keys in camelCase',
