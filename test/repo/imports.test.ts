@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 
 const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
 
-/** Who may import whom, besides itself. Data moves one way, so do imports; nobody imports cli. */
+/** Which folders a folder may import besides itself. Data moves one way, so do imports; nothing imports `cli`. */
 const ALLOWED: Record<string, readonly string[]> = {
   core: [],
   operations: ['core'],
@@ -26,17 +26,38 @@ function importsOf(code: string): string[] {
   return [...bare.matchAll(IMPORT)].map((match) => match[2] as string);
 }
 
-/** `file imports target` for every import of a room the file's room may not know. */
-function violations(file: string, code: string): string[] {
-  const room = file.split('/')[0] as string;
+/** The files of the repository that a file imports, types included. */
+function targetsOf(file: string, code: string): string[] {
   return importsOf(code)
     .filter((name) => name.startsWith('.'))
-    .map((name) => posix.normalize(posix.join(posix.dirname(file), name)))
+    .map((name) => posix.normalize(posix.join(posix.dirname(file), name)));
+}
+
+/** `file imports target` for every import of a folder that the file's own folder must not know. */
+function violations(file: string, code: string): string[] {
+  const folder = file.split('/')[0] as string;
+  return targetsOf(file, code)
     .filter((target) => {
       const other = target.split('/')[0] as string;
-      return other !== room && !ALLOWED[room]?.includes(other);
+      return other !== folder && !ALLOWED[folder]?.includes(other);
     })
     .map((target) => `${file} imports ${target}`);
+}
+
+/** One path `a → b → a` for each import that closes a circle. */
+function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const found: string[] = [];
+  const finished = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) {
+      found.push([...path.slice(path.indexOf(file)), file].join(' → '));
+    } else if (!finished.has(file)) {
+      for (const target of imports.get(file) ?? []) visit(target, [...path, file]);
+      finished.add(file);
+    }
+  };
+  for (const file of imports.keys()) visit(file, []);
+  return found;
 }
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
@@ -69,13 +90,30 @@ describe('import directions', () => {
   });
 
   test('every file lies in one of the known folders', () => {
-    const rooms = Object.keys(ALLOWED);
-    expect(files.filter((file) => !rooms.includes(file.split('/')[0] as string))).toEqual([]);
+    const folders = Object.keys(ALLOWED);
+    expect(files.filter((file) => !folders.includes(file.split('/')[0] as string))).toEqual([]);
     expect(files.length).toBeGreaterThan(20);
   });
 
   test('no file imports against the direction', () => {
     expect(files.flatMap((file) => violations(file, codeOf(file)))).toEqual([]);
+  });
+
+  test('the check finds circles, also those of types alone', () => {
+    const sources = {
+      'a.ts': "import type { B } from './b.ts';",
+      'b.ts': "import { c } from './c.ts'; import './d.ts';",
+      'c.ts': "import { type A } from './a.ts';",
+      'd.ts': "import './e.ts';",
+      'e.ts': "export * from './e.ts';",
+      'f.ts': "import './a.ts'; import './d.ts';",
+    };
+    const imports = Object.entries(sources).map(([file, code]) => [file, targetsOf(file, code)] as const);
+    expect(circles(new Map(imports))).toEqual(['a.ts → b.ts → c.ts → a.ts', 'e.ts → e.ts']);
+  });
+
+  test('no files import each other in a circle', () => {
+    expect(circles(new Map(files.map((file) => [file, targetsOf(file, codeOf(file))])))).toEqual([]);
   });
 
   test('relative imports name their file with its ending', () => {
