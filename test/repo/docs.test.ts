@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { RELIABILITY_PAGE, withFailureTable } from '../../scripts/generate-docs.ts';
+import { GENERATED_PAGES, pageFile, withGeneratedParts } from '../../scripts/generate-docs.ts';
 
-test('the table of failures in docs/reliability.md is what the policy decides', () => {
-  const page = readFileSync(RELIABILITY_PAGE, 'utf8');
-  expect(page, 'run: npm run docs:generate').toBe(withFailureTable(page));
+test.each(GENERATED_PAGES)('the generated tables of %s say what the code does', (page) => {
+  const text = readFileSync(pageFile(page), 'utf8');
+  expect(text, 'run: npm run docs:generate').toBe(withGeneratedParts(page, text));
 });

@@ -12,14 +12,22 @@ import { asksSource, cancelWindows, reopenWindows, restartPendingWindows } from 
  * A run begins as `running`.
  */
 export const RUN_TRANSITIONS = {
-  /** No worker starts another window of it. */
-  pause: { from: ['running'], to: ['paused'] },
-  /** No window is open any more. `cancelled`: an import that did not get to all of its files. */
-  finish: { from: ['running'], to: ['completed', 'failed', 'cancelled'] },
-  /** Called off by hand; what is open of it ends with it. */
-  cancel: { from: ['running', 'paused'], to: ['cancelled'] },
-  /** Resumed; from `running` where the process that worked on it is gone. */
-  reopen: { from: ['running', 'paused', 'failed'], to: ['running'] },
+  pause: { from: ['running'], to: ['paused'], when: 'No worker starts another window of it.' },
+  finish: {
+    from: ['running'],
+    to: ['completed', 'failed', 'cancelled'],
+    when: 'No window is open any more. `cancelled`: an import that did not get to all of its files.',
+  },
+  cancel: {
+    from: ['running', 'paused'],
+    to: ['cancelled'],
+    when: 'Called off by hand; what is open of it ends with it.',
+  },
+  reopen: {
+    from: ['running', 'paused', 'failed'],
+    to: ['running'],
+    when: 'Resumed; from `running` where the process that worked on it is gone.',
+  },
 } as const;
 
 /** Is the run in a state this transition begins at? */

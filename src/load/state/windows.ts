@@ -12,22 +12,26 @@ import { runs, windows } from './schema/work.ts';
  * is to be asked).
  */
 export const WINDOW_TRANSITIONS = {
-  /** A worker takes it; from `running` where the worker that had it is gone. */
-  claim: { from: ['pending', 'running'], to: ['running'] },
-  /** Its worker puts it back for a later try. */
-  release: { from: ['running'], to: ['pending'] },
-  /** Its answer is stored. From `pending` where it was put back while the answer was under way. */
-  store: { from: ['pending', 'running'], to: ['loaded', 'empty', 'failed'] },
-  /** It is given up, alone or with all of its run, operation or exchange. */
-  end: { from: ['pending', 'running'], to: ['failed', 'blocked'] },
-  /** Nothing is to be loaded for it after all. */
-  skip: { from: ['pending', 'running'], to: ['skipped'] },
-  /** Windows of shorter ranges take its place. */
-  split: { from: ['pending', 'running'], to: ['split'] },
-  /** Its run is cancelled. */
-  cancel: { from: ['pending', 'running'], to: ['cancelled'] },
-  /** Its run is resumed. */
-  reopen: { from: ['failed', 'blocked'], to: ['pending'] },
+  claim: {
+    from: ['pending', 'running'],
+    to: ['running'],
+    when: 'A worker takes it; from `running` where the worker that had it is gone.',
+  },
+  release: { from: ['running'], to: ['pending'], when: 'Its worker puts it back for a later try.' },
+  store: {
+    from: ['pending', 'running'],
+    to: ['loaded', 'empty', 'failed'],
+    when: 'Its answer is stored. From `pending` where it was put back while the answer was under way.',
+  },
+  end: {
+    from: ['pending', 'running'],
+    to: ['failed', 'blocked'],
+    when: 'It is given up, alone or with all of its run, operation or exchange.',
+  },
+  skip: { from: ['pending', 'running'], to: ['skipped'], when: 'Nothing is to be loaded for it after all.' },
+  split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges take its place.' },
+  cancel: { from: ['pending', 'running'], to: ['cancelled'], when: 'Its run is cancelled.' },
+  reopen: { from: ['failed', 'blocked'], to: ['pending'], when: 'Its run is resumed.' },
 } as const;
 
 /** States of a window that is yet to be worked on. */
