@@ -144,6 +144,31 @@ CREATE TABLE "etl"."coverage" (
 	CONSTRAINT "coverage_state" CHECK ("etl"."coverage"."state" in ('loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'))
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."loads" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"window_id" bigint NOT NULL,
+	"run_id" bigint NOT NULL,
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"from_date" date NOT NULL,
+	"to_date" date NOT NULL,
+	"instruments" text[] NOT NULL,
+	"variant" text NOT NULL,
+	"filtered" boolean NOT NULL,
+	"fetched_at" timestamp with time zone NOT NULL,
+	"committed_at" timestamp with time zone NOT NULL,
+	"state" bigint NOT NULL,
+	"fetched" bigint DEFAULT 0 NOT NULL,
+	"inserted" bigint DEFAULT 0 NOT NULL,
+	"updated" bigint DEFAULT 0 NOT NULL,
+	"unchanged" bigint DEFAULT 0 NOT NULL,
+	"stale" bigint DEFAULT 0 NOT NULL,
+	"duplicate" bigint DEFAULT 0 NOT NULL,
+	"rejected" bigint DEFAULT 0 NOT NULL,
+	"withdrawn" bigint DEFAULT 0 NOT NULL,
+	CONSTRAINT "loads_state_key" UNIQUE("state")
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."rejects" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"run_id" bigint NOT NULL,
@@ -262,7 +287,7 @@ CREATE TABLE "market"."bhavcopy_cm" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	-- By hand: loads and queries of a day read by day, so the day comes early in the key and the rows of a session
 	-- lie side by side. The second index serves queries by symbol. Measured in docs/performance.md.
 	CONSTRAINT "bhavcopy_cm_pkey" PRIMARY KEY("exchange","trade_date","symbol","series")
@@ -308,10 +333,12 @@ CREATE TABLE "market_history"."bhavcopy_cm" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "bhavcopy_cm_history_pkey" PRIMARY KEY("exchange","symbol","series","trade_date","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "bhavcopy_cm_history_pkey" PRIMARY KEY("exchange","symbol","series","trade_date","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."circuit_breakers" (
@@ -328,7 +355,7 @@ CREATE TABLE "market"."circuit_breakers" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "circuit_breakers_pkey" PRIMARY KEY("exchange","trade_date","scrip_id","series","band")
 );
 --> statement-breakpoint
@@ -346,10 +373,12 @@ CREATE TABLE "market_history"."circuit_breakers" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "circuit_breakers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_id","series","band","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "circuit_breakers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_id","series","band","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."consolidated_pledge" (
@@ -379,7 +408,7 @@ CREATE TABLE "market"."consolidated_pledge" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "consolidated_pledge_pkey" PRIMARY KEY("exchange","scrip_code","trade_date")
 );
 --> statement-breakpoint
@@ -410,10 +439,12 @@ CREATE TABLE "market_history"."consolidated_pledge" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "consolidated_pledge_history_pkey" PRIMARY KEY("exchange","scrip_code","trade_date","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "consolidated_pledge_history_pkey" PRIMARY KEY("exchange","scrip_code","trade_date","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."corporate_action_categories" (
@@ -426,7 +457,7 @@ CREATE TABLE "market"."corporate_action_categories" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "corporate_action_categories_pkey" PRIMARY KEY("exchange","purpose_code")
 );
 --> statement-breakpoint
@@ -440,10 +471,12 @@ CREATE TABLE "market_history"."corporate_action_categories" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "corporate_action_categories_history_pkey" PRIMARY KEY("exchange","purpose_code","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "corporate_action_categories_history_pkey" PRIMARY KEY("exchange","purpose_code","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."sectoral_classification" (
@@ -467,7 +500,7 @@ CREATE TABLE "market"."sectoral_classification" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "sectoral_classification_pkey" PRIMARY KEY("exchange","isin","scrip_code","allotted_from")
 );
 --> statement-breakpoint
@@ -492,10 +525,12 @@ CREATE TABLE "market_history"."sectoral_classification" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "sectoral_classification_history_pkey" PRIMARY KEY("exchange","isin","scrip_code","allotted_from","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "sectoral_classification_history_pkey" PRIMARY KEY("exchange","isin","scrip_code","allotted_from","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."series_changes" (
@@ -511,7 +546,7 @@ CREATE TABLE "market"."series_changes" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "series_changes_pkey" PRIMARY KEY("exchange","change_date","scrip_id","prev_series","to_series")
 );
 --> statement-breakpoint
@@ -528,10 +563,12 @@ CREATE TABLE "market_history"."series_changes" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "series_changes_history_pkey" PRIMARY KEY("exchange","change_date","scrip_id","prev_series","to_series","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "series_changes_history_pkey" PRIMARY KEY("exchange","change_date","scrip_id","prev_series","to_series","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."top_gainers_losers" (
@@ -553,7 +590,7 @@ CREATE TABLE "market"."top_gainers_losers" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "top_gainers_losers_pkey" PRIMARY KEY("exchange","trade_date","scrip_code","is_loser")
 );
 --> statement-breakpoint
@@ -576,10 +613,12 @@ CREATE TABLE "market_history"."top_gainers_losers" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "top_gainers_losers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_code","is_loser","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "top_gainers_losers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_code","is_loser","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."total_trade_highlights" (
@@ -596,7 +635,7 @@ CREATE TABLE "market"."total_trade_highlights" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "total_trade_highlights_pkey" PRIMARY KEY("exchange","trade_date","trade_highlight")
 );
 --> statement-breakpoint
@@ -614,10 +653,12 @@ CREATE TABLE "market_history"."total_trade_highlights" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "total_trade_highlights_history_pkey" PRIMARY KEY("exchange","trade_date","trade_highlight","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "total_trade_highlights_history_pkey" PRIMARY KEY("exchange","trade_date","trade_highlight","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."corporate_actions" (
@@ -652,7 +693,7 @@ CREATE TABLE "market"."corporate_actions" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "corporate_actions_pkey" PRIMARY KEY("exchange","scrip_code","action_id")
 );
 --> statement-breakpoint
@@ -688,10 +729,12 @@ CREATE TABLE "market_history"."corporate_actions" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "corporate_actions_history_pkey" PRIMARY KEY("exchange","scrip_code","action_id","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "corporate_actions_history_pkey" PRIMARY KEY("exchange","scrip_code","action_id","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."financial_ratio_facts" (
@@ -714,7 +757,7 @@ CREATE TABLE "market"."financial_ratio_facts" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "financial_ratio_facts_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key")
 );
 --> statement-breakpoint
@@ -738,10 +781,12 @@ CREATE TABLE "market_history"."financial_ratio_facts" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "financial_ratio_facts_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "financial_ratio_facts_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."financial_ratios" (
@@ -776,7 +821,7 @@ CREATE TABLE "market"."financial_ratios" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	CONSTRAINT "financial_ratios_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period")
 );
 --> statement-breakpoint
@@ -812,10 +857,12 @@ CREATE TABLE "market_history"."financial_ratios" (
 	"last_changed_at" timestamp with time zone NOT NULL,
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
-	"withdrawn_at" timestamp with time zone,
+	"load_id" bigint NOT NULL,
 	"valid_from" timestamp with time zone NOT NULL,
 	"valid_to" timestamp with time zone NOT NULL,
-	CONSTRAINT "financial_ratios_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","valid_from")
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "financial_ratios_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","revision")
 );
 --> statement-breakpoint
 ALTER TABLE "etl"."responses" ADD CONSTRAINT "responses_hash_response_bodies_hash_fk" FOREIGN KEY ("hash") REFERENCES "etl"."response_bodies"("hash") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -827,9 +874,34 @@ CREATE INDEX "alerts_subject_idx" ON "etl"."alerts" USING btree ("kind","subject
 CREATE INDEX "responses_asked_idx" ON "etl"."responses" USING btree ("operation","exchange","from_date");--> statement-breakpoint
 CREATE INDEX "responses_hash_idx" ON "etl"."responses" USING btree ("hash");--> statement-breakpoint
 CREATE INDEX "responses_window_idx" ON "etl"."responses" USING btree ("window_id");--> statement-breakpoint
+CREATE INDEX "loads_run_idx" ON "etl"."loads" USING btree ("run_id");--> statement-breakpoint
+CREATE INDEX "loads_committed_idx" ON "etl"."loads" USING btree ("committed_at");--> statement-breakpoint
+CREATE INDEX "loads_asked_idx" ON "etl"."loads" USING btree ("operation","exchange","to_date");--> statement-breakpoint
 CREATE INDEX "rejects_window_idx" ON "etl"."rejects" USING btree ("window_id");--> statement-breakpoint
 CREATE INDEX "rejects_open_idx" ON "etl"."rejects" USING btree ("operation","exchange") WHERE "etl"."rejects"."resolved_at" is null;--> statement-breakpoint
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint
 CREATE INDEX "windows_response_idx" ON "etl"."windows" USING btree ("response_id") WHERE "etl"."windows"."response_id" is not null;--> statement-breakpoint
-CREATE INDEX "windows_open_idx" ON "etl"."windows" USING btree ("run_id") WHERE "etl"."windows"."state" in ('pending', 'running');
+CREATE INDEX "windows_open_idx" ON "etl"."windows" USING btree ("run_id") WHERE "etl"."windows"."state" in ('pending', 'running');--> statement-breakpoint
+CREATE INDEX "bhavcopy_cm_history_day_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "bhavcopy_cm_history_withdrawn_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "circuit_breakers_history_day_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "circuit_breakers_history_withdrawn_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "consolidated_pledge_history_day_idx" ON "market_history"."consolidated_pledge" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "consolidated_pledge_history_withdrawn_idx" ON "market_history"."consolidated_pledge" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "corporate_action_categories_history_day_idx" ON "market_history"."corporate_action_categories" USING btree ("exchange");--> statement-breakpoint
+CREATE INDEX "corporate_action_categories_history_withdrawn_idx" ON "market_history"."corporate_action_categories" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "sectoral_classification_history_day_idx" ON "market_history"."sectoral_classification" USING btree ("exchange","allotted_from");--> statement-breakpoint
+CREATE INDEX "sectoral_classification_history_withdrawn_idx" ON "market_history"."sectoral_classification" USING btree ("exchange","allotted_from") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "series_changes_history_day_idx" ON "market_history"."series_changes" USING btree ("exchange","change_date");--> statement-breakpoint
+CREATE INDEX "series_changes_history_withdrawn_idx" ON "market_history"."series_changes" USING btree ("exchange","change_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "top_gainers_losers_history_day_idx" ON "market_history"."top_gainers_losers" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "top_gainers_losers_history_withdrawn_idx" ON "market_history"."top_gainers_losers" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "total_trade_highlights_history_day_idx" ON "market_history"."total_trade_highlights" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "total_trade_highlights_history_withdrawn_idx" ON "market_history"."total_trade_highlights" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "corporate_actions_history_day_idx" ON "market_history"."corporate_actions" USING btree ("exchange");--> statement-breakpoint
+CREATE INDEX "corporate_actions_history_withdrawn_idx" ON "market_history"."corporate_actions" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "financial_ratio_facts_history_day_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date");--> statement-breakpoint
+CREATE INDEX "financial_ratio_facts_history_withdrawn_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "financial_ratios_history_day_idx" ON "market_history"."financial_ratios" USING btree ("exchange","as_of_date");--> statement-breakpoint
+CREATE INDEX "financial_ratios_history_withdrawn_idx" ON "market_history"."financial_ratios" USING btree ("exchange","as_of_date") WHERE withdrawn;

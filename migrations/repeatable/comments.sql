@@ -2,8 +2,8 @@
 -- src/operations, those of the views of instruments from instruments.sql.
 
 COMMENT ON SCHEMA etl IS 'What the pipeline knows about its own work.';
-COMMENT ON SCHEMA market IS 'Market data, one table per data set.';
-COMMENT ON SCHEMA market_history IS 'Replaced revisions of the tables of market, with the time each was valid.';
+COMMENT ON SCHEMA market IS 'Market data, one table per data set: what the source lists now. Rows it lists no longer are in market_history.';
+COMMENT ON SCHEMA market_history IS 'Replaced and withdrawn revisions of the tables of market, with the time each was valid and the load that ended it.';
 COMMENT ON SCHEMA market_partitions IS 'Yearly partitions of the tables of market; query market instead.';
 
 COMMENT ON TABLE etl.runs IS 'One row per run: what was asked, by whom, its state and totals.';
@@ -65,6 +65,29 @@ COMMENT ON COLUMN etl.windows.source_file IS 'The file that an import read.';
 COMMENT ON COLUMN etl.windows.source_hash IS 'SHA-256 of that file, in hex.';
 COMMENT ON COLUMN etl.windows.preview IS 'What a preview would have changed: sample rows with the columns that differ.';
 COMMENT ON COLUMN etl.windows.response_id IS 'The kept answer that a replay reads, in etl.responses.';
+
+COMMENT ON TABLE etl.loads IS 'One row a load that was committed. Rows of market and market_history name the load that wrote them.';
+COMMENT ON COLUMN etl.loads.id IS 'Number of the load.';
+COMMENT ON COLUMN etl.loads.window_id IS 'The window whose answer it stored.';
+COMMENT ON COLUMN etl.loads.run_id IS 'The run of the window.';
+COMMENT ON COLUMN etl.loads.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.loads.exchange IS 'Exchange asked.';
+COMMENT ON COLUMN etl.loads.from_date IS 'First day asked for.';
+COMMENT ON COLUMN etl.loads.to_date IS 'Last day asked for.';
+COMMENT ON COLUMN etl.loads.instruments IS 'Instruments asked for; empty means the whole exchange.';
+COMMENT ON COLUMN etl.loads.variant IS 'Which of several questions of one day this is, as in etl.windows.';
+COMMENT ON COLUMN etl.loads.filtered IS 'Filtered by hand to a part of the data, as in etl.windows.';
+COMMENT ON COLUMN etl.loads.fetched_at IS 'When the source was asked: what was fetched later speaks in place of what was fetched before, whichever was loaded first.';
+COMMENT ON COLUMN etl.loads.committed_at IS 'When the load was committed, just before the end of its transaction; never before that of a lower state.';
+COMMENT ON COLUMN etl.loads.state IS 'Number of the state it made: states are in the order of the commits. market.state() tells the one a query sees, market.<table>_at(state) shows it.';
+COMMENT ON COLUMN etl.loads.fetched IS 'Records in the answer: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
+COMMENT ON COLUMN etl.loads.inserted IS 'Rows that were new.';
+COMMENT ON COLUMN etl.loads.updated IS 'Rows that really changed.';
+COMMENT ON COLUMN etl.loads.unchanged IS 'Rows that were the same already.';
+COMMENT ON COLUMN etl.loads.stale IS 'Records older (source_saved_at) than the stored row.';
+COMMENT ON COLUMN etl.loads.duplicate IS 'Records whose key came again in the same answer; the newest was kept.';
+COMMENT ON COLUMN etl.loads.rejected IS 'Records that did not pass; see etl.rejects.';
+COMMENT ON COLUMN etl.loads.withdrawn IS 'Rows the source lists no longer.';
 
 COMMENT ON TABLE etl.coverage IS 'What is known of each operation, exchange and session day; no row means never asked. Gaps are read from here.';
 COMMENT ON COLUMN etl.coverage.operation IS 'Operation of the source.';

@@ -21,3 +21,14 @@ BEGIN
     p_table, child, make_date(p_year, 1, 1), make_date(p_year + 1, 1, 1));
 END
 $$;
+
+-- States: loads are numbered in the order of their commits (etl.loads.state), so that a number names what was stored.
+CREATE OR REPLACE FUNCTION market.state() RETURNS bigint
+LANGUAGE sql STABLE AS $$ SELECT coalesce(max(state), 0) FROM etl.loads $$;
+COMMENT ON FUNCTION market.state() IS 'The number of the state that this query sees. Written beside a report it says what the report was made of: market.<table>_at(number).';
+
+CREATE OR REPLACE FUNCTION market.state(ts timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT coalesce((SELECT state FROM etl.loads WHERE committed_at <= ts ORDER BY committed_at DESC, state DESC LIMIT 1), 0)
+$$;
+COMMENT ON FUNCTION market.state(timestamptz) IS 'The number of the last state that was committed by this moment.';

@@ -81,6 +81,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     description: 'What changed in an operation’s tables: rows inserted, changed, withdrawn and listed again.',
     file: () => import('./commands/diff.ts'),
   },
+  state: {
+    description:
+      'The number of the present state of the tables, to be written beside a report; or of a past one.',
+    file: () => import('./commands/state.ts'),
+  },
   replay: {
     description:
       'Read and load kept answers and imported files again with the code of today; nothing is asked of the source.',

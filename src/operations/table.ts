@@ -1,7 +1,9 @@
+import { sql } from 'drizzle-orm';
 import {
   bigint,
   boolean,
   date,
+  index,
   integer,
   numeric,
   type PgTable,
@@ -64,13 +66,13 @@ interface TableOptions {
   readonly names?: readonly Naming[];
 }
 
-/** Columns that say when and by which run a row was written; the same on every table. */
+/** Columns that say when and by which load a row was written; the same on every table. */
 export const LOAD_AUDIT: Readonly<Record<string, string>> = {
   first_loaded_at: 'When this row was first loaded.',
   last_changed_at: 'When this revision was written.',
   revision: 'Revision of the row: 1 when first loaded, one more at each real change.',
   run_id: 'The run (etl.runs.id) that wrote this revision.',
-  withdrawn_at: 'When the source was first seen to list this row no longer; null while it still does.',
+  load_id: 'The load (etl.loads.id) that wrote this revision.',
 };
 
 export const SOURCE_AUDIT = ['source_received_at', 'source_saved_at'] as const;
@@ -98,7 +100,10 @@ const AUDIT_FIELDS = [
 /** Columns that only the history has. */
 export const VALIDITY: Readonly<Record<string, string>> = {
   valid_from: 'From when this revision was the row, included.',
-  valid_to: 'Until when this revision was the row, excluded: from then on the next one was.',
+  valid_to: 'Until when this revision was the row, excluded: from then on the next one was, or none.',
+  withdrawn:
+    'Whether the row left the table then, because the source listed it no longer; else another revision took its place.',
+  replaced_by_load_id: 'The load (etl.loads.id) that replaced or withdrew this revision.',
 };
 
 export const market = pgSchema('market');
@@ -131,7 +136,7 @@ function loadAuditColumns() {
     last_changed_at: timestamp('last_changed_at', { withTimezone: true }).notNull(),
     revision: integer('revision').notNull(),
     run_id: bigint('run_id', { mode: 'bigint' }).notNull(),
-    withdrawn_at: timestamp('withdrawn_at', { withTimezone: true }),
+    load_id: bigint('load_id', { mode: 'bigint' }).notNull(),
   };
 }
 
@@ -176,13 +181,22 @@ export function defineTable(options: TableOptions): TableDefinition {
       ...loadAuditColumns(),
       valid_from: timestamp('valid_from', { withTimezone: true }).notNull(),
       valid_to: timestamp('valid_to', { withTimezone: true }).notNull(),
+      withdrawn: boolean('withdrawn').notNull(),
+      replaced_by_load_id: bigint('replaced_by_load_id', { mode: 'bigint' }).notNull(),
     },
-    (table) => [
-      primaryKey({
-        name: `${options.name}_history_pkey`,
-        columns: [...options.key, 'valid_from'].map((column) => table[column as keyof typeof table]) as never,
-      }),
-    ],
+    (table) => {
+      const columns = (...names: string[]) => names.map((name) => table[name as keyof typeof table]) as never;
+      const day = dateColumn === null ? ['exchange'] : ['exchange', dateColumn];
+      return [
+        primaryKey({ name: `${options.name}_history_pkey`, columns: columns(...options.key, 'revision') }),
+        // A day as it was in a past state.
+        index(`${options.name}_history_day_idx`).on(...(columns(...day) as [never])),
+        // A load asks for its days whether any row of them was withdrawn, and nearly always none was.
+        index(`${options.name}_history_withdrawn_idx`)
+          .on(...(columns(...day) as [never]))
+          .where(sql`withdrawn`),
+      ];
+    },
   );
   return {
     name: options.name,

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { MomentDifference } from '../../src/load/market/differences.ts';
+import type { StateDifference } from '../../src/load/market/differences.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -38,11 +38,12 @@ beforeAll(async () => {
 
 const diff = (...flags: string[]) => runCli([...DIFF, ...flags], options());
 const diffJson = async (...flags: string[]) =>
-  (await runJson<MomentDifference>([...DIFF, ...flags], options())).json;
+  (await runJson<StateDifference>([...DIFF, ...flags], options())).json;
 
 describe.concurrent('between two runs', () => {
   test('what was inserted, changed and withdrawn, the changed columns old and new', async () => {
-    const { from, to, ...rest } = await diffJson('--between', '1', '2');
+    const { from, to, states, ...rest } = await diffJson('--between', '1', '2');
+    expect(states).toEqual({ from: 2, to: 4 });
     const row = (change: string, rowKey: object, columns: object = {}) => ({
       ...{ table: 'market.bhavcopy_cm', change, key: rowKey, columns },
     });
@@ -126,6 +127,55 @@ describe.concurrent('between two runs', () => {
     expect(some.stdout).toMatch(/\n2 more rows; --limit shows more\n$/);
     const whole = await diffJson('--since', FOLDER_DAY);
     expect([whole.rows.length, whole.notListed]).toEqual([202, 0]);
+  });
+});
+
+describe('states', () => {
+  const state = async (...flags: string[]) =>
+    (await runJson<{ state: number; committedAt: string | null }>(['state', ...flags], options())).json;
+
+  test('are in the report of every run, before and after', async () => {
+    const reports = await Promise.all(
+      [1, 2, 3, 4].map(async (run) => (await runJson<RunReport>(['run', `${run}`], options())).json.states),
+    );
+    expect(reports).toEqual([
+      { before: 0, after: 2 },
+      { before: 2, after: 4 },
+      { before: 4, after: 4 },
+      { before: 4, after: 6 },
+    ]);
+    expect((await runCli(['run', '2'], options())).stdout).toMatch(/^state 2 before, 4 after$/m);
+  });
+
+  test('eod state tells the present one, and that of a moment', async () => {
+    expect(await state()).toEqual({ state: 6, committedAt: expect.stringMatching(/^\d{4}-.*Z$/) });
+    const { committedAt } = await state();
+    expect(await state('--at', committedAt ?? '')).toEqual({ state: 6, committedAt });
+    expect(await state('--at', FOLDER_DAY)).toEqual({ state: 0, committedAt: null });
+    expect((await runCli(['state'], options())).stdout).toMatch(
+      /^state 6, since .* \(Asia\/Kolkata\); market\.<table>_at\(6\) shows it\n$/,
+    );
+  });
+
+  test('can be compared, and so can times, in place of runs', async () => {
+    const { from, to, ...runs } = await diffJson('--between', '1', '2');
+    const { from: fromState, to: toState, ...states } = await diffJson('--between', 'state:2', 'state:4');
+    expect(states).toEqual(runs);
+    expect([fromState <= from, toState <= to]).toEqual([true, true]);
+    const { from: _, to: __, ...times } = await diffJson('--between', from, to);
+    expect(times).toEqual(runs);
+    const { from: ___, to: ____, ...mixed } = await diffJson('--between', '1', 'state:4');
+    expect(mixed).toEqual(runs);
+    expect(await diffJson('--between', 'state:0', '1')).toMatchObject({ inserted: 200, changed: 0 });
+  });
+
+  test('a state that is not there, and two in the wrong order', async () => {
+    expect(await diff('--between', 'state:1', 'state:99')).toMatchObject({
+      ...{ code: 2, stdout: '', stderr: expect.stringContaining('there is no state 99 ("eod state" tells') },
+    });
+    expect(await diff('--between', 'state:4', 'state:2')).toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining('use --between state:2 state:4') },
+    });
   });
 });
 

@@ -22,8 +22,8 @@ test('eod reconcile and eod findings: look, list, fail on demand', async () => {
 
   await query(
     url,
-    `insert into market.sectoral_classification (exchange, isin, scrip_code, allotted_from, symbol, macro_sector_code, sector_code, industry_code, basic_industry_code, first_loaded_at, last_changed_at, revision, run_id)
-     values ('BSE', 'INE467B01029', 532540, '2022-03-31', 'TCS', 'IN08', 'IN0901', 'IN090101', 'IN090101001', now(), now(), 1, 1)`,
+    `insert into market.sectoral_classification (exchange, isin, scrip_code, allotted_from, symbol, macro_sector_code, sector_code, industry_code, basic_industry_code, first_loaded_at, last_changed_at, revision, run_id, load_id)
+     values ('BSE', 'INE467B01029', 532540, '2022-03-31', 'TCS', 'IN08', 'IN0901', 'IN090101', 'IN090101001', now(), now(), 1, 1, 1)`,
   );
   expect((await runCli(['reconcile', ...range], options)).code).toBe(0);
   expect((await runCli(['reconcile', ...range, '--fail-on', 'error'], options)).code).toBe(0);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { compareMoments } from '../../src/load/market/differences.ts';
+import { compareStates } from '../../src/load/market/differences.ts';
+import { stateAt } from '../../src/load/state/loads.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { type Answer, bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';
@@ -30,7 +31,7 @@ async function moment(store: Database): Promise<string> {
 const asOf = (store: Database, at: string) =>
   rowOf(
     store,
-    `select count(*)::int as rows, sum(close_price)::int as closes, count(withdrawn_at)::int as withdrawn,
+    `select count(*)::int as rows, sum(close_price)::int as closes,
        max(revision) as revision from market.bhavcopy_cm_as_of($1)`,
     [at],
   );
@@ -54,28 +55,34 @@ test('a day, its correction, a late stale answer, one with three rows less and t
 
   expect(await asOf(store, before)).toMatchObject({ rows: 0 });
   const [first, ...later] = await Promise.all(moments.map((at) => asOf(store, at)));
-  expect(first).toEqual({ rows: 20, closes: 2190, withdrawn: 0, revision: 1 });
-  expect(later.map(({ closes }) => closes)).toEqual([4190, 4190, 4190, 4190, 4190]);
-  expect(later.map(({ withdrawn }) => withdrawn)).toEqual([0, 0, 3, 0, 0]);
-  expect(later.map(({ revision }) => revision)).toEqual([2, 2, 3, 4, 4]);
+  expect(first).toEqual({ rows: 20, closes: 2190, revision: 1 });
+  expect(later.map(({ closes }) => closes)).toEqual([4190, 4190, 4190 - 603, 4190, 4190]);
+  expect(later.map(({ rows }) => rows)).toEqual([20, 20, 17, 20, 20]);
+  expect(later.map(({ revision }) => revision)).toEqual([2, 2, 2, 3, 3]);
 
-  // 20 corrections, 3 withdrawals, 3 returns; each revision ends where the next begins.
-  expect(await rowOf(store, 'select count(*)::int as kept from market_history.bhavcopy_cm')).toEqual({
-    kept: 26,
-  });
+  // 20 corrections and 3 withdrawals; but for the withdrawn, each revision ends where the next begins.
+  expect(
+    await rowOf(
+      store,
+      'select count(*)::int as kept, count(*) filter (where withdrawn)::int as withdrawn from market_history.bhavcopy_cm',
+    ),
+  ).toEqual({ kept: 23, withdrawn: 3 });
   const broken = await rowOf(
     store,
     `select count(*)::int as broken from (
-       select valid_from, valid_to, lead(valid_from) over (partition by symbol order by valid_from) as next
-         from (select symbol, valid_from, valid_to from market_history.bhavcopy_cm
-               union all select symbol, last_changed_at, 'infinity' from market.bhavcopy_cm) versions) pairs
-      where valid_from >= valid_to or (next is not null and next <> valid_to)`,
+       select valid_from, valid_to, withdrawn, lead(valid_from) over (partition by symbol order by valid_from) as next
+         from (select symbol, valid_from, valid_to, withdrawn from market_history.bhavcopy_cm
+               union all select symbol, last_changed_at, 'infinity', false from market.bhavcopy_cm) versions) pairs
+      where valid_from >= valid_to or (next is not null and case when withdrawn then next <= valid_to else next <> valid_to end)`,
   );
   expect(broken).toEqual({ broken: 0 });
 
   const operation = operationNamed('GetBhavCopyCM');
-  const between = (from: number, to: number) =>
-    compareMoments(store.pool, operation, { from: moments[from] as string, to: moments[to] as string }, 100);
+  const stateOf = async (at: string) => ({ at, state: (await stateAt(store.drizzle, at)).state });
+  const between = async (from: number, to: number) => {
+    const states = { from: await stateOf(moments[from] as string), to: await stateOf(moments[to] as string) };
+    return compareStates(store.pool, operation, states, 100);
+  };
   const corrected = await between(0, 1);
   expect(corrected).toMatchObject({ inserted: 0, changed: 20, withdrawn: 0, relisted: 0 });
   expect(corrected.rows[0]).toMatchObject({

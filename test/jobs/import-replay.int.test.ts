@@ -225,7 +225,7 @@ describe('files and answers of the service in turn', () => {
     const report = await replay(files, { operations: ['GetBhavCopyCM'] });
     expect(report).toMatchObject({ state: 'completed', windows: { skipped: 1 } });
     const values = (rows: Record<string, string[]>) =>
-      rows.bhavcopy_cm?.map((row) => row.replace(/,\d+,t\)$/, ''));
+      rows.bhavcopy_cm?.map((row) => row.replace(/,\d+\)$/, ''));
     expect(values(await rowsOf(files, 'market'))).toEqual(values(after));
   });
 });

@@ -56,7 +56,7 @@ export async function storedSums({ db }: Context, exchange: string, day: string)
   const found = await db.pool.query<{ rows: number; quantity: string; turnover: string }>(
     `select count(*)::int as rows, coalesce(sum(traded_quantity), 0)::text as quantity,
        trim_scale(coalesce(sum(turnover), 0) * 10000)::text as turnover
-     from market.bhavcopy_cm where exchange = $1 and trade_date = $2 and withdrawn_at is null`,
+     from market.bhavcopy_cm where exchange = $1 and trade_date = $2`,
     [exchange, day],
   );
   const row = found.rows[0];

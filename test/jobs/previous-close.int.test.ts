@@ -93,13 +93,13 @@ test('a first listing, a move between series and a corporate action explain it',
     '2025-09-12 SPLIT EQ: 100 (close of 2025-09-11), 10',
     '2025-09-12 TOLD BE: 7 (close of 2025-09-10), 8.5',
   ]);
-  const audit = 'now(), now(), 1, 1';
+  const audit = 'now(), now(), 1, 1, 1';
   await db.pool.query(
-    `insert into market.series_changes (exchange, change_date, scrip_id, prev_series, to_series, first_loaded_at, last_changed_at, revision, run_id)
+    `insert into market.series_changes (exchange, change_date, scrip_id, prev_series, to_series, first_loaded_at, last_changed_at, revision, run_id, load_id)
      values ('NSE', '${THIRD}', 'TOLD', 'EQ', 'BE', ${audit})`,
   );
   await db.pool.query(
-    `insert into market.corporate_actions (exchange, scrip_code, action_id, symbol, prov_xdate, first_loaded_at, last_changed_at, revision, run_id)
+    `insert into market.corporate_actions (exchange, scrip_code, action_id, symbol, prov_xdate, first_loaded_at, last_changed_at, revision, run_id, load_id)
      values ('NSE', 0, 'A1', 'SPLIT', '${THIRD}', ${audit})`,
   );
   expect(await findings(db)).toEqual([]);

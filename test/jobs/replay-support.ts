@@ -82,7 +82,8 @@ export async function rowsOf(
 ): Promise<Record<string, string[]>> {
   const contents: Record<string, string[]> = {};
   for (const table of tables) {
-    const columns = [...table.fields.map((field) => `"${field.column}"`), 'revision', 'withdrawn_at is null'];
+    const columns = [...table.fields.map((field) => `"${field.column}"`), 'revision'];
+    if (schema === 'market_history') columns.push('withdrawn');
     const found = await db.pool.query<{ row: string }>(
       `select row(${columns.join(', ')})::text as row from ${schema}."${table.name}" order by 1`,
     );

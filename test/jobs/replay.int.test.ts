@@ -59,7 +59,7 @@ describe('all operations, corrected once and with an instrument missing once', (
 
   test('the loads leave history, withdrawn rows and answers, each body once', async () => {
     expect(await count(original, 'market_history.bhavcopy_cm')).toBeGreaterThan(0);
-    expect(await count(original, 'market.bhavcopy_cm where withdrawn_at is not null')).toBeGreaterThan(0);
+    expect(await count(original, 'market_history.bhavcopy_cm where withdrawn')).toBeGreaterThan(0);
     expect(await count(original, '(select distinct operation from etl.responses) o')).toBe(operations.length);
     const responses = await count(original, 'etl.responses');
     expect(await count(original, "etl.windows where state in ('loaded', 'empty', 'failed')")).toBe(responses);

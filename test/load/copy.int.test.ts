@@ -43,7 +43,7 @@ describe('through COPY into Postgres and back', () => {
   });
 
   async function throughPostgres(column: string, values: readonly string[]): Promise<(string | null)[]> {
-    await store.pool.query('truncate market.bhavcopy_cm');
+    await store.pool.query('truncate market.bhavcopy_cm, market_history.bhavcopy_cm');
     const rows = values.map((value, n) => bhavRow({ symbol: String(n), [column]: value }));
     await loadBhav(store, rows);
     const found = await store.pool.query<{ value: string | null }>(

@@ -8,7 +8,8 @@ import type * as extractModule from '../../src/extract/index.ts';
 import type { Source } from '../../src/extract/types.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import type * as migrateModule from '../../src/load/database/migrate.ts';
-import { compareMoments } from '../../src/load/market/differences.ts';
+import { compareStates } from '../../src/load/market/differences.ts';
+import { stateAt } from '../../src/load/state/loads.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type * as registryModule from '../../src/operations/registry.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
@@ -167,7 +168,9 @@ describe('a field added to every table, and one more operation', () => {
     const created = statements.filter((one) => /^CREATE TABLE "market(_history)?"\."new_data_set"/.test(one));
     expect(added).toHaveLength(2 * tables.length);
     expect(created).toHaveLength(2);
-    expect(statements).toHaveLength(added.length + created.length);
+    const indexes = statements.filter((one) => /^CREATE INDEX "new_data_set_history_/.test(one));
+    expect(indexes).toHaveLength(2);
+    expect(statements).toHaveLength(added.length + created.length + indexes.length);
   });
 
   test('leave every row, revision and as-of answer as it was, the new column null', async () => {
@@ -216,12 +219,9 @@ describe('a field added to every table, and one more operation', () => {
         const old = await values(`market.${table.name}_as_of('${between}')`);
         expect(new Set(old)).toEqual(new Set(column === 'quantity' ? [] : [null]));
       }
-      const compared = await compareMoments(
-        store.pool,
-        operation,
-        { from: then, to: await now(store) },
-        1_000,
-      );
+      const present = { at: await now(store), state: (await stateAt(store.drizzle, null)).state };
+      const past = { at: then, state: (await stateAt(store.drizzle, then)).state };
+      const compared = await compareStates(store.pool, operation, { from: past, to: present }, 1_000);
       expect(compared, operation.name).toMatchObject({ changed: rows, inserted: 0, withdrawn: 0 });
       expect(compared.rows[0]?.columns).toEqual({ [column]: { old: '100', new: '200' } });
     }

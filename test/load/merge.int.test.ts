@@ -30,7 +30,7 @@ describe.each(servers)('merging on %s', (server) => {
   });
   afterAll(() => stop());
   beforeEach(async () => {
-    await store.pool.query('truncate market.bhavcopy_cm');
+    await store.pool.query('truncate market.bhavcopy_cm, market_history.bhavcopy_cm');
   });
 
   /** Everything about the rows that a write would change. */

@@ -47,7 +47,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
     return rowsLookedAt(explained.rows[0]['QUERY PLAN'][0].Plan);
   };
   const rows = {
-    merge: await looked(merge, [1]),
+    merge: await looked(merge, [1, 1]),
     withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, 0, false, day, day]),
     observe: await looked((observedAliasSql(bhavcopy)[0] as ObservedAliasSql).observe, ['NSE', 1, day, day]),
   };

@@ -21,7 +21,7 @@ describe('from the source to the table and back', () => {
     const body = Buffer.from(JSON.stringify(answer));
     const read = source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
     expect(read).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
-    await store.pool.query(`truncate market.${shape.table.name}`);
+    await store.pool.query(`truncate market.${shape.table.name}, market_history.${shape.table.name}`);
     const counts = await load(store, { batches: read.batches });
     const records = recordsOf(answer);
     expect(counts).toMatchObject({ fetched: records.length, inserted: records.length });

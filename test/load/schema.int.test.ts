@@ -8,7 +8,7 @@ import { columnComment } from '../../src/operations/table.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { openPool, openStore } from './support.ts';
 
-const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'withdrawn_at'];
+const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
 
 interface Column {
   readonly table: string;
@@ -54,7 +54,7 @@ describe('the schema in the database', () => {
     for (const table of tables) {
       const mine = columns.filter((column) => column.table === table.name).map((column) => column.column);
       const declared = [...table.fields.map((field) => field.column), ...LOAD_AUDIT];
-      const first = mine.slice(0, mine.indexOf('withdrawn_at') + 1);
+      const first = mine.slice(0, mine.indexOf('load_id') + 1);
       expect(first).toEqual(declared.filter((column) => first.includes(column)));
       expect([...mine].sort()).toEqual([...declared].sort());
       expect(first.slice(0, table.key.length)).toEqual(table.key);
@@ -104,7 +104,7 @@ describe('the schema in the database', () => {
         types.datetime,
         types.int4,
         types.int8,
-        types.datetime,
+        types.int8,
       ]);
     }
   });

@@ -52,6 +52,8 @@ export interface Answer {
   readonly rejects?: readonly RejectEntry[];
   readonly coverage?: readonly CoverageEntry[];
   readonly preview?: boolean;
+  /** When it was fetched: now, where nothing is said. */
+  readonly fetchedAt?: Date;
   readonly fullSets?: readonly FullSet[];
   readonly runId?: number;
   readonly windowId?: number;
@@ -72,6 +74,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     coverage: answer.coverage ?? [],
     fullSets: answer.fullSets ?? [],
     maxWithdrawShare: 0.1,
+    fetchedAt: answer.fetchedAt ?? new Date(),
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],

@@ -30,7 +30,9 @@ describe('a window', () => {
     runId = await newRun(store);
   });
   beforeEach(async () => {
-    await store.pool.query('truncate market.bhavcopy_cm, etl.rejects, etl.coverage');
+    await store.pool.query(
+      'truncate market.bhavcopy_cm, market_history.bhavcopy_cm, etl.rejects, etl.coverage',
+    );
   });
 
   const rowsOf = async (query: string, values: unknown[] = []) =>

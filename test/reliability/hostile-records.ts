@@ -60,6 +60,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
       coverage: [],
       fullSets: [],
       maxWithdrawShare: 0.1,
+      fetchedAt: new Date(),
     },
     ...{
       outcome: outcomeOf(extracted, 1),

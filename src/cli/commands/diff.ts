@@ -1,7 +1,7 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
-import type { MomentDifference, Moments } from '../../load/market/differences.ts';
+import type { StateAndTime, StateDifference } from '../../load/market/differences.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
 import { count, momentText, plural } from '../output.ts';
@@ -23,7 +23,10 @@ export const commands: Commands = {
   diff(command, cli) {
     command
       .option('--operation <name>', 'the operation whose tables are compared, in any case')
-      .option('--between <runs...>', 'two runs, the older first: the tables when each had ended')
+      .option(
+        '--between <moments...>',
+        'two of: a run (12: when it had ended), a state (state:812), a time; the older first',
+      )
       .option('--since <time>', 'the tables then and now; a day, or a time with its zone')
       .addOption(
         limitOption(
@@ -36,6 +39,7 @@ export const commands: Commands = {
         'after',
         examples(
           'eod diff --operation GetBhavCopyCM --between 12 15',
+          'eod diff --operation GetBhavCopyCM --between state:812 state:840',
           'eod diff --operation GetBhavCopyCM --since 2025-02-27',
           'eod diff --operation GetBhavCopyCM --since 2025-02-27T21:00:00+05:30 --json',
         ),
@@ -49,61 +53,114 @@ async function diff(cli: Cli, flags: Flags): Promise<void> {
   const { operationNamed } = await import('../../operations/registry.ts');
   const operation = operationNamed(flags.operation);
   const config = await loadSettings(cli);
-  const readMoments = momentsOf(flags, config);
+  const readStates = statesOf(flags, config);
   const { openContext } = await import('../context.ts');
-  const { compareMoments } = await import('../../load/market/differences.ts');
+  const { compareStates } = await import('../../load/market/differences.ts');
   const { db } = await openContext(cli, { config });
-  const moments = await readMoments(db.drizzle);
+  const states = await readStates(db.drizzle);
   const limit = flags.limit ?? (flags.json === true ? LISTED_AS_JSON : LISTED);
-  const result = await compareMoments(db.pool, operation, moments, limit);
+  const result = await compareStates(db.pool, operation, states, limit);
   if (flags.json === true) printJson(cli, result);
   else print(cli, differenceText(result, config.EOD_TIMEZONE));
 }
 
-/** What the flags say of the two moments; only the database knows when a run ended, and what time it is. */
-function momentsOf({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<Moments> {
+interface States {
+  readonly from: StateAndTime;
+  readonly to: StateAndTime;
+}
+
+/** What the flags say of the two states; only the database knows when a run ended, and what time it is. */
+function statesOf({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<States> {
   if (between !== undefined && since === undefined) {
-    if (between.length !== 2) throw usageError('--between takes two runs, e.g. --between 12 15');
-    const [first, second] = between.map(parseRunId) as [number, number];
-    return (db) => betweenRuns(db, first, second);
+    const [first, second, ...more] = between;
+    if (first === undefined || second === undefined || more.length > 0) {
+      throw usageError('--between takes two runs, e.g. --between 12 15; or states or times in their place');
+    }
+    const named = [namedMoment(first, config), namedMoment(second, config)] as const;
+    if (first === second) throw usageError(`--between names ${named[0].name} twice; name two`);
+    return (db) => betweenMoments(db, named);
   }
   if (since !== undefined && between === undefined) {
-    const then = parseMoment('--since', since, { config });
-    return (db) => sinceThen(db, then);
+    const then: NamedMoment = {
+      kind: 'time',
+      name: '--since:',
+      value: parseMoment('--since', since, { config }),
+    };
+    return async (db) => ({ from: await readNamed(db, then), to: await readNow(db) });
   }
   throw usageError('give either --between RUN RUN or --since TIME');
 }
 
-/** From the end of one run to the end of another, or to now where that one is still open. */
-async function betweenRuns(db: NodePgDatabase, first: number, second: number): Promise<Moments> {
-  if (first === second) throw usageError(`--between names run ${first} twice; name two runs`);
-  const { readRunEnd } = await import('../../load/state/run-facts.ts');
-  const endOf = async (runId: number) => {
-    const end = await readRunEnd(db, runId);
-    if (end === null) throw unknownRunError(runId);
-    return end;
-  };
-  const [from, to] = [await endOf(first), await endOf(second)];
-  if (from.isOpen) throw usageError(`run ${first} has not ended: nothing can be compared with its end`);
-  if (from.at > to.at) {
-    throw usageError(`run ${first} ended after run ${second}: use --between ${second} ${first}`);
+/** A run, a state or a time as it was written. */
+interface NamedMoment {
+  readonly kind: 'run' | 'state' | 'time';
+  /** For messages. */
+  readonly name: string;
+  readonly value: string;
+}
+
+function namedMoment(text: string, config: Config): NamedMoment {
+  const state = /^state:(\d{1,15})$/.exec(text)?.[1];
+  if (state !== undefined) return { kind: 'state', name: `state ${state}`, value: state };
+  if (/^\d{4}-/.test(text)) {
+    return { kind: 'time', name: text, value: parseMoment('--between', text, { config }) };
   }
-  return { from: from.at, to: to.at };
+  return { kind: 'run', name: `run ${parseRunId(text)}`, value: text };
 }
 
-async function sinceThen(db: NodePgDatabase, then: string): Promise<Moments> {
+/** From one moment to another, or to now where the second is a run that is still open. */
+async function betweenMoments(
+  db: NodePgDatabase,
+  [first, second]: readonly [NamedMoment, NamedMoment],
+): Promise<States> {
+  const [from, to] = [await readNamed(db, first), await readNamed(db, second)];
+  if (from.isOpen) throw usageError(`${first.name} has not ended: nothing can be compared with its end`);
+  if (from.at > to.at || from.state > to.state) {
+    const ended = first.kind === 'run' && second.kind === 'run' ? 'ended' : 'is';
+    const turned = [second, first].map(({ kind, value }) => (kind === 'state' ? `state:${value}` : value));
+    throw usageError(`${first.name} ${ended} after ${second.name}: use --between ${turned.join(' ')}`);
+  }
+  return { from, to };
+}
+
+async function readNow(db: NodePgDatabase): Promise<StateAndTime> {
   const { readMoment } = await import('../../load/state/run-facts.ts');
-  const { at, now, isFuture } = await readMoment(db, then);
-  if (isFuture) throw usageError(`--since: ${at} is in the future`);
-  return { from: at, to: now };
+  const { stateAt } = await import('../../load/state/loads.ts');
+  const { now } = await readMoment(db, 'now');
+  return { at: now, state: (await stateAt(db, null)).state };
 }
 
-function differenceText(result: MomentDifference, timeZone: string): string {
+async function readNamed(
+  db: NodePgDatabase,
+  { kind, name, value }: NamedMoment,
+): Promise<StateAndTime & { readonly isOpen: boolean }> {
+  const { readMoment, readRunEnd } = await import('../../load/state/run-facts.ts');
+  const { readState, stateAt, statesOfRuns } = await import('../../load/state/loads.ts');
+  if (kind === 'state') {
+    const found = await readState(db, Number(value));
+    if (found === null) throw usageError(`there is no ${name} ("eod state" tells the present one)`);
+    return { at: found.committedAt ?? '', state: found.state, isOpen: false };
+  }
+  if (kind === 'run') {
+    const end = await readRunEnd(db, Number(value));
+    if (end === null) throw unknownRunError(Number(value));
+    if (end.isOpen) return { at: end.at, state: (await stateAt(db, null)).state, isOpen: true };
+    const [states] = await statesOfRuns(db, [Number(value)]);
+    return { at: end.at, state: states?.after ?? 0, isOpen: false };
+  }
+  const { at, isFuture } = await readMoment(db, value);
+  if (isFuture) throw usageError(`${name} ${at} is in the future`);
+  return { at, state: (await stateAt(db, at)).state, isOpen: false };
+}
+
+function differenceText(result: StateDifference, timeZone: string): string {
   const { inserted, changed, withdrawn, relisted, rows, notListed } = result;
   const counts = Object.entries({ changed, withdrawn, 'listed again': relisted, inserted })
     .filter(([, rows]) => rows > 0)
     .map(([what, rows]) => `${count(rows)} ${what}`);
-  const [from, to] = [result.from, result.to].map((iso) => momentText(iso, timeZone));
+  const [from, to] = [result.from, result.to].map((iso) =>
+    iso === '' ? 'the beginning' : momentText(iso, timeZone),
+  );
   return [
     `${result.operation}, ${from} to ${to} (${timeZone}): ${counts.join(', ') || 'nothing changed'}`,
     ...(rows.length === 0 ? [] : ['', differencesText(rows)]),

@@ -71,6 +71,7 @@ export async function storeAnswer(
     coverage,
     outcome,
     warnings: extracted.warnings,
+    fetchedAt: new Date(calledAt),
     ...{ bytes, preview, answer, rereads },
   });
 }

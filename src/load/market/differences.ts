@@ -30,14 +30,6 @@ function textsSql(table: TableDefinition, row: string): string {
   return `(${parts.join(' || ')})`;
 }
 
-/** An SQL expression for what became of a row: `b` before, `a` after; `b` may be missing. */
-const CHANGE_SQL = `case
-    -- Also what came and went: a reader of the table does not see it.
-    when b.withdrawn_at is null and a.withdrawn_at is not null then 'withdrawn'
-    when b.revision is null then 'inserted'
-    when b.withdrawn_at is not null and a.withdrawn_at is null then 'relisted'
-    else 'changed' end`;
-
 /** A decimal without the zeros at its end: 10.50 and 10.5 are one number. */
 function plain(decimal: string | null | undefined): string | null {
   return decimal?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') ?? null;
@@ -76,39 +68,48 @@ export function inTableOrder(difference: RowDifference): RowDifference {
   return { ...difference, key: ordered(difference.key), columns: ordered(difference.columns) };
 }
 
-/** Some of the rows this transaction has written, of every kind of change. */
+/**
+ * SQL for the rows a load wrote: `a` as it left them, `b` as it found them (of a row that was listed again its
+ * last revision), and what became of each. Parameter $1: the load.
+ */
+function writtenSql(table: TableDefinition, where: string): string {
+  const [live, history] = [`market.${quote(table.name)}`, `market_history.${quote(table.name)}`];
+  const same = table.key.map((column) => `b.${quote(column)} = a.${quote(column)}`).join(' and ');
+  const columns = table.fields.map(({ column }) => column);
+  return `
+      select case when b.revision is null then 'inserted' when b.withdrawn then 'relisted' else 'changed' end as change,
+        ${list(columns, 'a.')}, to_jsonb(b) as _found, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
+        ${textsSql(table, 'a')} as after
+      from ${live} a left join ${history} b on ${same} and b.revision = a.revision - 1 where a.load_id = $1 ${where}
+      union all
+      select 'withdrawn', ${list(columns, 'a.')}, to_jsonb(a), ${textsSql(table, 'a')}, ${textsSql(table, 'a')}
+      from ${history} a where a.replaced_by_load_id = $1 and a.withdrawn ${where}`;
+}
+
+/** Some of the rows a load has written, of every kind of change. */
 export async function sampleDifferences(
   client: ClientBase,
   table: TableDefinition,
-  runId: number,
+  loadId: number,
   each: number,
 ): Promise<RowDifference[]> {
-  const same = table.key.map((column) => `b.${quote(column)} = a.${quote(column)}`).join(' and ');
   const found = await client.query<{ change: Change; before: Texts | null; after: Texts }>(
-    `with written as (
-       select ${CHANGE_SQL} as change, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
-         ${textsSql(table, 'a')} as after, ${list(table.key, 'a.')}
-       from market.${quote(table.name)} a
-       left join market_history.${quote(table.name)} b on ${same} and b.valid_to = a.last_changed_at
-       -- Rows of this transaction carry its number, or after a savepoint a later one.
-       where a.run_id = $1 and age(a.xmin) <= age(pg_current_xact_id()::xid)
+    `with written as (${writtenSql(table, '')}
      ), numbered as (
        select *, row_number() over (partition by change order by ${list(table.key)}) as place from written
      )
      select change, before, after from numbered where place <= $2 order by change, place`,
-    [runId, each],
+    [loadId, each],
   );
   return found.rows.map((row) => describeDifference(table, row));
 }
 
-/** What a load has stored, as far as its rows are known by it. */
+/** A load and the days it was of. */
 export interface LoadFacts {
-  readonly runId: number;
+  readonly loadId: number;
   readonly exchange: string;
   readonly from: string;
   readonly to: string;
-  readonly startedAt: string | null;
-  readonly finishedAt: string | null;
   /** Some of its records were stored before: its days had rows already. */
   readonly hadRows: boolean;
 }
@@ -131,21 +132,18 @@ export async function differencesOfLoad(
   { limit, rounded }: Listing,
 ): Promise<RowDifference[]> {
   const day = quote(table.dateColumn ?? 'trade_date');
-  const same = table.key.map((column) => `b.${quote(column)} = a.${quote(column)}`).join(' and ');
   const contradicts = table.fields
     .filter(({ column }) => !table.key.includes(column))
     .map(({ column }) => contradiction(quote(column), rounded[column]))
     .join(' or ');
+  const history = `market_history.${quote(table.name)}`;
   const found = await pool.query<{ change: Change; before: Texts | null; after: Texts }>(
-    `select ${CHANGE_SQL} as change, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
-       ${textsSql(table, 'a')} as after
-     from market.${quote(table.name)} a
-     left join market_history.${quote(table.name)} b on ${same} and b.valid_to = a.last_changed_at
-     where a.run_id = $1 and a.exchange = $2 and a.${day} between $3 and $4
-       -- The days' locks keep other loads out between the two.
-       and a.last_changed_at between $5 and $6 and (b.revision is not null or $7)
-     order by b.revision is null, a.withdrawn_at is not null or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $8`,
-    [load.runId, load.exchange, load.from, load.to, load.startedAt, load.finishedAt, load.hadRows, limit],
+    `select a.change, a.before, a.after
+       from (${writtenSql(table, `and a.exchange = $2 and a.${day} between $3 and $4`)}) a,
+         jsonb_populate_record(null::${history}, a._found) b
+      where a.before is not null or $5
+      order by a.before is null, a.change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $6`,
+    [load.loadId, load.exchange, load.from, load.to, load.hadRows, limit],
   );
   return found.rows.map((row) => describeDifference(table, row));
 }
@@ -157,15 +155,18 @@ function contradiction(column: string, step: number | undefined): string {
   return `(${differs} and not (b.${column} % ${step} = 0 and abs(a.${column} - b.${column}) < ${step}))`;
 }
 
-/** Two moments, ISO 8601 and as exact as Postgres keeps them: a run may end within a millisecond of its last row. */
-export interface Moments {
-  readonly from: string;
-  readonly to: string;
+/** A moment, ISO 8601 with all digits, and the last state committed by then. */
+export interface StateAndTime {
+  readonly at: string;
+  readonly state: number;
 }
 
-/** The two moments compared: what was there at the first, and at the second. */
-export interface MomentDifference extends Moments {
+/** Two states compared: what was there in the first, and in the second. */
+export interface StateDifference {
   readonly operation: string;
+  readonly from: string;
+  readonly to: string;
+  readonly states: { readonly from: number; readonly to: number };
   readonly inserted: number;
   readonly changed: number;
   readonly withdrawn: number;
@@ -176,51 +177,72 @@ export interface MomentDifference extends Moments {
   readonly notListed: number;
 }
 
-/** What differs in an operation's tables between two moments, from their revisions. */
-export async function compareMoments(
+/** What differs in an operation's tables between two states, from their revisions. */
+export async function compareStates(
   pool: Pool,
   operation: Operation,
-  moments: Moments,
+  { from, to }: { readonly from: StateAndTime; readonly to: StateAndTime },
   limit: number,
-): Promise<MomentDifference> {
-  const { from, to } = moments;
+): Promise<StateDifference> {
   const counts = { inserted: 0, changed: 0, withdrawn: 0, relisted: 0 };
   const rows: RowDifference[] = [];
   for (const { table } of operation.shapes) {
     const totals = await pool.query<{ change: Change; rows: number }>(
       `${compared(table)} select change, count(*)::int as rows from compared group by 1`,
-      [from, to],
+      [from.state, to.state],
     );
     for (const total of totals.rows) counts[total.change] += total.rows;
     const shown = await pool.query<{ change: Change; before: Texts | null; after: Texts }>(
       `${compared(table)} select change, before, after from compared
         order by array_position(array['changed', 'withdrawn', 'relisted', 'inserted'], change), ${list(table.key)} limit $3`,
-      [from, to, limit - rows.length],
+      [from.state, to.state, limit - rows.length],
     );
     rows.push(...shown.rows.map((row) => describeDifference(table, row)));
   }
   const all = counts.inserted + counts.changed + counts.withdrawn + counts.relisted;
-  return { operation: operation.name, from, to, ...counts, rows, notListed: all - rows.length };
+  return {
+    operation: operation.name,
+    from: from.at,
+    to: to.at,
+    states: { from: from.state, to: to.state },
+    ...counts,
+    rows,
+    notListed: all - rows.length,
+  };
 }
 
 /**
- * Rows with a revision that began after $1 and by $2, as they were at both moments. Those that are at
- * the end what they were at the start (a correction taken back) do not differ.
+ * Rows that a load after state $1 and by state $2 wrote or withdrew, as they were in both states. Those that
+ * are at the end what they were at the start (a correction taken back) do not differ. What came and went
+ * counts as withdrawn.
  */
 function compared(table: TableDefinition): string {
   const name = quote(table.name);
   const keys = list(table.key);
   const values = table.fields.map(({ column }) => column).filter((column) => !table.key.includes(column));
+  const same = table.key.map((column) => `h.${quote(column)} = k.${quote(column)}`).join(' and ');
   return `
-    with touched as (
-      select ${keys} from market.${name} where last_changed_at > $1 and last_changed_at <= $2
-      union select ${keys} from market_history.${name} where valid_from > $1 and valid_from <= $2
+    with loaded as materialized (
+      select id from etl.loads where state > $1::bigint and state <= $2::bigint
+    ), touched as (
+      select ${keys} from market.${name} where load_id in (select id from loaded)
+      union select ${keys} from market_history.${name}
+       where load_id in (select id from loaded) or replaced_by_load_id in (select id from loaded)
     ), compared as (
-      select ${list(table.key, 'a.')}, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
-        ${textsSql(table, 'a')} as after, ${CHANGE_SQL} as change
-      from touched join market.${quote(`${table.name}_as_of`)}($2) a using (${keys})
-      left join market.${quote(`${table.name}_as_of`)}($1) b using (${keys})
-      where b.revision is null or (a.withdrawn_at is null) <> (b.withdrawn_at is null)
+      select ${list(table.key, 'k.')},
+        case when b.revision is not null then ${textsSql(table, 'b')} when a.revision is not null and w.revision is not null then ${textsSql(table, 'w')} end as before,
+        case when a.revision is not null then ${textsSql(table, 'a')} else ${textsSql(table, 'w')} end as after,
+        case when a.revision is null then 'withdrawn' when b.revision is not null then 'changed'
+          when w.revision is not null then 'relisted' else 'inserted' end as change
+      from touched k
+      left join market.${quote(`${table.name}_at`)}($2) a using (${keys})
+      left join market.${quote(`${table.name}_at`)}($1) b using (${keys})
+      left join lateral (
+        -- The revision that was withdrawn last, by the end where the row is gone, by the start where it is there.
+        select h.* from market_history.${name} h join etl.loads l on l.id = h.replaced_by_load_id
+         where ${same} and h.withdrawn and l.state <= case when a.revision is null then $2::bigint else $1::bigint end
+         order by h.revision desc limit 1) w on true
+      where a.revision is null or b.revision is null
         or row(${list(values, 'a.')}) is distinct from row(${list(values, 'b.')})
     )`;
 }

@@ -4,6 +4,7 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
+import { insertLoad, nextLoadId } from '../state/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows.ts';
@@ -31,6 +32,8 @@ export interface WindowLoad {
   readonly maxWithdrawShare: number;
   readonly coverage: readonly CoverageEntry[];
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
+  /** When the source was asked. */
+  readonly fetchedAt: Date;
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
@@ -50,7 +53,7 @@ export interface WindowLoad {
  *
  * Never deadlocks with other loads: every load takes its locks in the same order (window row, then
  * per table by name the advisory locks of its days, sorted, then the one of kept bodies, then rejects by
- * number, then coverage rows, sorted, then the one of the exchange's instruments).
+ * number, then coverage rows, sorted, then the one of the exchange's instruments, then the one of states).
  *
  * @returns what became of the records, or null when the window had ended already (another worker
  *   finished it, or it was cancelled): then nothing was written.
@@ -85,21 +88,24 @@ async function storeLoad(
 ): Promise<RecordCounts | null> {
   const { client } = tx;
   if (!(await lockOpenWindow(tx, load.windowId))) return null;
+  const loadId = await nextLoadId(tx);
   if (load.preview) {
     // Whatever follows the savepoint is undone; what stays is the window with its counts and samples.
     await client.query('savepoint preview');
-    const merged = await mergeTables(client, load, tables);
-    const preview = await samplesOf(client, load, tables);
+    const merged = await mergeTables(client, load, loadId, tables);
+    const preview = await samplesOf(client, loadId, tables);
     await client.query('rollback to savepoint preview');
     await storeWindow(tx, load.windowId, { ...endOf(load, merged), preview });
     return merged.counts;
   }
-  const merged = await mergeTables(client, load, tables);
+  const merged = await mergeTables(client, load, loadId, tables);
   if (load.answer !== undefined) await keepAnswer(tx, load.windowId, load.answer);
   await writeRejects(tx, load);
   await writeCoverage(tx, load);
   await updateObservedAliases(client, merged.written);
   await storeWindow(tx, load.windowId, endOf(load, merged));
+  // Nothing may follow: the state is that of the commit.
+  if (load.outcome.state !== 'failed') await insertLoad(tx, { ...load, loadId });
   return merged.counts;
 }
 
@@ -117,6 +123,7 @@ interface MergedTables {
 async function mergeTables(
   client: PoolClient,
   load: WindowLoad,
+  loadId: number,
   tables: WindowLoad['batches'],
 ): Promise<MergedTables> {
   const { runId, maxWithdrawShare, preserved, exchange } = load;
@@ -134,7 +141,15 @@ async function mergeTables(
   const written: Written[] = [];
   for (const { table, rows } of tables) {
     const fullSet = load.fullSets.find((set) => set.table === table);
-    const merged = await mergeTable(client, { table, rows, runId, fullSet, maxWithdrawShare, preserved });
+    const merged = await mergeTable(client, {
+      table,
+      rows,
+      runId,
+      loadId,
+      fullSet,
+      maxWithdrawShare,
+      preserved,
+    });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }
@@ -143,7 +158,7 @@ async function mergeTables(
     const replaced = merged.updated + merged.stale + merged.withdrawn > 0;
     if (replaced || merged.inserted > 0) {
       const [from, to] = touchedDays(table, rows, fullSet);
-      written.push({ table, exchange, runId, from, to, replaced });
+      written.push({ table, exchange, loadId, from, to, replaced });
     }
     if (merged.suspicious !== null) suspicions.push(merged.suspicious);
   }
@@ -153,10 +168,10 @@ async function mergeTables(
 /** Sample rows of each kind of change that a preview shows, per table. */
 const PREVIEW_SAMPLES = 5;
 
-async function samplesOf(client: PoolClient, { runId }: WindowLoad, tables: WindowLoad['batches']) {
+async function samplesOf(client: PoolClient, loadId: number, tables: WindowLoad['batches']) {
   const samples: RowDifference[] = [];
   for (const { table } of tables) {
-    samples.push(...(await sampleDifferences(client, table, runId, PREVIEW_SAMPLES)));
+    samples.push(...(await sampleDifferences(client, table, loadId, PREVIEW_SAMPLES)));
   }
   return samples;
 }

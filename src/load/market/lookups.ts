@@ -6,7 +6,7 @@ import type { Pool } from 'pg';
 export async function largestSymbols(pool: Pool, exchange: string, limit: number): Promise<string[]> {
   const found = await pool.query<{ symbol: string }>(
     `select symbol from market.bhavcopy_cm
-      where exchange = $1 and withdrawn_at is null
+      where exchange = $1
         and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1)
       group by symbol order by sum(turnover) desc nulls last, symbol limit $2`,
     [exchange, limit],

@@ -10,10 +10,10 @@ export interface MergeSql {
    * last day of the window, or nulls where nothing will be withdrawn.
    */
   readonly lock: string;
-  /** Parameter $1: the run. */
+  /** Parameters $1: the run, $2: the load. */
   readonly merge: string;
   /**
-   * Withdraws rows that the source lists no longer. $1: run, $2: exchange, $3: largest share that may be
+   * Withdraws rows that the source lists no longer. $1: load, $2: exchange, $3: largest share that may be
    * withdrawn, $4: number that always may, $5: rows that the merge inserted or listed again, $6: may the
    * source list nothing at all, $7, $8: first and last day, where the table has a date column.
    */
@@ -106,27 +106,44 @@ const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 
 /** Names with an underscore are columns of the statement itself: no column of a table begins with one. */
 function mergeStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, columns, values, same } = parts;
+  const audit = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
+  // A row that was withdrawn returns as its next revision. Where the record is older than that revision was,
+  // the newer values return; the source's own times are kept where an answer has none.
+  const returning = columns.map((column) => {
+    const [fresh, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
+    if (table.key.includes(column)) return fresh;
+    return SOURCE_AUDIT.includes(column as (typeof SOURCE_AUDIT)[number])
+      ? `case when s._stale then ${old} else coalesce(${fresh}, ${old}) end`
+      : `case when s._stale then ${old} else ${fresh} end`;
+  });
   return `
     with ranked as materialized (
       select s.*, row_number() over (
         partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _place
       from ${stage} s
     ), compared as materialized (
-      select s.*, ${MOMENT} as _moment, t.revision is null or t.withdrawn_at is not null as _arrived, case
-          when t.revision is null then 'insert'
-          when s.source_saved_at < t.source_saved_at then
-            case when t.withdrawn_at is null then 'stale' else 'relist' end
-          when t.withdrawn_at is not null or ${differs(values)} then 'update'
+      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn,
+          coalesce(s.source_saved_at < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
+          when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
+          when s.source_saved_at < t.source_saved_at then 'stale'
+          when ${differs(values)} then 'update'
           else 'unchanged' end as _action
-      from ranked s left join ${stored(parts)} on true
+      from ranked s left join ${stored(parts)} on true left join ${withdrawnBefore(table, parts)} on true
       where s._place = 1
     ), inserted as (
-      insert into ${target} (${list(columns)}, first_loaded_at, last_changed_at, revision, run_id)
-      select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1
+      insert into ${target} (${list(columns)}, ${audit.join(', ')})
+      select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1, $2
       from compared where _action = 'insert' order by ${list(table.key)}
       returning 1
+    ), relisted as (
+      insert into ${target} (${list(columns)}, ${audit.join(', ')})
+      select ${returning.join(', ')}, w.first_loaded_at,
+        greatest(statement_timestamp(), w.valid_to + interval '1 microsecond'), w.revision + 1, $1, $2
+      from compared s join ${parts.history} w on ${same('w', 's')} and w.revision = s._withdrawn
+      where s._action = 'relist'
+      returning 1
     ), archived as (
-      ${archive(parts, 'compared', `s._action in ('update', 'relist')`)}
+      ${archive(parts, 'compared', { withdrawn: false, where: `s._action = 'update'`, load: '$2' })}
     ), updated as (
       update ${target} t set
         ${[
@@ -136,24 +153,18 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
             (column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`,
           ),
         ].join(', ')},
-        withdrawn_at = null, last_changed_at = s._moment, revision = t.revision + 1, run_id = $1
+        last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
       from compared s
       where s._action = 'update' and ${same('t', 's')}
-      returning 1
-    ), relisted as (
-      update ${target} t set
-        withdrawn_at = null, last_changed_at = s._moment, revision = t.revision + 1, run_id = $1
-      from compared s
-      where s._action = 'relist' and ${same('t', 's')}
       returning 1
     )
     select
       (select count(*) from ranked) - count(*) as duplicate,
       (select count(*) from inserted) as inserted,
-      (select count(*) from updated) as updated,
+      (select count(*) from updated) + (select count(*) from relisted) - count(*) filter (where _action = 'relist' and _stale) as updated,
       count(*) filter (where _action = 'unchanged') as unchanged,
-      count(*) filter (where _action in ('stale', 'relist')) as stale,
-      count(*) filter (where _arrived) as arrived
+      count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)) as stale,
+      count(*) filter (where _action in ('insert', 'relist')) as arrived
     from compared`;
 }
 
@@ -167,11 +178,30 @@ function stored({ target, same }: Parts): string {
   return `lateral (select * from ${target} t where ${same('t', 's')} limit 1) t`;
 }
 
-/** Keeps the revisions about to be replaced; `s._moment` is when the next one begins. */
-function archive(parts: Parts, from: string, where: string): string {
+/**
+ * The last revision, as `w`, of a record `s` whose row was withdrawn. Looked up only where a row of the days
+ * that are being loaded was ever withdrawn, which a small index tells: nearly always none was.
+ */
+function withdrawnBefore(table: TableDefinition, { history, stage, same }: Parts): string {
+  const days = table.dateColumn === null ? [] : [table.dateColumn];
+  const here = ['exchange', ...days].map((column) => `h.${quote(column)} = d.${quote(column)}`).join(' and ');
+  return `lateral (
+        select * from ${history} w
+         where t.revision is null and ${same('w', 's')} and w.withdrawn and (select exists (
+             select from (select distinct ${list(['exchange', ...days])} from ${stage}) d
+               join lateral (select from ${history} h where h.withdrawn and ${here} limit 1) h on true))
+         order by w.revision desc limit 1) w`;
+}
+
+/** Keeps the revisions about to be replaced or withdrawn; `s._moment` is when each ends. */
+function archive(
+  parts: Parts,
+  from: string,
+  { withdrawn, where, load }: { readonly withdrawn: boolean; readonly where: string; readonly load: string },
+): string {
   const kept = [...parts.columns, ...Object.keys(LOAD_AUDIT)];
-  return `insert into ${parts.history} (${list(kept)}, valid_from, valid_to)
-      select ${list(kept, 't.')}, t.last_changed_at, s._moment from ${from} s join ${stored(parts)} on true where ${where}`;
+  return `insert into ${parts.history} (${list(kept)}, valid_from, valid_to, withdrawn, replaced_by_load_id)
+      select ${list(kept, 't.')}, t.last_changed_at, s._moment, ${withdrawn}, ${load} from ${from} s join ${stored(parts)} on true where ${where}`;
 }
 
 /**
@@ -183,9 +213,7 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, stage, same } = parts;
   const key = (prefix: string) => list(table.key, prefix);
   const day = table.dateColumn === null ? null : quote(table.dateColumn);
-  const scope = `t.exchange = $2 and t.withdrawn_at is null ${
-    day === null ? '' : `and t.${day} between $7 and $8`
-  }`;
+  const scope = `t.exchange = $2 ${day === null ? '' : `and t.${day} between $7 and $8`}`;
   const ofTheDay = day === null ? '' : `where listed.${day} = gone.${day}`;
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
   // because the planner takes the day to be empty (see `stored`).
@@ -202,10 +230,9 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
           from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as rows) as counted
         ) as shares
     ), archived as (
-      ${archive(parts, 'gone', '(select allowed from checked)')}
+      ${archive(parts, 'gone', { withdrawn: true, where: '(select allowed from checked)', load: '$1' })}
     ), withdrawn as (
-      update ${target} t set withdrawn_at = s._moment, last_changed_at = s._moment, revision = t.revision + 1, run_id = $1
-        from gone s where (select allowed from checked) and ${same('t', 's')}
+      delete from ${target} t using gone s where (select allowed from checked) and ${same('t', 's')}
       returning 1
     )
     select gone, present, emptied, allowed, (select count(*) from withdrawn) as withdrawn from checked`;

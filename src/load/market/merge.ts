@@ -42,6 +42,7 @@ export interface MergeInput {
   readonly table: TableDefinition;
   readonly rows: readonly Row[];
   readonly runId: number;
+  readonly loadId: number;
   readonly fullSet: FullSet | undefined;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
@@ -109,11 +110,11 @@ const NOTHING: Merged = {
   suspicious: null,
 };
 
-async function merge(client: PoolClient, { table, runId }: MergeInput): Promise<Merged> {
+async function merge(client: PoolClient, { table, runId, loadId }: MergeInput): Promise<Merged> {
   const result = await client.query<Record<string, string>>({
     name: `merge_${table.name}`,
     text: mergeSql(table).merge,
-    values: [runId],
+    values: [runId, loadId],
   });
   const count = (name: string) => Number(result.rows[0]?.[name]);
   return {
@@ -168,11 +169,11 @@ interface Withdrawal {
 
 async function withdraw(
   client: PoolClient,
-  { table, runId, maxWithdrawShare }: MergeInput,
+  { table, loadId, maxWithdrawShare }: MergeInput,
   { exchange, days, mayBeEmpty }: FullSet,
   arrived: number,
 ): Promise<Pick<Merged, 'withdrawn' | 'suspicious'>> {
-  const values = [runId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, arrived, mayBeEmpty];
+  const values = [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, arrived, mayBeEmpty];
   const result = await client.query<Withdrawal>({
     name: `withdraw_${table.name}`,
     text: mergeSql(table).withdraw,

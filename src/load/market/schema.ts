@@ -5,11 +5,11 @@ import { list, quote } from './merge-sql.ts';
 
 /**
  * Writes what the operation files declare beside the tables themselves, which migrations create: the
- * comments of `market` and `market_history`, and the as-of functions. Writes nothing that is there already.
+ * comments of `market` and `market_history`, and the functions of past states. Writes nothing that is there already.
  */
 export async function writeMarketSchema(client: ClientBase): Promise<void> {
   await writeComments(client);
-  await writeAsOfFunctions(client);
+  await writePastFunctions(client);
 }
 
 /** Every comment the declarations ask for, by the object as SQL names it. */
@@ -26,7 +26,7 @@ function declaredComments(): Map<string, string> {
       for (const [column, text] of all) declared.set(`column ${name}.${quote(column)}`, text);
     };
     add('market', table.comment, columns);
-    add('market_history', `Replaced revisions of market.${table.name}.`, [
+    add('market_history', `Replaced and withdrawn revisions of market.${table.name}.`, [
       ...columns,
       ...Object.entries(VALIDITY),
     ]);
@@ -52,26 +52,34 @@ async function writeComments(client: ClientBase): Promise<void> {
 }
 
 /**
- * `market.<table>_as_of(ts)`: the table as a query at that moment would have seen it: rows whose
- * present revision began by then, and the replaced revision that was the row then.
+ * `market.<table>_at(state)`: the table exactly as a query in that state saw it: rows whose present revision
+ * was there by then, and the replaced revision that was the row then. `market.<table>_as_of(ts)`: the same at
+ * the last state committed by then.
  */
-async function writeAsOfFunctions(client: ClientBase): Promise<void> {
+async function writePastFunctions(client: ClientBase): Promise<void> {
   const found = await client.query<{ name: string; body: string }>(
     "select proname as name, prosrc as body from pg_proc where pronamespace = 'market'::regnamespace",
   );
   const bodies = new Map(found.rows.map((row) => [row.name, row.body]));
   const columns = await storedColumns(client);
   for (const table of tables) {
-    const name = `${table.name}_as_of`;
-    const body = asOfBody(table, columns.get(table.name) ?? []);
-    if (bodies.get(name) === body) continue;
-    await client.query(`create or replace function market.${quote(name)}(ts timestamptz)
-      returns setof market.${quote(table.name)} language sql stable as ${client.escapeLiteral(body)}`);
-    await client.query(
-      `comment on function market.${quote(name)}(timestamptz) is ${client.escapeLiteral(
-        `market.${table.name} as a query at that moment would have seen it; rows withdrawn by then carry withdrawn_at.`,
-      )}`,
-    );
+    const past = [
+      { name: `${table.name}_at`, argument: 'state bigint', value: '$1', when: 'in that state' },
+      {
+        name: `${table.name}_as_of`,
+        argument: 'ts timestamptz',
+        value: 'market.state($1)',
+        when: 'in the last state committed by that moment',
+      },
+    ];
+    for (const { name, argument, value, when } of past) {
+      const body = pastBody(table, columns.get(table.name) ?? [], value);
+      if (bodies.get(name) === body) continue;
+      await client.query(`create or replace function market.${quote(name)}(${argument})
+        returns setof market.${quote(table.name)} language sql stable as ${client.escapeLiteral(body)}`);
+      const comment = `market.${table.name} exactly as a query ${when} saw it.`;
+      await client.query(`comment on function market.${quote(name)} is ${client.escapeLiteral(comment)}`);
+    }
   }
 }
 
@@ -88,9 +96,15 @@ async function storedColumns(client: ClientBase): Promise<Map<string, string[]>>
   return new Map(found.rows.map((row) => [row.name, row.columns]));
 }
 
-function asOfBody({ name }: TableDefinition, columns: readonly string[]): string {
+/** Plain enough for Postgres to put it in the place of the call, where it can use the conditions of the query. */
+function pastBody({ name }: TableDefinition, columns: readonly string[], state: string): string {
+  // As a subquery, so that it is asked once and not for each row.
+  const then = `(select ${state})`;
   return `
-  select ${list(columns)} from market.${quote(name)} where last_changed_at <= ts
+  select ${list(columns, 't.')} from market.${quote(name)} t
+    join etl.loads written on written.id = t.load_id where written.state <= ${then}
   union all
-  select ${list(columns)} from market_history.${quote(name)} where valid_from <= ts and ts < valid_to`;
+  select ${list(columns, 't.')} from market_history.${quote(name)} t
+    join etl.loads written on written.id = t.load_id join etl.loads replaced on replaced.id = t.replaced_by_load_id
+   where written.state <= ${then} and replaced.state > ${then}`;
 }

@@ -16,6 +16,7 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
 import { inTableOrder, type RowDifference } from '../market/differences.ts';
+import { statesOfRuns } from './loads.ts';
 import type { RunKind, RunState, WindowState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
 import type { RecordCounts } from './windows.ts';
@@ -76,6 +77,8 @@ export interface RunReport extends Counts {
   readonly from: string;
   readonly to: string;
   readonly error: string | null;
+  /** States of `market` before the run's first load and after its last (etl.loads.state). */
+  readonly states: { readonly before: number; readonly after: number };
   readonly operations: readonly OperationReport[];
   readonly failures: readonly Failure[];
   /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
@@ -237,11 +240,13 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
       select jsonb_array_elements(w.preview) as sample from ${windows} w
        where w.run_id = run.id and w.preview is not null order by w.id limit ${PREVIEW_ROWS}) s`);
   const previews = byRun(samples.rows);
+  const states = byRun(await statesOfRuns(db, runIds));
   return found.map(({ seconds, error, ...run }) => ({
     ...run,
     ...(all.get(run.runId)?.[0] ?? NO_COUNTS),
     seconds,
     error,
+    states: states.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
     suspicious: suspicious.get(run.runId) ?? [],

@@ -11,20 +11,16 @@ import {
   ne,
   not,
   notExists,
-  type SQL,
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { LoadFacts } from '../market/differences.ts';
+import { isoText } from './schema/columns.ts';
 import { accessKeys } from './schema/source.ts';
-import { runs, windows } from './schema/work.ts';
+import { loads, runs, windows } from './schema/work.ts';
 
 // What the status, alerts, forecasts, comparisons and imports ask of runs and windows.
-
-/** ISO 8601 in UTC with all digits: a run may end within a millisecond of its last row. */
-const isoText = (moment: SQL) =>
-  sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /** When a run ended; now for one that is open. Null when there is no such run. */
 export async function readRunEnd(db: NodePgDatabase, runId: number) {
@@ -168,18 +164,17 @@ export async function failureOfWindow(db: NodePgDatabase, windowId: number): Pro
 
 /** What differences of a load are found by. @see differencesOfLoad (load/market) */
 export async function readWindowLoad(db: NodePgDatabase, windowId: number): Promise<LoadFacts | null> {
-  const { updated, unchanged, stale, withdrawn } = windows;
+  const { updated, unchanged, stale, withdrawn } = loads;
   const [load] = await db
     .select({
-      runId: windows.run_id,
-      exchange: windows.exchange,
-      from: windows.from_date,
-      to: windows.to_date,
-      startedAt: windows.started_at,
-      finishedAt: windows.finished_at,
+      loadId: loads.id,
+      exchange: loads.exchange,
+      from: loads.from_date,
+      to: loads.to_date,
       hadRows: sql<boolean>`${updated} + ${unchanged} + ${stale} + ${withdrawn} > 0`,
     })
     .from(windows)
+    .innerJoin(loads, and(eq(loads.run_id, windows.run_id), eq(loads.window_id, windows.id)))
     .where(eq(windows.id, windowId));
   return load ?? null;
 }

@@ -1,8 +1,8 @@
 import { tables } from '../../../src/operations/registry.ts';
 import { rowsOf } from './postgres.ts';
 
-/** Columns that say when and by which run a row came: these may differ. */
-const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'run_id'];
+/** Columns that say when and by which load a row came: these may differ. */
+const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'run_id', 'load_id'];
 
 /** Rows named in a problem. */
 const SHOWN = 3;

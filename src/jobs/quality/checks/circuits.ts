@@ -14,9 +14,9 @@ const HITS = `
     from market.circuit_breakers c
     join complete d on d.exchange = c.exchange and d.day = c.trade_date
     left join market.bhavcopy_cm b on b.exchange = c.exchange and b.trade_date = c.trade_date
-      and b.trade_date between $1 and $2 and b.symbol = c.symbol and b.withdrawn_at is null
+      and b.trade_date between $1 and $2 and b.symbol = c.symbol
       and (b.series = c.series or (c.series = '' and not ${isT0('b')}))
-   where c.trade_date between $1 and $2 and c.withdrawn_at is null`;
+   where c.trade_date between $1 and $2`;
 
 const direction: Check = {
   name: 'circuit_hit',

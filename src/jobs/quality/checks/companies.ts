@@ -14,8 +14,7 @@ const hierarchy: Check = {
            'each code extends the one before' as expected,
            concat_ws(' > ', k.macro_sector_code, k.sector_code, k.industry_code, k.basic_industry_code) as found
       from market.sectoral_classification k
-     where k.withdrawn_at is null
-       and not (${extendsCode('sector_code', 'macro_sector_code')}
+     where not (${extendsCode('sector_code', 'macro_sector_code')}
             and ${extendsCode('industry_code', 'sector_code')}
             and ${extendsCode('basic_industry_code', 'industry_code')})`,
 };
@@ -45,7 +44,7 @@ const pledgePercentages: Check = {
                 ('pledged in depositories', p.depository_pledged_pct, p.depository_pledged_shares, p.depository_demat_shares)
               ) as v(what, stated, part, whole)) as percentages
          where abs(stated - exact) > ${halfUnit('stated')}) as wrong
-     where p.trade_date between $1 and $2 and p.withdrawn_at is null and wrong.found is not null`,
+     where p.trade_date between $1 and $2 and wrong.found is not null`,
 };
 
 const pledgeShares: Check = {
@@ -64,7 +63,7 @@ const pledgeShares: Check = {
              case when p.depository_pledged_shares > p.depository_demat_shares then
                format('pledged %s of %s', p.depository_pledged_shares, p.depository_demat_shares) end) as found
       from market.consolidated_pledge p
-     where p.trade_date between $1 and $2 and p.withdrawn_at is null
+     where p.trade_date between $1 and $2
        and (${PROMOTER} + p.total_public_holding > ${ISSUED} or ${ENCUMBERED} > ${PROMOTER}
             or p.depository_pledged_shares > p.depository_demat_shares)`,
 };
@@ -93,7 +92,7 @@ const ratioBounds: Check = {
         (r.market_cap > 0, 'market capitalisation above 0', 'market capitalisation ' || r.market_cap),
         (r.debt >= 0, 'debt not below 0', 'debt ' || r.debt)
       ) as v(holds, bound, value)
-     where r.as_of_date between $1 and $2 and r.withdrawn_at is null and not holds
+     where r.as_of_date between $1 and $2 and not holds
      group by r.exchange, r.as_of_date, r.symbol, r.nature_of_report, r.variant, r.period`,
 };
 

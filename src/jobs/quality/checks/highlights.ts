@@ -43,11 +43,11 @@ function sumCheck({ name, what, stated, exact }: Sum): Check {
         join (
           select b.exchange, b.trade_date, b.series, grouping(b.series) = 1 as is_total, (${exact})::numeric as exact
             from market.bhavcopy_cm b
-           where b.trade_date between $1 and $2 and b.withdrawn_at is null
+           where b.trade_date between $1 and $2
            group by grouping sets ((b.exchange, b.trade_date), (b.exchange, b.trade_date, b.series))
         ) as s on s.exchange = h.exchange and s.trade_date = h.trade_date
           and upper(h.trade_highlight) = case when s.is_total then 'TOTAL' else 'GROUP ' || upper(s.series) end
-       where h.trade_date between $1 and $2 and h.withdrawn_at is null
+       where h.trade_date between $1 and $2
          and abs(h.stated - s.exact) > ${halfUnit('h.stated')}`,
   };
 }

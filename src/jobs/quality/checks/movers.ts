@@ -19,7 +19,7 @@ const moverValues: Check = {
       from market.top_gainers_losers t
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
       left join market.bhavcopy_cm b on b.exchange = t.exchange and b.trade_date = t.trade_date
-        and b.trade_date between $1 and $2 and b.instrument_id = t.scrip_code and b.withdrawn_at is null
+        and b.trade_date between $1 and $2 and b.instrument_id = t.scrip_code
       cross join lateral (
         select string_agg(what || ' ' || coalesce(round(exact, 4)::text, 'none'), ', ') as expected,
                string_agg(what || ' ' || stated, ', ') as found
@@ -29,7 +29,7 @@ const moverValues: Check = {
                        ('quantity', t.quantity, b.traded_quantity),
                        ('turnover in lakhs', t.turnover, b.turnover / ${LAKH})) as v(what, stated, exact)
          where stated is not null and (exact is null or ${differs('stated', 'exact')})) as wrong
-     where t.trade_date between $1 and $2 and t.withdrawn_at is null and wrong.found is not null`,
+     where t.trade_date between $1 and $2 and wrong.found is not null`,
 };
 
 /** Every security that moved, with its place within its side. */
@@ -39,7 +39,7 @@ const RANKED = `
     from (
       select b.exchange, b.trade_date, b.instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
         from market.bhavcopy_cm b
-       where b.trade_date between $1 and $2 and b.withdrawn_at is null and not ${isT0('b')}
+       where b.trade_date between $1 and $2 and not ${isT0('b')}
          and b.previous_close_price > 0 and b.close_price <> b.previous_close_price) as changes`;
 
 /** Places of each side, as the operation's name says. */
@@ -66,7 +66,7 @@ const moverRanks: Check = {
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
       left join (${RANKED}
       ) as r on r.exchange = t.exchange and r.trade_date = t.trade_date and r.is_loser = t.is_loser and r.place = t.rank
-     where t.trade_date between $1 and $2 and t.withdrawn_at is null
+     where t.trade_date between $1 and $2
        and (r.change is null or ${differs('t.percent_change', 'r.change')})
     union all
     select r.exchange, r.trade_date, r.instrument_id::text,
@@ -75,7 +75,7 @@ const moverRanks: Check = {
       join complete c on c.exchange = r.exchange and c.day = r.trade_date
       join (
         select exchange, trade_date, is_loser, array_agg(rank) as ranks from market.top_gainers_losers
-         where trade_date between $1 and $2 and withdrawn_at is null group by exchange, trade_date, is_loser
+         where trade_date between $1 and $2 group by exchange, trade_date, is_loser
       ) as s on s.exchange = r.exchange and s.trade_date = r.trade_date and s.is_loser = r.is_loser
      where r.place <= ${PLACES} and not r.place = any(s.ranks)`,
 };

@@ -18,7 +18,7 @@ const priceOrder: Check = {
              case when ${outside('close_price')} and not ${isT0('b')} then 'close ' || b.close_price end,
              case when ${outside('last_price')} then 'last ' || b.last_price end) as found
       from market.bhavcopy_cm b
-     where b.trade_date between $1 and $2 and b.withdrawn_at is null
+     where b.trade_date between $1 and $2
        and (b.low_price > b.high_price or ${outside('open_price')} or ${outside('last_price')}
             or (${outside('close_price')} and not ${isT0('b')}))`,
 };
@@ -42,7 +42,7 @@ const NEIGHBOURS = `
                where day between $1::date - ${LEAD_IN_DAYS} and $2::date
                group by exchange, day) as days
         ) as d on d.exchange = b.exchange and d.day = b.trade_date and d.loaded
-       where b.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date and b.withdrawn_at is null) as l
+       where b.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date) as l
   window line as (partition by l.exchange, l.symbol, l.series order by l.trade_date)`;
 
 /** The security traded at that close under another series or name since the line's own last session. */
@@ -50,7 +50,7 @@ const closedElsewhere = (sameSecurity: string) => `
   exists (
     select from market.bhavcopy_cm o
      where o.exchange = n.exchange and ${sameSecurity} and o.close_price = n.previous_close_price
-       and (o.symbol, o.series) <> (n.symbol, n.series) and o.withdrawn_at is null
+       and (o.symbol, o.series) <> (n.symbol, n.series)
        and o.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date
        and o.trade_date >= n.before_date and o.trade_date < n.trade_date)`;
 
@@ -93,11 +93,11 @@ const previousClose: Check = {
                and not ${closedElsewhere('o.symbol = n.symbol and (o.isin is null or n.isin is null)')}
                and not exists (
                  select from market.series_changes c
-                  where c.exchange = n.exchange and c.scrip_id = n.symbol and c.withdrawn_at is null
+                  where c.exchange = n.exchange and c.scrip_id = n.symbol
                     and c.change_date > n.before_date and c.change_date <= n.trade_date)
                and not exists (
                  select from market.corporate_actions a
-                  where a.exchange = n.exchange and a.withdrawn_at is null
+                  where a.exchange = n.exchange
                     and (a.scrip_code = n.instrument_id or a.isin = n.isin or a.symbol = n.symbol)
                     and (a.prov_xdate > n.before_date and a.prov_xdate <= n.trade_date
                       or a.bc_rd_from > n.before_date and a.bc_rd_from <= n.trade_date + ${RECORD_DATE_DAYS}))

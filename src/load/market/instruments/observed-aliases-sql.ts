@@ -8,7 +8,7 @@ const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 export interface ObservedAliasSql {
   /**
    * Selects the observed aliases whose first or last day is in question, because a row of that day was
-   * withdrawn or renamed by this run. $1: exchange, $2: run, $3, $4: first and last day of the load.
+   * withdrawn or renamed by this load. $1: exchange, $2: load, $3, $4: first and last day of the load.
    */
   readonly selectUnconfirmed: string;
   /**
@@ -45,8 +45,8 @@ export function observedAliasSql(table: TableDefinition): readonly ObservedAlias
 function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const target = `market.${quote(table.name)}`;
   const source = `'${table.name}'`;
-  const dated = table.dateColumn === null ? '' : ` and t.${quote(table.dateColumn)} between $3 and $4`;
-  const written = `t.exchange = $1 and t.run_id = $2${dated}`;
+  const here = (row: string) =>
+    `${row}.exchange = $1${table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3 and $4`}`;
   const alias = (row: string) => aliasColumns(table, naming, row).join(', ');
   const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
   const sameKey = (left: string, right: string) =>
@@ -55,22 +55,22 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const sameRow = table.key.map((column) => `h.${quote(column)} = t.${quote(column)}`).join(' and ');
   const aliases = (where: string) => `
     select exchange, ${source} as source, ${KEY.join(', ')}, min(day) as first_seen, max(day) as last_seen
-      from (select t.exchange, ${alias('t')} from ${target} t where ${where}t.withdrawn_at is null) as rows
+      from (select t.exchange, ${alias('t')} from ${target} t where ${where}) as rows
      where ${namesSomething} group by exchange, ${KEY.join(', ')}`;
   const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
   const everyRow = (filter: string) => `
         select s.id, min(r.day) as first_seen, max(r.day) as last_seen
           from etl.observed_aliases s
           left join (select ${alias('t')} from ${target} t
-                      where t.exchange = $1 and t.withdrawn_at is null ${filter}) as r on ${sameKey('s', 'r')}
+                      where t.exchange = $1 ${filter}) as r on ${sameKey('s', 'r')}
          where s.id = any($2) group by s.id`;
   // Reads from each end inwards to the first row that carries the alias, because years of rows may lie between.
-  // Rows of this run outside these days are left to `observe`.
+  // Rows of this load outside these days are left to `observe`.
   const outermost = (direction: 'asc' | 'desc') => {
     const day = `t.${quote(table.dateColumn ?? '')}`;
     return `lateral (
             select ${day} as day from ${target} t cross join lateral (select ${alias('t')}) as r
-             where t.exchange = $1 and t.withdrawn_at is null and t.${quote(naming.symbol)} = s.symbol
+             where t.exchange = $1 and t.${quote(naming.symbol)} = s.symbol
                and ${day} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
              order by ${day} ${direction} limit 1)`;
   };
@@ -91,10 +91,10 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
     selectUnconfirmed: `
       with gone as (
         select distinct ${key('was')}, was.day
-          from (select t.withdrawn_at, ${alias('h')}, row(${aliasExpressions(table, naming, 'h')}) is distinct from row(${aliasExpressions(table, naming, 't')}) as differs
-                  from ${target} t join market_history.${quote(table.name)} h on ${sameRow} and h.valid_to = t.last_changed_at
-                 where ${written} and h.withdrawn_at is null) as was
-         where was.withdrawn_at is not null or was.differs
+          from (select h.withdrawn, ${alias('h')}, row(${aliasExpressions(table, naming, 'h')}) is distinct from row(${aliasExpressions(table, naming, 't')}) as differs
+                  from market_history.${quote(table.name)} h left join ${target} t on ${sameRow}
+                 where ${here('h')} and h.replaced_by_load_id = $2) as was
+         where was.withdrawn or was.differs
       )
       select distinct s.id, s.symbol, s.isin, s.scrip_code
         from etl.observed_aliases s join gone g on ${sameKey('s', 'g')}
@@ -104,7 +104,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
     observe: `
       with observed as materialized (
         select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
-          from (${aliases(`${written} and `)}) as n left join lateral (
+          from (${aliases(`${here('t')} and t.load_id = $2`)}) as n left join lateral (
             select * from etl.observed_aliases s
              where s.exchange = n.exchange and s.source = n.source and ${sameKey('s', 'n')} limit 1) as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
@@ -118,7 +118,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
       )
       select distinct symbol, isin, scrip_code from observed j
        where id is null or (first_seen < since and ${contested()})`,
-    observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases('t.exchange = $1 and ')}`,
+    observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases('t.exchange = $1')}`,
   };
 }
 

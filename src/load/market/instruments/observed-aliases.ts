@@ -5,11 +5,11 @@ import type { TableDefinition } from '../../../operations/table.ts';
 import { identify, type ObservedAlias } from './identity.ts';
 import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './observed-aliases-sql.ts';
 
-/** Rows a load wrote: all of a table, exchange and run within these days. */
+/** Rows a load wrote, all within these days. */
 export interface Written {
   readonly table: TableDefinition;
   readonly exchange: string;
-  readonly runId: number;
+  readonly loadId: number;
   readonly from: string;
   readonly to: string;
   /** Were rows changed or withdrawn, beside new ones? */
@@ -35,8 +35,8 @@ export async function updateObservedAliases(client: ClientBase, written: readonl
   for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
     if (await fillExchange(client, exchange)) continue;
     const doubtful: Names[] = [];
-    for (const { table, runId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
-      const asked = [exchange, runId, ...(table.dateColumn === null ? [] : [from, to])];
+    for (const { table, loadId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
+      const asked = [exchange, loadId, ...(table.dateColumn === null ? [] : [from, to])];
       for (const sql of observedAliasSql(table)) {
         if (replaced) doubtful.push(...(await redateUnconfirmed(client, sql, asked)));
         doubtful.push(...(await client.query<Names>(sql.observe, asked)).rows);

@@ -1,3 +1,4 @@
+import { type SQL, sql } from 'drizzle-orm';
 import { bigint, bigserial, customType, pgSchema, timestamp } from 'drizzle-orm/pg-core';
 
 /** What the pipeline knows about its own work. The queue is disposable; this is the truth. */
@@ -10,3 +11,7 @@ export const count = (name: string) => bigint(name, { mode: 'number' }).notNull(
 export const reference = (name: string) => bigint(name, { mode: 'number' });
 
 export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
+
+/** ISO 8601 in UTC with all digits: a run may end within a millisecond of its last load. */
+export const isoText = (moment: SQL) =>
+  sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;

@@ -111,6 +111,34 @@ export const windows = etl.table(
   ],
 );
 
+/** Loads that were committed: what was answered to which question, and its place in the order of the commits. */
+export const loads = etl.table(
+  'loads',
+  {
+    id: id(),
+    window_id: reference('window_id').notNull(),
+    run_id: reference('run_id').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    from_date: date('from_date', { mode: 'string' }).notNull(),
+    to_date: date('to_date', { mode: 'string' }).notNull(),
+    instruments: text('instruments').array().notNull(),
+    variant: text('variant').notNull(),
+    filtered: boolean('filtered').notNull(),
+    fetched_at: moment('fetched_at').notNull(),
+    committed_at: moment('committed_at').notNull(),
+    /** Given out as the last thing before the commit, under one lock: states are in the order of the commits. */
+    state: reference('state').notNull(),
+    ...recordCounts(),
+  },
+  (table) => [
+    unique('loads_state_key').on(table.state),
+    index('loads_run_idx').on(table.run_id),
+    index('loads_committed_idx').on(table.committed_at),
+    index('loads_asked_idx').on(table.operation, table.exchange, table.to_date),
+  ],
+);
+
 const COVERAGE_STATES = ['loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'] as const;
 
 export const coverage = etl.table(

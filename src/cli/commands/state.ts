@@ -1,0 +1,30 @@
+import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { examples, jsonOption, parseMoment } from '../options.ts';
+import { momentText } from '../output.ts';
+
+interface Flags extends JsonFlag {
+  readonly at?: string;
+}
+
+export const commands: Commands = {
+  state(command, cli) {
+    command
+      .option('--at <time>', 'the last state that was committed by then; a day, or a time with its zone')
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod state', 'eod state --at 2025-02-27T21:00:00+05:30 --json'))
+      .action((flags: Flags) => showState(cli, flags));
+  },
+};
+
+async function showState(cli: Cli, flags: Flags): Promise<void> {
+  const config = await loadSettings(cli);
+  const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
+  const { openContext } = await import('../context.ts');
+  const { stateAt } = await import('../../load/state/loads.ts');
+  const { db } = await openContext(cli, { config });
+  const { state, committedAt } = await stateAt(db.drizzle, at);
+  if (flags.json === true) return printJson(cli, { state, committedAt });
+  if (committedAt === null) return print(cli, 'state 0: nothing was loaded yet');
+  const when = momentText(committedAt, config.EOD_TIMEZONE);
+  print(cli, `state ${state}, since ${when} (${config.EOD_TIMEZONE}); market.<table>_at(${state}) shows it`);
+}
