@@ -8,7 +8,7 @@ import { type Progress, type RunReport, reportRun } from '../../load/state/repor
 import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
-import { closeRun } from '../runs/advance.ts';
+import { closeRun } from '../runs/finish.ts';
 import { reserveRunId, whoAsks } from '../runs/runs.ts';
 import { createTurns, findFiles, fingerprint, type ImportFile, inParallel } from './files.ts';
 import {

@@ -11,9 +11,10 @@ import {
 import { databaseError } from '../../load/database/errors.ts';
 import { differencesOfLoad, type RowDifference } from '../../load/market/differences.ts';
 import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/lookups.ts';
+import { insertFileWindows } from '../../load/state/new-windows.ts';
 import { type PackedBody, packBody } from '../../load/state/responses.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
-import { failWindow, insertFileWindows, type RecordCounts } from '../../load/state/windows.ts';
+import { failWindow, type RecordCounts } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';

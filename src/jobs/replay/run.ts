@@ -13,7 +13,7 @@ import {
 } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { closeRun } from '../runs/advance.ts';
+import { closeRun } from '../runs/finish.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
 import { type ReplayRequest, tableGroupOf } from './plan.ts';

@@ -1,10 +1,11 @@
 import { transaction } from '../../load/database/transaction.ts';
-import { type EndedRun, finishRun, type RunEnd, takeDeferred } from '../../load/state/runs.ts';
-import { hasOpenWindows, insertWindows } from '../../load/state/windows.ts';
+import { insertWindows } from '../../load/state/new-windows.ts';
+import { takeDeferred } from '../../load/state/runs.ts';
+import { hasOpenWindows } from '../../load/state/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../worker/enqueue.ts';
-import { afterRun } from './after-run.ts';
-import { planDeferred } from './planning.ts';
+import { afterRun, closeRun } from './finish.ts';
+import { planDeferred } from './plan-run.ts';
 
 /**
  * Moves a run on after a window ended: plans what waited for the bhav copies, and closes the run
@@ -29,19 +30,4 @@ async function planWaiting(context: QueueContext, runId: number): Promise<boolea
     await insertWindows(tx, runId, await planDeferred(context, deferred.request, deferred.targets));
     return true;
   });
-}
-
-/**
- * Ends a run that has no open window left.
- *
- * @returns the run when it was this call that ended it, else null.
- */
-export async function closeRun(
-  { db, log }: Pick<QueueContext, 'db' | 'log'>,
-  runId: number,
-  end: RunEnd | null = null,
-): Promise<EndedRun | null> {
-  const ended = await finishRun(db.drizzle, runId, end);
-  if (ended !== null) log.info({ runId, state: ended.state }, 'run has ended');
-  return ended;
 }

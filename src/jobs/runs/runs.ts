@@ -4,15 +4,15 @@ import { unknownRunError, usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { allowKeyTrial } from '../../load/state/access-keys.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
+import { insertWindows } from '../../load/state/new-windows.ts';
 import type { RunRequest, RunState } from '../../load/state/run-request.ts';
 import * as state from '../../load/state/runs.ts';
-import { insertWindows } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { announceRun } from '../worker/enqueue.ts';
 import { keyHash } from '../worker/quota.ts';
 import { advanceRun } from './advance.ts';
-import { planRun, type RunPlan } from './planning.ts';
+import { planRun, type RunPlan } from './plan-run.ts';
 
 export interface StartOptions {
   /** Unique name of a schedule's tick; a second run of the same tick is not made. */

@@ -2,10 +2,11 @@ import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { assessKey, beginKeyTrial, endKeyTrial } from './access-keys.ts';
 import { countCall, type Permit } from './call-budget.ts';
+import type { NewWindow } from './new-windows.ts';
 import type { RunKind } from './run-request.ts';
 import { accessKeys } from './schema/source.ts';
 import { runs, windows } from './schema/work.ts';
-import { asNewWindow, type NewWindow, WINDOW_TRANSITIONS, windowMay } from './windows.ts';
+import { asNewWindow, WINDOW_TRANSITIONS, windowMay } from './windows.ts';
 
 /** A window a worker has taken on. */
 export interface ClaimedWindow extends NewWindow {

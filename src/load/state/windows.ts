@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../core/days.ts';
+import type { NewWindow } from './new-windows.ts';
 import type { RunKind, WindowState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
 
@@ -48,109 +49,6 @@ const isOpen = () => inArray(windows.state, [...OPEN]);
 export const asksSource = () => sql`${runs.kind} not in ('import', 'replay')`;
 
 const now = sql`clock_timestamp()`;
-
-/** A window to be written. */
-export interface NewWindow {
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: Day;
-  readonly to: Day;
-  readonly instruments: readonly string[];
-  /** Request options; of an imported file, what a replay of it has to know. */
-  readonly params: Readonly<Record<string, string>>;
-  readonly variant: string;
-  readonly filtered: boolean;
-}
-
-/** A window as planned: one request's worth, or a stretch that needs no request and why. */
-export interface PlannedWindow extends NewWindow {
-  readonly state: 'pending' | 'skipped';
-  readonly reason: string | null;
-}
-
-/** Windows written with one statement. */
-const PORTION = 2_000;
-
-/** Writes planned windows of a run; skipped ones are over at once. */
-export async function insertWindows(
-  tx: NodePgDatabase,
-  runId: number,
-  planned: readonly PlannedWindow[],
-): Promise<void> {
-  for (let at = 0; at < planned.length; at += PORTION) {
-    const portion = JSON.stringify(planned.slice(at, at + PORTION));
-    await tx.execute(sql`
-      insert into ${windows}
-        (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state, error, finished_at)
-      select ${runId}, w.operation, w.exchange, w."from", w."to",
-             array(select jsonb_array_elements_text(w.instruments)), w.params, w.variant, w.filtered, w.state, w.reason,
-             case when w.state = 'skipped' then statement_timestamp() end
-        from jsonb_to_recordset(${portion}::jsonb) as w(
-          operation text, exchange text, "from" date, "to" date, instruments jsonb, params jsonb,
-          variant text, filtered boolean, state text, reason text)`);
-  }
-}
-
-/** A file whose sessions are imported, one window each. */
-export interface FileWindows {
-  readonly operation: string;
-  readonly file: string;
-  /** SHA-256 of its bytes. */
-  readonly hash: string | null;
-  readonly sessions: readonly {
-    readonly exchange: string;
-    readonly day: Day;
-    readonly params: Readonly<Record<string, string>>;
-  }[];
-}
-
-/**
- * Writes the windows of a file that is being imported, as `running`.
- *
- * @returns their numbers in the order of the sessions; none when the run goes on no longer.
- */
-export async function insertFileWindows(
-  db: NodePgDatabase,
-  runId: number,
-  { operation, file, hash, sessions }: FileWindows,
-): Promise<number[]> {
-  const inserted = await db.execute<{ id: number }>(sql`
-    insert into ${windows}
-      (run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
-    select r.id, ${operation}, s.exchange, s.day, s.day, s.params, 'running', 1, ${file}, ${hash}, ${now}
-      from ${runs} r, rows from (jsonb_to_recordset(${JSON.stringify(sessions)}::jsonb)
-             as (exchange text, day date, params jsonb)) with ordinality as s(exchange, day, params, place)
-     where r.id = ${runId} and r.state = 'running' order by s.place
-    returning id::int`);
-  return inserted.rows.map((row) => row.id).sort((a, b) => a - b);
-}
-
-/**
- * Writes one window for each kept answer that `chosen` (a query of their ids) names, in the order the
- * answers were loaded.
- */
-export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
-  await tx.execute(sql`
-    insert into ${windows} (run_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, source_file, source_hash, response_id)
-    select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, r.filtered,
-      r.params->>'file', r.hash, r.id
-      from (${chosen}) as c(id) join etl.responses r on r.id = c.id order by r.loaded_at, r.id`);
-  await tx.execute(sql`
-    update etl.responses r set run_id = w.run_id, window_id = w.id from ${windows} w
-     where w.run_id = ${runId} and w.response_id = r.id and r.window_id = 0`);
-}
-
-/**
- * Writes one window for each window that `chosen` (a query of their ids) names: what it refused is
- * read once more. It is the new window's parent.
- */
-export async function insertRereadWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
-  await tx.execute(sql`
-    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered)
-    select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, true
-      from ${windows} r where r.id in (${chosen}) order by r.id`);
-}
 
 /** Why a window brought no data. */
 export interface FailureInfo {

@@ -1,8 +1,23 @@
-import type { EndedRun } from '../../load/state/runs.ts';
+import { type EndedRun, finishRun, type RunEnd } from '../../load/state/runs.ts';
 import { raiseAlerts } from '../alerts/alerts.ts';
 import { alertsOfRun } from '../alerts/of-run.ts';
 import type { Context } from '../context.ts';
 import { checkQuality } from '../quality/check-quality.ts';
+
+/**
+ * Ends a run that has no open window left.
+ *
+ * @returns the run when it was this call that ended it, else null.
+ */
+export async function closeRun(
+  { db, log }: Pick<Context, 'db' | 'log'>,
+  runId: number,
+  end: RunEnd | null = null,
+): Promise<EndedRun | null> {
+  const ended = await finishRun(db.drizzle, runId, end);
+  if (ended !== null) log.info({ runId, state: ended.state }, 'run has ended');
+  return ended;
+}
 
 /**
  * What follows the end of a run. The run stays as it ended: an error here is logged and
