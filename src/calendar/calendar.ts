@@ -2,7 +2,7 @@ import { type Day, eachDay, isWeekend } from '../core/days.ts';
 import { type Entry, EXCHANGES, type Exchange } from './entries.ts';
 
 /** Why a day is, or is not, a session. */
-export type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
+type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
 
 /** Trading sessions of the cash markets. */
 export interface Calendar {
@@ -97,7 +97,7 @@ function yearOf(day: Day): number {
 }
 
 /** A day on which an exchange was seen to be open. */
-export interface ObservedSession {
+interface ObservedSession {
   readonly exchange: string;
   readonly day: Day;
 }

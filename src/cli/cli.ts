@@ -5,7 +5,7 @@ import { type Environment, readEnvironment } from '../core/environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
 /** Where a command prints to. */
-export interface Output {
+interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean;
 }

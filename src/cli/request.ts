@@ -27,7 +27,7 @@ export interface BackfillFlags extends RangeFlags {
 }
 
 /** What flags are read against. */
-export type RequestContext = DayContext & Pick<Context, 'config'> & { readonly cwd: string };
+type RequestContext = DayContext & Pick<Context, 'config'> & { readonly cwd: string };
 
 /**
  * What a command line asks for (pure but for an instrument file).

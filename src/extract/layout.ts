@@ -2,7 +2,7 @@ import type { AnswerField } from '../operations/fields.ts';
 import type { Operation, Shape } from '../operations/operation.ts';
 
 /** Where one answer field finds its value in records that share a list of keys. */
-export interface FieldSource {
+interface FieldSource {
   readonly field: AnswerField;
   /** The record's own keys for it, in the order they are tried; most fields have one or none. */
   readonly keys: readonly string[];

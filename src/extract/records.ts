@@ -8,7 +8,7 @@ import { type RowSchema, schemaOf } from './schema.ts';
 import type { Problem } from './types.ts';
 
 /** One record, read: a row of a table, or what is wrong with it. */
-export type RecordResult =
+type RecordResult =
   | { readonly table: TableDefinition; readonly row: Row }
   | { readonly table: null; readonly problems: readonly Problem[] };
 

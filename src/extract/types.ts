@@ -35,7 +35,7 @@ export interface Reject {
 }
 
 /** Validated records for one table, in the order of the answer. */
-export interface Batch {
+interface Batch {
   readonly table: TableDefinition;
   readonly rows: readonly Row[];
 }

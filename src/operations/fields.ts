@@ -7,7 +7,7 @@
 /** How a value is read, stored and written; see `extract/values.ts` for the reading rules. */
 export type Kind = 'text' | 'int2' | 'int4' | 'int8' | 'numeric' | 'boolean' | 'date' | 'datetime';
 
-export interface FieldOptions {
+interface FieldOptions {
   /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
   readonly unit?: string;
   /** A record without this value is a reject. */
@@ -41,7 +41,7 @@ export interface AskedFor {
 }
 
 /** A column whose value comes from the request, because the answer does not carry it. */
-export interface RequestField extends FieldOptions {
+interface RequestField extends FieldOptions {
   readonly from: 'request';
   readonly column: string;
   readonly kind: Kind;

@@ -41,7 +41,7 @@ export function allowedText({ values, form }: RequestOption): string | null {
 }
 
 /** Which parameters a request carries, besides `accessKey`, `exchange` and `format`. */
-export interface RequestShape {
+interface RequestShape {
   /** `range`: from and to; `day`: date; `none`: the operation knows no dates. */
   readonly dates: 'range' | 'day' | 'none';
   /** Where only some requests of the operation carry the date: which ones. */
@@ -96,7 +96,7 @@ export interface AskInput {
 }
 
 /** How a date range becomes request windows. */
-export type WindowPolicy =
+type WindowPolicy =
   /** Several calendar days a window. `everyDay`: records may carry days that are no session. */
   | { readonly per: 'range'; readonly days: number; readonly everyDay: boolean }
   /** One session a window. */

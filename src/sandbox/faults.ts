@@ -25,7 +25,7 @@ const FAULT_KINDS = [
   /** Status 429 with `Retry-After: value` seconds (default 1). */
   'retry-after',
 ] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+type FaultKind = (typeof FAULT_KINDS)[number];
 
 /** A rule that makes requests fail. Without `every`, `first` or `rate` each matching one fails. */
 export interface Fault {

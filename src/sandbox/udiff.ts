@@ -12,7 +12,7 @@ const HEAD_BYTES = 4_096;
 const REMEMBERED_FILES = 8;
 
 /** The days of real bhav copies found in a directory, by `<exchange> <day>`. */
-export type BhavcopyFiles = ReadonlyMap<string, string>;
+type BhavcopyFiles = ReadonlyMap<string, string>;
 
 function parseRows(path: string, text: string): Record<string, string>[] {
   try {

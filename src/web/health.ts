@@ -8,12 +8,12 @@ import type { QueueContext } from '../jobs/context.ts';
 /** A check that takes longer counts as failed. */
 const CHECK_WITHIN_MS = 2_000;
 
-export interface HealthServer {
+interface HealthServer {
   readonly url: string;
   close(): Promise<void>;
 }
 
-export interface HealthOptions {
+interface HealthOptions {
   /** What this process does: scheduler, worker. */
   readonly roles: readonly string[];
   /** Aborted once the process has begun to stop: it is alive, and no longer ready. */

@@ -5,7 +5,7 @@ import { messageOf, PipelineError } from '../../core/errors.ts';
 import { badFile } from '../diagnostics.ts';
 
 /** A file inside an archive. Its name is only ever shown, never used as a path. */
-export interface ZipEntry {
+interface ZipEntry {
   readonly name: string;
   readonly data: Buffer;
 }

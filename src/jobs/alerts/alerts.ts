@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.ts';
 import { claimDueAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
 import type { Context } from '../context.ts';
 
-export type AlertKind = 'run_failed' | 'access_key' | 'late_data' | 'gaps' | 'suspicious' | 'test';
+type AlertKind = 'run_failed' | 'access_key' | 'late_data' | 'gaps' | 'suspicious' | 'test';
 
 /** Something somebody should know now. */
 export interface Alert {
@@ -32,7 +32,7 @@ export function keyAlert(keyHash: string, line: string): Alert {
 }
 
 /** What raising and delivering need. */
-export type AlertContext = Pick<Context, 'config' | 'db' | 'log'>;
+type AlertContext = Pick<Context, 'config' | 'db' | 'log'>;
 
 /**
  * Keeps alerts in the database and tries to deliver them. Never throws: an alert that cannot be kept

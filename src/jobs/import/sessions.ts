@@ -25,7 +25,7 @@ import type { ImportFile } from './files.ts';
 export const IMPORTED = 'GetBhavCopyCM';
 
 /** The table that stores them. */
-export const importedTable = () => operationNamed(IMPORTED).shapes[0].table;
+const importedTable = () => operationNamed(IMPORTED).shapes[0].table;
 
 /** Differences listed for one session of a file. */
 const LISTED = 10;
@@ -63,7 +63,7 @@ export interface ImportTickers {
 }
 
 /** What a file brought. */
-export interface Imported {
+interface Imported {
   readonly report: FileReport;
   readonly differences: readonly FileDifference[];
   /** The run was cancelled while the file was read: the file was not loaded. */

@@ -17,7 +17,7 @@ export interface CheckResult extends FindingCounts {
   readonly severity: Severity;
 }
 
-export interface QualityRange {
+interface QualityRange {
   readonly from: Day;
   readonly to: Day;
   /** The run after which it is done, where there is one. */

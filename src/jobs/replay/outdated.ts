@@ -9,7 +9,7 @@ import type { Context } from '../context.ts';
 import { readKept, sessionOf } from './read-kept.ts';
 
 /** A kept answer that is about to be loaded once more. */
-export interface OldAnswer {
+interface OldAnswer {
   readonly window: { readonly operation: string };
   readonly responseId: number;
   readonly extracted: Extracted;

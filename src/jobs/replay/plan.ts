@@ -60,7 +60,7 @@ async function freshGroups({ db }: Context): Promise<string[]> {
   return [...groups].filter((group) => !filled.has(group));
 }
 
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly rejectsOnly?: boolean;
 }
 

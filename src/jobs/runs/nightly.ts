@@ -8,7 +8,7 @@ import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
-export interface NightlyScope {
+interface NightlyScope {
   /** The night to plan for. */
   readonly date: Day;
   /** Only these; all when not given. */

@@ -14,7 +14,7 @@ import { keyHash } from '../worker/quota.ts';
 import { advanceRun } from './advance.ts';
 import { planRun, type RunPlan } from './plan-run.ts';
 
-export interface StartOptions {
+interface StartOptions {
   /** Unique name of a schedule's tick; a second run of the same tick is not made. */
   readonly tick?: string;
   readonly requestedBy?: string;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 
 /** May a call be made to the source now? */
-export type Admission =
+type Admission =
   | { readonly admitted: true }
   /** `downMs`: how long the source has not answered. */
   | { readonly admitted: false; readonly waitMs: number; readonly downMs: number };

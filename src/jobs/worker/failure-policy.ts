@@ -198,7 +198,7 @@ export function decideFailure(error: unknown, situation: Situation, config: Poli
 }
 
 /** What the failure of a call says of others. */
-export interface Evidence {
+interface Evidence {
   /** Of the source's health: it answered, it did not, or nothing. */
   readonly source: 'success' | 'failure' | 'unknown';
   /** Of the access key. */

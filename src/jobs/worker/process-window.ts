@@ -28,7 +28,7 @@ import { hourStart, permitOf, turnWait, untilNextHour } from './quota.ts';
 import { storeAnswer } from './store-answer.ts';
 
 /** What the work on the windows of one queue needs. */
-export interface WorkerContext extends WorkContext {
+interface WorkerContext extends WorkContext {
   /** The queue the jobs come from: long waits are announced there. */
   readonly queue: JobQueue<WindowJob>;
   readonly kind: WindowQueue;

@@ -57,7 +57,7 @@ export interface JobWorker {
   close(force?: boolean): Promise<void>;
 }
 
-export type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
+type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
 
 /** Nights and backfills queue apart, so that one can wait for the clock hour while the other goes on. */
 export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;

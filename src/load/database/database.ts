@@ -24,7 +24,7 @@ export interface Database {
   close(): Promise<void>;
 }
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   readonly url: string;
   /** Connections at most; a worker needs one per window in flight and one to spare. */
   readonly connections?: number;

@@ -24,7 +24,7 @@ const REPEATABLE_FOLDER = join(MIGRATIONS.migrationsFolder, 'repeatable');
 
 const OLDEST_SERVER = 15;
 
-export type SchemaState = 'missing' | 'behind' | 'current';
+type SchemaState = 'missing' | 'behind' | 'current';
 
 /** Has this database our tables, and are they those of this version or of a newer one? */
 export async function schemaState(database: Database): Promise<SchemaState> {

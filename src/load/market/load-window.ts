@@ -20,7 +20,7 @@ import {
 } from './merge.ts';
 
 /** All of one answer, ready to be stored. */
-export interface WindowLoad {
+interface WindowLoad {
   readonly windowId: number;
   readonly runId: number;
   readonly operation: string;

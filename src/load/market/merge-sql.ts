@@ -1,7 +1,7 @@
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
 
 /** The statements that store one table's records; built from the declaration alone. */
-export interface MergeSql {
+interface MergeSql {
   /** Creates the staging table of the connection, where it has none yet; every commit empties it. */
   readonly createStage: string;
   readonly copy: string;

@@ -25,7 +25,7 @@ export interface PreservedColumns {
 }
 
 /** What became of one table's records. */
-export interface Merged {
+interface Merged {
   readonly inserted: number;
   readonly updated: number;
   readonly unchanged: number;
@@ -38,7 +38,7 @@ export interface Merged {
   readonly suspicious: string | null;
 }
 
-export interface MergeInput {
+interface MergeInput {
   readonly table: TableDefinition;
   readonly rows: readonly Row[];
   readonly runId: number;

@@ -4,16 +4,16 @@ import type { Permit } from './call-budget.ts';
 import { accessKeys } from './schema/source.ts';
 
 /** A key the source refused is not used again by itself for so long: 12 hours. */
-export const REFUSED_KEY_REST_MS = 12 * 3_600_000;
+const REFUSED_KEY_REST_MS = 12 * 3_600_000;
 
 /** So long after the source last accepted a key it is taken for good without a trial: 10 minutes. */
-export const ACCEPTED_KEY_TRUST_MS = 10 * 60_000;
+const ACCEPTED_KEY_TRUST_MS = 10 * 60_000;
 
 /** An accepted key is written down again after this long, so that others need not try it alone. */
 const REFRESH_MS = 60_000;
 
 /** What is known of a key. Times in milliseconds since the epoch. */
-export interface KnownKey {
+interface KnownKey {
   readonly state: string;
   readonly goodAt: number | null;
   readonly refusedAt: number | null;

@@ -241,7 +241,7 @@ export interface CompletenessScope {
 }
 
 /** When and with which settings to look. */
-export interface CompletenessContext {
+interface CompletenessContext {
   readonly config: ViewSettings;
   readonly clock: Clock;
   readonly db: { readonly drizzle: NodePgDatabase };

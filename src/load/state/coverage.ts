@@ -15,7 +15,7 @@ export interface CoverageEntry {
   readonly diagnostic?: string;
 }
 
-export interface CoverageOwner {
+interface CoverageOwner {
   readonly operation: string;
   readonly exchange: string;
   readonly runId: number;

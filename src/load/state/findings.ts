@@ -24,7 +24,7 @@ export interface Finding {
   readonly resolvedAt: string | null;
 }
 
-export interface FindingFilter {
+interface FindingFilter {
   readonly check?: string | undefined;
   /** These and nothing milder. */
   readonly severity?: readonly Severity[] | undefined;
@@ -78,7 +78,7 @@ export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
 }
 
 /** A check as far as its findings are concerned. */
-export interface CheckToMake {
+interface CheckToMake {
   readonly name: string;
   readonly operation: string;
   /** Findings carry a day of the range; if not, all rows are looked at whatever the range is. */
@@ -87,7 +87,7 @@ export interface CheckToMake {
   readonly sql: string;
 }
 
-export interface CheckedRange {
+interface CheckedRange {
   readonly from: string;
   readonly to: string;
   /** Exchange and day of the calendar's sessions that the SQL of the check may ask for. */

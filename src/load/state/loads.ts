@@ -36,7 +36,7 @@ export async function insertLoad(
 }
 
 /** A state of the tables of `market`: all loads up to this one were committed, and none after it. */
-export interface StoredState {
+interface StoredState {
   /** 0 before the first load. */
   readonly state: number;
   /** When it was committed, ISO 8601 with all digits; null before the first load. */

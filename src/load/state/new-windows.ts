@@ -47,7 +47,7 @@ export async function insertWindows(
 }
 
 /** A file whose sessions are imported, one window each. */
-export interface FileWindows {
+interface FileWindows {
   readonly operation: string;
   readonly file: string;
   /** SHA-256 of its bytes. */

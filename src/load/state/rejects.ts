@@ -31,7 +31,7 @@ export interface RejectEntry {
 }
 
 /** A load as far as its rejects, and older ones, are concerned. */
-export interface RejectsOfLoad {
+interface RejectsOfLoad {
   readonly runId: number;
   readonly windowId: number;
   readonly operation: string;

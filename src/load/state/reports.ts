@@ -22,7 +22,7 @@ import { runs, windows } from './schema/work.ts';
 import type { RecordCounts } from './windows.ts';
 
 /** Counts of windows by end; `open` is what has not ended. */
-export interface WindowCounts {
+interface WindowCounts {
   readonly total: number;
   readonly loaded: number;
   readonly empty: number;
@@ -60,7 +60,7 @@ export interface Failure {
 }
 
 /** A window whose answer lacked more rows than may be withdrawn. */
-export interface Suspicion {
+interface Suspicion {
   readonly windowId: number;
   readonly operation: string;
   readonly exchange: string;

@@ -147,7 +147,7 @@ export async function readKeptAnswer(db: NodePgDatabase, responseId: number): Pr
 }
 
 /** What `prune` deletes, or would delete. */
-export interface Pruned {
+interface Pruned {
   readonly responses: number;
   readonly bodies: number;
   /** Compressed bytes of those bodies. */

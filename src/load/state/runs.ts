@@ -49,7 +49,7 @@ export async function reserveRunId(db: NodePgDatabase): Promise<number> {
 }
 
 /** A run to be written. */
-export interface NewRun {
+interface NewRun {
   /** From `reserveRunId`. */
   readonly id?: number | undefined;
   readonly kind: RunKind;
@@ -190,7 +190,7 @@ async function deferUnplanned(tx: NodePgDatabase, runId: number): Promise<void> 
 }
 
 /** What waited in a run until its bhav copies are in. */
-export interface Deferred {
+interface Deferred {
   readonly request: RunRequest;
   readonly targets: readonly Target[];
 }

@@ -141,7 +141,7 @@ export interface RecordCounts {
 }
 
 /** What is kept of an answer with its window. */
-export interface StoredWindow {
+interface StoredWindow {
   readonly state: 'loaded' | 'empty' | 'failed';
   readonly error: string | null;
   readonly counts: RecordCounts;

@@ -29,7 +29,7 @@ export function cased(name: string, casing: Casing): string {
   }
 }
 
-export type DateFormat = 'String' | 'Epoch';
+type DateFormat = 'String' | 'Epoch';
 
 /** `MM-DD-YYYY`. */
 function dateText(day: Day): string {

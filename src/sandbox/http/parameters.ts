@@ -141,7 +141,7 @@ function checkSelection(query: Query): void {
   if (options.year === undefined && options.period !== 'Latest') throw missing('year');
 }
 
-export interface RangeLimits {
+interface RangeLimits {
   /** Longest range in days the service answers, if it is limited. */
   readonly maxRangeDays: number | undefined;
   /** How many days back the service goes, if it is limited. */

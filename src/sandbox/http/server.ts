@@ -15,7 +15,7 @@ import { readQuery } from './parameters.ts';
 import { pause, plain, send, sendFault, sendSpoiled, TEXT } from './reply.ts';
 import { RequestLog } from './stats.ts';
 
-export interface ServerParts {
+interface ServerParts {
   readonly market: Market;
   readonly behaviour: Behaviour;
   readonly clock: Clock;

@@ -20,7 +20,7 @@ const STEP = 22;
 const LISTING = 23;
 const MOVES = 26;
 
-export interface Move {
+interface Move {
   readonly instrument: number;
   readonly from: string;
   readonly to: string;

@@ -24,7 +24,7 @@ import type { Account } from './account.ts';
 import { isAlive } from './lock.ts';
 
 /** Where the programs of the private Postgres are. */
-export interface Binaries {
+interface Binaries {
   /** Folder that holds bin/, lib/ and share/. */
   readonly native: string;
   readonly version: string;

@@ -15,13 +15,13 @@ import { type Account, reachable, reachablePrograms, serverAccount, substituteFo
 import { findBinaries, initialise, isServing, newPassword, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
-export interface EmbeddedOptions {
+interface EmbeddedOptions {
   /** Folder for the cluster, its log and the files that say who uses it; created when missing. */
   readonly dataDir: string;
   readonly log?: Logger;
 }
 
-export interface EmbeddedPostgres {
+interface EmbeddedPostgres {
   readonly url: string;
   readonly port: number;
   /** Ends the use of the server; the last process to do so stops it. Safe to call twice. */

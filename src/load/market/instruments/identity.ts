@@ -11,7 +11,7 @@ export interface ObservedAlias {
 }
 
 /** The instrument an observed alias belongs to, and its precedence where several share a bare symbol or ISIN. */
-export interface Identity {
+interface Identity {
   readonly instrumentId: string;
   readonly precedence: Precedence;
 }
