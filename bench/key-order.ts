@@ -96,9 +96,12 @@ async function measureLayout(adminUrl: string, server: string, layout: Layout): 
   });
   await dropDatabase(adminUrl, 'bench_keys');
   return {
-    ...{ server, layout: `${layout.name}: ${layout.key}${layout.second ? ` + ${layout.second}` : ''}` },
-    ...{ loadSeconds: load.result, loadWalMb: load.walBytes / 1e6 },
-    ...{ reloadSeconds: reload.result, reloadWalMb: reload.walBytes / 1e6 },
+    server,
+    layout: `${layout.name}: ${layout.key}${layout.second ? ` + ${layout.second}` : ''}`,
+    loadSeconds: load.result,
+    loadWalMb: load.walBytes / 1e6,
+    reloadSeconds: reload.result,
+    reloadWalMb: reload.walBytes / 1e6,
     ...figures,
   };
 }

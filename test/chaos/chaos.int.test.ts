@@ -9,8 +9,13 @@ test('what is loaded among kills, restarts, cut connections and failing answers 
     `chaos: seed ${seed}; again by: npm run test:chaos -- --short --kills 3 --delay 250 --seed ${seed}`,
   );
   const figures = await runChaos({
-    ...{ seed, kills: 3, backends: ['redis', 'postgres'], workload: SHORT },
-    ...{ workers: 3, delayMs: 250, say: () => undefined },
+    seed,
+    kills: 3,
+    backends: ['redis', 'postgres'],
+    workload: SHORT,
+    workers: 3,
+    delayMs: 250,
+    say: () => undefined,
   });
   for (const { backend, problems, acts, rows } of figures) {
     expect(problems, `seed ${seed}, queue on ${backend}`).toEqual([]);

@@ -41,8 +41,12 @@ function start(args: readonly string[], databaseUrl: string) {
   return spawnEod([...args, '--json'], {
     cwd,
     env: {
-      ...{ DATABASE_URL: databaseUrl, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi' },
-      ...{ EOD_EXCHANGES: 'NSE', EOD_INSTRUMENTS: 'TCS', EOD_CALLS_PER_HOUR: '100000' },
+      DATABASE_URL: databaseUrl,
+      EOD_BASE_URL: sandbox.url,
+      EOD_ACCESS_KEY: 'kiwi',
+      EOD_EXCHANGES: 'NSE',
+      EOD_INSTRUMENTS: 'TCS',
+      EOD_CALLS_PER_HOUR: '100000',
       // What the connections of the queue and idle ones have to say is not the matter here.
       EOD_LOG_LEVEL: 'silent',
     },
@@ -104,7 +108,8 @@ describe('the connection breaks after a run was written, before anybody hears of
     const before = await runIds(url);
     const statement = /insert into "?etl"?\."?runs"?/;
     const proxy = await startCuttingProxy(url, {
-      ...{ statement, last: args[0] === 'import' ? statement : /commit/ },
+      statement,
+      last: args[0] === 'import' ? statement : /commit/,
     });
     const { code, stdout, stderr } = await start(args, proxy.url).ended;
     expect([code, stderr.match(/trying again for up to 60 s/g)]).toEqual([0, [expect.any(String)]]);

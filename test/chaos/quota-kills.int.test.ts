@@ -30,13 +30,20 @@ test.each(backends)(
     const ahead = TURN - TO_TURN - Date.now();
     const clock = { now: () => Date.now() + ahead };
     const sandbox = await startSandbox({
-      ...{ clock, instrumentsPerExchange: 20, behaviour: { callsPerHour: CALLS_PER_HOUR, delayMs: 100 } },
+      clock,
+      instrumentsPerExchange: 20,
+      behaviour: { callsPerHour: CALLS_PER_HOUR, delayMs: 100 },
     });
     const pipeline = await openPipeline({
-      ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend, clock },
+      databaseUrl: (await testDatabase()).url,
+      sourceUrl: sandbox.url,
+      backend,
+      clock,
       settings: {
         EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`,
-        ...{ EOD_CALLS_PER_HOUR: String(CALLS_PER_HOUR), EOD_NIGHTLY_RESERVE: '0', EOD_TIMEOUT_MS: '3000' },
+        EOD_CALLS_PER_HOUR: String(CALLS_PER_HOUR),
+        EOD_NIGHTLY_RESERVE: '0',
+        EOD_TIMEOUT_MS: '3000',
       },
     });
     const home = temporaryFolder();
@@ -52,7 +59,9 @@ test.each(backends)(
     const runId = await start(
       pipeline,
       backfill({
-        ...{ operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' },
+        operations: ['GetFinRatioEOD'],
+        from: '2025-09-11',
+        to: '2025-09-11',
         instruments: Array.from({ length: 100 }, (_, place) => `INSTRUMENT${place}`),
       }),
     );

@@ -62,11 +62,16 @@ afterEach(async () => {
 async function openFleet({ backend, workers, toTurn, allowed, settings }: FleetOptions): Promise<Fleet> {
   const clock = new RunningClock(toTurn);
   const sandbox = await startSandbox({
-    ...{ clock, instrumentsPerExchange: 20, behaviour: { callsPerHour: allowed } },
+    clock,
+    instrumentsPerExchange: 20,
+    behaviour: { callsPerHour: allowed },
   });
   closing.push(() => sandbox.close());
   const common = {
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend, clock },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend,
+    clock,
     prefix: freePrefix(),
     settings: {
       EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`,
@@ -86,7 +91,9 @@ async function openFleet({ backend, workers, toTurn, allowed, settings }: FleetO
 /** As many windows as instruments, times two. */
 function ratios(instruments: number) {
   return backfill({
-    ...{ operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' },
+    operations: ['GetFinRatioEOD'],
+    from: '2025-09-11',
+    to: '2025-09-11',
     instruments: Array.from({ length: instruments }, (_, place) => `INSTRUMENT${place}`),
   });
 }
@@ -106,12 +113,16 @@ async function attemptsOf({ db }: Pipeline): Promise<number[]> {
 describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) => {
   test('8 workers and 900 calls an hour: never a call too many, and the run goes on', async () => {
     const { sandbox, clock, machine } = await openFleet({
-      ...{ backend, workers: 8, toTurn: 8 * 60_000, allowed: 900 },
+      backend,
+      workers: 8,
+      toTurn: 8 * 60_000,
+      allowed: 900,
       settings: { EOD_CALLS_PER_HOUR: '900', EOD_NIGHTLY_RESERVE: '0' },
     });
     const runId = await start(machine, ratios(490));
     await waitFor(() => sandbox.stats().requests >= 820, {
-      ...{ everyMs: 5, timeoutMs: 60_000 },
+      everyMs: 5,
+      timeoutMs: 60_000,
       what: 'most calls',
     });
     clock.turnIn(10_000);
@@ -127,7 +138,10 @@ describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) =>
 
   test('a key that others use too: all stop at once when the source says so, and go on in the next hour', async () => {
     const { sandbox, machine } = await openFleet({
-      ...{ backend, workers: 2, toTurn: 10_000, allowed: 40 },
+      backend,
+      workers: 2,
+      toTurn: 10_000,
+      allowed: 40,
       settings: { EOD_CALLS_PER_HOUR: '900', EOD_CONCURRENCY: '2' },
     });
     await othersAsk(sandbox, 15);
@@ -147,7 +161,10 @@ describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) =>
 
 test('a call that Postgres lets through only after the turn is not made on the budget of the old hour', async () => {
   const { sandbox, clock, machine } = await openFleet({
-    ...{ backend: 'postgres', workers: 1, toTurn: 8 * 60_000, allowed: 900 },
+    backend: 'postgres',
+    workers: 1,
+    toTurn: 8 * 60_000,
+    allowed: 900,
     settings: { EOD_CALLS_PER_HOUR: '900' },
   });
   const { pool } = machine.db;
@@ -185,7 +202,10 @@ test('a call that Postgres lets through only after the turn is not made on the b
 describe.each(backends)('the reserve of the night (queue on %s)', (backend) => {
   test('a backfill stops at 70 %, and a night of the same hour still gets its calls', async () => {
     const { sandbox, machine } = await openFleet({
-      ...{ backend, workers: 3, toTurn: 30 * 60_000, allowed: 100 },
+      backend,
+      workers: 3,
+      toTurn: 30 * 60_000,
+      allowed: 100,
       settings: { EOD_CALLS_PER_HOUR: '100', EOD_NIGHTLY_RESERVE: '30%' },
     });
     const filling = await start(machine, ratios(50));

@@ -12,8 +12,10 @@ import { waitFor } from '../support/wait-for.ts';
 
 /** 28 windows of one session each. */
 const REQUEST = backfill({
-  ...{ operations: ['GetCircuitBreakers'], exchanges: ['NSE'] },
-  ...{ from: '2025-08-04', to: '2025-09-12' },
+  operations: ['GetCircuitBreakers'],
+  exchanges: ['NSE'],
+  from: '2025-08-04',
+  to: '2025-09-12',
 });
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -26,7 +28,9 @@ async function openParts(options: Pick<PipelineOptions, 'backend' | 'settings'>)
   const sandbox = await startSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 150 } });
   closing.push(() => sandbox.close());
   const pipeline = await openPipeline({
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: options.backend },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: options.backend,
     settings: { EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`, ...options.settings },
   });
   closing.push(() => pipeline.close());

@@ -11,7 +11,10 @@ import { query } from './support.ts';
 const cwd = temporaryFolder();
 const DIFF = ['diff', '--operation', 'getbhavcopycm'];
 const key = (exchange: string, symbol: string, series: string) => ({
-  ...{ exchange, symbol, series, trade_date: FOLDER_DAY },
+  exchange,
+  symbol,
+  series,
+  trade_date: FOLDER_DAY,
 });
 
 let url: string;
@@ -45,11 +48,17 @@ describe.concurrent('between two runs', () => {
     const { from, to, states, ...rest } = await diffJson('--between', '1', '2');
     expect(states).toEqual({ from: 2, to: 4 });
     const row = (change: string, rowKey: object, columns: object = {}) => ({
-      ...{ table: 'market.bhavcopy_cm', change, key: rowKey, columns },
+      table: 'market.bhavcopy_cm',
+      change,
+      key: rowKey,
+      columns,
     });
     expect(rest).toEqual({
       operation: 'GetBhavCopyCM',
-      ...{ inserted: 2, changed: 2, withdrawn: 2, relisted: 0 },
+      inserted: 2,
+      changed: 2,
+      withdrawn: 2,
+      relisted: 0,
       rows: [
         row('changed', key('BSE', 'TCS', 'A'), { close_price: { old: '3049.45', new: '3333.3' } }),
         row('changed', key('NSE', 'TCS', 'EQ'), { close_price: { old: '3084.7', new: '3333.3' } }),
@@ -92,8 +101,12 @@ describe.concurrent('between two runs', () => {
     const { rows, ...counts } = await diffJson('--between', '2', '4');
     expect(counts).toMatchObject({ inserted: 0, changed: 2, withdrawn: 2, relisted: 2 });
     expect(rows.map(({ change, key }) => `${change} ${key.symbol}`)).toEqual([
-      ...['changed TCS', 'changed TCS', 'withdrawn NEWCO', 'withdrawn NEWCO'],
-      ...['relisted GAIL', 'relisted ABAN'],
+      'changed TCS',
+      'changed TCS',
+      'withdrawn NEWCO',
+      'withdrawn NEWCO',
+      'relisted GAIL',
+      'relisted ABAN',
     ]);
   });
 
@@ -204,7 +217,9 @@ test('a run that is still open reaches to now, and cannot be the first', async (
   const id = open?.id ?? '';
   expect(await diffJson('--between', '2', id)).toMatchObject({ changed: 2, withdrawn: 2, relisted: 2 });
   expect(await diff('--between', id, '2')).toMatchObject({
-    ...{ code: 2, stdout: '', stderr: expect.stringContaining(`run ${id} has not ended`) },
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining(`run ${id} has not ended`),
   });
 });
 

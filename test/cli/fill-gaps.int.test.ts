@@ -26,7 +26,10 @@ async function setUp(fault?: string) {
   open.push(source);
   const { url } = await testDatabase();
   const env = {
-    ...{ DATABASE_URL: url, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi', EOD_HTTP_PORT: '0' },
+    DATABASE_URL: url,
+    EOD_BASE_URL: source.url,
+    EOD_ACCESS_KEY: 'kiwi',
+    EOD_HTTP_PORT: '0',
     EOD_ATTEMPTS: '1',
   };
   return { source, url, options: { cwd, env } };

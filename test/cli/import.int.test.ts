@@ -41,9 +41,18 @@ describe('eod import', () => {
       `${join('archive', 'old', 'sec_bhavdata_full_18112024.csv')}: cannot be read`,
     );
     expect(report.files.find(({ format }) => format === 'bse-equity')).toEqual({
-      ...{ file: join('archive', 'old', 'EQ070421.CSV'), format: 'bse-equity', state: 'loaded', error: null },
+      file: join('archive', 'old', 'EQ070421.CSV'),
+      format: 'bse-equity',
+      state: 'loaded',
+      error: null,
       sessions: [{ exchange: 'BSE', day: '2021-04-07' }],
-      ...{ rows: 60, inserted: 60, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 },
+      rows: 60,
+      inserted: 60,
+      updated: 0,
+      unchanged: 0,
+      duplicate: 0,
+      rejected: 0,
+      withdrawn: 0,
     });
 
     const again = await runEod(['import', 'archive'], options);

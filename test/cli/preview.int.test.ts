@@ -35,14 +35,12 @@ const settings = (databaseUrl: string, source: Sandbox) => ({
 async function contents(url: string): Promise<Record<string, string>> {
   const names = [
     ...tables.flatMap(({ name }) => [`market.${name}`, `market_history.${name}`]),
-    ...[
-      'etl.coverage',
-      'etl.rejects',
-      'etl.responses',
-      'etl.response_bodies',
-      'etl.sessions',
-      'etl.findings',
-    ],
+    'etl.coverage',
+    'etl.rejects',
+    'etl.responses',
+    'etl.response_bodies',
+    'etl.sessions',
+    'etl.findings',
   ];
   const found: Record<string, string> = {};
   for (const name of names) {
@@ -90,7 +88,9 @@ describe('a preview of a correction', () => {
       { exchange: 'NSE', ...each },
     ]);
     const sample = (change: string, exchange: string, symbol: string, series: string, columns = {}) => ({
-      ...{ table: 'market.bhavcopy_cm', change, columns },
+      table: 'market.bhavcopy_cm',
+      change,
+      columns,
       key: { exchange, symbol, series, trade_date: FOLDER_DAY },
     });
     expect(json.preview).toEqual([

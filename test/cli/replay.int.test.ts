@@ -127,7 +127,11 @@ test('rejects of an imported file: read from the kept file; where that is gone, 
   expect(gone.stderr).toContain(`${file}: 1 reject`);
   const { json } = await runJson<unknown>(['rejects', 'retry'], options(fresh));
   expect(json).toEqual({
-    ...{ runId: null, tried: 1, resolved: 0, open: [1], report: null },
+    runId: null,
+    tried: 1,
+    resolved: 0,
+    open: [1],
+    report: null,
     unkept: [{ file, rejects: 1 }],
   });
   const none = await runCli(['replay', '--rejects'], options(fresh));

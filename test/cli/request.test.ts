@@ -50,7 +50,9 @@ describe('what a backfill asks for', () => {
     expect(request(['GetCircuitBreakers'], { ...RANGE, band: 'h' }).options).toEqual({ band: 'H' });
     const quarter = { ...RANGE, param: ['band=l'], period: 'qm', year: '2024' };
     expect(request(['GetCircuitBreakers', 'GetFinancialRatios'], quarter).options).toEqual({
-      ...{ band: 'L', period: 'QM', year: '2024' },
+      band: 'L',
+      period: 'QM',
+      year: '2024',
     });
     const flags = { ...RANGE, param: ['TYPE=quarter', 'year=2024'], natureOfReport: 'consolidated' };
     expect(request(['GetFinancialRatios'], flags).options).toEqual({

@@ -8,8 +8,20 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const cwd = temporaryFolder();
 const RANGE = ['--from', '2025-02-20', '--to', '2025-02-27'];
 const COMMANDS = [
-  ...['demo', 'up', 'backfill', 'nightly', 'runs', 'run', 'resume', 'cancel', 'status', 'schedules'],
-  ...['operations', 'migrate', 'sandbox', 'config'],
+  'demo',
+  'up',
+  'backfill',
+  'nightly',
+  'runs',
+  'run',
+  'resume',
+  'cancel',
+  'status',
+  'schedules',
+  'operations',
+  'migrate',
+  'sandbox',
+  'config',
 ];
 
 /** Wrong command lines and what the one sentence on stderr must say; more in backfill-request.test.ts. */

@@ -77,7 +77,12 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     log,
   );
   const pipeline: Pipeline = {
-    ...{ config, log, db, queues, source, environment },
+    config,
+    log,
+    db,
+    queues,
+    source,
+    environment,
     calendar: loadCalendar(),
     clock: options.clock ?? systemClock,
     async close() {
@@ -115,7 +120,9 @@ export function backfill({ from, to, ...asked }: BackfillOptions): RunRequest {
     targets: chosen.flatMap((operation) =>
       (asked.exchanges ?? operation.exchanges).map((exchange) => ({
         operation: operation.name,
-        ...{ exchange, from, to },
+        exchange,
+        from,
+        to,
         refetchFrom: asked.force === true ? from : null,
       })),
     ),

@@ -19,7 +19,10 @@ export function startEod(place: Place, args: readonly string[]): Program {
   const name = `${String(started).padStart(3, '0')}-eod-${args.slice(0, 1)}`;
   const logFile = join(place.home, `${name}.log`);
   return startProgram(process.execPath, [LAUNCHER, ...args], {
-    ...{ name, logFile, env: place.env, cwd: place.home },
+    name,
+    logFile,
+    env: place.env,
+    cwd: place.home,
   });
 }
 

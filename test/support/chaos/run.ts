@@ -159,7 +159,9 @@ async function disturbed(
   const url = await newDatabase(postgres.adminUrl, `chaos_${backend}`);
   const env = {
     ...settings(workload),
-    ...{ DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_CONCURRENCY: '4' },
+    DATABASE_URL: url,
+    EOD_BASE_URL: sandbox.url,
+    EOD_CONCURRENCY: '4',
     ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
   };
   const place = { home, env };
@@ -169,8 +171,15 @@ async function disturbed(
     const started = Date.now();
     await eod(place, [...backfillArgs(workload.first), '--detach']);
     const stage: Stage = {
-      ...{ place, url, workload, postgres, redis, crew, beside: [] },
-      ...{ progress: watchProgress(url), random: randomFrom(seed + 1) },
+      place,
+      url,
+      workload,
+      postgres,
+      redis,
+      crew,
+      beside: [],
+      progress: watchProgress(url),
+      random: randomFrom(seed + 1),
     };
     const done = await perform(stage, backend, options);
     const seconds = Math.round((Date.now() - started) / 1000);
@@ -244,7 +253,8 @@ const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
     });
     await postgres.restart(random() < 0.5 ? 'fast' : 'immediate');
     await waitFor(async () => (await rowsOf(url, ALL_AT_WORK)).length > 0, {
-      ...{ timeoutMs: 60_000, what: 'the second backfill and the night' },
+      timeoutMs: 60_000,
+      what: 'the second backfill and the night',
     });
   },
 };
@@ -275,7 +285,9 @@ async function reckon({ stage, expected, sandbox, ...outcome }: Outcome): Promis
   const { memory: samples, ...workers } = crew.figures();
   const { problems: growth, ...memory } = checkMemory(samples, { growth: 0.4, megabytes: 400 });
   return {
-    ...{ backend: outcome.backend, seed: outcome.options.seed, seconds: outcome.seconds },
+    backend: outcome.backend,
+    seed: outcome.options.seed,
+    seconds: outcome.seconds,
     windows: Object.fromEntries(windows.map((row) => [row.state, row.windows])),
     attempts: windows.reduce((sum, row) => sum + row.attempts, 0),
     rows: comparison.rows,

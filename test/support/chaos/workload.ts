@@ -19,8 +19,12 @@ interface Range {
 
 /** Session by session, range by range (these split when an answer breaks off), instrument by instrument. */
 const OPERATIONS = [
-  ...['GetBhavCopyCM', 'GetCircuitBreakers', 'GetFinRatioEOD'],
-  ...['GetSeriesChange', 'GetTop5GainersLosers', 'GetTotalTradeHighlights'],
+  'GetBhavCopyCM',
+  'GetCircuitBreakers',
+  'GetFinRatioEOD',
+  'GetSeriesChange',
+  'GetTop5GainersLosers',
+  'GetTotalTradeHighlights',
 ];
 
 /** Some 4,700 windows. */
