@@ -7,12 +7,12 @@ import { messageOf, usageError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 
-/** The examples at the end of a command's help. */
+/** The examples at the end of the help of a command. */
 export function examples(...lines: string[]): string {
   return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
 }
 
-/** @param what the document holds, where its name does not say it. */
+/** @param what the kind of document, where the command does not make it obvious. */
 export function jsonOption(what?: string): Option {
   return new Option('--json', `print one JSON document${what === undefined ? '' : `: ${what}`}`);
 }
@@ -72,12 +72,15 @@ export function rangeOptions({ from, to }: Required<RangeFlags>): [Option, Optio
 
 /** Leaving the work of a run to other processes. */
 export function detachOption(): Option {
-  return new Option('--detach', 'leave the work to running workers (eod up) and print the number of the run');
+  return new Option(
+    '--detach',
+    'only write the run, for running workers (eod up) to work on, and print its number',
+  );
 }
 
 /** Showing what would be asked. */
 export function dryRunOption(): Option {
-  return new Option('--dry-run', 'only say what would be asked').conflicts('detach');
+  return new Option('--dry-run', 'only show what would be asked for').conflicts('detach');
 }
 
 /** `<id>`, as a number. */

@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   up: {
     description:
-      'Keep running: plan the nights as scheduled and work on every run. Stops on SIGTERM or Ctrl-C.',
+      'Run as a service: start the nightly runs on schedule and work on every open run. Stops on SIGTERM or Ctrl-C.',
     file: () => import('./commands/up.ts'),
   },
   backfill: {
@@ -33,40 +33,42 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     file: () => import('./commands/backfill.ts'),
   },
   nightly: {
-    description: 'Catch up: every operation from its last loaded session, less the lookback, to today.',
+    description:
+      'Catch up to today: every operation from its last loaded session, less the lookback for late corrections.',
     file: () => import('./commands/nightly.ts'),
   },
   import: {
-    description: 'Load the exchanges’ own bhav copy files, of any age. Files imported before are skipped.',
+    description:
+      'Load bhav copy files of the exchanges themselves, of any age. Files imported before are skipped.',
     file: () => import('./commands/import.ts'),
   },
   runs: {
-    description: 'The newest runs, the newest first.',
+    description: 'List the newest runs.',
     file: () => import('./commands/runs.ts'),
   },
   run: {
-    description: 'Everything about one run.',
+    description: 'Show one run: its counts by operation and exchange, and the windows that failed.',
     file: () => import('./commands/runs.ts'),
   },
   resume: {
-    description: 'Go on with a run: what is left of a stopped one, what failed of a failed one.',
+    description: 'Continue a run: what is left of a stopped one, what failed in a failed one.',
     file: () => import('./commands/runs.ts'),
   },
   cancel: {
-    description: 'Call a run off. What it has loaded stays; what is left is not asked.',
+    description: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
     file: () => import('./commands/runs.ts'),
   },
   status: {
-    description: 'What is loaded, what is missing, what was refused, and what is being worked on.',
+    description: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
     file: () => import('./commands/status.ts'),
   },
   schedules: {
-    description: 'When "eod up" starts which operation, and the next time it does.',
+    description: 'Show when "eod up" runs each operation next.',
     file: () => import('./commands/schedules.ts'),
   },
   operations: {
     description:
-      'The operations; with a name its parameters, tables, fields and units (the data dictionary).',
+      'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
     file: () => import('./commands/operations.ts'),
   },
   migrate: {
@@ -78,7 +80,8 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     file: () => import('./commands/sandbox.ts'),
   },
   diff: {
-    description: 'What changed in an operation’s tables: rows inserted, changed, withdrawn and listed again.',
+    description:
+      'Show what changed in the tables of an operation: rows inserted, changed, withdrawn and listed again.',
     file: () => import('./commands/diff.ts'),
   },
   state: {
@@ -88,11 +91,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   replay: {
     description:
-      'Read and load kept answers and imported files again with the code of today; nothing is asked of the source.',
+      'Read kept answers and imported files again with the current code and load them. Makes no call to the source.',
     file: () => import('./commands/replay.ts'),
   },
   rejects: {
-    description: 'Records that were refused and are not settled yet, the newest first.',
+    description:
+      'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
     file: () => import('./commands/rejects.ts'),
   },
   prune: {
@@ -101,27 +105,27 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     file: () => import('./commands/prune.ts'),
   },
   gaps: {
-    description: 'Sessions that should be there and are not, and why. Exit code 1 if there are any.',
+    description: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any.',
     file: () => import('./commands/gaps.ts'),
   },
   'fill-gaps': {
-    description: 'Pull exactly the sessions that "eod gaps" reports, and report as a backfill does.',
+    description: 'Pull exactly the sessions that "eod gaps" lists.',
     file: () => import('./commands/gaps.ts'),
   },
   reconcile: {
-    description: 'Let the stored data sets check one another; what is wrong is kept as findings.',
+    description: 'Check the stored data sets against each other; what is wrong is kept as findings.',
     file: () => import('./commands/findings.ts'),
   },
   findings: {
-    description: 'What "eod reconcile" found wrong and still stands, the newest days first.',
+    description: 'List what "eod reconcile" found wrong and is still wrong, the newest days first.',
     file: () => import('./commands/findings.ts'),
   },
   alert: {
-    description: 'Alerts: where they go, and whether they arrive.',
+    description: 'Test whether alerts arrive.',
     file: () => import('./commands/alert.ts'),
   },
   config: {
-    description: 'Every setting with its value and where it comes from; secrets are hidden.',
+    description: 'Show every setting with its value and where it comes from; secrets are hidden.',
     file: () => import('./commands/config.ts'),
   },
 };
@@ -152,10 +156,10 @@ export function buildProgram(cli: Cli): Command {
   return program.addHelpText(
     'after',
     examples(
-      'eod demo                                            a week of sandbox data in a private Postgres',
+      'eod demo                                              a week of sandbox data in a private Postgres',
       'eod backfill --all --from 2025-02-20 --to 2025-02-27  pull a range of days',
-      'eod nightly                                         catch up to today',
-      'eod help backfill                                   everything about one command',
+      'eod nightly                                           catch up to today',
+      'eod help backfill                                     everything about one command',
     ),
   );
 }

@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import { operations } from '../../src/operations/registry.ts';
 import { captureCli, runCli } from '../support/cli.ts';
+import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const cwd = temporaryFolder();
@@ -114,6 +116,26 @@ describe.concurrent('mistakes in the settings', () => {
   });
 });
 
+describe.concurrent('as a process', () => {
+  test.each([
+    [['--version'], 0],
+    [['frobnicate'], 2],
+    [['run', 'x'], 2],
+  ])('eod %j ends with its exit code', async (args, code) => {
+    const ended = await runEod(args, { cwd });
+    const inProcess = await runCli(args, { cwd });
+    expect(ended).toEqual({ ...inProcess, signal: null });
+    expect(ended.code).toBe(code);
+  });
+
+  test('a long answer is printed whole', async () => {
+    const { code, stdout } = await runEod(['operations', '--json'], { cwd });
+    expect(code).toBe(0);
+    expect(stdout.length).toBeGreaterThan(65_536);
+    expect(JSON.parse(stdout)).toHaveLength(operations.length);
+  });
+});
+
 describe('help', () => {
   const { cli, stdout } = captureCli();
   const program = buildProgram(cli);
@@ -136,6 +158,20 @@ describe('help', () => {
     expect(one.stdout).toContain('$ eod run 12');
     expect([all.code, one.code]).toEqual([0, 0]);
     expect(all.stderr + one.stderr).toBe('');
+  });
+
+  test('eod help does the same, and knows which command is meant', async () => {
+    const all = await runCli(['help'], { cwd });
+    expect(all).toEqual(await runCli(['--help'], { cwd }));
+    const one = await runCli(['help', 'backfill'], { cwd });
+    expect(one).toEqual(await runCli(['backfill', '--help'], { cwd }));
+    expect(one.stdout).toMatch(/--nature-of-report <value> +only Standalone/);
+    const none = await runCli(['help', 'statsu'], { cwd });
+    expect(none).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: "eod: unknown command 'statsu'; did you mean status?\n",
+    });
   });
 
   test('eod alone shows the help as a mistake', async () => {

@@ -24,17 +24,17 @@ export const commands: Commands = {
     const { requestOptions } = await import('../request.ts');
     const [from, to] = rangeOptions({ from: 'first day, YYYY-MM-DD', to: 'last day, YYYY-MM-DD' });
     command
-      .argument('[operations...]', 'operations to ask, in any case (see: eod operations)')
+      .argument('[operations...]', 'operations to pull, in any case (see: eod operations)')
       .option('--all', 'every operation')
       .addOption(from)
       .addOption(to)
-      .addOption(exchangeOption('exchanges to ask, e.g. NSE,BSE (default: those of each operation)'))
+      .addOption(exchangeOption('exchanges to pull from, e.g. NSE,BSE (default: those of each operation)'))
       .option('--instruments <list>', 'only these instruments: A,B or @file with one a line')
-      .option('--force', 'ask again for what is loaded already')
+      .option('--force', 'pull again what is loaded already')
       .addOption(repeatableOption('--param <name=value>', 'a request option by its name; repeatable'))
       .addOption(dryRunOption())
       .addOption(
-        new Option('--preview', 'ask, compare and count, then roll back: nothing is stored').conflicts([
+        new Option('--preview', 'pull, compare and count, then roll back: nothing is stored').conflicts([
           'detach',
           'dryRun',
         ]),

@@ -50,7 +50,7 @@ interface Flags extends GapFlags, JsonFlag {}
 export const commands: Commands = {
   gaps(command, cli) {
     addScope(command)
-      .option('--all', 'list sessions too that are not published yet; they are no gaps')
+      .option('--all', 'also list sessions that are not published yet; they do not count as gaps')
       .addHelpText(
         'after',
         examples(

@@ -19,7 +19,7 @@ export const commands: Commands = {
           most: 999_999,
         }),
       )
-      .option('--dry-run', 'only say what would be deleted')
+      .option('--dry-run', 'only show what would be deleted')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod prune', 'eod prune --days 400 --dry-run'))
       .action((flags: Flags) => pruneAnswers(cli, flags));

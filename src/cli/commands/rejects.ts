@@ -52,7 +52,7 @@ export const commands: Commands = {
       );
     command
       .command('retry')
-      .description('read the refused records again with the code of today; what passes now is loaded')
+      .description('read the rejected records again with the current code; what passes now is loaded')
       .option('--operation <list>', 'only these operations')
       .addOption(exchangeOption())
       .addOption(jsonOption())

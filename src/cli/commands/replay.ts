@@ -40,7 +40,7 @@ export const commands: Commands = {
       .addOption(from)
       .addOption(to)
       .addOption(exchangeOption())
-      .option('--rejects', 'only what was refused and is not settled yet')
+      .option('--rejects', 'only what was rejected and is not resolved yet')
       .option('--source <url>', 'take the answers from another database: postgres://…')
       .addOption(jsonOption())
       .addHelpText(
