@@ -73,4 +73,4 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   broken.kill('SIGINT');
   expect(await broken.ended).toMatchObject({ code: 130 });
   await serverGone();
-});
+}, 120_000);
