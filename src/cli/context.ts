@@ -19,14 +19,14 @@ const SPARE_CONNECTIONS = 3;
 
 /** How a command meets a Postgres or Redis that is away. */
 export type Wait =
-  /** Says so at once: somebody waits for the answer. */
+  /** Reports it at once, because somebody waits for the answer. */
   | 'none'
   /**
-   * For the work of one command: a server that is not there at the start is waited for as long as a restart
-   * takes, so that a wrong address is told soon; one that goes away later for EOD_SERVER_PATIENCE_MS.
+   * For the work of one command: waits at the start as long as a restart takes, so that a wrong address is
+   * reported soon, and later for EOD_SERVER_PATIENCE_MS.
    */
   | 'short'
-  /** For a service: whoever keeps it running starts it and its servers in any order. */
+  /** For a service, which may be started before its servers: waits for EOD_SERVER_PATIENCE_MS at any time. */
   | 'long';
 
 /** Longer than a restart takes. */
@@ -58,7 +58,7 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
   const { life } = cli;
   const { wait = 'none', queue = false, source = false, opened } = needs;
   const config = needs.config ?? opened?.config ?? (await loadSettings(cli));
-  // First, because a missing setting is told sooner than a server can answer.
+  // First, because a missing setting is known before any server has answered.
   const settings = source ? sourceSettings(config) : null;
   const { REDIS_URL } = config;
   if ((queue || source) && REDIS_URL !== undefined) {
@@ -107,7 +107,7 @@ async function openSource({ life }: Cli, settings: SourceSettings, log: Logger):
   );
 }
 
-/** How long a server is waited for that is not there when the command starts. */
+/** How long to wait for a server that cannot be reached when the command starts. */
 export function arrivalOf(cli: Cli, config: Config, wait: Wait): RetryOptions {
   const longest = { none: 0, short: SHORT_WAIT_MS, long: Number.POSITIVE_INFINITY }[wait];
   return { ...retryOf(cli, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
@@ -157,7 +157,7 @@ function explainFolderError(error: unknown): never {
   throw error;
 }
 
-/** Creates the tables where there are none; changing those of somebody's server is for them to say. */
+/** Creates the tables where there are none. Those of the user's own server are changed by `eod migrate` only. */
 async function ensureSchema(db: Database, config: Config): Promise<void> {
   const state = await schemaState(db);
   if (state === 'current') return;

@@ -4,7 +4,7 @@ import { messageOf, PipelineError } from '../core/errors.ts';
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type StopSignal = keyof typeof EXIT_CODES;
 
-/** `npm run` passes on the Ctrl-C the terminal has sent us already: one keystroke, two signals. */
+/** `npm run` forwards the Ctrl-C that the terminal has sent to us as well: one keystroke, two signals. */
 const SAME_KEYSTROKE_MS = 1_000;
 
 /** Everything is closed this long after a signal, or given up. */

@@ -51,7 +51,7 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   return {
     update(progress, pause = null) {
       line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} ${noun} · ${pace(progress, pause)}`;
-      // A pause may last most of an hour: it is told at once.
+      // A pause may last most of an hour, so it is shown at once.
       if (Date.now() < next && pause === paused) return;
       paused = pause;
       next = Date.now() + PLAIN_LINE_EVERY_MS;

@@ -5,7 +5,7 @@ import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database
 
 const WITHIN_MS = 5_000;
 
-/** A server as people know it. */
+/** How messages name a server. */
 interface Server {
   readonly name: 'Postgres' | 'Redis';
   /** Host, port and database, without user and password. */
@@ -13,36 +13,36 @@ interface Server {
   readonly setting: string;
 }
 
-/** Why a server does not answer, and whether it may a moment later. */
-interface Refusal {
+/** Why a server cannot be used, and whether trying again may help. */
+interface ConnectFailure {
   readonly reason: string;
-  readonly passing: boolean;
+  readonly retryable: boolean;
 }
 
 /**
- * Makes the first connection of a database, so that a wrong address is told at once and not after retries. A
- * server that is not there yet is waited for; one that refuses us is not.
+ * Makes the first connection of a database, so that a wrong address is reported as such, at once. Waits for a
+ * server that cannot be reached yet, and not for one that refuses the login.
  *
  * @throws PipelineError `usage` that names the server, never the password; `aborted` on the signal.
  */
 export async function checkPostgres({ url, withoutRetry }: Database, retry: RetryOptions): Promise<void> {
   const server: Server = { name: 'Postgres', place: placeOf(url), setting: 'DATABASE_URL' };
-  await untilItAnswers(server, retry, async () => {
+  await waitForServer(server, retry, async () => {
     try {
       const client = await withoutRetry.pool.connect();
       client.release();
       return null;
     } catch (error) {
-      return { reason: reasonOf(error), passing: databaseError(error).retryable };
+      return { reason: reasonOf(error), retryable: databaseError(error).retryable };
     }
   });
 }
 
-/** The same for Redis: BullMQ itself would wait for it forever. */
+/** The same for Redis, because BullMQ would wait for it forever. */
 export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
   const { Redis } = await import('ioredis');
   const server: Server = { name: 'Redis', place: placeOf(url), setting: 'REDIS_URL' };
-  await untilItAnswers(server, retry, async () => {
+  await waitForServer(server, retry, async () => {
     const client = new Redis(url, {
       lazyConnect: true,
       connectTimeout: WITHIN_MS,
@@ -59,32 +59,32 @@ export async function checkRedis(url: string, retry: RetryOptions): Promise<void
       await client.ping();
       return null;
     } catch (error) {
-      return { reason: reasonOf(last ?? error), passing: redisMayCome(last ?? error) };
+      return { reason: reasonOf(last ?? error), retryable: isRedisRetryable(last ?? error) };
     } finally {
       client.disconnect();
     }
   });
 }
 
-async function untilItAnswers(
+async function waitForServer(
   { name, place, setting }: Server,
   retry: RetryOptions,
-  ask: () => Promise<Refusal | null>,
+  connect: () => Promise<ConnectFailure | null>,
 ): Promise<void> {
   const { forMs, signal, onRetry } = retry;
   const until = Date.now() + forMs;
-  for (let told = false; ; told = true) {
-    const refusal = await ask();
-    if (refusal === null) return;
-    const why = `${name} at ${place}: ${refusal.reason} (see ${setting})`;
-    if (!refusal.passing || Date.now() >= until) throw usageError(`cannot use ${why}`);
-    if (!told) onRetry(`waiting up to ${inSeconds(forMs)} for ${why}`);
+  for (let isReported = false; ; isReported = true) {
+    const failure = await connect();
+    if (failure === null) return;
+    const why = `${name} at ${place}: ${failure.reason} (see ${setting})`;
+    if (!failure.retryable || Date.now() >= until) throw usageError(`cannot use ${why}`);
+    if (!isReported) onRetry(`waiting up to ${inSeconds(forMs)} for ${why}`);
     await pauseBeforeRetry(signal);
   }
 }
 
-/** Redis' own answers refuse us, except while it reads its data from disk. */
-function redisMayCome(error: unknown): boolean {
+/** An error that Redis itself answers with stays, except while it loads its data from disk. */
+function isRedisRetryable(error: unknown): boolean {
   const { code, name } = error as { code?: unknown; name?: unknown };
   if (typeof code === 'string') return isSocketError(code);
   return name !== 'ReplyError' || messageOf(error).startsWith('LOADING ');

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from './errors.ts';
 
-/** How long to go on trying while Postgres is away, and who hears of it. */
+/** How long to retry while Postgres cannot be reached, and whom to tell. */
 export interface RetryOptions {
   /** From the first failure of a step on. */
   readonly forMs: number;
