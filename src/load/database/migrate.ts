@@ -10,7 +10,7 @@ import { usageError } from '../../core/errors.ts';
 import { fillObservedAliases } from '../market/instruments/observed-aliases.ts';
 import { writeMarketSchema } from '../market/schema.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
-import { repeatableMigrations } from '../state/schema/migrations.ts';
+import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import type { Database } from './database.ts';
 
 const MIGRATIONS = {

@@ -34,15 +34,15 @@ export async function updateObservedAliases(client: ClientBase, written: readonl
   const naming = written.filter(({ table }) => table.names.length > 0);
   for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
     if (await fillExchange(client, exchange)) continue;
-    const doubtful: Names[] = [];
+    const changed: Names[] = [];
     for (const { table, loadId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
       const asked = [exchange, loadId, ...(table.dateColumn === null ? [] : [from, to])];
       for (const sql of observedAliasSql(table)) {
-        if (replaced) doubtful.push(...(await redateUnconfirmed(client, sql, asked)));
-        doubtful.push(...(await client.query<Names>(sql.observe, asked)).rows);
+        if (replaced) changed.push(...(await redateUnconfirmed(client, sql, asked)));
+        changed.push(...(await client.query<Names>(sql.observe, asked)).rows);
       }
     }
-    if (doubtful.length > 0) await identifyAll(client, exchange, await familyOf(client, exchange, doubtful));
+    if (changed.length > 0) await identifyAll(client, exchange, await familyOf(client, exchange, changed));
   }
 }
 
