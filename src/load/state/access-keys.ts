@@ -12,23 +12,15 @@ const ACCEPTED_KEY_TRUST_MS = 10 * 60_000;
 /** An accepted key is written down again after this long, so that others need not try it alone. */
 const REFRESH_MS = 60_000;
 
-/** What is known of a key. Times in milliseconds since the epoch. */
-interface KnownKey {
-  readonly state: string;
-  readonly goodAt: number | null;
-  readonly refusedAt: number | null;
-}
-
-/** May the key be used: by everybody, by one call that tries it, or by nobody? (pure) */
-export function assessKey(key: KnownKey | null, now: number): 'accepted' | 'unproven' | 'refused' {
-  if (key === null) return 'unproven';
-  const { state, goodAt, refusedAt } = key;
-  if (state === 'refused' && refusedAt !== null && refusedAt > now - REFUSED_KEY_REST_MS) return 'refused';
-  const trusted = goodAt === null || goodAt >= now - ACCEPTED_KEY_TRUST_MS;
-  return state === 'good' && trusted ? 'accepted' : 'unproven';
-}
-
 const iso = (moment: number) => new Date(moment).toISOString();
+
+/** May everybody use the key `k`? One that is neither accepted nor refused is tried by a single call first. */
+export const keyIsAccepted = (now: number) =>
+  sql`k.state = 'good' and (k.last_good_at is null or k.last_good_at >= ${iso(now - ACCEPTED_KEY_TRUST_MS)})`;
+
+/** May nobody use the key `k`? */
+export const keyIsRefused = (now: number) =>
+  sql`k.state = 'refused' and k.refused_at > ${iso(now - REFUSED_KEY_REST_MS)}`;
 
 /**
  * Takes the trial of an unproven key for one worker, for as long as a call may take.

@@ -26,17 +26,17 @@ type Hour = Pick<Permit, 'keyHash' | 'hour'>;
 const iso = (moment: number) => new Date(moment).toISOString();
 
 /**
- * A statement that counts one call in the hour and returns its row, or nothing when `allowed` calls were
- * counted already or the source has closed the hour.
+ * A statement that counts one call in the hour and returns its row; nothing when as many calls as allowed
+ * were counted already, or the source has closed the hour.
  *
- * @param condition where it counts nothing either, as the end of a `select`: `from …`.
+ * @param claimable `from claimable where …`: the claim it is counted for, with the calls it is `allowed`.
  */
-export function countCall({ keyHash, hour }: Hour, allowed: number, condition: SQL): SQL {
+export function countCall({ keyHash, hour }: Hour, claimable: SQL): SQL {
   return sql`
     insert into ${callBudget} as budget (key_hash, hour, calls)
-    select ${keyHash}, ${iso(hour)}::timestamptz, 1 ${condition}
+    select ${keyHash}, ${iso(hour)}::timestamptz, 1 ${claimable} and allowed > 0
     on conflict (key_hash, hour) do update set calls = budget.calls + 1
-     where budget.calls < ${allowed} and budget.refused_at is null
+     where budget.calls < (select allowed from claimable) and budget.refused_at is null
     returning calls`;
 }
 

@@ -1,12 +1,12 @@
-import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { assessKey, beginKeyTrial, endKeyTrial } from './access-keys.ts';
+import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from './access-keys.ts';
 import { countCall, type Permit } from './call-budget.ts';
 import type { NewWindow } from './new-windows.ts';
 import type { RunKind } from './run-request.ts';
 import { accessKeys } from './schema/source.ts';
 import { runs, windows } from './schema/work.ts';
-import { asNewWindow, WINDOW_TRANSITIONS, windowMay } from './windows.ts';
+import { WINDOW_TRANSITIONS, windowMay } from './windows.ts';
 
 /** A window a worker has taken on. */
 export interface ClaimedWindow extends NewWindow {
@@ -39,30 +39,6 @@ export type Claim =
   /** The hour's budget holds no call for this kind of run. */
   | { readonly outcome: 'spent' };
 
-/** Milliseconds since the epoch. */
-const millis = (moment: SQLWrapper) => sql<number | null>`(extract(epoch from ${moment}) * 1000)::float8`;
-
-/** What a claim has to know of a window whose run goes on and of the key; null: it is not to be claimed. */
-async function readClaimable(db: NodePgDatabase, windowId: number, keyHash: string) {
-  const found = await db
-    .select({
-      window: { id: windows.id, runId: windows.run_id, runKind: runs.kind, ...asNewWindow },
-      state: windows.state,
-      lostWorkers: windows.lost_workers,
-      key: {
-        state: accessKeys.state,
-        diagnostic: accessKeys.diagnostic,
-        goodAt: millis(accessKeys.last_good_at),
-        refusedAt: millis(accessKeys.refused_at),
-      },
-    })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, windows.run_id))
-    .leftJoin(accessKeys, eq(accessKeys.key_hash, keyHash))
-    .where(and(eq(windows.id, windowId), windowMay('claim'), eq(runs.state, 'running')));
-  return found[0] ?? null;
-}
-
 /**
  * Takes a window on, if its run goes on, the key may be used and the hour's budget has a call left. The
  * attempt and the call that follows are counted with the claim in one statement, so that what is
@@ -76,55 +52,77 @@ export async function claimWindow(
   permit: Permit,
   maxLostWorkers: number,
 ): Promise<Claim> {
-  const { keyHash, now } = permit;
-  const seen = await readClaimable(db, windowId, keyHash);
+  const seen = await countAndTake(db, windowId, permit, { maxLostWorkers, probe: false });
   if (seen === null) return { outcome: 'gone' };
-  const { window, key } = seen;
-  const lostWorkers = seen.lostWorkers + (seen.state === 'running' ? 1 : 0);
+  const { keyGoodAt, lostWorkers } = seen;
+  if (isTaken(seen)) return { outcome: 'claimed', window: seen, probe: false, keyGoodAt };
   if (lostWorkers > maxLostWorkers) return { outcome: 'lost', lostWorkers };
-  const standing = assessKey(key, now);
-  if (standing === 'refused') return { outcome: 'refused', diagnostic: key?.diagnostic ?? '' };
-  const probe = standing === 'unproven';
-  if (probe && !(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
-  const taken = await countAndTake(db, window, permit);
-  if (typeof taken === 'string') {
-    if (probe) await endKeyTrial(db, keyHash);
-    return { outcome: taken };
-  }
-  return { outcome: 'claimed', window: { ...window, ...taken }, probe, keyGoodAt: key?.goodAt ?? null };
+  if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
+  if (seen.keyAccepted) return { outcome: 'spent' };
+  if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
+  const tried = await countAndTake(db, windowId, permit, { maxLostWorkers, probe: true });
+  if (tried !== null && isTaken(tried)) return { outcome: 'claimed', window: tried, probe: true, keyGoodAt };
+  await endKeyTrial(db, permit.keyHash);
+  return { outcome: tried === null ? 'gone' : 'spent' };
 }
 
-type Taken = Pick<ClaimedWindow, 'attempts' | 'ageMs'>;
+/** A window that may be claimed, and what is known of the key. */
+interface Claimable extends Omit<ClaimedWindow, 'attempts' | 'ageMs'> {
+  /** Null where it was not taken. */
+  readonly attempts: number | null;
+  readonly ageMs: number | null;
+  /** With the worker that has it, if any: a window that is claimed while it runs has lost that one. */
+  readonly lostWorkers: number;
+  readonly keyAccepted: boolean;
+  readonly keyRefused: boolean;
+  readonly keyDiagnostic: string | null;
+  readonly keyGoodAt: number | null;
+}
 
+function isTaken(seen: Claimable): seen is Claimable & ClaimedWindow {
+  return seen.attempts !== null;
+}
+
+/**
+ * Takes a window with a call of the hour's budget, where the key is known to be good or this call tries it.
+ * The window's row is locked first, so that no call is counted for a window that is not taken.
+ *
+ * @returns null when the window has ended or its run does not go on.
+ */
 async function countAndTake(
   db: NodePgDatabase,
-  { id, runKind }: Pick<ClaimedWindow, 'id' | 'runKind'>,
+  windowId: number,
   permit: Permit,
-): Promise<Taken | 'gone' | 'spent'> {
-  const allowed = runKind === 'nightly' ? permit.limit : permit.backfillLimit;
-  if (allowed <= 0) return 'spent';
-  // The window may have ended since it was read. Its row is locked first, so that no call is counted for
-  // a window that is not taken.
-  const taken = await db.execute<{ attempts: number | null; ageMs: number }>(sql`
+  { maxLostWorkers, probe }: { readonly maxLostWorkers: number; readonly probe: boolean },
+): Promise<Claimable | null> {
+  const found = await db.execute<Claimable & Record<string, unknown>>(sql`
     with claimable as (
-      select w.id from ${windows} w join ${runs} r on r.id = w.run_id
-       where w.id = ${id} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
+      select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
+             w.params, w.variant, w.filtered, w.lost_workers + (w.state = 'running')::int as lost_workers,
+             case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
+             coalesce(${keyIsAccepted(permit.now)}, false) as key_accepted,
+             coalesce(${keyIsRefused(permit.now)}, false) as key_refused,
+             k.diagnostic as key_diagnostic, k.last_good_at
+        from ${windows} w join ${runs} r on r.id = w.run_id
+             left join ${accessKeys} k on k.key_hash = ${permit.keyHash}
+       where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
          for update of w
     ), counted as (
-      ${countCall(permit, allowed, sql`from claimable`)}
+      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and lost_workers <= ${maxLostWorkers}`)}
     ), taken as (
       update ${windows} w
          set state = 'running', attempts = w.attempts + 1, requests = w.requests + 1,
-             lost_workers = w.lost_workers + (w.state = 'running')::int,
-             started_at = coalesce(w.started_at, clock_timestamp())
+             lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
         from claimable, counted where w.id = claimable.id
       returning w.attempts, w.started_at
     )
-    select attempts, round(extract(epoch from clock_timestamp() - started_at) * 1000)::float8 as "ageMs"
-      from claimable left join taken on true`);
-  const row = taken.rows[0];
-  if (row === undefined) return 'gone';
-  return row.attempts === null ? 'spent' : { attempts: row.attempts, ageMs: row.ageMs };
+    select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
+           c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
+           t.attempts, round(extract(epoch from clock_timestamp() - t.started_at) * 1000)::float8 as "ageMs",
+           c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
+           c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt"
+      from claimable c left join taken t on true`);
+  return found.rows[0] ?? null;
 }
 
 /** Undoes a claim that no call followed; the call stays counted in the hour it was meant for. */
