@@ -11,7 +11,9 @@ import { waitFor } from '../support/wait-for.ts';
 
 test('a claim that comes as the key is being refused makes no call', async () => {
   const pipeline = await openPipeline({
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: 'http://127.0.0.1:9', backend: 'postgres' },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: 'http://127.0.0.1:9',
+    backend: 'postgres',
   });
   const { pool } = pipeline.db;
   await startRun(pipeline, backfill({ from: '2025-09-08', to: '2025-09-08', operations: ['GetBhavCopyCM'] }));
@@ -33,7 +35,8 @@ test('a claim that comes as the key is being refused makes no call', async () =>
 
   expect(await second).toEqual({ outcome: 'probing' });
   expect(await claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit, 5)).toEqual({
-    ...{ outcome: 'refused', diagnostic: 'Key Expired.' },
+    outcome: 'refused',
+    diagnostic: 'Key Expired.',
   });
 });
 

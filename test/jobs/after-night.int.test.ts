@@ -11,7 +11,10 @@ const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
 test('the data sets are compared after a night has ended; an error in that does not fail the night', async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60 });
   const pipeline = await openPipeline({
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
     settings: { EOD_INSTRUMENT_LIMIT: '2' },
   });
   const { pool } = pipeline.db;

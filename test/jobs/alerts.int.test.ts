@@ -21,11 +21,9 @@ const DAY = '2025-09-12';
 async function stage(webhook: Webhook, sandboxOptions: SandboxOptions, databaseUrl?: string) {
   const sandbox = await startSandbox({ clock: EVENING, instrumentsPerExchange: 40, ...sandboxOptions });
   const pipeline = await openPipeline({
-    ...{
-      databaseUrl: databaseUrl ?? (await testDatabase()).url,
-      sourceUrl: sandbox.url,
-      backend: 'postgres',
-    },
+    databaseUrl: databaseUrl ?? (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
     clock: EVENING,
     settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_ACCESS_KEY: `key-${Math.random()}`, EOD_ATTEMPTS: '1' },
   });
@@ -134,7 +132,9 @@ describe('delivery', () => {
 
   beforeAll(async () => {
     pipeline = await openPipeline({
-      ...{ databaseUrl: (await testDatabase()).url, sourceUrl: 'http://127.0.0.1:9', backend: 'postgres' },
+      databaseUrl: (await testDatabase()).url,
+      sourceUrl: 'http://127.0.0.1:9',
+      backend: 'postgres',
     });
   });
 
@@ -166,7 +166,10 @@ describe('delivery', () => {
     expect(await kept()).toEqual([{ attempts: 2, error: null, heard: true }]);
     expect(webhook.heard).toHaveLength(2);
     expect(webhook.heard[1]).toMatchObject({
-      ...{ kind: 'gaps', subject: 'M&M', message: 'M&M <!channel>', facts: { symbol: 'M&M' } },
+      kind: 'gaps',
+      subject: 'M&M',
+      message: 'M&M <!channel>',
+      facts: { symbol: 'M&M' },
       text: 'eod: M&amp;M &lt;!channel&gt;',
     });
   });

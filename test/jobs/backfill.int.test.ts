@@ -25,7 +25,10 @@ describe.each(backends)('a backfill of everything, the queue in %s', (backend) =
     sandbox = await startSandbox({ clock, instrumentsPerExchange: 30 });
     const { url: databaseUrl } = await testDatabase();
     pipeline = await openPipeline({
-      ...{ databaseUrl, sourceUrl: sandbox.url, backend, clock },
+      databaseUrl,
+      sourceUrl: sandbox.url,
+      backend,
+      clock,
       settings: { EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) },
     });
     return () => sandbox.close();
@@ -106,7 +109,10 @@ describe.each(backends)('a backfill of everything, the queue in %s', (backend) =
   test('named instruments are asked for and covered one by one', async () => {
     const [first] = await rowsOf("select symbol from market.bhavcopy_cm where exchange = 'NSE' limit 1");
     const request = backfill({
-      ...{ from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] },
+      from: '2025-08-29',
+      to: '2025-08-29',
+      operations: ['GetBhavCopyCM'],
+      exchanges: ['NSE'],
       instruments: [first.symbol, 'NO SUCH & CO'],
     });
     expect((await runToEnd(pipeline, request)).windows).toMatchObject({ total: 1, loaded: 1 });

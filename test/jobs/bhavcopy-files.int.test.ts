@@ -66,7 +66,10 @@ describe('real bhav copies, from the file through the source into the table', ()
       const { url: databaseUrl } = await testDatabase();
       const pipeline = await openPipeline({ databaseUrl, sourceUrl: sandbox.url, backend: 'postgres' });
       const request = backfill({
-        ...{ from: '2025-08-29', to: '2025-09-11', operations: ['GetBhavCopyCM'], exchanges: ['BSE', 'NSE'] },
+        from: '2025-08-29',
+        to: '2025-09-11',
+        operations: ['GetBhavCopyCM'],
+        exchanges: ['BSE', 'NSE'],
       });
       const report = await runToEnd(pipeline, request);
       const rows = files.reduce((total, file) => total + file.rows, 0);

@@ -16,7 +16,11 @@ const at = (day: string, hour: number, minute = 0) => ({
 const LATER = at('2025-10-01', 12);
 
 const window = (changes: Partial<CoveredWindow> = {}): CoveredWindow => ({
-  ...{ from: '2025-09-08', to: '2025-09-10', instruments: [], variant: '', filtered: false },
+  from: '2025-09-08',
+  to: '2025-09-10',
+  instruments: [],
+  variant: '',
+  filtered: false,
   ...changes,
 });
 

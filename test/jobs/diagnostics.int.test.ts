@@ -35,7 +35,10 @@ describe.each(backends)('what the source answers instead of data, the queue in %
     const sandbox = await startSandbox({ instrumentsPerExchange: 30, ...options });
     onTestFinished(() => sandbox.close());
     const pipeline = await openPipeline({
-      ...{ databaseUrl: database.url, sourceUrl: sandbox.url, backend, settings },
+      databaseUrl: database.url,
+      sourceUrl: sandbox.url,
+      backend,
+      settings,
       ...(clock === undefined ? {} : { clock }),
     });
     onTestFinished(() => pipeline.close());
@@ -87,7 +90,9 @@ describe.each(backends)('what the source answers instead of data, the queue in %
     );
     const states = report.operations.map((one) => [one.operation, one.windows.blocked]);
     expect(Object.fromEntries(states)).toEqual({
-      ...{ GetSeriesChange: 0, GetTop5GainersLosers: 0, GetCircuitBreakers: 5 },
+      GetSeriesChange: 0,
+      GetTop5GainersLosers: 0,
+      GetCircuitBreakers: 5,
     });
   });
 

@@ -5,7 +5,7 @@ import { bhavcopy, bhavRow } from '../load/support.ts';
 
 const DAY = '2025-08-29';
 const operation = operationNamed('GetBhavCopyCM');
-const window = { ...{ exchange: 'NSE', from: DAY, to: DAY }, instruments: [], variant: '', filtered: false };
+const window = { exchange: 'NSE', from: DAY, to: DAY, instruments: [], variant: '', filtered: false };
 const whole = { batches: [{ table: bhavcopy, rows: [bhavRow({ symbol: 'A' })] }], rejects: [] };
 
 test('an answer about whole days is their full set', () => {
@@ -28,6 +28,6 @@ test.each([
 });
 
 test('nothing is while it is too early for a day', () => {
-  const early = { ...{ day: DAY, instrument: '', variant: '' }, state: 'not_published' as const, records: 0 };
+  const early = { day: DAY, instrument: '', variant: '', state: 'not_published' as const, records: 0 };
   expect(fullSetsOf(operation, window, whole, [early])).toEqual([]);
 });

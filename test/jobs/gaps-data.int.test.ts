@@ -34,7 +34,10 @@ async function cover(
   >,
 ) {
   await writeCoverage(db.drizzle, {
-    ...{ operation, exchange, runId: 1, windowId: null },
+    operation,
+    exchange,
+    runId: 1,
+    windowId: null,
     coverage: Object.entries(days).map(([day, known]) => {
       const [state, facts] = typeof known === 'string' ? [known, {}] : known;
       return { day: `2025-09-${day}`, instrument: '', variant: '', state, records: 100, ...facts };
@@ -150,7 +153,10 @@ describe('the view and the status', () => {
     const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: NOBODY, backend: 'postgres' });
     const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
     await writeCoverage(pipeline.db.drizzle, {
-      ...{ operation: 'GetTotalTradeHighlights', exchange: 'BSE', runId: 1, windowId: null },
+      operation: 'GetTotalTradeHighlights',
+      exchange: 'BSE',
+      runId: 1,
+      windowId: null,
       coverage: sessions
         .filter((_, place) => place !== 20)
         .map((day, place) => ({
@@ -175,14 +181,23 @@ describe('the view and the status', () => {
       return status.operations.find(({ operation }) => operation === 'GetTotalTradeHighlights');
     };
     expect(await of('2025-02-21T23:00')).toMatchObject({
-      ...{ lastComplete: '2025-02-21', lastDue: '2025-02-21', late: false, missingSessions: 1 },
+      lastComplete: '2025-02-21',
+      lastDue: '2025-02-21',
+      late: false,
+      missingSessions: 1,
       // Of the twenty before the last, 103 to 122.
-      ...{ lastRecords: 123, medianRecords: 112.5, suspiciousWindows: 0, openRejects: 0 },
+      lastRecords: 123,
+      medianRecords: 112.5,
+      suspiciousWindows: 0,
+      openRejects: 0,
     });
     // Saturday and Sunday make nothing late, nor does Monday before its publication.
     expect(await of('2025-02-24T20:00')).toMatchObject({ late: false, lastDue: '2025-02-21' });
     expect(await of('2025-02-24T22:00')).toMatchObject({
-      ...{ late: true, lastDue: '2025-02-24', lastComplete: '2025-02-21', missingSessions: 2 },
+      late: true,
+      lastDue: '2025-02-24',
+      lastComplete: '2025-02-21',
+      missingSessions: 2,
     });
   });
 });

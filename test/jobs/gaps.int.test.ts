@@ -7,8 +7,13 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow } from '../load/support.ts';
 
 const session = (day: string, facts: Partial<SessionState> = {}): SessionState => ({
-  ...{ operation: 'GetBhavCopyCM', exchange: 'NSE', day: `2025-09-${day}` },
-  ...{ state: 'missing', reason: 'never_asked', detail: null, records: 0 },
+  operation: 'GetBhavCopyCM',
+  exchange: 'NSE',
+  day: `2025-09-${day}`,
+  state: 'missing',
+  reason: 'never_asked',
+  detail: null,
+  records: 0,
   ...facts,
 });
 const spans = (gaps: readonly Gap[]) =>
@@ -52,7 +57,13 @@ describe('grouping sessions into gaps', () => {
 describe('the run that fills gaps', () => {
   test('asks whole sessions together and instruments gap by gap', () => {
     const gap = (operation: string, from: string, to = from): Gap => ({
-      ...{ operation, exchange: 'BSE', from, to, sessions: 1, reason: 'failed', detail: null },
+      operation,
+      exchange: 'BSE',
+      from,
+      to,
+      sessions: 1,
+      reason: 'failed',
+      detail: null,
     });
     const { kind, targets } = gapRequest([
       gap('GetFinRatioEOD', '2025-09-01'),
@@ -73,7 +84,9 @@ describe('the run that fills gaps', () => {
 
 describe('keeping etl.sessions in line with the calendar', () => {
   const row = (day: string, kind: SessionRow['kind'] = 'session'): SessionRow => ({
-    ...{ exchange: 'NSE', day, kind },
+    exchange: 'NSE',
+    day,
+    kind,
   });
 
   test('writes what differs and removes what is no session, but keeps what was observed', () => {
@@ -104,7 +117,8 @@ describe('the days an answer proves to be sessions', () => {
     const days = ['2025-09-08', '2025-09-08', '2025-09-08', '2025-09-07'];
     expect(provenDays(bhav, monday, answer(...days))).toEqual(['2025-09-08']);
     expect(provenDays(bhav, { from: '2025-09-07', to: '2025-09-08' }, answer(...days))).toEqual([
-      ...['2025-09-07', '2025-09-08'],
+      '2025-09-07',
+      '2025-09-08',
     ]);
   });
 

@@ -177,7 +177,10 @@ test('a preview counts and shows what would change, and changes nothing', async 
   ]);
   expect(state).toBe('loaded');
   expect(preview.map(({ change }: { change: string }) => change).sort()).toEqual([
-    ...['changed', 'inserted', 'withdrawn', 'withdrawn'],
+    'changed',
+    'inserted',
+    'withdrawn',
+    'withdrawn',
   ]);
   expect(preview).toContainEqual(
     expect.objectContaining({ change: 'changed', columns: { close_price: { old: '102', new: '7' } } }),

@@ -58,8 +58,11 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
     const copied = await copyAnswers(context.db.drizzle, empty.db, {}, new AbortController().signal);
     expect(copied).toBe(first.files.length - 1 - TWICE.length);
     expect(await replay(empty, {})).toMatchObject({
-      ...{ state: 'completed', requests: 0, rejected: 0 },
-      ...{ fetched: first.fetched, inserted: first.inserted },
+      state: 'completed',
+      requests: 0,
+      rejected: 0,
+      fetched: first.fetched,
+      inserted: first.inserted,
     });
     expect(await marketContents(empty)).toEqual(await marketContents(context));
 

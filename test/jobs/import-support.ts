@@ -24,7 +24,9 @@ export async function openStore(
 ): Promise<Context> {
   const url = databaseUrl ?? (await testDatabase()).url;
   const config = loadConfig({
-    ...{ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_CONCURRENCY: '3' },
+    DATABASE_URL: url,
+    EOD_LOG_LEVEL: 'silent',
+    EOD_CONCURRENCY: '3',
     ...settings,
   });
   const log = createLog(config);
@@ -117,15 +119,21 @@ export function asFullBhavcopy(path: string): string[] {
     'SYMBOL, SERIES, DATE1, PREV_CLOSE, OPEN_PRICE, HIGH_PRICE, LOW_PRICE, LAST_PRICE, CLOSE_PRICE, AVG_PRICE, TTL_TRD_QNTY, TURNOVER_LACS, NO_OF_TRADES, DELIV_QTY, DELIV_PER',
     ...rows.map((row) =>
       [
-        ...[
-          at(row, 'TckrSymb'),
-          at(row, 'SctySrs'),
-          '29-Aug-2025',
-          at(row, 'PrvsClsgPric'),
-          at(row, 'OpnPric'),
-        ],
-        ...[at(row, 'HghPric'), at(row, 'LwPric'), at(row, 'LastPric'), at(row, 'ClsPric'), '1.00'],
-        ...[at(row, 'TtlTradgVol'), lakhs(at(row, 'TtlTrfVal')), at(row, 'TtlNbOfTxsExctd'), '-', '-'],
+        at(row, 'TckrSymb'),
+        at(row, 'SctySrs'),
+        '29-Aug-2025',
+        at(row, 'PrvsClsgPric'),
+        at(row, 'OpnPric'),
+        at(row, 'HghPric'),
+        at(row, 'LwPric'),
+        at(row, 'LastPric'),
+        at(row, 'ClsPric'),
+        '1.00',
+        at(row, 'TtlTradgVol'),
+        lakhs(at(row, 'TtlTrfVal')),
+        at(row, 'TtlNbOfTxsExctd'),
+        '-',
+        '-',
       ].join(', '),
     ),
   ];

@@ -22,7 +22,10 @@ import {
 const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
 const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 const ACCEPTED = [
-  ...[NSE_UDIFF, BSE_UDIFF, fixture('files/cm01OCT2019bhav.csv.zip'), fixture('files/EQ070421.CSV')],
+  NSE_UDIFF,
+  BSE_UDIFF,
+  fixture('files/cm01OCT2019bhav.csv.zip'),
+  fixture('files/EQ070421.CSV'),
   fixture('files/sec_bhavdata_full_14112024.csv'),
 ];
 
@@ -162,7 +165,9 @@ describe('a file and what is stored of its day', () => {
     const symbol = rows[1]?.split(',')[names.indexOf('TckrSymb')];
     const old = rows[1]?.split(',')[names.indexOf('ClsPric')];
     expect(report.differences.find(({ change }) => change === 'changed')).toEqual({
-      ...{ file, table: 'market.bhavcopy_cm', change: 'changed' },
+      file,
+      table: 'market.bhavcopy_cm',
+      change: 'changed',
       key: { exchange: 'NSE', symbol, series: expect.any(String), trade_date: '2025-08-29' },
       columns: { close_price: { old, new: '123.45' } },
     });

@@ -22,7 +22,8 @@ import { freePrefix, redisUrl } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
-  ...{ from: '2025-09-01', to: '2025-09-05' },
+  from: '2025-09-01',
+  to: '2025-09-05',
   operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetFinRatioEOD'],
 });
 
@@ -51,7 +52,10 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
 
   const open = () =>
     openPipeline({
-      ...{ databaseUrl, sourceUrl: sandbox.url, backend, prefix },
+      databaseUrl,
+      sourceUrl: sandbox.url,
+      backend,
+      prefix,
       settings: { EOD_INSTRUMENT_LIMIT: '2' },
     });
 

@@ -11,7 +11,11 @@ const TONIGHT = '2025-09-10';
 
 function target(watermark: string | null, name = 'GetBhavCopyCM', lookback = 3, history = 30) {
   return nightlyTarget({
-    ...{ operation: operationNamed(name), exchange: 'BSE', watermark, date: TONIGHT, calendar },
+    operation: operationNamed(name),
+    exchange: 'BSE',
+    watermark,
+    date: TONIGHT,
+    calendar,
     config: { EOD_LOOKBACK_SESSIONS: lookback, EOD_HISTORY_DAYS: history },
   });
 }
@@ -19,13 +23,11 @@ function target(watermark: string | null, name = 'GetBhavCopyCM', lookback = 3, 
 describe('the range of a night', () => {
   test('begins the lookback before the last loaded session, all of it asked again', () => {
     expect(target('2025-09-09')).toEqual({
-      ...{
-        operation: 'GetBhavCopyCM',
-        exchange: 'BSE',
-        from: '2025-09-04',
-        to: TONIGHT,
-        refetchFrom: '2025-09-04',
-      },
+      operation: 'GetBhavCopyCM',
+      exchange: 'BSE',
+      from: '2025-09-04',
+      to: TONIGHT,
+      refetchFrom: '2025-09-04',
     });
     expect(target('2025-09-09', 'GetBhavCopyCM', 0).from).toBe('2025-09-09');
   });

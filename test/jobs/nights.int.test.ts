@@ -36,7 +36,9 @@ describe.each(backends)('night after night, the queue in %s', (backend) => {
     await sandbox.close();
     const bhavcopies = report.operations.filter((one) => one.operation === 'GetBhavCopyCM');
     return {
-      ...{ report, bhavcopies, realtime: live.length },
+      report,
+      bhavcopies,
+      realtime: live.length,
       days: covered.rows.map((row) => row.day),
       changed: changed.map((row) => row.day),
     };

@@ -14,8 +14,15 @@ function input(operation: string, changes: Partial<PlanInput> = {}): PlanInput {
   return {
     operation: operationNamed(operation),
     exchange: 'BSE',
-    ...{ from, to, sessions: weekdays, instruments: [], options: {}, covered: [] },
-    ...{ refetchFrom: null, today: '2025-09-30', live: false },
+    from,
+    to,
+    sessions: weekdays,
+    instruments: [],
+    options: {},
+    covered: [],
+    refetchFrom: null,
+    today: '2025-09-30',
+    live: false,
     ...changes,
   };
 }
@@ -55,8 +62,12 @@ const situations = fc
     const daysOf = (...kinds: string[]) =>
       named.filter(({ kind }) => kinds.includes(kind)).map(({ day }) => day);
     return {
-      ...{ windowDays, from: FROM, to: addDays(FROM, days.length - 1) },
-      ...{ sessions: daysOf('needed', 'covered'), needed: daysOf('needed'), known: daysOf('covered') },
+      windowDays,
+      from: FROM,
+      to: addDays(FROM, days.length - 1),
+      sessions: daysOf('needed', 'covered'),
+      needed: daysOf('needed'),
+      known: daysOf('covered'),
     };
   });
 
@@ -223,7 +234,9 @@ describe('questions per instrument', () => {
       ].map((quarter) => ({ variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone', ...quarter })),
     );
     const covered = ['Standalone', 'Consolidated'].map((nature) => ({
-      ...{ day: '2025-09-30', instrument: 'TCS', variant: `realtime/${nature}` },
+      day: '2025-09-30',
+      instrument: 'TCS',
+      variant: `realtime/${nature}`,
     }));
     const live = asked('GetFinancialRatios', { live: true, covered });
     expect(live.filter((window) => window.params.type === 'Realtime').map(({ state }) => state)).toEqual([

@@ -17,7 +17,8 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
-  ...{ from: '2025-08-25', to: '2025-09-05' },
+  from: '2025-08-25',
+  to: '2025-09-05',
   operations: [
     'GetBhavCopyCM',
     'GetCircuitBreakers',
@@ -53,7 +54,10 @@ describe('two worker processes on one queue', () => {
 
   const open = async (backend: 'postgres' | 'redis') =>
     openPipeline({
-      ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend, settings: SETTINGS },
+      databaseUrl: (await testDatabase()).url,
+      sourceUrl: sandbox.url,
+      backend,
+      settings: SETTINGS,
     });
 
   beforeAll(async () => {

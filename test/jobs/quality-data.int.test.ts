@@ -15,7 +15,10 @@ let pipeline: Pipeline;
 beforeAll(async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
   pipeline = await openPipeline({
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
     settings: { EOD_INSTRUMENT_LIMIT: '3' },
   });
   const report = await runToEnd(pipeline, backfill(RANGE));
@@ -61,7 +64,9 @@ test('an empty place among the gainers is a finding; a side that was not asked f
     );
   expect(await remove('not is_loser and rank = 5')).toMatchObject([
     {
-      ...{ check: 'top_movers_ranking', date: DAY, found: 'nobody at that place' },
+      check: 'top_movers_ranking',
+      date: DAY,
+      found: 'nobody at that place',
       expected: expect.stringMatching(/^place 5 of the gainers: \d/),
     },
   ]);
@@ -193,8 +198,14 @@ describe('a finding', () => {
     expect(await counts()).toEqual([1, 1, 0]);
     const [first] = await own();
     expect(first).toMatchObject({
-      ...{ check: 'highlights_trades', severity: 'warning', operation: 'GetTotalTradeHighlights' },
-      ...{ exchange: 'BSE', date: DAY, instrument: 'Total', runId: 77, resolvedAt: null },
+      check: 'highlights_trades',
+      severity: 'warning',
+      operation: 'GetTotalTradeHighlights',
+      exchange: 'BSE',
+      date: DAY,
+      instrument: 'Total',
+      runId: 77,
+      resolvedAt: null,
     });
     expect(await counts()).toEqual([1, 0, 0]);
     expect(await own()).toEqual([first]);

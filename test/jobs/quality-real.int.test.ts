@@ -21,7 +21,10 @@ if (!there) console.log('../shared/data/bhavcopy is not there: real bhav copies 
 test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not', async () => {
   const sandbox = await startSandbox({ clock, dataDir: DATA });
   const pipeline = await openPipeline({
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
   });
   const report = await runToEnd(pipeline, backfill({ ...RANGE, operations: ['GetBhavCopyCM'] }));
   await sandbox.close();
@@ -70,7 +73,9 @@ test.runIf(there)(
     const found = await look();
     expect(found.filter(({ instrument }) => instrument === '')).toEqual([
       {
-        ...{ check: 'previous_close', date: '2024-11-19', instrument: '' },
+        check: 'previous_close',
+        date: '2024-11-19',
+        instrument: '',
         found: '2280 of 2707 lines have another previous close',
       },
       { check: 'row_count', date: '2024-11-18', instrument: '', found: '379' },

@@ -6,7 +6,10 @@ import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipe
 import { fixReading, type Meddler, replay, type Sent, startMeddler } from './replay-support.ts';
 
 const DAY = {
-  ...{ from: '2025-09-12', to: '2025-09-12', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] },
+  from: '2025-09-12',
+  to: '2025-09-12',
+  operations: ['GetBhavCopyCM'],
+  exchanges: ['NSE'],
   force: true,
 };
 const PLACE = 3;

@@ -48,7 +48,10 @@ describe('all operations, corrected once and with an instrument missing once', (
     for (const version of versions) {
       const sandbox = await startSandbox({ ...version, clock });
       original = await openPipeline({
-        ...{ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres', clock },
+        databaseUrl: url,
+        sourceUrl: sandbox.url,
+        backend: 'postgres',
+        clock,
         settings: { EOD_INSTRUMENT_LIMIT: '2' },
       });
       const report = await runToEnd(original, backfill({ ...WEEK, force: true }));
@@ -70,7 +73,10 @@ describe('all operations, corrected once and with an instrument missing once', (
 
   test('an empty database becomes the same, row for row, history and coverage included', async () => {
     const empty = await openPipeline({
-      ...{ databaseUrl: (await testDatabase()).url, sourceUrl: NOWHERE, backend: 'postgres', clock },
+      databaseUrl: (await testDatabase()).url,
+      sourceUrl: NOWHERE,
+      backend: 'postgres',
+      clock,
     });
     const { signal } = new AbortController();
     const copied = await copyAnswers(original.db.drizzle, empty.db, {}, signal);

@@ -8,11 +8,9 @@ import { backends, backfill, ended, openPipeline, type Pipeline, start } from '.
 import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
-  ...{
-    from: '2025-08-25',
-    to: '2025-09-05',
-    operations: ['GetCircuitBreakers', 'GetBhavCopyCM', 'GetFinRatioEOD'],
-  },
+  from: '2025-08-25',
+  to: '2025-09-05',
+  operations: ['GetCircuitBreakers', 'GetBhavCopyCM', 'GetFinRatioEOD'],
 });
 
 describe.each(backends)('a run that is taken in hand, the queue in %s', (backend) => {
@@ -25,7 +23,9 @@ describe.each(backends)('a run that is taken in hand, the queue in %s', (backend
   });
   beforeEach(async () => {
     pipeline = await openPipeline({
-      ...{ databaseUrl: (await testDatabase()).url, sourceUrl: sandbox.url, backend },
+      databaseUrl: (await testDatabase()).url,
+      sourceUrl: sandbox.url,
+      backend,
       settings: { EOD_INSTRUMENT_LIMIT: '1' },
     });
     worker = await startWorker(pipeline);

@@ -140,7 +140,9 @@ describe.each(backends)('schedules kept in %s', (backend) => {
     );
     expect(runs.rows).toHaveLength(1);
     expect(runs.rows[0]).toMatchObject({
-      ...{ kind: 'nightly', state: 'running', requested_by: 'schedule' },
+      kind: 'nightly',
+      state: 'running',
+      requested_by: 'schedule',
       tick: expect.stringMatching(/^GetSeriesChange-NSE-\d{4}-/),
       request: { targets: [{ operation: 'GetSeriesChange', exchange: 'NSE' }] },
     });

@@ -55,7 +55,8 @@ describe('a worker process told to stop in mid-window', () => {
       const quick = await startSandbox({ instrumentsPerExchange: 30 });
       const next = await openPipeline({
         ...options,
-        ...{ sourceUrl: quick.url, prefix: pipeline.config.EOD_QUEUE_PREFIX },
+        sourceUrl: quick.url,
+        prefix: pipeline.config.EOD_QUEUE_PREFIX,
       });
       const second = await startWorker(next);
       expect((await ended(next, runId, 5_000)).state).toBe('completed');

@@ -142,7 +142,9 @@ describe('a source that is down', () => {
     });
     // Thirteen windows of 30 days: 390 days, each of which would time out.
     const report = await stage.run({
-      ...{ operations: ['GetTotalTradeHighlights'], from: '2024-08-19', to: '2025-09-11' },
+      operations: ['GetTotalTradeHighlights'],
+      from: '2024-08-19',
+      to: '2025-09-11',
     });
     expect(report.state).toBe('failed');
     expect(stage.sandbox.stats().requests).toBeLessThan(40);

@@ -9,8 +9,10 @@ const states = async (stage: Parameters<typeof coverageRows>[0]) =>
 test('a holiday, an open day without records and one with records are told apart', async () => {
   const stage = await openStage();
   const report = await stage.run({
-    ...{ operations: ['GetBhavCopyCM', 'GetSeriesChange'], exchanges: ['NSE'] },
-    ...{ from: '2025-08-25', to: '2025-09-05' },
+    operations: ['GetBhavCopyCM', 'GetSeriesChange'],
+    exchanges: ['NSE'],
+    from: '2025-08-25',
+    to: '2025-09-05',
   });
   expect(report.state).toBe('completed');
   const known = await coverageRows(stage);
@@ -40,8 +42,10 @@ test('asked before the data is out, a day is not published, and is asked for aga
   const clock = standingClock(Date.parse('2025-09-11T18:15:00+05:30'));
   const stage = await openStage({ clock });
   const asked = {
-    ...{ operations: ['GetBhavCopyCM', 'GetSeriesChange'], exchanges: ['NSE'] },
-    ...{ from: '2025-09-10', to: '2025-09-11' },
+    operations: ['GetBhavCopyCM', 'GetSeriesChange'],
+    exchanges: ['NSE'],
+    from: '2025-09-10',
+    to: '2025-09-11',
   };
   const early = await stage.run(asked);
   expect(early.state).toBe('completed');

@@ -95,8 +95,11 @@ test('the alert is given once, and the command says what is wrong and ends with 
   const source = await startSandbox({ accessKey: 'another', instrumentsPerExchange: 40 });
   onTestFinished(() => source.close());
   const env = {
-    ...{ EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'refused', EOD_LOG_LEVEL: 'error' },
-    ...{ DATABASE_URL: (await testDatabase()).url, EOD_QUEUE_PREFIX: freePrefix() },
+    EOD_BASE_URL: source.url,
+    EOD_ACCESS_KEY: 'refused',
+    EOD_LOG_LEVEL: 'error',
+    DATABASE_URL: (await testDatabase()).url,
+    EOD_QUEUE_PREFIX: freePrefix(),
   };
   const asked = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
   const said = await runEod(['backfill', ...asked], { env, cwd: temporaryFolder() });

@@ -53,21 +53,20 @@ export async function loadBody(store: Database, operation: Operation, body: stri
   const runId = await newRun(store);
   const windowId = await newWindow(store, runId);
   const counts = await loadWindow(store, {
-    ...{ windowId, runId, operation: operation.name, exchange: operation.sample.asked.exchange },
-    ...{
-      batches: extracted.batches,
-      rejects: extracted.rejects,
-      coverage: [],
-      fullSets: [],
-      maxWithdrawShare: 0.1,
-      fetchedAt: new Date(),
-    },
-    ...{
-      outcome: outcomeOf(extracted, 1),
-      bytes: buffer.length,
-      warnings: extracted.warnings,
-      preview: false,
-    },
+    windowId,
+    runId,
+    operation: operation.name,
+    exchange: operation.sample.asked.exchange,
+    batches: extracted.batches,
+    rejects: extracted.rejects,
+    coverage: [],
+    fullSets: [],
+    maxWithdrawShare: 0.1,
+    fetchedAt: new Date(),
+    outcome: outcomeOf(extracted, 1),
+    bytes: buffer.length,
+    warnings: extracted.warnings,
+    preview: false,
   });
   return { windowId, extracted, counts };
 }

@@ -82,8 +82,11 @@ describe('texts of whoever asks', () => {
     const stage = await openStage();
     const before = await inventory(stage.db);
     const report = await stage.run({
-      ...{ operations: ['GetFinRatioEOD'], exchanges: ['NSE'], instruments: TEXTS },
-      ...{ from: '2025-09-11', to: '2025-09-11' },
+      operations: ['GetFinRatioEOD'],
+      exchanges: ['NSE'],
+      instruments: TEXTS,
+      from: '2025-09-11',
+      to: '2025-09-11',
     });
     // None of them is a company: an answer without a record.
     expect(report.state).toBe('completed');
@@ -115,8 +118,10 @@ describe('texts of whoever asks', () => {
     // Random letters do not compress: with such an exchange no row of coverage fits its index.
     const exchange = randomBytes(5_000).toString('hex');
     const report = await stage.run({
-      ...{ operations: ['GetCircuitBreakers'], exchanges: [exchange] },
-      ...{ from: '2025-09-11', to: '2025-09-11' },
+      operations: ['GetCircuitBreakers'],
+      exchanges: [exchange],
+      from: '2025-09-11',
+      to: '2025-09-11',
     });
     expect(report).toMatchObject({ state: 'failed', requests: 1, windows: { failed: 1 } });
     expect(await coverageRows(stage)).toEqual([]);
@@ -127,8 +132,11 @@ describe('texts of whoever asks', () => {
     const before = await inventory(stage.db);
     for (const text of TEXTS.slice(0, 6)) {
       const report = await stage.run({
-        ...{ operations: ['GetCircuitBreakers'], exchanges: [text], options: { band: text } },
-        ...{ from: '2025-09-11', to: '2025-09-11' },
+        operations: ['GetCircuitBreakers'],
+        exchanges: [text],
+        options: { band: text },
+        from: '2025-09-11',
+        to: '2025-09-11',
       });
       expect(report.windows.total).toBe(1);
     }

@@ -79,8 +79,10 @@ test('in a run it is not asked for again as it was: the window fails, or is spli
     settings: { EOD_MAX_RESPONSE_MB: '1', EOD_CONCURRENCY: '1' },
   });
   const report = await stage.run({
-    ...{ operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'], exchanges: ['BSE'] },
-    ...{ from: '2025-09-10', to: '2025-09-11' },
+    operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'],
+    exchanges: ['BSE'],
+    from: '2025-09-10',
+    to: '2025-09-11',
   });
   expect(report).toMatchObject({ state: 'failed', windows: { total: 4, failed: 4 } });
   const windows = await windowsOf(stage, report.runId);

@@ -63,7 +63,8 @@ test.each([
       `select position, record ->> 'Symbol' as symbol, problems from etl.rejects order by position`,
     );
     expect(kept.rows[0]).toEqual({
-      ...{ position: 0, symbol: 'SHARE0' },
+      position: 0,
+      symbol: 'SHARE0',
       problems: [{ path: 'ClosePrice', message: '"n/a" is not a number' }],
     });
 

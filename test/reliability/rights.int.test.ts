@@ -47,8 +47,11 @@ test('an exchange the key has no right to is asked once; the other finishes', as
 test('an instrument a trial key may not ask for is blocked alone', async () => {
   const stage = await openStage({ behaviour: { demoInstruments: ['TCS', 'M&M'] } });
   const report = await stage.run({
-    ...{ from: '2025-09-11', to: '2025-09-11' },
-    ...{ operations: ['GetFinRatioEOD'], exchanges: ['NSE'], instruments: ['TCS', 'INFY', 'M&M'] },
+    from: '2025-09-11',
+    to: '2025-09-11',
+    operations: ['GetFinRatioEOD'],
+    exchanges: ['NSE'],
+    instruments: ['TCS', 'INFY', 'M&M'],
   });
   expect(report.state).toBe('failed');
   const ends = (await windowsOf(stage, report.runId)).map(

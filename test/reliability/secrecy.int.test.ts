@@ -25,19 +25,15 @@ const strict = encodeURIComponent(KEY).replace(
   (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
 );
 const FORMS = [
-  ...[
-    KEY,
-    encodeURIComponent(KEY),
-    strict,
-    encodeURI(KEY),
-    strict.toLowerCase(),
-    new URLSearchParams({ k: KEY }).toString().slice(2),
-  ],
-  ...[
-    JSON.stringify(KEY).slice(1, -1),
-    Buffer.from(KEY).toString('base64'),
-    Buffer.from(KEY).toString('hex'),
-  ],
+  KEY,
+  encodeURIComponent(KEY),
+  strict,
+  encodeURI(KEY),
+  strict.toLowerCase(),
+  new URLSearchParams({ k: KEY }).toString().slice(2),
+  JSON.stringify(KEY).slice(1, -1),
+  Buffer.from(KEY).toString('base64'),
+  Buffer.from(KEY).toString('hex'),
 ];
 
 function expectSecret(text: string, what: string): void {
@@ -125,8 +121,14 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
     const { url } = await testDatabase();
     const prefix = freePrefix();
     const env = {
-      ...{ EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: KEY, EOD_LOG_LEVEL: 'trace', EOD_QUEUE_PREFIX: prefix },
-      ...{ DATABASE_URL: url, EOD_ATTEMPTS: '4', EOD_BACKOFF_MS: '10', EOD_HTTP_PORT: '0' },
+      EOD_BASE_URL: sandbox.url,
+      EOD_ACCESS_KEY: KEY,
+      EOD_LOG_LEVEL: 'trace',
+      EOD_QUEUE_PREFIX: prefix,
+      DATABASE_URL: url,
+      EOD_ATTEMPTS: '4',
+      EOD_BACKOFF_MS: '10',
+      EOD_HTTP_PORT: '0',
       ...(backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
     };
     const options = { env, cwd: temporaryFolder() };

@@ -51,17 +51,21 @@ afterEach(async () => {
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const clock = options.clock ?? clockFrom(EVENING);
   const sandbox = await startSandbox({
-    ...{ clock, instrumentsPerExchange: options.instruments ?? 40 },
+    clock,
+    instrumentsPerExchange: options.instruments ?? 40,
     behaviour: options.behaviour ?? {},
   });
   closing.push(() => sandbox.close());
   const pipeline = await openPipeline({
-    ...{ databaseUrl: (await testDatabase()).url, sourceUrl: options.sourceUrl ?? sandbox.url, clock },
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: options.sourceUrl ?? sandbox.url,
+    clock,
     backend: options.backend ?? 'postgres',
     settings: {
       // Each test has a key of its own, of which nothing is known.
       EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`,
-      ...{ EOD_CONCURRENCY: '4', EOD_STALL_MS: '2000' },
+      EOD_CONCURRENCY: '4',
+      EOD_STALL_MS: '2000',
       ...options.settings,
     },
   });
@@ -70,7 +74,9 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     for (let each = 0; each < count; each++) workers.push(await startWorker(pipeline));
   };
   return {
-    ...{ ...pipeline, sandbox, work },
+    ...pipeline,
+    sandbox,
+    work,
     async run(asked) {
       const runId = await start(pipeline, asked);
       await work();

@@ -152,8 +152,9 @@ test('faults of every kind at random, on many windows: all of them end well', as
     },
   });
   const report = await stage.run({
-    ...{ operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetTop5GainersLosers'] },
-    ...{ from: '2025-08-04', to: '2025-09-11' },
+    operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetTop5GainersLosers'],
+    from: '2025-08-04',
+    to: '2025-09-11',
   });
   expect(report.state).toBe('completed');
   expect(Object.keys(stage.sandbox.stats().byFault).length).toBeGreaterThan(4);

@@ -74,7 +74,9 @@ describe('text nobody knows', () => {
       behaviour: { faults: [{ kind: 'diagnostic', value: text, operation: 'GetCircuitBreakers' }] },
     });
     const report = await stage.run({
-      ...{ from: '2025-09-11', to: '2025-09-11', exchanges: ['NSE'] },
+      from: '2025-09-11',
+      to: '2025-09-11',
+      exchanges: ['NSE'],
       operations: ['GetCircuitBreakers', 'GetBhavCopyCM'],
     });
     expect(report).toMatchObject({ state: 'failed', windows: { failed: 1, loaded: 1 } });

@@ -72,7 +72,10 @@ export async function storeAnswer(
     outcome,
     warnings: extracted.warnings,
     fetchedAt: new Date(calledAt),
-    ...{ bytes, preview, answer, rereads },
+    bytes,
+    preview,
+    answer,
+    rereads,
   });
 }
 
