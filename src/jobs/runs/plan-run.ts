@@ -122,7 +122,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
 
 /**
  * The sessions of a range. Closed days alone, asked for again by hand, are asked for as they are:
- * the calendar may be wrong, and only the source can tell.
+ * the calendar may be wrong, and only the source knows.
  */
 function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
   const { exchange, from, to, refetchFrom } = target;

@@ -11,7 +11,7 @@ export interface Breaker {
   admit(): Admission;
   succeeded(): void;
   failed(): void;
-  /** The admitted call was not made, or told nothing about the source. */
+  /** The admitted call was not made, or said nothing about the source. */
   abandoned(): void;
   /** How long the source has not answered and when it is tried again; null while it answers. */
   outage(): { readonly downMs: number; readonly waitMs: number } | null;

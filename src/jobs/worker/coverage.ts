@@ -40,7 +40,7 @@ function daysOf(
 }
 
 /**
- * What an answer tells of each session it was asked about: day by day where its records carry
+ * What an answer says about each session it was asked about: day by day where its records carry
  * their day, as a whole where they do not.
  */
 export function coverageOf(

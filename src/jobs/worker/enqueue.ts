@@ -23,7 +23,7 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
 
 /**
  * The same for a run that is written already: a queue that is away for a moment does not undo it.
- * Workers find such windows by themselves (reconcile).
+ * Workers find such windows by themselves (`requeueLostWindows`).
  */
 export async function announceRun(context: QueueContext, runId: number): Promise<void> {
   try {
@@ -41,8 +41,8 @@ function windowJob({ config }: QueueContext, window: OpenWindow): NewJob<WindowJ
       jobId: `run-${window.runId}-window-${window.id}`,
       attempts: config.EOD_ATTEMPTS,
       backoff: { type: 'eod' },
-      // Pieces go first: whether the source answers at all then shows at a single day, before every
-      // long window has run into the same trouble.
+      // Pieces go first, so that a single day shows whether the source answers at all before every long
+      // window has met the same error.
       lifo: window.piece,
       // A kept finished job would block the same id from being added again by a resume.
       removeOnComplete: true,

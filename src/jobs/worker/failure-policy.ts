@@ -226,7 +226,7 @@ function silenceSays(error: PipelineError, days: number): Evidence['source'] {
   return isSilence(error) ? 'failure' : 'success';
 }
 
-/** Is the source itself in trouble, and not the question? A status such as 404 or half an answer is an answer. */
+/** Does the source itself fail, whatever it is asked? A status such as 404 or half an answer is an answer. */
 function isSilence({ kind, retryable, cutShort }: PipelineError): boolean {
   return RULES[kind].source === 'failure' && retryable && !cutShort;
 }

@@ -92,7 +92,7 @@ function splittableDays({ operation, from, to }: ClaimedWindow): number {
   return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
 }
 
-/** Tells BullMQ to try a job again after a pause, and to count the attempt. */
+/** Makes BullMQ try a job again after a pause, and count the attempt. */
 export class CountedRetry extends Error {
   readonly delayMs: number;
 
@@ -104,8 +104,8 @@ export class CountedRetry extends Error {
 }
 
 /**
- * The one place where an action becomes BullMQ's words. Always throws: the error tells BullMQ
- * what to do with the job.
+ * The one place that translates an action for BullMQ. Always throws: the error says what BullMQ is to do
+ * with the job.
  */
 async function handToQueue(
   queue: JobQueue<WindowJob>,
@@ -136,8 +136,8 @@ const PROBE_WAIT_MS = 200;
 
 /**
  * Claims a window once a call may start: not at the turn of the hour, not while the source is down or
- * another worker tries the key, not beyond the hour's budget. Waits of seconds are waited for here,
- * with the job in hand; the wait for the next hour is the queue's.
+ * another worker tries the key, not beyond the hour's budget. Waits of seconds are waited for here;
+ * the wait for the next hour is the queue's.
  *
  * @returns null when there is nothing left to do for the window.
  * @throws RateLimited when the hour's budget is spent; WorkersLost when too many workers have ended with

@@ -59,11 +59,11 @@ export interface JobWorker {
 
 type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
 
-/** Nights and backfills queue apart, so that one can wait for the clock hour while the other goes on. */
+/** Nightly runs and backfills have a queue each, so that one can wait for the clock hour while the other goes on. */
 export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;
 export type WindowQueue = (typeof WINDOW_QUEUES)[number];
 
-/** Whatever is not a night's work waits for its turn with the backfills. */
+/** The queue of a run's windows: all but nightly runs wait with the backfills. */
 export function queueOf(kind: RunKind): WindowQueue {
   return kind === 'nightly' ? 'nightly' : 'backfill';
 }
@@ -79,7 +79,7 @@ export interface Queues {
   /**
    * Calls back whenever the queue's server is there again: it may have forgotten everything.
    *
-   * @returns how to listen no longer.
+   * @returns a function that ends this.
    */
   onReturn(listener: () => void): () => void;
   work<Data>(queue: WindowQueue | 'ticks', processor: Processor<Data>, settings: WorkerSettings): JobWorker;
@@ -93,9 +93,9 @@ interface QueueSettings {
 }
 
 /**
- * Opens the queues, and loads BullMQ only now: it would make up half of the time a command takes that only
- * looks. On Redis where REDIS_URL is set, else in the schema `<prefix>_queue` of the
- * database. Either is disposable: what is lost there is enqueued again from the stored windows.
+ * Opens the queues: on Redis where REDIS_URL is set, else in the schema `<prefix>_queue` of the database.
+ * Either is disposable: what is lost there is enqueued again from the stored windows. BullMQ is loaded only
+ * now, because loading it takes half of the time of a command that only reads.
  */
 export async function openQueues(settings: QueueSettings): Promise<Queues> {
   const { REDIS_URL } = settings.config;
@@ -258,8 +258,8 @@ function joinQueues({
 const REPEAT_MS = 5_000;
 
 /**
- * Connection errors is reported and healed by the drivers; unheard it would end the process. Once
- * we close, a server that goes before the last connection does is no news.
+ * Logs errors of connections. The drivers reconnect by themselves; an error that nothing listens to would
+ * end the process. While we close, a server that stops before the last connection does is not reported.
  */
 function errorLogger(log: Logger) {
   let closing = false;

@@ -17,12 +17,12 @@ type QuotaSettings = Pick<
   'EOD_ACCESS_KEY' | 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE' | 'EOD_TIMEZONE' | 'EOD_TIMEOUT_MS'
 >;
 
-/** Names a key without telling it. */
+/** Names a key without revealing it. */
 export function keyHash(accessKey: string): string {
   return createHash('sha256').update(accessKey).digest('hex').slice(0, 16);
 }
 
-/** What a call made now is judged by: key, clock hour and the shares of its budget. */
+/** What a call made now depends on: the key, the clock hour and the shares of its budget. */
 export function permitOf(config: QuotaSettings, clock: Clock): Permit {
   const now = clock.now();
   return {

@@ -37,7 +37,7 @@ export interface Answered {
 
 /**
  * Stores what an answer holds: rows, rejects, coverage and the end of its window. Fetched just now
- * or kept for years, an answer is judged the same way.
+ * or kept for years, an answer is treated the same way.
  *
  * @returns null when the window had ended already.
  */

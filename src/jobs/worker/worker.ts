@@ -8,13 +8,13 @@ import { CountedRetry, processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { startRequeueing } from './requeue.ts';
 
-/** How often it sends alerts again that nobody has heard. */
+/** How often alerts that could not be delivered are sent again. */
 const ALERTS_MS = 60_000;
 
 /** Windows in flight have this long to finish after a stop before they are rolled back. */
 const GRACE_MS = 7_000;
 
-/** And this long to roll back. */
+/** The rollback may take this long. */
 const ROLL_BACK_MS = 2_000;
 
 export interface RunningWorker {
@@ -59,7 +59,7 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   };
 }
 
-/** Settings shared by every worker: killed workers' jobs come back, backoff is ours. */
+/** Settings shared by every worker: the jobs of killed workers are started again, and the failure policy sets the pauses. */
 export function workerSettings({ config }: Pick<Context, 'config'>, concurrency: number): WorkerSettings {
   return {
     concurrency,
@@ -72,7 +72,7 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
     // BullMQ looks at manual rate limits (the clock hour) only where a limiter is set.
     limiter: { max: 1_000_000, duration: 1_000 },
     settings: {
-      // Whatever is no decision of the failure policy went wrong after it, or after the window had ended.
+      // Any other error was thrown after the failure policy had decided, or after the window had ended.
       backoffStrategy: (attempt, _type, error) =>
         error instanceof CountedRetry
           ? error.delayMs

@@ -43,7 +43,7 @@ export async function beginKeyTrial(
   return taken.rowCount === 1;
 }
 
-/** The call that tried the key told nothing about it, or was not made: the next one tries. */
+/** The call that tried the key said nothing about it, or was not made: the next one tries. */
 export async function endKeyTrial(db: NodePgDatabase, keyHash: string): Promise<void> {
   await db.update(accessKeys).set({ probing_until: null }).where(eq(accessKeys.key_hash, keyHash));
 }

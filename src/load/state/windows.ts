@@ -264,7 +264,7 @@ export async function reopenWindows(tx: NodePgDatabase, runId: number): Promise<
     .where(and(eq(windows.run_id, runId), windowMay('reopen')));
 }
 
-/** Lets the time a source has to get ready begin anew for the windows of a run. */
+/** Restarts the time that the source has to get ready, for the pending windows of a run. */
 export async function restartPendingWindows(tx: NodePgDatabase, runId: number): Promise<void> {
   await tx
     .update(windows)
