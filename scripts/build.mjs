@@ -1,4 +1,4 @@
-// Compiles src/ to dist/ and copies what the compiler leaves behind (calendars, dashboard files).
+// Compiles src/ to dist/ and copies what the compiler leaves behind (calendar data).
 //
 //   node scripts/build.mjs             checks the types as well, and fails where they are wrong
 //   node scripts/build.mjs --if-stale  only where src/ has changed, and without the check, which takes longest

@@ -111,6 +111,15 @@ function wording(action: FailureAction): string {
   }
 }
 
+/** How often the window is tried in all where only the attempts bound it. */
+function attemptsOf(error: PipelineError): string {
+  const act = (attempt: number) => decideFailure(error, { ...FIRST, attempt }, config).act;
+  if (act(1) !== 'retry') return act(1) === 'end' ? '1' : 'not counted';
+  let attempt = 1;
+  while (act(attempt) === 'retry') attempt += 1;
+  return attempt === config.EOD_ATTEMPTS ? '`EOD_ATTEMPTS`' : String(attempt);
+}
+
 const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;
 
 /** The failure policy as a table, from what it decides. */
@@ -123,10 +132,17 @@ function failureTable(): string {
       );
       const { source, key } = evidenceOf(error, 1);
       const cells = others.map((other) => (other === first ? 'the same' : other));
-      return [what, `\`${kind}\``, first, ...cells, source, key];
+      return [what, `\`${kind}\``, attemptsOf(error), first, ...cells, source, key];
     }),
   );
-  const headings = ['what goes wrong', 'kind', ...SITUATIONS.map(({ heading }) => heading), 'source', 'key'];
+  const headings = [
+    'what goes wrong',
+    'kind',
+    'attempts',
+    ...SITUATIONS.map(({ heading }) => heading),
+    'source',
+    'key',
+  ];
   const lines = [headings, headings.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
   const lost = wording(decideFailure(new WorkersLost(MAX_LOST_WORKERS + 1), FIRST, config));
   return [

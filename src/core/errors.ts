@@ -2,7 +2,7 @@
 export type ErrorKind =
   /** The access key was refused: no further call may be made with it. */
   | 'credential'
-  /** The monthly allowance is used up: what is left of the run is blocked. */
+  /** The monthly allowance is used up: what is left of every run is blocked. */
   | 'monthly_quota'
   /** The hourly allowance is used up: wait for the next clock hour. */
   | 'hourly_quota'
@@ -91,3 +91,9 @@ export function unknownRunError(runId: number): PipelineError {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/**
+ * The line with which the source refuses a range of days, as a regular expression for JavaScript and for
+ * Postgres alike: the client knows the line by it, completeness the days that lie beyond the source's reach.
+ */
+export const RANGE_REFUSED_LINE = '(?:Date|From - To) is out of allowed range';

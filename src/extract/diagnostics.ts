@@ -1,4 +1,4 @@
-import { type ErrorKind, PipelineError } from '../core/errors.ts';
+import { type ErrorKind, PipelineError, RANGE_REFUSED_LINE } from '../core/errors.ts';
 
 interface DiagnosticLine {
   /** Matches the whole line, after trimming, without regard to case, with or without the final dot. */
@@ -49,7 +49,7 @@ const LINES: readonly DiagnosticLine[] = [
     'the key has no right to this instrument',
   ),
   line(
-    '(?:Date|From - To) is out of allowed range(?: of (?<length>\\d{1,5}) (?<unit>day|year)s?)?',
+    `${RANGE_REFUSED_LINE}(?: of (?<length>\\d{1,5}) (?<unit>day|year)s?)?`,
     'range_refused',
     giveUp,
     'the source refused the range',

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { buildProgram } from '../../src/cli/program.ts';
 import { settings } from '../../src/core/config.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { captureCli, runCli, runJson } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const cwd = temporaryFolder();
@@ -85,5 +86,14 @@ describe('docs/configuration.md', () => {
     const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
     const named = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
     expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
+  });
+});
+
+describe('docs/commands.md', () => {
+  test('explains every command', () => {
+    const text = readFileSync(new URL('../../docs/commands.md', import.meta.url), 'utf8');
+    const commands = buildProgram(captureCli({ cwd }).cli).commands.map((command) => command.name());
+    expect(commands.filter((name) => !new RegExp(`eod ${name}\\b`).test(text))).toEqual([]);
+    expect(commands.length).toBeGreaterThan(20);
   });
 });

@@ -6,7 +6,7 @@ import { allowKeyTrial } from '../../load/state/access-keys.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import { insertWindows } from '../../load/state/new-windows.ts';
 import type { RunRequest, RunState } from '../../load/state/run-request.ts';
-import * as state from '../../load/state/runs.ts';
+import * as stored from '../../load/state/runs.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { announceRun } from '../worker/enqueue.ts';
@@ -22,7 +22,7 @@ interface StartOptions {
 
 /** A number for a run that is yet to be written: see `insertRun`. */
 export function reserveRunId({ db }: Pick<Context, 'db'>): Promise<number> {
-  return state.reserveRunId(db.drizzle);
+  return stored.reserveRunId(db.drizzle);
 }
 
 /**
@@ -86,7 +86,7 @@ async function insertRun(
   const { tick } = options;
   const id = await reserveRunId(context);
   return transaction(context.db, async (tx) => {
-    const inserted = await state.insertRun(tx, {
+    const inserted = await stored.insertRun(tx, {
       id,
       kind: request.kind,
       requestedBy: options.requestedBy ?? whoAsks(),
@@ -114,19 +114,19 @@ export function whoAsks(): string {
 
 /** State of a run. @throws PipelineError `usage` when there is no such run. */
 export async function runState({ db }: Context, runId: number): Promise<RunState> {
-  const found = await state.readRunState(db.drizzle, runId);
+  const found = await stored.readRunState(db.drizzle, runId);
   if (found === null) throw unknownRunError(runId);
   return found;
 }
 
 /** Stops a running run so that no worker starts another window of it; `resumeRun` goes on. */
 export async function pauseRun({ db }: Context, runId: number): Promise<void> {
-  await state.pauseRun(db.drizzle, runId);
+  await stored.pauseRun(db.drizzle, runId);
 }
 
 /** Calls a run off: what has not ended becomes `cancelled`. What is loaded stays. */
 export async function cancelRun(context: Context, runId: number): Promise<void> {
-  const cancelled = await transaction(context.db, (tx) => state.cancelRun(tx, runId, 'cancelled by hand'));
+  const cancelled = await transaction(context.db, (tx) => stored.cancelRun(tx, runId, 'cancelled by hand'));
   if (!cancelled) throw usageError(`run ${runId} has ended (${await runState(context, runId)})`);
 }
 
@@ -158,7 +158,7 @@ export async function reopenRun(
 ): Promise<void> {
   await refuseEnded(context, runId);
   await before();
-  const reopened = await transaction(context.db, (tx) => state.reopenRun(tx, runId));
+  const reopened = await transaction(context.db, (tx) => stored.reopenRun(tx, runId));
   if (!reopened) await refuseEnded(context, runId);
 }
 

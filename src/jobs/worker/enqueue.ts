@@ -29,7 +29,7 @@ export async function announceRun(context: QueueContext, runId: number): Promise
   try {
     await enqueueOpenWindows(context, [runId]);
   } catch (error) {
-    context.log.warn({ runId, err: error }, 'could not enqueue the run; workers will within a minute');
+    context.log.warn({ runId, err: error }, 'could not enqueue the run; workers will within half a minute');
   }
 }
 

@@ -5,8 +5,9 @@ import type { FailureInfo } from '../../load/state/windows.ts';
 import type { WindowQueue } from './queue.ts';
 
 /**
- * The whole answer to the question what is done about a window that brought no data: every kind of error
- * and every bound is decided in this file, and nowhere else. Everything here is pure. The table of it in
+ * The whole answer to the question what is done about a window that brought no data: for every kind of
+ * error, within every bound, this file decides, and nothing else does. An error brings its facts with it
+ * (`retryable`: may the same request succeed later?). Everything here is pure. The table of it in
  * docs/reliability.md is generated (`npm run docs:generate`).
  */
 
@@ -164,7 +165,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
     source: 'success',
     key: 'accepted',
   },
-  bad_request: { decide: retry, source: 'success', key: 'accepted' },
+  bad_request: { decide: () => FAIL, source: 'success', key: 'accepted' },
   unknown_diagnostic: { decide: retry, source: 'success', key: 'unknown' },
   timeout: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
   network: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
@@ -176,7 +177,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
     source: 'unknown',
     key: 'unknown',
   },
-  usage: { decide: retry, source: 'unknown', key: 'unknown' },
+  usage: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
   aborted: { decide: () => ({ act: 'put_back' }), source: 'unknown', key: 'unknown' },
 };
 

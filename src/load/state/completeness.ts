@@ -4,6 +4,7 @@ import pg, { type ClientBase } from 'pg';
 import type { Clock } from '../../core/clock.ts';
 import { type Config, settings } from '../../core/config.ts';
 import type { Day } from '../../core/days.ts';
+import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 
@@ -105,7 +106,7 @@ select exchange, operation, day,
   case when complete then null when not is_due then 'not_published'
     when rank = ${RANKS.empty} then 'empty' when rank = ${RANKS.not_published} then 'not_published'
     when rank = ${RANKS.failed} then 'failed'
-    when rank = ${RANKS.blocked} and diagnostic like '%out of allowed range%' then 'beyond_history'
+    when rank = ${RANKS.blocked} and diagnostic ~* '${RANGE_REFUSED_LINE}' then 'beyond_history'
     when rank = ${RANKS.blocked} then 'blocked' when rank = ${RANKS.partial} then 'partial'
     when day < clock.reach then 'beyond_history' else 'never_asked' end as reason,
   case when complete then null else diagnostic end as detail,
