@@ -144,6 +144,14 @@ CREATE TABLE "etl"."coverage" (
 	CONSTRAINT "coverage_state" CHECK ("etl"."coverage"."state" in ('loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'))
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."day_rows" (
+	"table_name" text NOT NULL,
+	"exchange" text NOT NULL,
+	"day" date NOT NULL,
+	"most" integer NOT NULL,
+	CONSTRAINT "day_rows_pkey" PRIMARY KEY("table_name","exchange","day")
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."loads" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"window_id" bigint NOT NULL,
@@ -155,6 +163,7 @@ CREATE TABLE "etl"."loads" (
 	"instruments" text[] NOT NULL,
 	"variant" text NOT NULL,
 	"filtered" boolean NOT NULL,
+	"whole" text[] DEFAULT '{}' NOT NULL,
 	"fetched_at" timestamp with time zone NOT NULL,
 	"committed_at" timestamp with time zone NOT NULL,
 	"state" bigint NOT NULL,
@@ -247,6 +256,28 @@ CREATE TABLE "etl"."windows" (
 	"finished_at" timestamp with time zone,
 	CONSTRAINT "windows_state" CHECK ("etl"."windows"."state" in ('pending', 'running', 'loaded', 'empty', 'skipped', 'blocked', 'failed', 'cancelled', 'split')),
 	CONSTRAINT "windows_counts" CHECK ("etl"."windows"."fetched" = "etl"."windows"."inserted" + "etl"."windows"."updated" + "etl"."windows"."unchanged" + "etl"."windows"."stale" + "etl"."windows"."duplicate" + "etl"."windows"."rejected")
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."withdrawals" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"load_id" bigint NOT NULL,
+	"window_id" bigint NOT NULL,
+	"run_id" bigint NOT NULL,
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"table_name" text NOT NULL,
+	"day" date,
+	"state" text NOT NULL,
+	"reason" text,
+	"gone" integer NOT NULL,
+	"most" integer NOT NULL,
+	"rows_left" integer NOT NULL,
+	"fetched_at" timestamp with time zone NOT NULL,
+	"rows" jsonb NOT NULL,
+	"noted_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"accepted_at" timestamp with time zone,
+	"accepted_by" text,
+	CONSTRAINT "withdrawals_state" CHECK ("etl"."withdrawals"."state" in ('withdrawn', 'refused', 'accepted', 'outdated'))
 );
 --> statement-breakpoint
 CREATE TABLE "market"."bhavcopy_cm" (
@@ -877,12 +908,15 @@ CREATE INDEX "responses_window_idx" ON "etl"."responses" USING btree ("window_id
 CREATE INDEX "loads_run_idx" ON "etl"."loads" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "loads_committed_idx" ON "etl"."loads" USING btree ("committed_at");--> statement-breakpoint
 CREATE INDEX "loads_asked_idx" ON "etl"."loads" USING btree ("operation","exchange","to_date");--> statement-breakpoint
+CREATE INDEX "loads_fetched_idx" ON "etl"."loads" USING btree ("fetched_at");--> statement-breakpoint
 CREATE INDEX "rejects_window_idx" ON "etl"."rejects" USING btree ("window_id");--> statement-breakpoint
 CREATE INDEX "rejects_open_idx" ON "etl"."rejects" USING btree ("operation","exchange") WHERE "etl"."rejects"."resolved_at" is null;--> statement-breakpoint
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint
 CREATE INDEX "windows_response_idx" ON "etl"."windows" USING btree ("response_id") WHERE "etl"."windows"."response_id" is not null;--> statement-breakpoint
 CREATE INDEX "windows_open_idx" ON "etl"."windows" USING btree ("run_id") WHERE "etl"."windows"."state" in ('pending', 'running');--> statement-breakpoint
+CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint
+CREATE INDEX "withdrawals_refused_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'refused';--> statement-breakpoint
 CREATE INDEX "bhavcopy_cm_history_day_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "bhavcopy_cm_history_withdrawn_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "circuit_breakers_history_day_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date");--> statement-breakpoint

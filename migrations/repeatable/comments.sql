@@ -77,6 +77,7 @@ COMMENT ON COLUMN etl.loads.to_date IS 'Last day asked for.';
 COMMENT ON COLUMN etl.loads.instruments IS 'Instruments asked for; empty means the whole exchange.';
 COMMENT ON COLUMN etl.loads.variant IS 'Which of several questions of one day this is, as in etl.windows.';
 COMMENT ON COLUMN etl.loads.filtered IS 'Filtered by hand to a part of the data, as in etl.windows.';
+COMMENT ON COLUMN etl.loads.whole IS 'Tables of market of which it listed all rows that were asked about; rows it did not list are withdrawn.';
 COMMENT ON COLUMN etl.loads.fetched_at IS 'When the source was asked: what was fetched later speaks in place of what was fetched before, whichever was loaded first.';
 COMMENT ON COLUMN etl.loads.committed_at IS 'When the load was committed, just before the end of its transaction; never before that of a lower state.';
 COMMENT ON COLUMN etl.loads.state IS 'Number of the state it made: states are in the order of the commits. market.state() tells the one a query sees, market.<table>_at(state) shows it.';
@@ -88,6 +89,32 @@ COMMENT ON COLUMN etl.loads.stale IS 'Records older (source_saved_at) than the s
 COMMENT ON COLUMN etl.loads.duplicate IS 'Records whose key came again in the same answer; the newest was kept.';
 COMMENT ON COLUMN etl.loads.rejected IS 'Records that did not pass; see etl.rejects.';
 COMMENT ON COLUMN etl.loads.withdrawn IS 'Rows the source lists no longer.';
+
+COMMENT ON TABLE etl.day_rows IS 'The most rows a day of a table ever had at once, since a person last accepted that it has fewer: withdrawals are judged by it.';
+COMMENT ON COLUMN etl.day_rows.table_name IS 'Table of market.';
+COMMENT ON COLUMN etl.day_rows.exchange IS 'Exchange of the rows.';
+COMMENT ON COLUMN etl.day_rows.day IS 'Day of the rows; 0001-01-01 where the table has no days.';
+COMMENT ON COLUMN etl.day_rows.most IS 'The most rows.';
+
+COMMENT ON TABLE etl.withdrawals IS 'By load and day, the rows that a whole answer did not list any more: withdrawn, or too many to be believed.';
+COMMENT ON COLUMN etl.withdrawals.id IS 'Number of the withdrawal; what `eod withdrawals --accept` takes.';
+COMMENT ON COLUMN etl.withdrawals.load_id IS 'The load (etl.loads.id) whose answer did not list the rows.';
+COMMENT ON COLUMN etl.withdrawals.window_id IS 'The window of that load.';
+COMMENT ON COLUMN etl.withdrawals.run_id IS 'The run of that load.';
+COMMENT ON COLUMN etl.withdrawals.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.withdrawals.exchange IS 'Exchange asked.';
+COMMENT ON COLUMN etl.withdrawals.table_name IS 'Table of market.';
+COMMENT ON COLUMN etl.withdrawals.day IS 'Day of the rows; null where the table has no days.';
+COMMENT ON COLUMN etl.withdrawals.state IS 'withdrawn; refused (too many to be believed, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).';
+COMMENT ON COLUMN etl.withdrawals.reason IS 'Why they were not withdrawn.';
+COMMENT ON COLUMN etl.withdrawals.gone IS 'Rows that were not listed.';
+COMMENT ON COLUMN etl.withdrawals.most IS 'The most rows the day had, as in etl.day_rows.';
+COMMENT ON COLUMN etl.withdrawals.rows_left IS 'Rows the day has left, or would have.';
+COMMENT ON COLUMN etl.withdrawals.rows IS 'Keys of the rows, where they were not withdrawn.';
+COMMENT ON COLUMN etl.withdrawals.fetched_at IS 'When the answer was fetched that did not list them.';
+COMMENT ON COLUMN etl.withdrawals.noted_at IS 'When it was noted.';
+COMMENT ON COLUMN etl.withdrawals.accepted_at IS 'When a person accepted it.';
+COMMENT ON COLUMN etl.withdrawals.accepted_by IS 'Who accepted it: user and host.';
 
 COMMENT ON TABLE etl.coverage IS 'What is known of each operation, exchange and session day; no row means never asked. Gaps are read from here.';
 COMMENT ON COLUMN etl.coverage.operation IS 'Operation of the source.';

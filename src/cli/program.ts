@@ -94,6 +94,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       'Read kept answers and imported files again with the current code and load them. Makes no call to the source.',
     file: () => import('./commands/replay.ts'),
   },
+  withdrawals: {
+    description:
+      'Rows the source lists no longer that are kept, because they are too many to be believed; accept what is right.',
+    file: () => import('./commands/withdrawals.ts'),
+  },
   rejects: {
     description:
       'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',

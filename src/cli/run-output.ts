@@ -41,6 +41,7 @@ export function runText(report: RunReport): string {
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
     ...(kind === 'preview' ? ['', previewText(report)] : []),
     ...suspiciousLines(report),
+    ...withdrawnLines(report),
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
   ].join('\n');
 }
@@ -68,6 +69,20 @@ function suspiciousLines({ suspicious }: RunReport): string[] {
     NAMED,
     (one) => `suspicious: ${one.operation} ${one.exchange} ${rangeText(one)}: ${one.reason}`,
     (left) => `… and ${left} more`,
+  );
+  return ['', ...lines];
+}
+
+/** Days that lost rows, by name; those that lost all of them first. */
+function withdrawnLines({ withdrawals }: RunReport): string[] {
+  const done = withdrawals.filter(({ state }) => state === 'withdrawn' || state === 'accepted');
+  if (done.length === 0) return [];
+  const lines = firstLines(
+    [...done].sort((a, b) => Number(b.left === 0) - Number(a.left === 0)),
+    NAMED,
+    ({ operation, exchange, day, gone, left }) =>
+      `withdrawn: ${[operation, exchange, day].filter(Boolean).join(' ')}: ${plural(gone, 'row')} not listed any more, ${left === 0 ? 'none is left' : `${count(left)} left`}`,
+    (more) => `… and ${more} more`,
   );
   return ['', ...lines];
 }

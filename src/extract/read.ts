@@ -5,7 +5,7 @@ import { openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
 import { keyRedactor } from './request.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
-import type { Extracted, RawAnswer, Reject, SourceSettings } from './types.ts';
+import type { Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
 
 /** Distinct unknown names one answer reports. */
 const MAX_UNKNOWN = 200;
@@ -29,13 +29,17 @@ export function readAnswer(
   const reader = createRecordReader(operation, asked, settings.timeZone);
   const rows = new Map<TableDefinition, Row[]>();
   const rejects: Reject[] = [];
+  let strays = 0;
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
     // Let go of each record once it is read: the parsed answer shrinks as the rows grow.
     records[position] = null;
     const result = reader.read(record);
-    if (result.table === null) {
-      rejects.push({ position, record: sanitizeRecord(record), problems: result.problems });
+    const stray = result.table === null ? null : strayProblem(operation, asked, result);
+    if (stray !== null) strays += 1;
+    if (result.table === null || stray !== null) {
+      const problems = result.table === null ? result.problems : stray === null ? [] : [stray];
+      rejects.push({ position, record: sanitizeRecord(record), problems });
       continue;
     }
     const batch = rows.get(result.table);
@@ -47,9 +51,40 @@ export function readAnswer(
     rejects,
     fetched: records.length,
     ...(lacksRecords === true ? { lacksRecords } : {}),
+    ...(strays > 0 ? { strays } : {}),
     warnings: [...warnings, ...reader.warnings()],
     unknownFields: [...reader.unknownFields()]
       .slice(0, MAX_UNKNOWN)
       .map((name) => printable(name.slice(0, 200))),
   };
+}
+
+/** Why a row is no answer to what was asked: it is of another day, or of another exchange. Null where it is one. */
+function strayProblem(
+  operation: Operation,
+  asked: AskedFor,
+  { table, row }: { readonly table: TableDefinition; readonly row: Row },
+): Problem | null {
+  const shape = operation.shapes.find((one) => one.table === table);
+  if (shape === undefined) return null;
+  const { dateColumn } = table;
+  if (shape.dated && dateColumn !== null) {
+    const day = String(row[dateColumn]);
+    if (day < asked.from || day > asked.to) {
+      return { path: sourceOf(table, dateColumn), message: `is ${day}, a day that was not asked for` };
+    }
+  }
+  const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
+  if (shape.exchangeColumn === undefined || typeof exchange !== 'string' || exchange === asked.exchange) {
+    return null;
+  }
+  return {
+    path: sourceOf(table, shape.exchangeColumn),
+    message: `is ${printable(exchange.slice(0, 40))}, an exchange that was not asked`,
+  };
+}
+
+function sourceOf({ fields }: TableDefinition, column: string): string {
+  const field = fields.find((one) => one.column === column);
+  return field?.from === 'answer' ? field.source : column;
 }

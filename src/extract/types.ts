@@ -55,6 +55,8 @@ export interface Extracted {
   readonly fetched: number;
   /** The count in the answer is greater than the number of its records. */
   readonly lacksRecords?: boolean;
+  /** Records of a day, or of an exchange, that was not asked for; they are among the rejects. */
+  readonly strays?: number;
   /** What is wrong with the answer as a whole but not fatal, e.g. its count. */
   readonly warnings: readonly string[];
   /** Keys of records that no declared field has. */

@@ -78,7 +78,16 @@ export default defineOperation({
   summary: 'Bhav copy: end-of-day prices and volumes of the cash market',
   exchanges: ['BSE', 'NSE'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
-  shapes: [{ table, has: ['symbol', 'tradDt'], symbolColumn: 'symbol', dated: true, fullSet: 'days' }],
+  shapes: [
+    {
+      table,
+      has: ['symbol', 'tradDt'],
+      symbolColumn: 'symbol',
+      exchangeColumn: 'source_exchange',
+      dated: true,
+      fullSet: 'days',
+    },
+  ],
   windows: { per: 'session' },
   schedule: { at: '21:15', on: 'daily', lookback: true },
   emptyIsNormal: false,

@@ -64,8 +64,13 @@ export interface Shape {
   readonly namedBy?: readonly string[];
   /** Column that holds the symbol asked for, so that coverage can go instrument by instrument. */
   readonly symbolColumn?: string;
-  /** Do records carry the session day they were asked for, so that coverage can go day by day? */
+  /**
+   * Do records carry the session day they were asked for, so that coverage can go day by day? Then one of a
+   * day that was not asked for is refused.
+   */
   readonly dated: boolean;
+  /** Column in which records name their exchange: one of another exchange is refused. */
+  readonly exchangeColumn?: string;
   /**
    * What an answer without instruments and narrowing options lists in full: the days asked for, all the
    * exchange has, or nothing in particular. Rows that it no longer lists are withdrawn.

@@ -52,7 +52,8 @@ test('booleans, digits beyond a double, quotes inside names', () => {
     '500002,"A, ""B"" Ltd",False,"02-27-2025",',
     '',
   ].join('\n');
-  expect(rows(readAs('GetTop5GainersLosers', csv))).toMatchObject([
+  const day = { from: '2025-02-27', to: '2025-02-27' };
+  expect(rows(readAs('GetTop5GainersLosers', csv, day))).toMatchObject([
     { scrip_name: '7.5" PIPES & "CO"', is_loser: true, close_price: '12345678901234567890.12345' },
     { scrip_name: 'A, "B" Ltd', is_loser: false, close_price: null },
   ]);

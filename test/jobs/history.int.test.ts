@@ -149,12 +149,15 @@ test('the last rows of a session that always has rows are not withdrawn, however
     suspicious:
       '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other of their day was; that is not believed, so none was withdrawn',
   });
+  // Each day is judged by itself.
   expect(await judged(store, old.slice(1), { fullSets: both })).toMatchObject({
-    withdrawn: 0,
-    suspicious: expect.stringMatching(/^2 of 3 rows .*no other of their day/),
+    withdrawn: 1,
+    suspicious: expect.stringMatching(
+      /^1 of 1 rows of market\.bhavcopy_cm of 2025-09-01 .*no other of their day/,
+    ),
   });
   expect(await judged(store, [...rows.slice(1)], { fullSets: both })).toEqual({
-    withdrawn: 1,
+    withdrawn: 0,
     suspicious: null,
   });
   // Where a session may well have none, a few may go.

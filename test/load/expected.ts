@@ -70,6 +70,8 @@ export function shapeOf(operation: Operation, answer: unknown): Shape {
   return operation.shapes.find(fits) ?? operation.shapes[0];
 }
 
+const MADE_UP_DAY = '2025-02-27';
+
 /** A record of a shape with a value in every field, made from the declaration alone. */
 export function madeUp(shape: Shape): Sent {
   const values = {
@@ -83,10 +85,22 @@ export function madeUp(shape: Shape): Sent {
     datetime: '02-27-2025 21:02:40',
   };
   return Object.fromEntries(
-    shape.table.fields.flatMap((field) =>
-      field.from === 'answer' ? [[field.source, values[field.kind]]] : [],
-    ),
+    shape.table.fields.flatMap((field) => {
+      if (field.from !== 'answer') return [];
+      return [[field.source, field.column === shape.exchangeColumn ? 'NSE' : values[field.kind]]];
+    }),
   );
+}
+
+/** The request of the sample, widened to the day of made-up records. */
+export function askedFor({ sample }: Operation): AskedFor {
+  const { from, to } = sample.asked;
+  return {
+    ...sample.asked,
+    from: from < MADE_UP_DAY ? from : MADE_UP_DAY,
+    to: to > MADE_UP_DAY ? to : MADE_UP_DAY,
+    calledOn: '2025-02-28',
+  };
 }
 
 /** For reading answers only: nothing listens at its address. */

@@ -15,7 +15,7 @@ import type * as registryModule from '../../src/operations/registry.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { columnComment, type Row, type TableDefinition } from '../../src/operations/table.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { madeUp, offlineSource, type Sent } from './expected.ts';
+import { askedFor, madeUp, offlineSource, type Sent } from './expected.ts';
 import { load, openPool, openStore } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -105,7 +105,7 @@ beforeAll(async () => {
 function batchesOf(source: Source, operation: Operation, also: Sent = {}) {
   return operation.shapes.flatMap((shape) => {
     const body = Buffer.from(JSON.stringify({ Value: [{ ...madeUp(shape), ...also }] }));
-    const asked = { ...operation.sample.asked, calledOn: '2025-02-28' };
+    const asked = askedFor(operation);
     const read = source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
     expect(read).toMatchObject({ fetched: 1, rejects: [], unknownFields: [] });
     return read.batches;

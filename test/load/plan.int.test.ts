@@ -48,7 +48,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
   };
   const rows = {
     merge: await looked(merge, [1, 1]),
-    withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, 0, false, day, day]),
+    withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, false, new Date().toISOString(), [day], []]),
     observe: await looked((observedAliasSql(bhavcopy)[0] as ObservedAliasSql).observe, ['NSE', 1, day, day]),
   };
   await client.query('rollback');

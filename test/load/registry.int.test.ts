@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { expectedRow, madeUp, offlineSource, recordsOf, shapeOf, stored } from './expected.ts';
+import { askedFor, expectedRow, madeUp, offlineSource, recordsOf, shapeOf, stored } from './expected.ts';
 import { load, openStore } from './support.ts';
 
 const shapes = operations.flatMap((operation) =>
@@ -17,7 +17,7 @@ describe('from the source to the table and back', () => {
   });
 
   async function roundTrip(operation: Operation, shape: Shape, answer: unknown) {
-    const asked = { ...operation.sample.asked, calledOn: '2025-02-28' };
+    const asked = askedFor(operation);
     const body = Buffer.from(JSON.stringify(answer));
     const read = source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
     expect(read).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });

@@ -78,6 +78,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
+    suspicions: [],
     preview: answer.preview ?? false,
   });
 }

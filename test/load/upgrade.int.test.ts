@@ -53,6 +53,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'etl.access_keys.state': 'good',
   'etl.coverage.state': 'loaded',
   'etl.findings.severity': 'info',
+  'etl.withdrawals.state': 'refused',
 };
 
 /** A value for the row of this number. */

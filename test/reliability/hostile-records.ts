@@ -63,6 +63,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     fullSets: [],
     maxWithdrawShare: 0.1,
     fetchedAt: new Date(),
+    suspicions: [],
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,
     warnings: extracted.warnings,

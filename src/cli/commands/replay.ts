@@ -26,6 +26,7 @@ import { plural } from '../output.ts';
 interface Flags extends RangeFlags, JsonFlag {
   readonly exchange?: string;
   readonly rejects?: boolean;
+  readonly rebuild?: boolean;
   readonly source?: string;
 }
 
@@ -41,6 +42,7 @@ export const commands: Commands = {
       .addOption(to)
       .addOption(exchangeOption())
       .option('--rejects', 'only what was rejected and is not resolved yet')
+      .option('--rebuild', 'empty the tables and their history first, and load all kept answers anew')
       .option('--source <url>', 'take the answers from another database: postgres://…')
       .addOption(jsonOption())
       .addHelpText(
@@ -49,6 +51,7 @@ export const commands: Commands = {
           'eod replay',
           'eod replay GetBhavCopyCM --from 2025-02-20 --to 2025-02-27',
           'eod replay --rejects',
+          'eod replay GetBhavCopyCM --rebuild',
           'DATABASE_URL=postgres://…/fresh eod replay --source postgres://…/eod',
         ),
       )
@@ -74,7 +77,10 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     cli.exitCode = life.cutShort() ?? EXIT.done;
     return;
   }
-  const runId = await planReplay(context, filter, { rejectsOnly: flags.rejects === true });
+  const runId = await planReplay(context, filter, {
+    rejectsOnly: flags.rejects === true,
+    rebuild: flags.rebuild === true,
+  });
   if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), flags);
   if (flags.rejects !== true) throw usageError('no answer is kept that this could replay');
   if (flags.json === true) printJson(cli, null);

@@ -1,7 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import { emptyTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
+import { countUnkeptLoads } from '../../load/state/loads.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/new-windows.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses.ts';
@@ -46,38 +48,97 @@ export function tableGroupOf(operation: string): string {
   return name;
 }
 
-/** Groups and exchanges whose tables hold nothing yet: there is no newer row an older answer could disturb. */
-async function freshGroups({ db }: Context): Promise<string[]> {
-  const pairs = await answeredPairs(db.drizzle);
-  const filled = new Set<string>();
-  for (const { operation, exchange } of pairs) {
-    const shapes = operations.find((one) => one.name === operation)?.shapes ?? [];
-    for (const { table } of shapes) {
-      if (await hasRows(db.pool, table.name, exchange)) filled.add(`${tableGroupOf(operation)}|${exchange}`);
-    }
+/** Operations that fill the same tables, and an exchange of which answers of theirs are kept. */
+interface Group {
+  readonly name: string;
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}
+
+async function keptGroups({ db }: Context, { operations: named, exchanges }: AnswerFilter): Promise<Group[]> {
+  const groups = new Map<string, Group>();
+  for (const { operation, exchange } of await answeredPairs(db.drizzle)) {
+    if (exchanges !== undefined && !exchanges.includes(exchange)) continue;
+    const first = tableGroupOf(operation);
+    const members = operations.map(({ name }) => name).filter((name) => tableGroupOf(name) === first);
+    if (named !== undefined && !members.some((member) => named.includes(member))) continue;
+    groups.set(`${first}|${exchange}`, { name: `${first}|${exchange}`, operations: members, exchange });
   }
-  const groups = new Set(pairs.map((pair) => `${tableGroupOf(pair.operation)}|${pair.exchange}`));
-  return [...groups].filter((group) => !filled.has(group));
+  return [...groups.values()];
+}
+
+/**
+ * Groups whose tables hold nothing yet: there is no newer row an older answer could disturb.
+ *
+ * @throws PipelineError `usage` for a table that is empty beside a history that is not: somebody emptied it,
+ *   and loading it anew would tell the history twice.
+ */
+async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<Group[]> {
+  const fresh: Group[] = [];
+  for (const group of groups) {
+    let filled = false;
+    for (const { name, shapes } of operations) {
+      if (!group.operations.includes(name)) continue;
+      for (const { table } of shapes) {
+        const { live, history } = await hasRows(db.pool, table.name, group.exchange);
+        if (history && !live) {
+          throw usageError(
+            `market.${table.name} holds no row of ${group.exchange}, but its history does; to load both anew from the kept answers: eod replay ${name} --rebuild`,
+          );
+        }
+        filled ||= live;
+      }
+    }
+    if (!filled) fresh.push(group);
+  }
+  return fresh;
+}
+
+/** @throws PipelineError `usage` where rows would be lost, because answers they came from are not kept. */
+async function checkAllKept({ db }: Context, groups: readonly Group[]): Promise<void> {
+  for (const group of groups) {
+    const unkept = await countUnkeptLoads(db.drizzle, group);
+    if (unkept === 0) continue;
+    throw usageError(
+      `the answers of ${unkept} loads of ${group.operations.join(', ')} ${group.exchange} are not kept: their rows would be lost, so nothing was emptied`,
+    );
+  }
 }
 
 interface ReplayOptions {
   readonly rejectsOnly?: boolean;
+  /** Empty the tables and their history first, and load everything anew. */
+  readonly rebuild?: boolean;
 }
 
 /**
- * Writes a run of kind `replay` with a window for each kept answer, in the order they were loaded,
+ * Writes a run of kind `replay` with a window for each kept answer, in the order they were fetched,
  * and for rejects without an answer one for each window that refused them.
  *
  * @returns the run's number, or null when there is nothing to replay.
  */
 export async function planReplay(
   context: Context,
-  filter: AnswerFilter,
-  { rejectsOnly = false }: ReplayOptions = {},
+  asked: AnswerFilter,
+  { rejectsOnly = false, rebuild = false }: ReplayOptions = {},
 ): Promise<number | null> {
-  checkRange(filter);
-  const fresh = await freshGroups(context);
-  const request: ReplayRequest = { kind: 'replay', ...filter, rejectsOnly, fresh };
+  checkRange(asked);
+  if (rebuild && (rejectsOnly || asked.from !== undefined || asked.to !== undefined)) {
+    throw usageError('--rebuild loads whole tables anew: it goes with neither --from, --to nor --rejects');
+  }
+  const groups = await keptGroups(context, asked);
+  if (rebuild) await checkAllKept(context, groups);
+  const fresh = rebuild ? groups : await freshGroups(context, groups);
+  // Tables are emptied whole, whoever filled them.
+  const filter = rebuild
+    ? { ...asked, operations: [...new Set(groups.flatMap((group) => group.operations))] }
+    : asked;
+  const request: ReplayRequest = {
+    kind: 'replay',
+    ...filter,
+    rejectsOnly,
+    fresh: fresh.map(({ name }) => name),
+  };
   const runId = await reserveRunId(context);
   return transaction(context.db, async (tx) => {
     const day = today(context.clock, context.config.EOD_TIMEZONE);
@@ -94,9 +155,12 @@ export async function planReplay(
     if (inserted === null) return runId;
     await insertReplayWindows(tx, runId, answersToReplay(filter, { rejectsOnly }));
     if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
-    if (await setRunRange(tx, runId)) return runId;
-    await deleteRun(tx, runId);
-    return null;
+    if (!(await setRunRange(tx, runId))) {
+      await deleteRun(tx, runId);
+      return null;
+    }
+    for (const group of fresh) await emptyTables(tx, { ...group, runId });
+    return runId;
   });
 }
 

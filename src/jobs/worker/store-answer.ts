@@ -49,15 +49,25 @@ export async function storeAnswer(
   const operation = operationNamed(window.operation);
   const clock: Clock = { now: () => calledAt };
   const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
-  const kept =
-    outcome.state === 'failed' ? { ...extracted, batches: [], fetched: extracted.rejects.length } : extracted;
+  const { batches, warnings } = limitSavedAt(extracted, calledAt);
+  const kept = {
+    ...extracted,
+    batches: outcome.state === 'failed' ? [] : batches,
+    fetched: outcome.state === 'failed' ? extracted.rejects.length : extracted.fetched,
+  };
+  const suspicions = strayText(extracted);
   // First, so that a day the calendar was wrong about counts in the coverage.
   if (!preview)
     await observeSessions(context, window.exchange, provenDays(operation, window, kept)).catch((error) => {
       throw databaseError(error);
     });
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const coverage = coverageOf(operation, window, sessions, kept, { clock, config });
+  const coverage = coverageOf(operation, window, sessions, kept, { clock, config }).map((entry) =>
+    // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
+    suspicions.length === 0
+      ? entry
+      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
+  );
   return loadWindow(db, {
     windowId: window.id,
     runId: window.runId,
@@ -70,13 +80,53 @@ export async function storeAnswer(
     maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,
-    warnings: extracted.warnings,
+    warnings: [...extracted.warnings, ...warnings],
+    suspicions,
     fetchedAt: new Date(calledAt),
     bytes,
     preview,
     answer,
     rereads,
   });
+}
+
+function strayText({ strays = 0 }: Extracted): string[] {
+  if (strays === 0) return [];
+  return [
+    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day or an exchange that was not asked for`,
+  ];
+}
+
+/** A source's clock may be ahead of ours by so much. */
+const CLOCK_TOLERANCE_MS = 3_600_000;
+
+/**
+ * A record cannot have been saved after it was sent: where it says so, the time of the call counts, since it
+ * would make every later correction look old.
+ */
+function limitSavedAt(
+  { batches }: Extracted,
+  calledAt: number,
+): { readonly batches: Extracted['batches']; readonly warnings: readonly string[] } {
+  const latest = calledAt + CLOCK_TOLERANCE_MS;
+  const call = new Date(calledAt).toISOString();
+  const disbelieved: string[] = [];
+  const limited = batches.map(({ table, rows }) => ({
+    table,
+    rows: rows.map((row) => {
+      const saved = row.source_saved_at;
+      if (typeof saved !== 'string' || !(Date.parse(saved) > latest)) return row;
+      disbelieved.push(saved);
+      return { ...row, source_saved_at: call };
+    }),
+  }));
+  if (disbelieved.length === 0) return { batches, warnings: [] };
+  return {
+    batches: limited,
+    warnings: [
+      `${disbelieved.length} records say they were saved after they were sent, e.g. ${disbelieved[0]}: taken as saved at the time of the call`,
+    ],
+  };
 }
 
 /** How a window that was answered ends. */

@@ -4,10 +4,11 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
-import { insertLoad, nextLoadId } from '../state/loads.ts';
+import { insertLoad, laterLoads, nextLoadId, wasLoaded } from '../state/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows.ts';
+import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import { updateObservedAliases, type Written } from './instruments/observed-aliases.ts';
 import {
@@ -37,6 +38,8 @@ interface WindowLoad {
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
+  /** What about the answer itself cannot be believed. */
+  readonly suspicions: readonly string[];
   /** Kept for replay; left out where nothing is to be kept, or is kept already. */
   readonly answer?: AnswerToKeep | undefined;
   /** Windows whose open rejects are among the records of this answer, read once more. */
@@ -92,36 +95,89 @@ async function storeLoad(
   if (load.preview) {
     // Whatever follows the savepoint is undone; what stays is the window with its counts and samples.
     await client.query('savepoint preview');
-    const merged = await mergeTables(client, load, loadId, tables);
+    const merged = await mergeTables(tx, load, loadId, tables);
     const preview = await samplesOf(client, loadId, tables);
     await client.query('rollback to savepoint preview');
     await storeWindow(tx, load.windowId, { ...endOf(load, merged), preview });
     return merged.counts;
   }
-  const merged = await mergeTables(client, load, loadId, tables);
+  const merged = await mergeTables(tx, load, loadId, tables);
   if (load.answer !== undefined) await keepAnswer(tx, load.windowId, load.answer);
   await writeRejects(tx, load);
-  await writeCoverage(tx, load);
+  await writeWithdrawals(
+    tx,
+    { ...load, loadId },
+    load.fullSets.map(({ table, days }) => ({ table: table.name, days })),
+    merged.withdrawals,
+  );
+  await writeCoverage(tx, {
+    ...load,
+    coverage: await coverageToWrite(tx, load),
+    emptied: emptiedDays(merged),
+  });
   await updateObservedAliases(client, merged.written);
   await storeWindow(tx, load.windowId, endOf(load, merged));
   // Nothing may follow: the state is that of the commit.
-  if (load.outcome.state !== 'failed') await insertLoad(tx, { ...load, loadId });
+  if (load.outcome.state !== 'failed' && !(await isRepetition(tx, load, merged.counts))) {
+    await insertLoad(tx, { ...load, loadId, whole: wholeTables(load, merged) });
+  }
   return merged.counts;
 }
 
-function endOf({ outcome, bytes, warnings }: WindowLoad, { counts, suspicions }: MergedTables) {
-  return { ...outcome, counts, bytes, warnings, suspicious: suspicions.join('; ') || null };
+/** Read once more and nothing has changed: there is no new state, and the answer has spoken before. */
+async function isRepetition(tx: Transaction, load: WindowLoad, counts: RecordCounts): Promise<boolean> {
+  return counts.inserted + counts.updated + counts.withdrawn === 0 && (await wasLoaded(tx, load));
+}
+
+/** Tables of which the answer decides which rows there are: not those where it was not believed. */
+function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): string[] {
+  const refused = new Set(withdrawals.filter(({ refused }) => refused !== null).map(({ table }) => table));
+  return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
+}
+
+/** Less the questions that an answer fetched later has answered already. */
+async function coverageToWrite(
+  tx: Transaction,
+  { operation, exchange, fetchedAt, coverage }: WindowLoad,
+): Promise<readonly CoverageEntry[]> {
+  const days = coverage.map(({ day }) => day).sort();
+  const [from, to] = [days[0], days.at(-1)];
+  if (from === undefined || to === undefined) return coverage;
+  const later = await laterLoads(tx, { operations: [operation], exchange, days: { from, to }, fetchedAt });
+  if (later.length === 0) return coverage;
+  return coverage.filter(
+    ({ day, instrument, variant }) =>
+      !later.some(
+        (load) =>
+          !load.filtered &&
+          load.variant === variant &&
+          load.from <= day &&
+          day <= load.to &&
+          (load.instruments.length === 0 || load.instruments.includes(instrument)),
+      ),
+  );
+}
+
+/** Days of which no row is left. */
+function emptiedDays({ withdrawals }: MergedTables): string[] {
+  return withdrawals.flatMap(({ day, left, refused }) =>
+    day !== null && left === 0 && refused === null ? [day] : [],
+  );
+}
+
+function endOf({ outcome, bytes, warnings, suspicions }: WindowLoad, { counts, withdrawals }: MergedTables) {
+  const reasons = [...suspicions, ...withdrawals.flatMap(({ refused }) => refused ?? [])];
+  return { ...outcome, counts, bytes, warnings, suspicious: reasons.join('; ') || null };
 }
 
 interface MergedTables {
   readonly counts: RecordCounts;
-  /** Why rows that are missing were not withdrawn. */
-  readonly suspicions: readonly string[];
+  readonly withdrawals: readonly DayWithdrawal[];
   readonly written: readonly Written[];
 }
 
 async function mergeTables(
-  client: PoolClient,
+  tx: Transaction,
   load: WindowLoad,
   loadId: number,
   tables: WindowLoad['batches'],
@@ -137,15 +193,17 @@ async function mergeTables(
     rejected: load.rejects.length,
     withdrawn: 0,
   };
-  const suspicions: string[] = [];
+  const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
   for (const { table, rows } of tables) {
     const fullSet = load.fullSets.find((set) => set.table === table);
-    const merged = await mergeTable(client, {
+    const merged = await mergeTable(tx, {
       table,
       rows,
       runId,
       loadId,
+      exchange,
+      fetchedAt: load.fetchedAt,
       fullSet,
       maxWithdrawShare,
       preserved,
@@ -160,9 +218,9 @@ async function mergeTables(
       const [from, to] = touchedDays(table, rows, fullSet);
       written.push({ table, exchange, loadId, from, to, replaced });
     }
-    if (merged.suspicious !== null) suspicions.push(merged.suspicious);
+    withdrawals.push(...merged.withdrawals);
   }
-  return { counts, suspicions, written };
+  return { counts, withdrawals, written };
 }
 
 /** Sample rows of each kind of change that a preview shows, per table. */

@@ -63,8 +63,16 @@ export async function readSymbolsOfDay(pool: Pool, day: string): Promise<Readonl
   return new Map(found.rows.map(({ code, symbol }) => [code, symbol]));
 }
 
-/** Is any row of an exchange in this table of `market`? */
-export async function hasRows(pool: Pool, table: string, exchange: string): Promise<boolean> {
-  const found = await pool.query(`select from market."${table}" where exchange = $1 limit 1`, [exchange]);
-  return found.rowCount === 1;
+/** Is any row of an exchange in this table of `market`, and in its history? */
+export async function hasRows(
+  pool: Pool,
+  table: string,
+  exchange: string,
+): Promise<{ readonly live: boolean; readonly history: boolean }> {
+  const found = await pool.query<{ live: boolean; history: boolean }>(
+    `select exists (select from market."${table}" where exchange = $1) as live,
+       exists (select from market_history."${table}" where exchange = $1) as history`,
+    [exchange],
+  );
+  return found.rows[0] ?? { live: false, history: false };
 }

@@ -13,11 +13,20 @@ interface MergeSql {
   /** Parameters $1: the run, $2: the load. */
   readonly merge: string;
   /**
+   * The same where answers fetched later were loaded already. $3, $4: first and last days of which such an answer
+   * was whole (any values, where the table has no date column), $5: when this one was fetched.
+   */
+  readonly mergeLate: string;
+  /**
    * Withdraws rows that the source lists no longer. $1: load, $2: exchange, $3: largest share that may be
-   * withdrawn, $4: number that always may, $5: rows that the merge inserted or listed again, $6: may the
-   * source list nothing at all, $7, $8: first and last day, where the table has a date column.
+   * withdrawn, $4: number that always may, $5: may the source list nothing at all, $6: when the answer was
+   * fetched, $7: days (NO_DAY where the table has none), $8: those of them of which it cannot be told.
    */
   readonly withdraw: string;
+  /** Withdraws rows by their keys. $1: load, $2: the keys, a JSON list, $3: rows written by answers fetched later stay. */
+  readonly withdrawKeys: string;
+  /** Counts the rows of a day. $1: exchange, $2: day, any where the table has no date column. */
+  readonly countRows: string;
   /** Reads the rows of some days and answers with their number. $1: exchange, $2: days. */
   readonly readDays: string;
 }
@@ -49,8 +58,13 @@ function build(table: TableDefinition): MergeSql {
       select 0 as _ord, ${list(columns)} from ${target} with no data`,
     copy: `copy ${stage} (_ord, ${list(columns)}) from stdin`,
     lock: lockSql(table, parts),
-    merge: mergeStatement(table, parts),
+    merge: mergeStatement(table, parts, false),
+    mergeLate: mergeStatement(table, parts, true),
     withdraw: withdrawStatement(table, parts),
+    withdrawKeys: withdrawKeysStatement(table, parts),
+    countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
+      table.dateColumn === null ? '$2::date is not null' : `t.${quote(table.dateColumn)} = $2::date`
+    }`,
     readDays: `select count(t.revision) from ${target} t
       where t.exchange = $1 and t.${quote(table.dateColumn ?? 'exchange')} = any($2)`,
   };
@@ -103,9 +117,17 @@ function lockSql(table: TableDefinition, { stage }: Parts): string {
  */
 const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond')`;
 
-/** Names with an underscore are columns of the statement itself: no column of a table begins with one. */
-function mergeStatement(table: TableDefinition, parts: Parts): string {
-  const { target, stage, columns, values, same } = parts;
+/**
+ * Merges the staged records. Names with an underscore are columns of the statement itself: no column of a
+ * table begins with one.
+ *
+ * Where answers fetched later were loaded already (`late`), the result is what it had been, had this one been
+ * loaded first. A later whole answer of a day has decided which rows there are, and listed each of them: a
+ * record changes such a row only if it was saved later than the stored one, and what is not there stays away;
+ * the record is remembered in the history, so that the newest values return if the row ever does.
+ */
+function mergeStatement(table: TableDefinition, parts: Parts, late: boolean): string {
+  const { target, history, stage, columns, values, same } = parts;
   const audit = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
   // A row that was withdrawn returns as its next revision. Where the record is older than that revision was,
   // the newer values return; the source's own times are kept where an answer has none.
@@ -116,19 +138,37 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
       ? `case when s._stale then ${old} else coalesce(${fresh}, ${old}) end`
       : `case when s._stale then ${old} else ${fresh} end`;
   });
+  const decided =
+    table.dateColumn === null
+      ? 'cardinality($3::date[]) > 0 and $4::date[] is not null'
+      : `exists (select from unnest($3::date[], $4::date[]) as d(a, b) where s.${quote(table.dateColumn)} between d.a and d.b)`;
+  // Of two records saved at the same time, or not saying when, that of the answer fetched later stands.
+  const wins = `case when s.source_saved_at is not null and t.source_saved_at is not null
+            then s.source_saved_at > t.source_saved_at or (s.source_saved_at = t.source_saved_at
+              and case when s._decided then l.fetched_at = $5::timestamptz else l.fetched_at <= $5::timestamptz end)
+            else not s._decided and l.fetched_at <= $5::timestamptz end`;
+  // A record that came late still tells the source's times, where the stored row has none.
+  const fills = `(${SOURCE_AUDIT.map((column) => `(t.${quote(column)} is null and s.${quote(column)} is not null)`).join(' or ')})`;
+  const kept = (column: string, fresh: string) =>
+    `${quote(column)} = ${late ? `case when s._action = 'fill' then t.${quote(column)} else ${fresh} end` : fresh}`;
   return `
     with ranked as materialized (
       select s.*, row_number() over (
-        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _place
+        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _place${late ? `, ${decided} as _decided` : ''}
       from ${stage} s
     ), compared as materialized (
-      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn,
+      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn, w.valid_to as _ended,
           coalesce(s.source_saved_at < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
+          ${
+            late
+              ? `when t.revision is null and s._decided then
+            case when s.source_saved_at > w.source_saved_at or (w.revision is null and s.source_saved_at is not null) then 'remember' else 'stale' end`
+              : ''
+          }
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
-          when s.source_saved_at < t.source_saved_at then 'stale'
-          when ${differs(values)} then 'update'
-          else 'unchanged' end as _action
+          ${late ? `when not ${differs(values)} then 'unchanged' when ${wins} then 'update' when ${fills} then 'fill' else 'stale' end` : `when s.source_saved_at < t.source_saved_at then 'stale' when ${differs(values)} then 'update' else 'unchanged' end`} as _action
       from ranked s left join ${stored(parts)} on true left join ${withdrawnBefore(table, parts)} on true
+        ${late ? 'left join etl.loads l on l.id = t.load_id' : ''}
       where s._place = 1
     ), inserted as (
       insert into ${target} (${list(columns)}, ${audit.join(', ')})
@@ -139,23 +179,33 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
       insert into ${target} (${list(columns)}, ${audit.join(', ')})
       select ${returning.join(', ')}, w.first_loaded_at,
         greatest(statement_timestamp(), w.valid_to + interval '1 microsecond'), w.revision + 1, $1, $2
-      from compared s join ${parts.history} w on ${same('w', 's')} and w.revision = s._withdrawn
+      from compared s join ${history} w on ${same('w', 's')} and w.revision = s._withdrawn
       where s._action = 'relist'
       returning 1
+    ), remembered as (
+      ${
+        late
+          ? `insert into ${history} (${list(columns)}, ${audit.join(', ')}, valid_from, valid_to, withdrawn, replaced_by_load_id)
+      select ${list(columns)}, begins, begins, coalesce(s._withdrawn, 0) + 1, $1, $2, begins, begins + interval '1 microsecond', true, $2
+      from compared s, greatest(statement_timestamp(), s._ended) as begins where s._action = 'remember'`
+          : 'select'
+      }
     ), archived as (
-      ${archive(parts, 'compared', { withdrawn: false, where: `s._action = 'update'`, load: '$2' })}
+      ${archive(parts, 'compared', { withdrawn: false, where: `s._action in ('update', 'fill')`, load: '$2' })}
     ), updated as (
       update ${target} t set
         ${[
-          ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
+          ...values.map((column) => kept(column, `s.${quote(column)}`)),
           // The source's own times are kept where an answer has none.
-          ...SOURCE_AUDIT.map(
-            (column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`,
-          ),
+          ...SOURCE_AUDIT.map((column) => {
+            const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
+            const filled = late ? `case when s._action = 'fill' then ${old} end, ` : '';
+            return `${quote(column)} = coalesce(${filled}${fresh}, ${old})`;
+          }),
         ].join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
       from compared s
-      where s._action = 'update' and ${same('t', 's')}
+      where s._action in ('update', 'fill') and ${same('t', 's')}
       returning 1
     )
     select
@@ -163,7 +213,7 @@ function mergeStatement(table: TableDefinition, parts: Parts): string {
       (select count(*) from inserted) as inserted,
       (select count(*) from updated) + (select count(*) from relisted) - count(*) filter (where _action = 'relist' and _stale) as updated,
       count(*) filter (where _action = 'unchanged') as unchanged,
-      count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)) as stale,
+      count(*) filter (where _action in ('stale', 'remember') or (_action = 'relist' and _stale)) as stale,
       count(*) filter (where _action in ('insert', 'relist')) as arrived
     from compared`;
 }
@@ -205,37 +255,76 @@ function archive(
 }
 
 /**
- * The share that may be withdrawn is counted of the rows that were there before the answer, because new
- * rows are no excuse for missing ones. Where a session always has rows, an answer that would leave it
- * none withdraws nothing.
+ * Withdraws rows that were not listed, day by day, and answers with a line for each day that lacks rows.
+ *
+ * A day is judged by the most rows it ever had, so that it cannot be emptied in small steps, and new rows are
+ * no excuse for missing ones. Where a session always has rows, an answer that would leave it none withdraws
+ * nothing. Rows that an answer fetched later has written are not in question.
  */
 function withdrawStatement(table: TableDefinition, parts: Parts): string {
-  const { target, stage, same } = parts;
+  const { target, history, stage, same } = parts;
   const key = (prefix: string) => list(table.key, prefix);
-  const day = table.dateColumn === null ? null : quote(table.dateColumn);
-  const scope = `t.exchange = $2 ${day === null ? '' : `and t.${day} between $7 and $8`}`;
-  const ofTheDay = day === null ? '' : `where listed.${day} = gone.${day}`;
+  const dayOf = (row: string) =>
+    table.dateColumn === null ? '($7::date[])[1]' : `${row}.${quote(table.dateColumn)}`;
+  const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($7::date[])`;
+  const keys = `jsonb_build_object(${table.key.map((column) => `'${column}', g.${quote(column)}::text`).join(', ')})`;
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
   // because the planner takes the day to be empty (see `stored`).
   return `
     with unlisted as materialized (
-      select ${key('t.')} from ${target} t where ${scope} except select ${key('listed.')} from ${stage} listed
+      select ${key('t.')} from ${target} t where ${scope('t')} except select ${key('listed.')} from ${stage} listed
     ), gone as materialized (
-      select ${key('s.')}, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
-    ), checked as materialized (
-      select gone, present, emptied, not emptied and gone <= greatest($4::bigint, floor(present * $3::numeric)) as allowed
-        from (select gone, greatest(gone, rows - $5::bigint) as present,
-            not $6::boolean and exists (
-              select from gone where not exists (select from ${stage} listed ${ofTheDay})) as emptied
-          from (select (select count(*) from gone) as gone, (select count(*) from ${target} t where ${scope}) as rows) as counted
-        ) as shares
+      select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
+       where not exists (select from etl.loads l where l.id = t.load_id and l.fetched_at > $6::timestamptz)
+    ), present as materialized (
+      select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written
+        from ${target} t where ${scope('t')} group by 1
+    ), replaced as materialized (
+      select ${dayOf('h')} as _day, count(*) as rows from ${history} h
+       where ${scope('h')} and h.replaced_by_load_id = $1 and not h.withdrawn group by 1
+    ), counted as materialized (
+      select g._day, g.gone, p.rows - g.gone as "left",
+          p.rows - p.written + coalesce(r.rows, 0) as before,
+          greatest(p.rows - p.written + coalesce(r.rows, 0), d.most) as most,
+          not $5::boolean and not exists (
+            select from ${stage} listed where ${dayOf('listed')} = g._day) as emptied,
+          g._day = any($8::date[]) as undecided
+        from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
+        left join replaced r using (_day)
+        left join etl.day_rows d on d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day
+    ), judged as materialized (
+      select *, not emptied and not undecided
+          and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric)) as allowed from counted
     ), archived as (
-      ${archive(parts, 'gone', { withdrawn: true, where: '(select allowed from checked)', load: '$1' })}
+      ${archive(parts, 'gone', { withdrawn: true, where: 'exists (select from judged j where j.allowed and j._day = s._day)', load: '$1' })}
     ), withdrawn as (
-      delete from ${target} t using gone s where (select allowed from checked) and ${same('t', 's')}
-      returning 1
+      delete from ${target} t using gone s
+       where exists (select from judged j where j.allowed and j._day = s._day) and ${same('t', 's')}
+    ), noted as (
+      insert into etl.day_rows (table_name, exchange, day, most)
+      select '${table.name}', $2, p._day, p.rows - coalesce(j.gone, 0)
+        from present p left join judged j on j._day = p._day and j.allowed
+       where p.written > 0 or j.gone > 0 order by p._day
+      on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most > day_rows.most
     )
-    select gone, present, emptied, allowed, (select count(*) from withdrawn) as withdrawn from checked`;
+    select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, undecided, allowed,
+      case when allowed then '[]'::jsonb else (select jsonb_agg(${keys}) from gone g where g._day = judged._day) end as rows
+      from judged order by _day`;
+}
+
+function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
+  const { target, same } = parts;
+  return `
+    with gone as materialized (
+      select ${list(table.key, 's.')}, ${MOMENT} as _moment
+        from jsonb_populate_recordset(null::${target}, $2::jsonb) s join ${stored(parts)} on true
+       where not exists (select from etl.loads l where l.id = t.load_id and l.fetched_at > $3::timestamptz)
+    ), archived as (
+      ${archive(parts, 'gone', { withdrawn: true, where: 'true', load: '$1' })}
+    ), withdrawn as (
+      delete from ${target} t using gone s where ${same('t', 's')} returning 1
+    )
+    select count(*)::int as withdrawn from withdrawn`;
 }
 
 /**

@@ -2,8 +2,13 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { eachDay } from '../../core/days.ts';
+import { operations } from '../../operations/registry.ts';
 import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
+import type { Transaction } from '../database/transaction.ts';
+import { type LaterLoad, laterLoads } from '../state/loads.ts';
+import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
 import { mergeSql, quote } from './merge-sql.ts';
 
 /** Rows an answer lists in full: stored rows of them that it does not list are withdrawn. */
@@ -31,11 +36,9 @@ interface Merged {
   readonly unchanged: number;
   readonly stale: number;
   readonly duplicate: number;
-  /** Rows that were not there before, or had been withdrawn. */
-  readonly arrived: number;
   readonly withdrawn: number;
-  /** Why nothing was withdrawn although rows are missing, or null. */
-  readonly suspicious: string | null;
+  /** Days of which rows were not listed any more, and what was done about it. */
+  readonly withdrawals: readonly DayWithdrawal[];
 }
 
 interface MergeInput {
@@ -43,6 +46,9 @@ interface MergeInput {
   readonly rows: readonly Row[];
   readonly runId: number;
   readonly loadId: number;
+  readonly exchange: string;
+  /** When the source was asked. */
+  readonly fetchedAt: Date;
   readonly fullSet: FullSet | undefined;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
@@ -81,7 +87,8 @@ export async function ensurePartitions(
  * Copies rows into the staging table, merges them with one statement that writes only rows that
  * differ, and withdraws rows no longer listed with another. To be called inside a transaction.
  */
-export async function mergeTable(client: PoolClient, input: MergeInput): Promise<Merged> {
+export async function mergeTable(tx: Transaction, input: MergeInput): Promise<Merged> {
+  const { client } = tx;
   const { table, rows, fullSet, preserved } = input;
   const sql = mergeSql(table);
   await client.query(sql.createStage);
@@ -93,10 +100,30 @@ export async function mergeTable(client: PoolClient, input: MergeInput): Promise
   if (rows.length > 0 && preserved !== undefined) {
     await preserveStored(client, table, preserved, daySpan(table, rows));
   }
-  const merged = rows.length === 0 ? NOTHING : await merge(client, input);
-  return fullSet === undefined
-    ? merged
-    : { ...merged, ...(await withdraw(client, input, fullSet, merged.arrived)) };
+  // Asked with the locks held, so that whatever was loaded before is seen.
+  const [from, to] = touchedDays(table, rows, fullSet);
+  const later = await laterLoads(tx, {
+    operations: operationsOf(table),
+    exchange: input.exchange,
+    days: wholeOf(table) === 'days' ? { from, to } : null,
+    fetchedAt: input.fetchedAt,
+    // Where no answer is whole, all that matters is whether there is one.
+    ...(wholeOf(table) === 'none' ? { limit: 1 } : {}),
+  });
+  const merged = rows.length === 0 ? NOTHING : await merge(client, input, later);
+  const withdrawals = fullSet === undefined ? [] : await withdraw(client, input, fullSet, later);
+  const withdrawn = withdrawals.reduce((sum, { gone, refused }) => sum + (refused === null ? gone : 0), 0);
+  return { ...merged, withdrawn, withdrawals };
+}
+
+/** Operations whose records this table holds. */
+const operationsOf = (table: TableDefinition) =>
+  operations.filter(({ shapes }) => shapes.some((shape) => shape.table === table)).map(({ name }) => name);
+
+/** What a whole answer of this table lists in full. */
+function wholeOf(table: TableDefinition): 'days' | 'exchange' | 'none' {
+  const shapes = operations.flatMap((operation) => operation.shapes.filter((shape) => shape.table === table));
+  return shapes.find((shape) => shape.fullSet !== 'none')?.fullSet ?? 'none';
 }
 
 const NOTHING: Merged = {
@@ -105,17 +132,32 @@ const NOTHING: Merged = {
   unchanged: 0,
   stale: 0,
   duplicate: 0,
-  arrived: 0,
   withdrawn: 0,
-  suspicious: null,
+  withdrawals: [],
 };
 
-async function merge(client: PoolClient, { table, runId, loadId }: MergeInput): Promise<Merged> {
-  const result = await client.query<Record<string, string>>({
-    name: `merge_${table.name}`,
-    text: mergeSql(table).merge,
-    values: [runId, loadId],
-  });
+async function merge(
+  client: PoolClient,
+  { table, runId, loadId, fetchedAt }: MergeInput,
+  later: readonly LaterLoad[],
+): Promise<Merged> {
+  const sql = mergeSql(table);
+  const decided = later.filter(({ whole }) => whole.includes(table.name));
+  const anyDay = wholeOf(table) === 'exchange';
+  const result = await client.query<Record<string, string>>(
+    later.length === 0
+      ? { name: `merge_${table.name}`, text: sql.merge, values: [runId, loadId] }
+      : {
+          text: sql.mergeLate,
+          values: [
+            runId,
+            loadId,
+            decided.map(({ from }) => (anyDay ? '-infinity' : from)),
+            decided.map(({ to }) => (anyDay ? 'infinity' : to)),
+            fetchedAt.toISOString(),
+          ],
+        },
+  );
   const count = (name: string) => Number(result.rows[0]?.[name]);
   return {
     ...NOTHING,
@@ -124,7 +166,6 @@ async function merge(client: PoolClient, { table, runId, loadId }: MergeInput): 
     unchanged: count('unchanged'),
     stale: count('stale'),
     duplicate: count('duplicate'),
-    arrived: count('arrived'),
   };
 }
 
@@ -158,33 +199,70 @@ async function preserveStored(
   );
 }
 
-interface Withdrawal {
-  readonly gone: string;
-  readonly present: string;
+interface JudgedDay {
+  readonly day: string;
+  readonly gone: number;
+  readonly left: number;
+  /** Rows that were there before the answer. */
+  readonly before: number;
+  readonly most: number;
   /** A session that always has rows would have none left. */
   readonly emptied: boolean;
+  /** An answer for a part of the day was fetched later and loaded before: it may have listed these rows. */
+  readonly undecided: boolean;
   readonly allowed: boolean;
-  readonly withdrawn: string;
+  readonly rows: readonly RowKey[];
 }
 
 async function withdraw(
   client: PoolClient,
-  { table, loadId, maxWithdrawShare }: MergeInput,
+  { table, loadId, maxWithdrawShare, fetchedAt }: MergeInput,
   { exchange, days, mayBeEmpty }: FullSet,
-  arrived: number,
-): Promise<Pick<Merged, 'withdrawn' | 'suspicious'>> {
-  const values = [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, arrived, mayBeEmpty];
-  const result = await client.query<Withdrawal>({
+  later: readonly LaterLoad[],
+): Promise<DayWithdrawal[]> {
+  const asked = days === null ? [NO_DAY] : eachDay(days.from, days.to);
+  const overlaps = (load: LaterLoad, day: string) => days === null || (load.from <= day && day <= load.to);
+  // What a whole answer fetched later has decided stands.
+  const open = asked.filter(
+    (day) => !later.some((load) => load.whole.includes(table.name) && overlaps(load, day)),
+  );
+  if (open.length === 0) return [];
+  const undecided = open.filter((day) => later.some((load) => overlaps(load, day)));
+  const result = await client.query<JudgedDay>({
     name: `withdraw_${table.name}`,
     text: mergeSql(table).withdraw,
-    values: table.dateColumn === null ? values : [...values, days?.from, days?.to],
+    values: [
+      loadId,
+      exchange,
+      maxWithdrawShare,
+      ALWAYS_WITHDRAWN,
+      mayBeEmpty,
+      fetchedAt.toISOString(),
+      open,
+      undecided,
+    ],
   });
-  const row = result.rows[0] as Withdrawal;
-  return { withdrawn: Number(row.withdrawn), suspicious: row.allowed ? null : suspicionOf(table, row) };
+  return result.rows.map((row) => ({
+    table: table.name,
+    day: days === null ? null : row.day,
+    gone: row.gone,
+    most: row.most,
+    left: row.left,
+    refused: row.allowed ? null : suspicionOf(table, row, asked.length > 1),
+    rows: row.rows,
+  }));
 }
 
-function suspicionOf({ name, dateColumn }: TableDefinition, { gone, present, emptied }: Withdrawal): string {
-  const missing = `${gone} of ${present} rows of market.${name} were not listed any more`;
+function suspicionOf(
+  { name, dateColumn }: TableDefinition,
+  { day, gone, before, most, emptied, undecided }: JudgedDay,
+  several: boolean,
+): string {
+  const once = before < most ? ` (there were ${most} once)` : '';
+  const missing = `${gone} of ${before} rows of market.${name}${several ? ` of ${day}` : ''} were not listed any more${once}`;
+  if (undecided) {
+    return `${missing}; a later answer for a part of them was loaded before, so none was withdrawn`;
+  }
   if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
   return `${missing}, ${dateColumn === null ? 'and no other was' : 'and no other of their day was'}; that is not believed, so none was withdrawn`;
 }

@@ -21,6 +21,8 @@ interface CoverageOwner {
   readonly runId: number;
   readonly windowId: number | null;
   readonly coverage: readonly CoverageEntry[];
+  /** Days whose last rows were withdrawn by this load: they are loaded no longer. */
+  readonly emptied?: readonly string[];
 }
 
 /**
@@ -37,7 +39,8 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
         as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)
      order by e.day, e.instrument, e.variant`;
-  const wasLoaded = sql`${coverage.state} = 'loaded'`;
+  const emptied = sql.param(owner.emptied ?? []);
+  const wasLoaded = sql`(${coverage.state} = 'loaded' and ${coverage.day} <> all(${emptied}::date[]))`;
   const { day, instrument, variant } = coverage;
   await db
     .insert(coverage)

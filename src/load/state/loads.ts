@@ -1,6 +1,7 @@
-import { eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, inArray, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from './schema/columns.ts';
+import { responses } from './schema/source.ts';
 import { loads, runs, windows } from './schema/work.ts';
 
 // Every load that was committed has a row in etl.loads, and a number of its own there: its state. States
@@ -20,19 +21,151 @@ export async function nextLoadId(tx: NodePgDatabase): Promise<number> {
  */
 export async function insertLoad(
   tx: NodePgDatabase,
-  load: { readonly loadId: number; readonly windowId: number; readonly fetchedAt: Date },
+  load: {
+    readonly loadId: number;
+    readonly windowId: number;
+    readonly fetchedAt: Date;
+    readonly whole: readonly string[];
+    /** Where a person had rows withdrawn that the answer of the window did not list: how many, and of which day. */
+    readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
+  },
 ): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod states', 0))`);
+  const { accepted } = load;
+  const day = accepted?.day ?? null;
+  const counts =
+    accepted === undefined
+      ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
+      : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
+  await takeStateLock(tx);
   // A statement of its own, because what it reads has to be what is committed after the wait.
   await tx.execute(sql`
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, committed_at, state)
-    select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.variant,
-      w.filtered, w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn,
+    select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
+      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
       ${load.fetchedAt.toISOString()}, greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
       from ${windows} w left join lateral (
         select state, committed_at from ${loads} order by state desc limit 1) last on true
      where w.id = ${load.windowId}`);
+}
+
+async function takeStateLock(tx: NodePgDatabase): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod states', 0))`);
+}
+
+/**
+ * Forgets the loads of operations whose tables were emptied: their states cannot be shown any more. The
+ * emptying itself makes a state. To be called last before the commit.
+ */
+export async function forgetLoads(
+  tx: NodePgDatabase,
+  asked: { readonly operations: readonly string[]; readonly exchange: string; readonly runId: number },
+): Promise<void> {
+  await takeStateLock(tx);
+  await tx.execute(sql`
+    insert into ${loads} (window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+      fetched_at, committed_at, state)
+    select 0, ${asked.runId}, ${asked.operations[0] ?? ''}, ${asked.exchange}, r.from_date, r.to_date, '{}', '', true,
+      'epoch', greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
+      from ${runs} r left join lateral (
+        select state, committed_at from ${loads} order by state desc limit 1) last on true
+     where r.id = ${asked.runId}`);
+  await tx
+    .delete(loads)
+    .where(
+      and(
+        inArray(loads.operation, [...asked.operations]),
+        eq(loads.exchange, asked.exchange),
+        ne(loads.window_id, 0),
+      ),
+    );
+}
+
+/** How many loads of these operations and exchange changed something and have no kept answer. */
+export async function countUnkeptLoads(
+  db: NodePgDatabase,
+  asked: { readonly operations: readonly string[]; readonly exchange: string },
+): Promise<number> {
+  return db.$count(
+    loads,
+    and(
+      inArray(loads.operation, [...asked.operations]),
+      eq(loads.exchange, asked.exchange),
+      sql`${loads.inserted} + ${loads.updated} > 0`,
+      sql`not exists (select from ${responses} r where r.operation = ${loads.operation} and r.exchange = ${loads.exchange}
+        and r.fetched_at = ${loads.fetched_at})`,
+    ),
+  );
+}
+
+/** A load of an answer that was fetched later than another. */
+export interface LaterLoad {
+  readonly operation: string;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  readonly variant: string;
+  readonly filtered: boolean;
+  readonly whole: readonly string[];
+}
+
+/**
+ * Loads, already committed, of answers that were fetched after this moment and were asked about any of these
+ * days. With the locks of those days held, there will be no more.
+ */
+export function laterLoads(
+  tx: NodePgDatabase,
+  asked: {
+    readonly operations: readonly string[];
+    readonly exchange: string;
+    /** Null where days do not matter. */
+    readonly days: { readonly from: string; readonly to: string } | null;
+    readonly fetchedAt: Date;
+    /** No more than so many; all when not given. */
+    readonly limit?: number;
+  },
+): Promise<LaterLoad[]> {
+  const found = tx
+    .select({
+      operation: loads.operation,
+      from: loads.from_date,
+      to: loads.to_date,
+      instruments: loads.instruments,
+      variant: loads.variant,
+      filtered: loads.filtered,
+      whole: loads.whole,
+    })
+    .from(loads)
+    .where(
+      and(
+        gt(loads.fetched_at, asked.fetchedAt.toISOString()),
+        eq(loads.exchange, asked.exchange),
+        inArray(loads.operation, [...asked.operations]),
+        asked.days === null
+          ? undefined
+          : and(lte(loads.from_date, asked.days.to), gte(loads.to_date, asked.days.from)),
+      ),
+    );
+  return asked.limit === undefined ? found : found.limit(asked.limit);
+}
+
+/** Is an answer of this operation and exchange, fetched at that moment, among the loads? */
+export async function wasLoaded(
+  tx: NodePgDatabase,
+  asked: { readonly operation: string; readonly exchange: string; readonly fetchedAt: Date },
+): Promise<boolean> {
+  const found = await tx
+    .select({ id: loads.id })
+    .from(loads)
+    .where(
+      and(
+        eq(loads.fetched_at, asked.fetchedAt.toISOString()),
+        eq(loads.operation, asked.operation),
+        eq(loads.exchange, asked.exchange),
+      ),
+    )
+    .limit(1);
+  return found.length > 0;
 }
 
 /** A state of the tables of `market`: all loads up to this one were committed, and none after it. */

@@ -82,7 +82,7 @@ export async function insertFileWindows(
 
 /**
  * Writes one window for each kept answer that `chosen` (a query of their ids) names, in the order the
- * answers were loaded.
+ * answers were fetched.
  */
 export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
@@ -90,7 +90,7 @@ export async function insertReplayWindows(tx: NodePgDatabase, runId: number, cho
       filtered, source_file, source_hash, response_id)
     select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, r.filtered,
       r.params->>'file', r.hash, r.id
-      from (${chosen}) as c(id) join ${responses} r on r.id = c.id order by r.loaded_at, r.id`);
+      from (${chosen}) as c(id) join ${responses} r on r.id = c.id order by r.fetched_at, r.id`);
   await tx.execute(sql`
     update ${responses} r set run_id = w.run_id, window_id = w.id from ${windows} w
      where w.run_id = ${runId} and w.response_id = r.id and r.window_id = 0`);

@@ -20,6 +20,7 @@ import { statesOfRuns } from './loads.ts';
 import type { RunKind, RunState, WindowState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
 import type { RecordCounts } from './windows.ts';
+import { withdrawalsOfRuns } from './withdrawals.ts';
 
 /** Counts of windows by end; `open` is what has not ended. */
 interface WindowCounts {
@@ -69,6 +70,9 @@ interface Suspicion {
   readonly reason: string;
 }
 
+/** What became of the rows of a day that an answer did not list any more. */
+export type WithdrawalReport = Omit<Awaited<ReturnType<typeof withdrawalsOfRuns>>[number], 'runId'>;
+
 /** What `eod run ID --json` and the end of every run print. */
 export interface RunReport extends Counts {
   readonly runId: number;
@@ -83,6 +87,8 @@ export interface RunReport extends Counts {
   readonly failures: readonly Failure[];
   /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
   readonly suspicious: readonly Suspicion[];
+  /** By day, the rows that whole answers did not list any more: withdrawn, or too many to be believed. */
+  readonly withdrawals: readonly WithdrawalReport[];
   /** For a preview: sample rows that would change. */
   readonly preview: readonly RowDifference[];
   /** Why windows were skipped, and how many for each reason. */
@@ -240,6 +246,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
       select jsonb_array_elements(w.preview) as sample from ${windows} w
        where w.run_id = run.id and w.preview is not null order by w.id limit ${PREVIEW_ROWS}) s`);
   const previews = byRun(samples.rows);
+  const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
   const states = byRun(await statesOfRuns(db, runIds));
   return found.map(({ seconds, error, ...run }) => ({
     ...run,
@@ -250,6 +257,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
     suspicious: suspicious.get(run.runId) ?? [],
+    withdrawals: withdrawn.get(run.runId) ?? [],
     preview: (previews.get(run.runId) ?? []).map(({ sample }) => inTableOrder(sample)),
     skips: skips.get(run.runId) ?? [],
   }));

@@ -275,7 +275,7 @@ export function answersToReplay(
       select newer.id from chosen c join ${responses} older on older.id = c.id
         join ${responses} newer on newer.operation = older.operation and newer.exchange = older.exchange
           and newer.variant = older.variant
-       where (newer.loaded_at, newer.id) > (older.loaded_at, older.id)
+       where (newer.fetched_at, newer.id) > (older.fetched_at, older.id)
          and (older.operation = any(${sql.param(undated)})
            or (newer.from_date <= older.to_date and newer.to_date >= older.from_date))
          and (newer.instruments = '{}' or older.instruments = '{}' or newer.instruments && older.instruments)
@@ -283,7 +283,7 @@ export function answersToReplay(
 }
 
 /**
- * Newer answers that were asked for all of what an older one says, and were loaded without a reject;
+ * Answers fetched later that were asked for all of what an older one says, and were loaded without a reject;
  * the newest first.
  *
  * @param scope.anyDays they speak for the older one whatever days they were asked about.
@@ -305,7 +305,7 @@ export async function newerFullAnswers(
       and(
         eq(newer.operation, older.operation),
         eq(newer.exchange, older.exchange),
-        sql`(${newer.loaded_at}, ${newer.id}) > (${older.loaded_at}, ${older.id})`,
+        sql`(${newer.fetched_at}, ${newer.id}) > (${older.fetched_at}, ${older.id})`,
         sql`${newer.instruments} = '{}'`,
         eq(newer.filtered, false),
         scope.anyDays
@@ -323,7 +323,7 @@ export async function newerFullAnswers(
         scope.files ? undefined : not(isFile),
       ),
     )
-    .orderBy(desc(newer.loaded_at), desc(newer.id));
+    .orderBy(desc(newer.fetched_at), desc(newer.id));
   return scope.files ? found : found.limit(1);
 }
 

@@ -125,6 +125,8 @@ export const loads = etl.table(
     instruments: text('instruments').array().notNull(),
     variant: text('variant').notNull(),
     filtered: boolean('filtered').notNull(),
+    /** Tables of which the answer listed all rows that were asked about: what it does not list is not there. */
+    whole: text('whole').array().notNull().default([]),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
     /** Given out as the last thing before the commit, under one lock: states are in the order of the commits. */
@@ -136,6 +138,55 @@ export const loads = etl.table(
     index('loads_run_idx').on(table.run_id),
     index('loads_committed_idx').on(table.committed_at),
     index('loads_asked_idx').on(table.operation, table.exchange, table.to_date),
+    // Nearly always a load asks for loads of later answers in vain.
+    index('loads_fetched_idx').on(table.fetched_at),
+  ],
+);
+
+/** The most rows a day of a table ever had at once, since a person last accepted that it has fewer. */
+export const dayRows = etl.table(
+  'day_rows',
+  {
+    table_name: text('table_name').notNull(),
+    exchange: text('exchange').notNull(),
+    /** 0001-01-01 where the table has no days. */
+    day: date('day', { mode: 'string' }).notNull(),
+    most: integer('most').notNull(),
+  },
+  (table) => [primaryKey({ name: 'day_rows_pkey', columns: [table.table_name, table.exchange, table.day] })],
+);
+
+/** By load and day, the rows that a whole answer did not list any more: withdrawn, or too many to be believed. */
+export const withdrawals = etl.table(
+  'withdrawals',
+  {
+    id: id(),
+    load_id: reference('load_id').notNull(),
+    window_id: reference('window_id').notNull(),
+    run_id: reference('run_id').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    table_name: text('table_name').notNull(),
+    day: date('day', { mode: 'string' }),
+    state: text('state', { enum: ['withdrawn', 'refused', 'accepted', 'outdated'] }).notNull(),
+    reason: text('reason'),
+    gone: integer('gone').notNull(),
+    most: integer('most').notNull(),
+    rows_left: integer('rows_left').notNull(),
+    /** When the answer was fetched that did not list them. */
+    fetched_at: moment('fetched_at').notNull(),
+    /** Keys of the rows, where they were not withdrawn. */
+    rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
+    noted_at: moment('noted_at').notNull().defaultNow(),
+    accepted_at: moment('accepted_at'),
+    accepted_by: text('accepted_by'),
+  },
+  (table) => [
+    index('withdrawals_run_idx').on(table.run_id),
+    index('withdrawals_refused_idx')
+      .on(table.table_name, table.exchange, table.day)
+      .where(sql`${table.state} = 'refused'`),
+    check('withdrawals_state', sql`${table.state} in ('withdrawn', 'refused', 'accepted', 'outdated')`),
   ],
 );
 

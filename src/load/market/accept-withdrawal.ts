@@ -1,0 +1,71 @@
+import { tables } from '../../operations/registry.ts';
+import type { Database } from '../database/database.ts';
+import { transaction } from '../database/transaction.ts';
+import { writeCoverage } from '../state/coverage.ts';
+import { insertLoad, nextLoadId } from '../state/loads.ts';
+import { settleSuspicion } from '../state/windows.ts';
+import { lockRefusedWithdrawal, NO_DAY, noteAccepted } from '../state/withdrawals.ts';
+import { updateObservedAliases } from './instruments/observed-aliases.ts';
+import { mergeSql } from './merge-sql.ts';
+
+/** What became of a refused withdrawal that a person has accepted. */
+export interface AcceptedWithdrawal {
+  readonly id: number;
+  readonly table: string;
+  readonly exchange: string;
+  readonly day: string | null;
+  /** Rows that were withdrawn now. */
+  readonly withdrawn: number;
+  /** Rows of the day that are left. */
+  readonly left: number;
+}
+
+/**
+ * Withdraws the rows that a whole answer did not list any more and that were kept, because it was not
+ * believed. From now on the day is judged by the rows it has left.
+ *
+ * @returns null when no refused withdrawal of this number stands.
+ */
+export function acceptWithdrawal(
+  database: Database,
+  id: number,
+  by: string,
+): Promise<AcceptedWithdrawal | null> {
+  return transaction(database, async (tx) => {
+    const { client } = tx;
+    const refused = await lockRefusedWithdrawal(tx, id);
+    const table = tables.find(({ name }) => name === refused?.table);
+    if (refused === null || table === undefined) return null;
+    const { exchange, day } = refused;
+    const loadId = await nextLoadId(tx);
+    const sql = mergeSql(table);
+    await client.query(sql.createStage);
+    await client.query(sql.lock, [exchange, day, day]);
+    const withdrawn = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [
+      loadId,
+      JSON.stringify(refused.rows),
+      refused.fetchedAt,
+    ]);
+    const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, day ?? NO_DAY]);
+    const gone = withdrawn.rows[0]?.withdrawn ?? 0;
+    const left = counted.rows[0]?.rows ?? 0;
+    const { runId, windowId, operation } = refused;
+    await noteAccepted(tx, { id, table: table.name, exchange, day, rowsLeft: left, by });
+    await settleSuspicion(tx, windowId);
+    if (day !== null) {
+      const state = left === 0 ? ('empty' as const) : ('loaded' as const);
+      const coverage = [{ day, instrument: '', variant: '', state, records: left }];
+      await writeCoverage(tx, { operation, exchange, runId, windowId, coverage, emptied: [day] });
+    }
+    const written = { table, exchange, loadId, from: day ?? '', to: day ?? '', replaced: true };
+    await updateObservedAliases(client, [written]);
+    await insertLoad(tx, {
+      loadId,
+      windowId,
+      fetchedAt: new Date(refused.fetchedAt),
+      whole: [table.name],
+      accepted: { withdrawn: gone, day },
+    });
+    return { id, table: table.name, exchange, day, withdrawn: gone, left };
+  });
+}

@@ -1,0 +1,183 @@
+import { and, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { dayRows, withdrawals } from './schema/work.ts';
+
+// Rows that whole answers did not list any more: what was withdrawn, and what was not because it was too much
+// to be believed. A person may accept the latter.
+
+/** The key of a row, as text. */
+export type RowKey = Readonly<Record<string, string | null>>;
+
+/** What a load did about the rows of one day that its answer did not list. */
+export interface DayWithdrawal {
+  /** Name of the table in `market`. */
+  readonly table: string;
+  /** Null where the table has no days. */
+  readonly day: string | null;
+  /** Rows that were not listed. */
+  readonly gone: number;
+  /** The most rows the day had, since a person last accepted that it has fewer. */
+  readonly most: number;
+  /** Rows it has left, or would have. */
+  readonly left: number;
+  /** Why they were not withdrawn; null where they were. */
+  readonly refused: string | null;
+  /** Keys of the rows that were not withdrawn; empty where they were. */
+  readonly rows: readonly RowKey[];
+}
+
+/** In `etl.day_rows`, the day of a table that has none. */
+export const NO_DAY = '0001-01-01';
+
+/**
+ * Notes what a load did about rows that were not listed. A refusal stands until another whole answer of its
+ * day, or a person, has decided.
+ */
+export async function writeWithdrawals(
+  tx: NodePgDatabase,
+  load: {
+    readonly loadId: number;
+    readonly windowId: number;
+    readonly runId: number;
+    readonly operation: string;
+    readonly exchange: string;
+    readonly fetchedAt: Date;
+  },
+  judged: readonly {
+    readonly table: string;
+    readonly days: { readonly from: string; readonly to: string } | null;
+  }[],
+  found: readonly DayWithdrawal[],
+): Promise<void> {
+  for (const { table, days } of judged) {
+    await tx
+      .update(withdrawals)
+      .set({ state: 'outdated' })
+      .where(
+        and(
+          eq(withdrawals.state, 'refused'),
+          eq(withdrawals.table_name, table),
+          eq(withdrawals.exchange, load.exchange),
+          days === null
+            ? isNull(withdrawals.day)
+            : sql`${withdrawals.day} between ${days.from} and ${days.to}`,
+        ),
+      );
+  }
+  if (found.length === 0) return;
+  await tx.insert(withdrawals).values(
+    found.map(({ table, day, gone, most, left, refused, rows }) => ({
+      load_id: load.loadId,
+      window_id: load.windowId,
+      run_id: load.runId,
+      operation: load.operation,
+      exchange: load.exchange,
+      fetched_at: load.fetchedAt.toISOString(),
+      table_name: table,
+      day,
+      state: refused === null ? ('withdrawn' as const) : ('refused' as const),
+      reason: refused,
+      gone,
+      most,
+      rows_left: left,
+      rows,
+    })),
+  );
+}
+
+/** Forgets what is known of the rows of tables that were emptied. */
+export async function forgetWithdrawals(
+  tx: NodePgDatabase,
+  tables: readonly string[],
+  exchange: string,
+): Promise<void> {
+  await tx
+    .delete(dayRows)
+    .where(and(inArray(dayRows.table_name, [...tables]), eq(dayRows.exchange, exchange)));
+  await tx
+    .update(withdrawals)
+    .set({ state: 'outdated' })
+    .where(
+      and(
+        inArray(withdrawals.table_name, [...tables]),
+        eq(withdrawals.exchange, exchange),
+        eq(withdrawals.state, 'refused'),
+      ),
+    );
+}
+
+const asWithdrawal = {
+  id: withdrawals.id,
+  runId: withdrawals.run_id,
+  windowId: withdrawals.window_id,
+  operation: withdrawals.operation,
+  exchange: withdrawals.exchange,
+  table: withdrawals.table_name,
+  day: withdrawals.day,
+  state: withdrawals.state,
+  gone: withdrawals.gone,
+  most: withdrawals.most,
+  left: withdrawals.rows_left,
+  reason: withdrawals.reason,
+  notedAt: sql<string>`to_json(${withdrawals.noted_at})#>>'{}'`,
+};
+
+/** Refused withdrawals that stand, the newest first, each with some of its rows. */
+export function refusedWithdrawals(db: NodePgDatabase, limit: number, samples: number) {
+  return db
+    .select({
+      ...asWithdrawal,
+      rows: sql<RowKey[]>`(select coalesce(jsonb_agg(r.value order by r.ordinality), '[]')
+        from jsonb_array_elements(${withdrawals.rows}) with ordinality r where r.ordinality <= ${samples})`,
+    })
+    .from(withdrawals)
+    .where(eq(withdrawals.state, 'refused'))
+    .orderBy(desc(withdrawals.id))
+    .limit(limit);
+}
+
+/** What these runs withdrew, or did not: by day, in the order of the loads. */
+export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+  return db
+    .select(asWithdrawal)
+    .from(withdrawals)
+    .where(inArray(withdrawals.run_id, [...runIds]))
+    .orderBy(withdrawals.id);
+}
+
+/** Locks a refused withdrawal until the transaction ends; null where there is none of this number that stands. */
+export async function lockRefusedWithdrawal(tx: NodePgDatabase, id: number) {
+  const [found] = await tx
+    .select({ ...asWithdrawal, rows: withdrawals.rows, fetchedAt: withdrawals.fetched_at })
+    .from(withdrawals)
+    .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')))
+    .for('update');
+  return found ?? null;
+}
+
+/** Notes that a person has accepted a withdrawal. From now on the day is judged by the rows it has now. */
+export async function noteAccepted(
+  tx: NodePgDatabase,
+  accepted: {
+    readonly id: number;
+    readonly table: string;
+    readonly exchange: string;
+    readonly day: string | null;
+    readonly rowsLeft: number;
+    readonly by: string;
+  },
+): Promise<void> {
+  const { id, table, exchange, day, rowsLeft, by } = accepted;
+  await tx
+    .update(withdrawals)
+    .set({ state: 'accepted', accepted_by: by, accepted_at: sql`clock_timestamp()` })
+    .where(eq(withdrawals.id, id));
+  const values = { table_name: table, exchange, day: day ?? NO_DAY, most: rowsLeft };
+  await tx
+    .insert(dayRows)
+    .values(values)
+    .onConflictDoUpdate({
+      target: [dayRows.table_name, dayRows.exchange, dayRows.day],
+      set: { most: rowsLeft },
+    });
+}

@@ -1,0 +1,207 @@
+import { describe, expect, test } from 'vitest';
+import { readAnswer } from '../../src/extract/index.ts';
+import type { Context } from '../../src/jobs/context.ts';
+import { planReplay } from '../../src/jobs/replay/plan.ts';
+import { workReplay } from '../../src/jobs/replay/run.ts';
+import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { packBody } from '../../src/load/state/responses.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { newRun } from '../load/support.ts';
+import { openStore } from './import-support.ts';
+import { replay, rowsOf, type Sent } from './replay-support.ts';
+
+const DAY = '2025-08-29';
+const operation = operationNamed('GetBhavCopyCM');
+
+/** Records of the day as the source sends them. */
+const records = (from: number, to: number, changes: Sent = {}): Sent[] =>
+  Array.from({ length: to - from }, (_, at) => ({
+    ...{ TradDt: '08-29-2025', Src: 'NSE', Symbol: `S${String(from + at).padStart(3, '0')}`, SctySrs: 'EQ' },
+    ...{ ClosePrice: 100 + at, SavedAt: '08-29-2025 21:02:14' },
+    ...changes,
+  }));
+
+/** Fetches an answer at this minute of the evening: it can be loaded at any time afterwards. */
+function fetched(minute: number, sent: readonly Sent[]) {
+  const calledAt = Date.UTC(2025, 7, 29, 16, minute);
+  return async (context: Context, settings: { readonly instruments?: readonly string[] } = {}) => {
+    const { instruments = [] } = settings;
+    const runId = await newRun(context.db);
+    const window = await context.db.pool.query<{ id: number }>(
+      `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, state)
+       values ($1, 'GetBhavCopyCM', 'NSE', $2, $2, $3, 'running') returning id::int`,
+      [runId, DAY, instruments],
+    );
+    const body = Buffer.from(JSON.stringify({ Value: sent }));
+    const asked = { exchange: 'NSE', from: DAY, to: DAY, instruments, params: {}, calledOn: DAY };
+    const raw = { body, contentType: 'application/json', bytes: body.length };
+    const id = window.rows[0]?.id ?? 0;
+    const counts = await storeAnswer(context, {
+      window: { ...asked, id, runId, operation: operation.name, variant: '', filtered: false },
+      extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
+      calledAt,
+      bytes: 1,
+      preview: false,
+      answer: {
+        packed: packBody(body),
+        contentType: 'application/json',
+        calledOn: DAY,
+        fetchedAt: new Date(calledAt),
+      },
+    });
+    const stored = await context.db.pool.query('select suspicious, warnings from etl.windows where id = $1', [
+      id,
+    ]);
+    return { counts, ...stored.rows[0] } as {
+      counts: typeof counts;
+      suspicious: string | null;
+      warnings: string[];
+    };
+  };
+}
+
+const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
+const live = async (context: Context) =>
+  (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
+/** Everything a write to the tables would change. */
+const physical = (context: Context) =>
+  all(
+    context,
+    `select 'now' as place, ctid::text, xmin::text, t::text as row from market.bhavcopy_cm t
+     union all select 'history', ctid::text, xmin::text, t::text from market_history.bhavcopy_cm t order by 1, 2`,
+  );
+
+describe('an answer that is loaded after one that was fetched later', () => {
+  test('takes nothing away, brings nothing back and leaves the coverage as it is', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 53))(context);
+    await fetched(3, records(3, 53))(context);
+    const before = await live(context);
+    const covered = await all(context, 'select day, state, records, window_id from etl.coverage');
+    // It lacks the last three and lists the first three, which the newer one does not.
+    const late = await fetched(2, records(0, 50))(context);
+    expect(late).toMatchObject({ counts: { withdrawn: 0, inserted: 0, updated: 0 }, suspicious: null });
+    expect(await live(context)).toEqual(before);
+    expect(await all(context, 'select day, state, records, window_id from etl.coverage')).toEqual(covered);
+  });
+
+  test('changes a row only where it was saved later', async () => {
+    const context = await openStore();
+    await fetched(3, records(0, 2))(context);
+    const [same, newer] = [
+      { ...records(0, 1)[0], ClosePrice: 7 },
+      { ...records(1, 2)[0], ClosePrice: 7, SavedAt: '08-29-2025 21:15:00' },
+    ];
+    expect(await fetched(2, [same, newer])(context)).toMatchObject({ counts: { updated: 1, stale: 1 } });
+    expect(await all(context, 'select symbol, close_price::int from market.bhavcopy_cm order by 1')).toEqual([
+      { symbol: 'S000', close_price: 100 },
+      { symbol: 'S001', close_price: 7 },
+    ]);
+  });
+
+  test('withdraws nothing where a later answer for some instruments may have listed it, and says so', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    await fetched(3, records(0, 2))(context, { instruments: ['S000', 'S001'] });
+    const whole = await fetched(2, records(2, 20))(context);
+    expect(whole.counts).toMatchObject({ withdrawn: 0 });
+    expect(whole.suspicious).toMatch(/^2 of 20 rows .*a later answer for a part of them was loaded before/);
+    expect(await live(context)).toHaveLength(20);
+  });
+});
+
+describe('a replay', () => {
+  test('with unchanged code writes nothing at all, whatever came before', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    await fetched(2, records(0, 20, { SavedAt: '08-29-2025 21:10:00', ClosePrice: 5 }))(context);
+    await fetched(4, records(2, 21))(context);
+    await fetched(3, records(0, 19, { SavedAt: '08-29-2025 21:20:00', ClosePrice: 6 }))(context);
+    await fetched(5, records(2, 3, { SavedAt: '08-29-2025 21:30:00' }))(context, { instruments: ['S002'] });
+    const before = await physical(context);
+    const states = await all(context, 'select max(state) from etl.loads');
+    for (let time = 0; time < 2; time += 1) {
+      const report = await replay(context, {});
+      expect(report).toMatchObject({ state: 'completed', inserted: 0, updated: 0, withdrawn: 0 });
+    }
+    expect(await physical(context)).toEqual(before);
+    expect(await all(context, 'select max(state) from etl.loads')).toEqual(states);
+  });
+
+  test('does not lose an answer that is loaded after it was planned', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    const runId = (await planReplay(context, {})) ?? 0;
+    await fetched(2, records(1, 22, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
+    const before = await physical(context);
+    await workReplay(context, runId, new AbortController().signal);
+    expect(await physical(context)).toEqual(before);
+  });
+
+  test('refuses tables that are empty beside their history; --rebuild folds everything anew', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    await fetched(2, records(2, 20, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
+    await fetched(3, records(0, 20))(context);
+    const contents = async () => [await rowsOf(context, 'market'), await rowsOf(context, 'market_history')];
+    const before = await contents();
+    await context.db.pool.query('truncate market.bhavcopy_cm');
+    await expect(replay(context, {})).rejects.toThrow(
+      /market\.bhavcopy_cm holds no row of NSE, but its history does; .*eod replay GetBhavCopyCM --rebuild/,
+    );
+    const report = await replay(context, { operations: ['GetBhavCopyCM'] }, { rebuild: true });
+    expect(report).toMatchObject({ state: 'completed', inserted: 20 });
+    expect(await contents()).toEqual(before);
+    // Also where nothing is missing; states go on, none is given out twice.
+    const state = async () => (await all(context, 'select market.state()::int as state'))[0].state;
+    const last = await state();
+    await replay(context, {}, { rebuild: true });
+    expect(await contents()).toEqual(before);
+    expect(await state()).toBeGreaterThan(last);
+    await expect(replay(context, { from: DAY }, { rebuild: true })).rejects.toThrow(/--rebuild loads whole/);
+    await context.db.pool.query(
+      'delete from etl.responses where fetched_at < (select max(fetched_at) from etl.responses)',
+    );
+    await expect(replay(context, {}, { rebuild: true })).rejects.toThrow(/2 loads of .* are not kept/);
+    expect(await contents()).toEqual(before);
+  });
+});
+
+test('records of a day or an exchange that was not asked for are refused, and leave no trace but rejects', async () => {
+  const context = await openStore();
+  const strays: Sent[] = [
+    { ...records(30, 31)[0], TradDt: '08-28-2025' },
+    { ...records(31, 32)[0], TradDt: '01-01-2199' },
+    { ...records(32, 33)[0], Src: 'BSE' },
+  ];
+  const loaded = await fetched(1, [...records(0, 40), ...strays])(context);
+  expect(loaded).toMatchObject({
+    counts: { inserted: 40, rejected: 3, withdrawn: 0 },
+    suspicious: '3 records are of a day or an exchange that was not asked for',
+  });
+  const problems = await all(context, 'select problems from etl.rejects order by position');
+  expect(problems.map((row) => row.problems[0].message)).toEqual([
+    'is 2025-08-28, a day that was not asked for',
+    'is 2199-01-01, a day that was not asked for',
+    'is BSE, an exchange that was not asked',
+  ]);
+  expect(await all(context, 'select day::text, state from etl.coverage')).toEqual([
+    { day: DAY, state: 'failed' },
+  ]);
+  expect(await all(context, "select day::text from etl.sessions where kind = 'observed'")).toEqual([]);
+  expect(await all(context, "select relname from pg_class where relname like 'bhavcopy_cm_2199%'")).toEqual(
+    [],
+  );
+});
+
+test('a record that says it was saved after the call is taken as saved then', async () => {
+  const context = await openStore();
+  const odd = await fetched(1, records(0, 1, { SavedAt: '01-01-2199 00:00:00' }))(context);
+  expect(odd.warnings).toEqual([expect.stringMatching(/^1 records? .*2199.*saved at the time of the call$/)]);
+  const corrected = await fetched(
+    9,
+    records(0, 1, { ClosePrice: 8, SavedAt: '08-29-2025 21:35:00' }),
+  )(context);
+  expect(corrected).toMatchObject({ counts: { updated: 1 }, warnings: [] });
+  expect(await all(context, 'select close_price::int from market.bhavcopy_cm')).toEqual([{ close_price: 8 }]);
+});

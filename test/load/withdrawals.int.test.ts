@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest';
+import type { Database } from '../../src/load/database/database.ts';
+import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
+import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
+import type { Row } from '../../src/operations/table.ts';
+import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from './support.ts';
+
+const DAY = '2025-08-29';
+
+const rows = (day: string, from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));
+
+/** Loads a whole answer for some days: what became of it, and what its run says. */
+async function answer(
+  store: Database,
+  listed: readonly Row[],
+  days: { readonly from: string; readonly to: string } = { from: DAY, to: DAY },
+  mayBeEmpty = false,
+) {
+  const runId = await newRun(store);
+  const windowId = await newWindow(store, runId);
+  const fullSets = [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty }];
+  const records = listed.filter((row) => row.trade_date === DAY).length;
+  const state = records > 0 ? ('loaded' as const) : ('empty' as const);
+  const coverage = [{ day: DAY, instrument: '', variant: '', state, records }];
+  const counts = await loadBhav(store, listed, { fullSets, runId, windowId, coverage });
+  const { withdrawals, suspicious } = await reportRun(store.drizzle, runId);
+  return { withdrawn: counts?.withdrawn, withdrawals, suspicious: suspicious.map(({ reason }) => reason) };
+}
+
+const live = async ({ pool }: Database) =>
+  (await pool.query('select count(*)::int as rows from market.bhavcopy_cm')).rows[0].rows as number;
+const coverage = async ({ pool }: Database) =>
+  (await pool.query("select state, records::int from etl.coverage where operation = 'GetBhavCopyCM'")).rows;
+
+test('each day is judged by itself: an answer that ends two days early takes neither away', async () => {
+  const store = await openStore();
+  const days = Array.from({ length: 22 }, (_, at) => `2025-07-${String(at + 1).padStart(2, '0')}`);
+  const month = { from: '2025-07-01', to: '2025-07-22' };
+  await answer(
+    store,
+    days.flatMap((day) => rows(day, 0, 100)),
+    month,
+    true,
+  );
+  const early = await answer(
+    store,
+    days.slice(0, 20).flatMap((day) => rows(day, 0, 100)),
+    month,
+    true,
+  );
+  expect(early.withdrawn).toBe(0);
+  expect(early.withdrawals.map(({ day, state, gone, left }) => [day, state, gone, left])).toEqual([
+    ['2025-07-21', 'refused', 100, 0],
+    ['2025-07-22', 'refused', 100, 0],
+  ]);
+  expect(early.suspicious).toEqual([expect.stringMatching(/of 2025-07-21 .*of 2025-07-22/)]);
+  expect(await live(store)).toBe(2_200);
+  // 50 of the 600 rows of six days, all of one of them.
+  const half = await answer(
+    store,
+    days.flatMap((day, at) => rows(day, at === 3 ? 50 : 0, 100)),
+    month,
+    true,
+  );
+  expect(half).toMatchObject({
+    withdrawn: 0,
+    withdrawals: [{ day: '2025-07-04', gone: 50, state: 'refused' }],
+  });
+});
+
+test('rows are not withdrawn drop by drop: a day is judged by the most it ever had', async () => {
+  const store = await openStore();
+  await answer(store, rows(DAY, 0, 20));
+  expect(await answer(store, rows(DAY, 5, 20))).toMatchObject({ withdrawn: 5, suspicious: [] });
+  const second = await answer(store, rows(DAY, 10, 20));
+  expect(second).toMatchObject({
+    withdrawn: 0,
+    suspicious: [expect.stringMatching(/^5 of 15 rows .*\(there were 20 once\); more than may be withdrawn/)],
+  });
+  expect(await live(store)).toBe(15);
+});
+
+test('what was refused is listed with rows, until a person or a better answer decides', async () => {
+  const store = await openStore();
+  await answer(store, rows(DAY, 0, 20));
+  await answer(store, rows(DAY, 12, 20));
+  const [refused, ...more] = await refusedWithdrawals(store.drizzle, 10, 3);
+  expect(more).toEqual([]);
+  expect(refused).toMatchObject({ day: DAY, gone: 12, left: 8, most: 20, table: 'bhavcopy_cm' });
+  expect(refused?.rows).toHaveLength(3);
+  expect(refused?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
+  // The day comes whole again: nothing is left to decide.
+  await answer(store, rows(DAY, 0, 20));
+  expect(await refusedWithdrawals(store.drizzle, 10, 3)).toEqual([]);
+  expect(await acceptWithdrawal(store, refused?.id ?? 0, 'me')).toBeNull();
+
+  await answer(store, rows(DAY, 12, 20));
+  const [again] = await refusedWithdrawals(store.drizzle, 10, 3);
+  const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
+  expect(await acceptWithdrawal(store, again?.id ?? 0, 'me')).toMatchObject({
+    withdrawn: 12,
+    left: 8,
+    day: DAY,
+  });
+  expect(await live(store)).toBe(8);
+  expect(await coverage(store)).toEqual([{ state: 'loaded', records: 8 }]);
+  const suspicious = await store.pool.query('select from etl.windows where suspicious is not null');
+  // Of the two refusals only the first, which was never accepted, is still noted with its window.
+  expect(suspicious.rowCount).toBe(1);
+  const past = await store.pool.query(
+    `select (select count(*)::int from market.bhavcopy_cm_at(${before})) as before,
+       (select count(*)::int from market.bhavcopy_cm_at(${before + 1})) as after`,
+  );
+  expect(past.rows).toEqual([{ before: 20, after: 8 }]);
+  // From now on eight is what the day has.
+  expect(await answer(store, rows(DAY, 15, 20))).toMatchObject({ withdrawn: 3, suspicious: [] });
+  expect(await acceptWithdrawal(store, again?.id ?? 0, 'me')).toBeNull();
+});
+
+test('a day that loses its last rows is loaded no longer, and the report says so', async () => {
+  const store = await openStore();
+  await answer(store, rows(DAY, 0, 3), undefined, true);
+  expect(await coverage(store)).toEqual([{ state: 'loaded', records: 3 }]);
+  const gone = await answer(store, [], undefined, true);
+  expect(gone).toMatchObject({
+    withdrawn: 3,
+    withdrawals: [{ day: DAY, gone: 3, left: 0, state: 'withdrawn' }],
+  });
+  expect(await coverage(store)).toEqual([{ state: 'empty', records: 0 }]);
+});
