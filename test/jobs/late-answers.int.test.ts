@@ -128,6 +128,19 @@ describe('a replay', () => {
     expect(await all(context, 'select max(state) from etl.loads')).toEqual(states);
   });
 
+  test('of rejects that resolves nothing writes nothing, also where their answers are kept no longer', async () => {
+    const context = await openStore();
+    await fetched(1, [...records(0, 20), { ...records(20, 21)[0], ClosePrice: 'unknown' }])(context);
+    await fetched(2, [...records(4, 20), { ...records(20, 21)[0], ClosePrice: 'unknown' }])(context);
+    await fetched(3, records(4, 20))(context, { instruments: ['S004'] });
+    const before = await physical(context);
+    await replay(context, {}, { rejectsOnly: true });
+    expect(await physical(context)).toEqual(before);
+    await context.db.pool.query('delete from etl.responses');
+    await replay(context, {}, { rejectsOnly: true });
+    expect(await physical(context)).toEqual(before);
+  });
+
   test('does not lose an answer that is loaded after it was planned', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);

@@ -10,12 +10,24 @@ const DAYS = ['2025-08-27', '2025-08-28', '2025-08-29'] as const;
 const SYMBOLS = ['A', 'B', 'C', 'D', 'E'] as const;
 const [, categories] = operationNamed('GetCorporateActionsCategories').shapes;
 if (categories === undefined) throw new Error('no shape of the categories');
+const [, ratioShape] = operationNamed('GetFinRatioEOD').shapes;
+if (ratioShape === undefined) throw new Error('no shape of the ratios');
+const ratios = ratioShape.table;
+const OPERATIONS = {
+  days: 'GetBhavCopyCM',
+  exchange: 'GetCorporateActionsCategories',
+  instrument: 'GetFinRatioEOD',
+} as const;
+const TABLES = { days: bhavcopy, exchange: categories.table, instrument: ratios };
 
 /** One answer of the source. `fetched` is its place in the order of the calls. */
 interface Answer {
   readonly fetched: number;
-  /** `days`: of a range of days; `exchange`: of everything, and its records have no time. */
-  readonly kind: 'days' | 'exchange';
+  /**
+   * `days`: of a range of days; `exchange`: of everything, `instrument`: of one instrument and day, both
+   * with records that have no time.
+   */
+  readonly kind: 'days' | 'exchange' | 'instrument';
   readonly from: number;
   readonly to: number;
   /** Lists all rows there are; else it was asked for some instruments. */
@@ -37,7 +49,9 @@ const recordOf = fc.record({
 const answersOf = fc
   .array(
     fc.record({
-      kind: fc.constantFrom('days', 'days', 'days', 'exchange') as fc.Arbitrary<Answer['kind']>,
+      kind: fc.constantFrom('days', 'days', 'days', 'exchange', 'instrument', 'instrument') as fc.Arbitrary<
+        Answer['kind']
+      >,
       from: fc.nat(DAYS.length - 1),
       length: fc.nat(2),
       whole: fc.constantFrom(true, true, false),
@@ -47,6 +61,11 @@ const answersOf = fc
   )
   .map((drawn) =>
     drawn.map(({ length, ...answer }, fetched): Answer => {
+      if (answer.kind === 'instrument') {
+        const [first] = answer.records;
+        const one = { day: answer.from, symbol: 0, saved: 0, value: first?.value ?? 0 };
+        return { ...answer, fetched, to: answer.from, whole: false, records: [one] };
+      }
       const to = Math.min(DAYS.length - 1, answer.from + length);
       const whole = answer.whole || answer.kind === 'exchange';
       const seen = new Set<string>();
@@ -103,7 +122,7 @@ function model(answers: readonly Answer[]): string[] {
         const record = mine(answer);
         return record === undefined
           ? []
-          : [{ value: record.value, saved: kind === 'exchange' ? '' : savedAt(answer, record.saved) }];
+          : [{ value: record.value, saved: kind === 'days' ? savedAt(answer, record.saved) : '' }];
       })
       .reduce((a, b) => (b.saved >= a.saved ? b : a));
     rows.push(
@@ -125,15 +144,24 @@ beforeAll(async () => {
 
 async function loadAnswer(database: Database, answer: Answer, { abort = false } = {}): Promise<void> {
   steps += 1;
-  const days = answer.kind === 'days';
-  const operation = days ? 'GetBhavCopyCM' : 'GetCorporateActionsCategories';
-  const [from, to] = [DAYS[days ? answer.from : 0], DAYS[days ? answer.to : 0]] as [string, string];
+  const { kind } = answer;
+  const days = kind === 'days';
+  const operation = OPERATIONS[kind];
+  const dated = kind !== 'exchange';
+  const [from, to] = [DAYS[dated ? answer.from : 0], DAYS[dated ? answer.to : 0]] as [string, string];
   const window = await database.pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, state)
      values ($1, $2, 'NSE', $3, $4, $5, 'running') returning id::int`,
     [runId, operation, from, to, answer.whole ? [] : ['some']],
   );
   const rows = answer.records.map(({ day, symbol, saved, value }): Row => {
+    if (kind === 'instrument') {
+      return {
+        ...Object.fromEntries(ratios.fields.map((field) => [field.column, null])),
+        ...{ exchange: 'NSE', symbol: SYMBOLS[symbol] as string, nature_of_report: 'Standalone' },
+        ...{ variant: 'eod', as_of_date: DAYS[day] as string, period: '', eps: String(value) },
+      };
+    }
     if (!days) {
       return {
         exchange: 'NSE',
@@ -150,7 +178,7 @@ async function loadAnswer(database: Database, answer: Answer, { abort = false } 
       source_saved_at: savedAt(answer, saved),
     });
   });
-  const table = days ? bhavcopy : (categories as NonNullable<typeof categories>).table;
+  const table = TABLES[kind];
   // Refused by Postgres as the last thing of the transaction: everything before is rolled back.
   const broken = [{ day: 'no day', instrument: '', variant: '', state: 'loaded' as const, records: 1 }];
   const loading = loadWindow(database, {
@@ -181,6 +209,7 @@ async function stored(): Promise<string[]> {
   const found = await store.pool.query<{ row: string }>(
     `select 'days ' || trade_date || ' ' || symbol || ' ' || close_price || ' ' ||
        to_char(source_saved_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as row from market.bhavcopy_cm
+     union all select 'instrument ' || as_of_date || ' ' || symbol || ' ' || eps || ' ' from market.financial_ratios
      union all select 'exchange  ' || purpose_code || ' ' || corporate_action_type || ' ' from market.corporate_action_categories`,
   );
   return found.rows.map(({ row }) => row).sort();
@@ -193,6 +222,8 @@ async function physical(): Promise<unknown[]> {
      union all select 'b', ctid::text, xmin::text, t::text from market_history.bhavcopy_cm t
      union all select 'c', ctid::text, xmin::text, t::text from market.corporate_action_categories t
      union all select 'd', ctid::text, xmin::text, t::text from market_history.corporate_action_categories t
+     union all select 'f', ctid::text, xmin::text, t::text from market.financial_ratios t
+     union all select 'g', ctid::text, xmin::text, t::text from market_history.financial_ratios t
      union all select 'e', state::text, '', '' from etl.loads order by 1, 2`,
   );
   return found.rows;
@@ -201,7 +232,7 @@ async function physical(): Promise<unknown[]> {
 async function empty(): Promise<void> {
   await store.pool.query(
     `truncate market.bhavcopy_cm, market_history.bhavcopy_cm, market.corporate_action_categories,
-       market_history.corporate_action_categories, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases`,
+       market_history.corporate_action_categories, market.financial_ratios, market_history.financial_ratios, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases`,
   );
 }
 

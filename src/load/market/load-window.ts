@@ -202,6 +202,7 @@ async function mergeTables(
       rows,
       runId,
       loadId,
+      windowId: load.windowId,
       exchange,
       fetchedAt: load.fetchedAt,
       fullSet,

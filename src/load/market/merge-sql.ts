@@ -14,7 +14,8 @@ interface MergeSql {
   readonly merge: string;
   /**
    * The same where answers fetched later were loaded already. $3, $4: first and last days of which such an answer
-   * was whole (any values, where the table has no date column), $5: when this one was fetched.
+   * was whole (any values, where the table has no date column), $5: when this one was fetched,
+   * $6: was the very same question answered by one of them? Then that one has confirmed, or written, every row.
    */
   readonly mergeLate: string;
   /**
@@ -145,8 +146,8 @@ function mergeStatement(table: TableDefinition, parts: Parts, late: boolean): st
   // Of two records saved at the same time, or not saying when, that of the answer fetched later stands.
   const wins = `case when s.source_saved_at is not null and t.source_saved_at is not null
             then s.source_saved_at > t.source_saved_at or (s.source_saved_at = t.source_saved_at
-              and case when s._decided then l.fetched_at = $5::timestamptz else l.fetched_at <= $5::timestamptz end)
-            else not s._decided and l.fetched_at <= $5::timestamptz end`;
+              and case when s._decided or $6 then l.fetched_at = $5::timestamptz else l.fetched_at <= $5::timestamptz end)
+            else not s._decided and not $6::boolean and l.fetched_at <= $5::timestamptz end`;
   // A record that came late still tells the source's times, where the stored row has none.
   const fills = `(${SOURCE_AUDIT.map((column) => `(t.${quote(column)} is null and s.${quote(column)} is not null)`).join(' or ')})`;
   const kept = (column: string, fresh: string) =>
@@ -308,7 +309,7 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
       on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most > day_rows.most
     )
     select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, undecided, allowed,
-      case when allowed then '[]'::jsonb else (select jsonb_agg(${keys}) from gone g where g._day = judged._day) end as rows
+      case when allowed then '[]'::jsonb else (select jsonb_agg(${keys} order by ${list(table.key, 'g.')}) from gone g where g._day = judged._day) end as rows
       from judged order by _day`;
 }
 

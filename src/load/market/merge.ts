@@ -7,7 +7,7 @@ import { operations } from '../../operations/registry.ts';
 import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import type { Transaction } from '../database/transaction.ts';
-import { type LaterLoad, laterLoads } from '../state/loads.ts';
+import { type LaterLoad, laterLoads, wasAskedLater } from '../state/loads.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
 import { mergeSql, quote } from './merge-sql.ts';
 
@@ -46,6 +46,7 @@ interface MergeInput {
   readonly rows: readonly Row[];
   readonly runId: number;
   readonly loadId: number;
+  readonly windowId: number;
   readonly exchange: string;
   /** When the source was asked. */
   readonly fetchedAt: Date;
@@ -89,7 +90,7 @@ export async function ensurePartitions(
  */
 export async function mergeTable(tx: Transaction, input: MergeInput): Promise<Merged> {
   const { client } = tx;
-  const { table, rows, fullSet, preserved } = input;
+  const { table, rows, fullSet, preserved, fetchedAt } = input;
   const sql = mergeSql(table);
   await client.query(sql.createStage);
   if (rows.length > 0) {
@@ -106,11 +107,13 @@ export async function mergeTable(tx: Transaction, input: MergeInput): Promise<Me
     operations: operationsOf(table),
     exchange: input.exchange,
     days: wholeOf(table) === 'days' ? { from, to } : null,
-    fetchedAt: input.fetchedAt,
+    fetchedAt,
     // Where no answer is whole, all that matters is whether there is one.
     ...(wholeOf(table) === 'none' ? { limit: 1 } : {}),
   });
-  const merged = rows.length === 0 ? NOTHING : await merge(client, input, later);
+  // Asked for certain instruments, only the same question again speaks for the same rows.
+  const repeated = later.length > 0 && (await wasAskedLater(tx, input.windowId, fetchedAt));
+  const merged = rows.length === 0 ? NOTHING : await merge(client, input, later, repeated);
   const withdrawals = fullSet === undefined ? [] : await withdraw(client, input, fullSet, later);
   const withdrawn = withdrawals.reduce((sum, { gone, refused }) => sum + (refused === null ? gone : 0), 0);
   return { ...merged, withdrawn, withdrawals };
@@ -140,6 +143,7 @@ async function merge(
   client: PoolClient,
   { table, runId, loadId, fetchedAt }: MergeInput,
   later: readonly LaterLoad[],
+  repeated: boolean,
 ): Promise<Merged> {
   const sql = mergeSql(table);
   const decided = later.filter(({ whole }) => whole.includes(table.name));
@@ -155,6 +159,7 @@ async function merge(
             decided.map(({ from }) => (anyDay ? '-infinity' : from)),
             decided.map(({ to }) => (anyDay ? 'infinity' : to)),
             fetchedAt.toISOString(),
+            repeated,
           ],
         },
   );

@@ -149,6 +149,29 @@ export function laterLoads(
   return asked.limit === undefined ? found : found.limit(asked.limit);
 }
 
+/** Was a later answer to the very question of a window, of whichever operation, loaded already? */
+export async function wasAskedLater(tx: NodePgDatabase, windowId: number, fetchedAt: Date): Promise<boolean> {
+  const { id, exchange, from_date, to_date, instruments, variant, filtered } = windows;
+  const found = await tx
+    .select({ id: loads.id })
+    .from(windows)
+    .innerJoin(
+      loads,
+      and(
+        eq(loads.exchange, exchange),
+        eq(loads.from_date, from_date),
+        eq(loads.to_date, to_date),
+        eq(loads.instruments, instruments),
+        eq(loads.variant, variant),
+        eq(loads.filtered, filtered),
+        gt(loads.fetched_at, fetchedAt.toISOString()),
+      ),
+    )
+    .where(and(eq(id, windowId), ne(instruments, [])))
+    .limit(1);
+  return found.length > 0;
+}
+
 /** Is an answer of this operation and exchange, fetched at that moment, among the loads? */
 export async function wasLoaded(
   tx: NodePgDatabase,

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import type { RunReport } from '../../src/load/state/reports.ts';
+import { bhavcopy, bhavRow, loadBhav, newRun, openPool } from '../load/support.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const DAY = '2025-08-29';
+
+test('what was not believed is listed with rows, and withdrawn when somebody accepts it', async () => {
+  const { url } = await testDatabase();
+  const store = openPool(url);
+  const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
+  expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal waits for a decision\n');
+
+  const rows = Array.from({ length: 20 }, (_, at) => bhavRow({ symbol: `S${at + 10}` }));
+  const fullSets = [{ table: bhavcopy, exchange: 'NSE', days: { from: DAY, to: DAY }, mayBeEmpty: false }];
+  const runId = await newRun(store);
+  await loadBhav(store, rows, { fullSets });
+  await loadBhav(store, rows.slice(8), { fullSets, runId });
+  const listed = await runCli(['withdrawals'], options);
+  expect(listed).toMatchObject({ code: 0, stderr: '' });
+  expect(listed.stdout).toMatch(/GetBhavCopyCM +NSE +2025-08-29 +8 +12 +20 +EQ S10; EQ S11; EQ S12/);
+  const { json } = await runJson<{ id: number; rows: object[] }[]>(['withdrawals'], options);
+  expect(json).toMatchObject([{ runId, gone: 8, left: 12, most: 20, state: 'refused' }]);
+  expect(json[0]?.rows).toHaveLength(3);
+
+  const id = String(json[0]?.id);
+  const accepted = await runCli(['withdrawals', '--accept', id], options);
+  expect(accepted).toMatchObject({
+    code: 0,
+    stdout: `market.bhavcopy_cm NSE ${DAY}: 8 rows withdrawn, 12 left\n`,
+  });
+  const report = (await runJson<RunReport>(['run', String(runId)], options)).json;
+  expect(report.withdrawals).toMatchObject([{ day: DAY, state: 'accepted', gone: 8 }]);
+  expect((await runCli(['run', String(runId)], options)).stdout).toMatch(
+    /^withdrawn: GetBhavCopyCM NSE 2025-08-29: 8 rows not listed any more, 12 left$/m,
+  );
+  const again = await runCli(['withdrawals', '--accept', id], options);
+  expect(again).toMatchObject({
+    code: 2,
+    stderr: `eod: no withdrawal ${id} waits for a decision ("eod withdrawals" lists them)\n`,
+  });
+});
