@@ -3,6 +3,7 @@ import type { Field } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
+import { LOADS } from '../state/loads.ts';
 import { list, quote } from './merge-sql.ts';
 
 export type Change = 'inserted' | 'changed' | 'withdrawn' | 'relisted';
@@ -223,7 +224,7 @@ function compared(table: TableDefinition): string {
   const same = table.key.map((column) => `h.${quote(column)} = k.${quote(column)}`).join(' and ');
   return `
     with loaded as materialized (
-      select id from etl.loads where state > $1::bigint and state <= $2::bigint
+      select id from ${LOADS} where state > $1::bigint and state <= $2::bigint
     ), touched as (
       select ${keys} from market.${name} where load_id in (select id from loaded)
       union select ${keys} from market_history.${name}
@@ -239,7 +240,7 @@ function compared(table: TableDefinition): string {
       left join market.${quote(`${table.name}_at`)}($1) b using (${keys})
       left join lateral (
         -- The revision that was withdrawn last, by the end where the row is gone, by the start where it is there.
-        select h.* from market_history.${name} h join etl.loads l on l.id = h.replaced_by_load_id
+        select h.* from market_history.${name} h join ${LOADS} l on l.id = h.replaced_by_load_id
          where ${same} and h.withdrawn and l.state <= case when a.revision is null then $2::bigint else $1::bigint end
          order by h.revision desc limit 1) w on true
       where a.revision is null or b.revision is null

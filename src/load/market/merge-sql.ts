@@ -1,4 +1,6 @@
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
+import { LOADS } from '../state/loads.ts';
+import { DAY_ROWS } from '../state/withdrawals.ts';
 
 /** The statements that store one table's records; built from the declaration alone. */
 interface MergeSql {
@@ -169,7 +171,7 @@ function mergeStatement(table: TableDefinition, parts: Parts, late: boolean): st
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
           ${late ? `when not ${differs(values)} then 'unchanged' when ${wins} then 'update' when ${fills} then 'fill' else 'stale' end` : `when s.source_saved_at < t.source_saved_at then 'stale' when ${differs(values)} then 'update' else 'unchanged' end`} as _action
       from ranked s left join ${stored(parts)} on true left join ${withdrawnBefore(table, parts)} on true
-        ${late ? 'left join etl.loads l on l.id = t.load_id' : ''}
+        ${late ? `left join ${LOADS} l on l.id = t.load_id` : ''}
       where s._place = 1
     ), inserted as (
       insert into ${target} (${list(columns)}, ${audit.join(', ')})
@@ -276,7 +278,7 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
       select ${key('t.')} from ${target} t where ${scope('t')} except select ${key('listed.')} from ${stage} listed
     ), gone as materialized (
       select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
-       where not exists (select from etl.loads l where l.id = t.load_id and l.fetched_at > $6::timestamptz)
+       where not exists (select from ${LOADS} l where l.id = t.load_id and l.fetched_at > $6::timestamptz)
     ), present as materialized (
       select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written
         from ${target} t where ${scope('t')} group by 1
@@ -292,7 +294,7 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
           g._day = any($8::date[]) as undecided
         from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
         left join replaced r using (_day)
-        left join etl.day_rows d on d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day
+        left join ${DAY_ROWS} d on d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day
     ), judged as materialized (
       select *, not emptied and not undecided
           and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric)) as allowed from counted
@@ -302,7 +304,7 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
       delete from ${target} t using gone s
        where exists (select from judged j where j.allowed and j._day = s._day) and ${same('t', 's')}
     ), noted as (
-      insert into etl.day_rows (table_name, exchange, day, most)
+      insert into ${DAY_ROWS} (table_name, exchange, day, most)
       select '${table.name}', $2, p._day, p.rows - coalesce(j.gone, 0)
         from present p left join judged j on j._day = p._day and j.allowed
        where p.written > 0 or j.gone > 0 order by p._day
@@ -319,7 +321,7 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
     with gone as materialized (
       select ${list(table.key, 's.')}, ${MOMENT} as _moment
         from jsonb_populate_recordset(null::${target}, $2::jsonb) s join ${stored(parts)} on true
-       where not exists (select from etl.loads l where l.id = t.load_id and l.fetched_at > $3::timestamptz)
+       where not exists (select from ${LOADS} l where l.id = t.load_id and l.fetched_at > $3::timestamptz)
     ), archived as (
       ${archive(parts, 'gone', { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (

@@ -1,6 +1,7 @@
 import type { ClientBase } from 'pg';
 import { tables } from '../../operations/registry.ts';
 import { columnComment, LOAD_AUDIT, type TableDefinition, VALIDITY } from '../../operations/table.ts';
+import { LOADS } from '../state/loads.ts';
 import { list, quote } from './merge-sql.ts';
 
 /**
@@ -102,9 +103,9 @@ function pastBody({ name }: TableDefinition, columns: readonly string[], state: 
   const then = `(select ${state})`;
   return `
   select ${list(columns, 't.')} from market.${quote(name)} t
-    join etl.loads written on written.id = t.load_id where written.state <= ${then}
+    join ${LOADS} written on written.id = t.load_id where written.state <= ${then}
   union all
   select ${list(columns, 't.')} from market_history.${quote(name)} t
-    join etl.loads written on written.id = t.load_id join etl.loads replaced on replaced.id = t.replaced_by_load_id
+    join ${LOADS} written on written.id = t.load_id join ${LOADS} replaced on replaced.id = t.replaced_by_load_id
    where written.state <= ${then} and replaced.state > ${then}`;
 }

@@ -7,6 +7,9 @@ import { loads, runs, windows } from './schema/work.ts';
 // Every load that was committed has a row in etl.loads, and a number of its own there: its state. States
 // are in the order of the commits, so whoever sees a state sees all before it, and none after it.
 
+/** The table for SQL that is text: the tables of `market` name their loads. */
+export const LOADS = 'etl.loads';
+
 /** The number of a load that is beginning; the rows it writes carry it. */
 export async function nextLoadId(tx: NodePgDatabase): Promise<number> {
   const found = await tx.execute<{ id: number }>(

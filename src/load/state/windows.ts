@@ -384,13 +384,5 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number): Prom
 
 /** A person has decided what was suspicious about the answer of a window. */
 export async function settleSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
-  await tx
-    .update(windows)
-    .set({ suspicious: null })
-    .where(
-      and(
-        eq(windows.id, windowId),
-        sql`not exists (select from etl.withdrawals r where r.window_id = ${windowId} and r.state = 'refused')`,
-      ),
-    );
+  await tx.update(windows).set({ suspicious: null }).where(eq(windows.id, windowId));
 }

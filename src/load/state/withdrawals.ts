@@ -26,7 +26,10 @@ export interface DayWithdrawal {
   readonly rows: readonly RowKey[];
 }
 
-/** In `etl.day_rows`, the day of a table that has none. */
+/** The table for SQL that is text: withdrawing judges by it, and notes in it, in one statement. */
+export const DAY_ROWS = 'etl.day_rows';
+
+/** In it, the day of a table that has none. */
 export const NO_DAY = '0001-01-01';
 
 /**
@@ -153,6 +156,12 @@ export async function lockRefusedWithdrawal(tx: NodePgDatabase, id: number) {
     .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')))
     .for('update');
   return found ?? null;
+}
+
+/** Does a refused withdrawal of this window stand? */
+export async function hasRefusals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
+  const standing = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
+  return (await tx.$count(withdrawals, standing)) > 0;
 }
 
 /** Notes that a person has accepted a withdrawal. From now on the day is judged by the rows it has now. */

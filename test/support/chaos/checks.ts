@@ -40,6 +40,15 @@ const CHECKS: readonly { readonly what: string; readonly statement: string }[] =
     statement: `select count(*)::int as rows from market."${name}" where revision <> 1 having count(*) > 0`,
   })),
   {
+    what: 'states that are missing between the first and the last',
+    statement: `select count(*)::int as loads, max(state)::int as last from etl.loads having count(*) <> max(state)`,
+  },
+  ...tables.map(({ name }) => ({
+    what: `rows of market.${name} whose load was not committed`,
+    statement: `select count(*)::int as rows from market."${name}" t
+      where not exists (select from etl.loads l where l.id = t.load_id) having count(*) > 0`,
+  })),
+  {
     what: 'rows that were inserted twice or not at all',
     statement: `select inserted::int, rows::int from (select sum(inserted) as inserted from etl.windows) i,
         (select ${tables.map(({ name }) => `(select count(*) from market."${name}")`).join(' + ')} as rows) r
