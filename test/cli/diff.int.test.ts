@@ -184,10 +184,13 @@ describe('states', () => {
 
   test('a state that is not there, and two in the wrong order', async () => {
     expect(await diff('--between', 'state:1', 'state:99')).toMatchObject({
-      ...{ code: 2, stdout: '', stderr: expect.stringContaining('there is no state 99 ("eod state" tells') },
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('there is no state 99 ("eod state" tells'),
     });
     expect(await diff('--between', 'state:4', 'state:2')).toMatchObject({
-      ...{ code: 2, stderr: expect.stringContaining('use --between state:2 state:4') },
+      code: 2,
+      stderr: expect.stringContaining('use --between state:2 state:4'),
     });
   });
 });
@@ -232,7 +235,7 @@ describe.concurrent('mistakes', () => {
     ['one run', ['--between', '2'], /--between takes two runs, e\.g\. --between 12 15/],
     ['a word for a time', ['--since', 'yesterday'], /--since: "yesterday" is not a time; write .*\+05:30/],
     ['a time to come', ['--since', '2999-01-01'], /is in the future/],
-    ['neither runs nor time', [], /give either --between RUN RUN or --since TIME/],
+    ['neither runs nor time', [], /give either --between A B \(runs, states or times\) or --since TIME/],
     ['a limit of nothing', ['--between', '1', '2', '--limit', '0'], /--limit: "0" is not a whole number/],
   ];
   test.each(mistakes)('%s ends with exit code 2', async (_, args, message) => {

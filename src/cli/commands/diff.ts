@@ -88,7 +88,7 @@ function statesOf({ between, since }: Flags, config: Config): (db: NodePgDatabas
     };
     return async (db) => ({ from: await readNamed(db, then), to: await readNow(db) });
   }
-  throw usageError('give either --between RUN RUN or --since TIME');
+  throw usageError('give either --between A B (runs, states or times) or --since TIME');
 }
 
 /** A run, a state or a time as it was written. */

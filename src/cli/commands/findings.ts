@@ -135,7 +135,7 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   }
 }
 
-/** A day that is none is named by `parseRange`. */
+/** A text that is no day is left to `parseRange`, whose message names it. */
 function defaultFrom(to: string, days: number): Day {
   return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
 }

@@ -5,7 +5,7 @@ import type { FailureInfo } from '../../load/state/windows.ts';
 import type { WindowQueue } from './queue.ts';
 
 /**
- * The whole answer to the question what is done about a window that brought no data: for every kind of
+ * The whole answer to the question what is done about a window of a worker that brought no data: for every kind of
  * error, within every bound, this file decides, and nothing else does. An error brings its facts with it
  * (`retryable`: may the same request succeed later?). Everything here is pure. The table of it in
  * docs/reliability.md is generated (`npm run docs:generate`).
@@ -97,6 +97,15 @@ export function outagePatienceMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>,
   return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
 }
 
+/** Is a source that has been down for so long still waited for? */
+export function isWaitedFor(
+  downMs: number,
+  queue: WindowQueue,
+  config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>,
+): boolean {
+  return downMs <= outagePatienceMs(config, queue);
+}
+
 /** Pause before a counted attempt: exponential from the base up to a bound, half of it left to chance. */
 export function backoffMs(attempt: number, baseMs: number, chance: number): number {
   const full = Math.min(MAX_BACKOFF_MS, baseMs * 2 ** (attempt - 1));
@@ -121,9 +130,7 @@ const retry: Decide = ({ retryable, retryAfterMs }, { attempt, queue, chance }, 
 const retryOrWaitOut: Decide = (error, situation, config) => {
   const { outage, queue } = situation;
   if (outage === null || !isSilence(error)) return retry(error, situation, config);
-  return outage.downMs <= outagePatienceMs(config, queue)
-    ? { act: 'postpone', delayMs: outage.waitMs }
-    : FAIL;
+  return isWaitedFor(outage.downMs, queue, config) ? { act: 'postpone', delayMs: outage.waitMs } : FAIL;
 };
 
 const half = (days: number) => Math.ceil(days / 2);

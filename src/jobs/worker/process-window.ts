@@ -17,8 +17,8 @@ import {
   decideFailure,
   evidenceOf,
   type FailureAction,
+  isWaitedFor,
   MAX_LOST_WORKERS,
-  outagePatienceMs,
   RateLimited,
   type Situation,
   WorkersLost,
@@ -193,7 +193,7 @@ function waitBefore({ config, breaker, kind }: WorkerContext, permit: Permit): n
   if (turn > 0) return turn;
   const admission = breaker.admit();
   if (admission.admitted) return 0;
-  if (admission.downMs <= outagePatienceMs(config, kind)) return admission.waitMs;
+  if (isWaitedFor(admission.downMs, kind, config)) return admission.waitMs;
   throw new PipelineError(
     `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
     { kind: 'network', retryable: true },

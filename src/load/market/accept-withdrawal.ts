@@ -3,7 +3,7 @@ import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads.ts';
-import { settleSuspicion } from '../state/windows.ts';
+import { clearSuspicion } from '../state/windows.ts';
 import { hasRefusals, lockRefusedWithdrawal, NO_DAY, noteAccepted } from '../state/withdrawals.ts';
 import { updateObservedAliases } from './instruments/observed-aliases.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -51,7 +51,7 @@ export function acceptWithdrawal(
     const left = counted.rows[0]?.rows ?? 0;
     const { runId, windowId, operation } = refused;
     await noteAccepted(tx, { id, table: table.name, exchange, day, rowsLeft: left, by });
-    if (!(await hasRefusals(tx, windowId))) await settleSuspicion(tx, windowId);
+    if (!(await hasRefusals(tx, windowId))) await clearSuspicion(tx, windowId);
     if (day !== null) {
       const state = left === 0 ? ('empty' as const) : ('loaded' as const);
       const coverage = [{ day, instrument: '', variant: '', state, records: left }];

@@ -383,6 +383,6 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number): Prom
 }
 
 /** A person has decided what was suspicious about the answer of a window. */
-export async function settleSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
+export async function clearSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
   await tx.update(windows).set({ suspicious: null }).where(eq(windows.id, windowId));
 }
