@@ -160,8 +160,8 @@ export async function lockRefusedWithdrawal(tx: NodePgDatabase, id: number) {
 
 /** Does a refused withdrawal of this window stand? */
 export async function hasRefusals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
-  const standing = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
-  return (await tx.$count(withdrawals, standing)) > 0;
+  const refused = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
+  return (await tx.$count(withdrawals, refused)) > 0;
 }
 
 /** Notes that a person has accepted a withdrawal. From now on the day is judged by the rows it has now. */
