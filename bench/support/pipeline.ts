@@ -26,12 +26,14 @@ export interface BenchPipeline {
   stop(): Promise<WorkerFigures>;
 }
 
-/** Migrates, opens the queue on Postgres and starts the worker, with the settings as shipped. */
+/** Migrates, opens the queue on Postgres and starts the worker, with the settings as shipped but for the hourly budget. */
 export async function startPipeline(databaseUrl: string, sourcePort: number): Promise<BenchPipeline> {
   const settings = {
     DATABASE_URL: databaseUrl,
     EOD_BASE_URL: `http://127.0.0.1:${sourcePort}`,
     EOD_ACCESS_KEY: 'bench',
+    // Above what the benchmarks ask, so that none waits for the next clock hour.
+    EOD_CALLS_PER_HOUR: '1000000',
   };
   const config = loadConfig(settings);
   const log = createLog(config);
