@@ -167,3 +167,33 @@ test('a day in a past state costs milliseconds, however many loads and revisions
     client.release();
   }
 });
+
+test('answers to two questions that were fetched in one millisecond are two loads, also where nothing changes', async () => {
+  const store = await openStore();
+  const fetchedAt = new Date('2025-09-01T16:00:00.123Z');
+  const rows = DAYS.map((day) => bhavRow({ symbol: 'TCS', trade_date: day }));
+  await load(store, {
+    batches: [{ table: bhavcopy, rows }],
+    exchange: 'NSE',
+    fetchedAt: new Date('2025-09-01T15:00:00Z'),
+  });
+  const runId = await newRun(store);
+  const windows = [];
+  for (const day of DAYS) {
+    const windowId = await newWindow(store, runId);
+    await store.pool.query('update etl.windows set from_date = $2, to_date = $2 where id = $1', [
+      windowId,
+      day,
+    ]);
+    windows.push(windowId);
+  }
+  for (const [at, windowId] of windows.entries()) {
+    const batches = [{ table: bhavcopy, rows: rows.slice(at, at + 1) }];
+    await load(store, { runId, windowId, batches, exchange: 'NSE', fetchedAt });
+  }
+  const found = await store.pool.query(
+    'select window_id::int from etl.loads where run_id = $1 order by state',
+    [runId],
+  );
+  expect(found.rows.map((row) => row.window_id)).toEqual(windows);
+});

@@ -152,44 +152,49 @@ export function laterLoads(
   return asked.limit === undefined ? found : found.limit(asked.limit);
 }
 
+/** The loads of the question of a window: the same days, instruments and variant. */
+const sameQuestion = and(
+  eq(loads.exchange, windows.exchange),
+  eq(loads.from_date, windows.from_date),
+  eq(loads.to_date, windows.to_date),
+  eq(loads.instruments, windows.instruments),
+  eq(loads.variant, windows.variant),
+);
+
 /** Was a later answer to the very question of a window, of whichever operation, loaded already? */
 export async function wasAskedLater(tx: NodePgDatabase, windowId: number, fetchedAt: Date): Promise<boolean> {
-  const { id, exchange, from_date, to_date, instruments, variant, filtered } = windows;
+  const found = await tx
+    .select({ id: loads.id })
+    .from(windows)
+    .innerJoin(
+      loads,
+      and(sameQuestion, eq(loads.filtered, windows.filtered), gt(loads.fetched_at, fetchedAt.toISOString())),
+    )
+    .where(and(eq(windows.id, windowId), ne(windows.instruments, [])))
+    .limit(1);
+  return found.length > 0;
+}
+
+/**
+ * Is the answer to the question of a window that was fetched at this moment among the loads? The moment
+ * alone does not tell: workers fetch answers to several questions in one millisecond.
+ */
+export async function wasLoaded(
+  tx: NodePgDatabase,
+  { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date },
+): Promise<boolean> {
   const found = await tx
     .select({ id: loads.id })
     .from(windows)
     .innerJoin(
       loads,
       and(
-        eq(loads.exchange, exchange),
-        eq(loads.from_date, from_date),
-        eq(loads.to_date, to_date),
-        eq(loads.instruments, instruments),
-        eq(loads.variant, variant),
-        eq(loads.filtered, filtered),
-        gt(loads.fetched_at, fetchedAt.toISOString()),
+        sameQuestion,
+        eq(loads.operation, windows.operation),
+        eq(loads.fetched_at, fetchedAt.toISOString()),
       ),
     )
-    .where(and(eq(id, windowId), ne(instruments, [])))
-    .limit(1);
-  return found.length > 0;
-}
-
-/** Is an answer of this operation and exchange, fetched at that moment, among the loads? */
-export async function wasLoaded(
-  tx: NodePgDatabase,
-  asked: { readonly operation: string; readonly exchange: string; readonly fetchedAt: Date },
-): Promise<boolean> {
-  const found = await tx
-    .select({ id: loads.id })
-    .from(loads)
-    .where(
-      and(
-        eq(loads.fetched_at, asked.fetchedAt.toISOString()),
-        eq(loads.operation, asked.operation),
-        eq(loads.exchange, asked.exchange),
-      ),
-    )
+    .where(eq(windows.id, windowId))
     .limit(1);
   return found.length > 0;
 }
