@@ -2,8 +2,8 @@
 // Takes settings by message, says when it is ready, and on the next message stops and tells its figures.
 import { once } from 'node:events';
 import { processCli } from '../src/cli/cli.ts';
-import { openContext } from '../src/cli/context.ts';
 import { createLifecycle } from '../src/cli/lifecycle.ts';
+import { openContext } from '../src/cli/open-context.ts';
 import { loadConfig } from '../src/core/config.ts';
 import { startWorker } from '../src/jobs/worker/worker.ts';
 

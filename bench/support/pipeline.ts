@@ -4,7 +4,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
-import { runState, startRun } from '../../src/jobs/runs/runs.ts';
+import { runState, startRun } from '../../src/jobs/runs/run-control.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';

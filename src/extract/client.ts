@@ -1,8 +1,8 @@
 import { Agent, request } from 'undici';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import { type Body, type Headers, readBody } from './body.ts';
+import { keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
-import { keyRedactor } from './request.ts';
 import type { RawAnswer, SourceSettings } from './types.ts';
 
 export interface Client {

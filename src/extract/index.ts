@@ -1,13 +1,13 @@
 import type { Logger } from '../core/log.ts';
+import { buildUrl, keyRedactor } from './build-request.ts';
 import { createClient } from './client.ts';
 import { checkAnswer } from './envelope.ts';
 import { readAnswer } from './read.ts';
-import { buildUrl, keyRedactor } from './request.ts';
 import type { Source, SourceSettings } from './types.ts';
 
+export { buildUrl } from './build-request.ts';
 export { diagnose } from './diagnostics.ts';
 export { readAnswer } from './read.ts';
-export { buildUrl } from './request.ts';
 export type * from './types.ts';
 
 /** The source service behind `settings.baseUrl`. Close it to let its connections go. */

@@ -1,9 +1,9 @@
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
+import { keyRedactor } from './build-request.ts';
 import { openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
-import { keyRedactor } from './request.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import type { Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
 

@@ -3,8 +3,8 @@ import type { Operation, Shape } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { lossyToken } from './decimals.ts';
 import { createLayouts, type Layout } from './layout.ts';
+import { type RowSchema, schemaOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
-import { type RowSchema, schemaOf } from './schema.ts';
 import type { Problem } from './types.ts';
 
 /** One record, read: a row of a table, or what is wrong with it. */

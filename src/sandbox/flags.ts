@@ -4,9 +4,9 @@ import { nearest } from '../core/nearest.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { CASINGS, ENVELOPES } from './answer/format.ts';
+import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './behaviour.ts';
 import { parseFault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
-import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './options.ts';
 
 /** A flag of `eod sandbox`. */
 export interface SandboxFlag {

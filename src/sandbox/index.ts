@@ -4,19 +4,19 @@ import type { AddressInfo } from 'node:net';
 import { type Calendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
 import { usageError } from '../core/errors.ts';
+import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
 import { dataSets } from './datasets/index.ts';
 import { Responder } from './http/server.ts';
 import type { SandboxStats } from './http/stats.ts';
 import { Market } from './market/market.ts';
-import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './options.ts';
-import { findBhavcopies, realBhavcopy } from './udiff.ts';
+import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 
+export type { Behaviour, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
 export { parseFault } from './faults.ts';
 export { type SandboxFlag, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/stats.ts';
-export type { Behaviour, SandboxOptions } from './options.ts';
 
 export interface Sandbox {
   /** Base URL, without a slash at its end. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dayAt, eachDay } from '../../src/core/days.ts';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
-import type { Gaps } from '../../src/jobs/runs/gaps.ts';
+import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, type SeenRequest, startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';

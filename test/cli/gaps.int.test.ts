@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Gaps } from '../../src/jobs/runs/gaps.ts';
+import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Gaps } from '../../src/jobs/runs/gaps.ts';
-import type { Status } from '../../src/jobs/runs/status.ts';
+import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
+import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';

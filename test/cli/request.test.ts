@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type BackfillFlags, backfillRequest } from '../../src/cli/request.ts';
+import { type BackfillFlags, backfillRequest } from '../../src/cli/parse-request.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

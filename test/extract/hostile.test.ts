@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { type Extracted, readAnswer } from '../../src/extract/index.ts';
+import { readerOf } from '../../src/extract/record-schema.ts';
 import { sanitizeRecord } from '../../src/extract/sanitize.ts';
-import { readerOf } from '../../src/extract/schema.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { askedOf, raw, SETTINGS } from './support.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { markLossyNumbers } from '../../src/extract/decimals.ts';
-import { readerOf } from '../../src/extract/schema.ts';
+import { readerOf } from '../../src/extract/record-schema.ts';
 import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
 import {
   InvalidValue,

@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type { Pool } from 'pg';
 import { expect, test } from 'vitest';
-import { startRun } from '../../src/jobs/runs/runs.ts';
+import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { permitOf } from '../../src/jobs/worker/quota.ts';
 import { markKeyRefused } from '../../src/load/state/access-keys.ts';
 import { claimWindow } from '../../src/load/state/claim.ts';

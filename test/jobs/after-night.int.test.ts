@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nightlyRequest } from '../../src/jobs/runs/nightly.ts';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { deliverAlerts, raiseAlerts } from '../../src/jobs/alerts/alerts.ts';
-import { nightlyRequest } from '../../src/jobs/runs/nightly.ts';
+import { deliverAlerts, raiseAlerts } from '../../src/jobs/alerts/send-alerts.ts';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { epochOf } from '../../src/core/days.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/worker/coverage.ts';
+import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/worker/answer-coverage.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 

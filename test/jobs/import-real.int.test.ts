@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import type { FileReport } from '../../src/jobs/import/sessions.ts';
+import type { FileReport } from '../../src/jobs/import/import-sessions.ts';
 import { copyAnswers } from '../../src/load/state/responses.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fileSums, importInto, openStore, storedSums } from './import-support.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { planReplay } from '../../src/jobs/replay/plan.ts';
-import { workReplay } from '../../src/jobs/replay/run.ts';
+import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
+import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { packBody } from '../../src/load/state/responses.ts';
 import { operationNamed } from '../../src/operations/registry.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { pauseRun } from '../../src/jobs/runs/runs.ts';
+import { pauseRun } from '../../src/jobs/runs/run-control.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { nightlyRequest } from '../../src/jobs/runs/nightly.ts';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, openPipeline, runToEnd } from '../support/pipeline.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
-import { planReplay } from '../../src/jobs/replay/plan.ts';
-import { workReplay } from '../../src/jobs/replay/run.ts';
+import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
+import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { copyAnswers } from '../../src/load/state/responses.ts';
 import { operations, tables } from '../../src/operations/registry.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { cancelRun, pauseRun, resumeRun } from '../../src/jobs/runs/runs.ts';
+import { cancelRun, pauseRun, resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';

@@ -6,7 +6,7 @@ import {
   processTick,
   startScheduler,
   syncSchedules,
-} from '../../src/jobs/worker/schedules.ts';
+} from '../../src/jobs/worker/scheduler.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { backends, openPipeline, type Pipeline } from '../support/pipeline.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { resumeRun } from '../../src/jobs/runs/runs.ts';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { resumeRun } from '../../src/jobs/runs/runs.ts';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { serve } from '../extract/support.ts';
 import { ended } from '../support/pipeline.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
-import { startRun } from '../../src/jobs/runs/runs.ts';
+import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Behaviour, type Sandbox, startSandbox } from '../../src/sandbox/index.ts';

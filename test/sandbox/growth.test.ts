@@ -6,8 +6,8 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { defineTable } from '../../src/operations/table.ts';
 import { answer } from '../../src/sandbox/answer/answer.ts';
 import { answerFields, complete } from '../../src/sandbox/answer/record.ts';
+import { DEFAULT_BEHAVIOUR } from '../../src/sandbox/behaviour.ts';
 import { Market } from '../../src/sandbox/market/market.ts';
-import { DEFAULT_BEHAVIOUR } from '../../src/sandbox/options.ts';
 import type { Query } from '../../src/sandbox/query.ts';
 import { standingClock } from './support.ts';
 

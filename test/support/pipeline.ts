@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createSource } from '../../src/extract/index.ts';
 import type { QueueContext, WorkContext } from '../../src/jobs/context.ts';
-import { startRun } from '../../src/jobs/runs/runs.ts';
+import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { openDatabase } from '../../src/load/database/database.ts';

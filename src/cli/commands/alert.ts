@@ -19,7 +19,7 @@ async function sendTestAlert(cli: Cli): Promise<void> {
   if (address === undefined) {
     throw usageError('set EOD_ALERT_WEBHOOK to the address alerts shall be posted to');
   }
-  const { alertBody, postJson } = await import('../../jobs/alerts/alerts.ts');
+  const { alertBody, postJson } = await import('../../jobs/alerts/send-alerts.ts');
   const { host } = new URL(address);
   const body = alertBody({
     kind: 'test',

@@ -11,7 +11,7 @@ import {
   rangeOptions,
   repeatableOption,
 } from '../options.ts';
-import type { BackfillFlags } from '../request.ts';
+import type { BackfillFlags } from '../parse-request.ts';
 
 interface Flags extends BackfillFlags, JsonFlag {
   readonly dryRun?: boolean;
@@ -21,7 +21,7 @@ interface Flags extends BackfillFlags, JsonFlag {
 
 export const commands: Commands = {
   async backfill(command, cli) {
-    const { requestOptions } = await import('../request.ts');
+    const { requestOptions } = await import('../parse-request.ts');
     const [from, to] = rangeOptions({ from: 'first day, YYYY-MM-DD', to: 'last day, YYYY-MM-DD' });
     command
       .argument('[operations...]', 'operations to pull, in any case (see: eod operations)')
@@ -58,9 +58,9 @@ export const commands: Commands = {
 
 async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const { backfillRequest } = await import('../request.ts');
+  const { backfillRequest } = await import('../parse-request.ts');
   const asked = backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd });
   const request: RunRequest = flags.preview === true ? { ...asked, kind: 'preview' } : asked;
-  const { runRequest } = await import('../work.ts');
+  const { runRequest } = await import('../work-on-run.ts');
   await runRequest(cli, flags, { config, request: async () => request });
 }

@@ -7,7 +7,7 @@ export const commands: Commands = {
       .option('--keep', 'keep Postgres and the sandbox up afterwards, until Ctrl-C')
       .addHelpText('after', examples('eod demo', 'eod demo --keep'))
       .action(async (flags: { readonly keep?: boolean }) => {
-        const { demo } = await import('../demo.ts');
+        const { demo } = await import('../run-demo.ts');
         await demo(cli, flags.keep === true);
       });
   },

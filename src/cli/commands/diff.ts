@@ -54,7 +54,7 @@ async function diff(cli: Cli, flags: Flags): Promise<void> {
   const operation = operationNamed(flags.operation);
   const config = await loadSettings(cli);
   const readStates = statesOf(flags, config);
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { compareStates } = await import('../../load/market/differences.ts');
   const { db } = await openContext(cli, { config });
   const states = await readStates(db.drizzle);

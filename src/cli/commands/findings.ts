@@ -101,7 +101,7 @@ async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
     resolved,
     limit,
   };
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { db } = await openContext(cli);
   const { total, findings: listed } = await findings.listFindings(db.drizzle, filter);
   if (flags.json === true) return printJson(cli, listed);
@@ -125,7 +125,7 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const range = parseRange({ from, to }, { config, clock });
   const [failOn] =
     flags.failOn === undefined ? [] : parseChoices('--fail-on', flags.failOn, SEVERITIES, 'severity');
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const results = await checkQuality(await openContext(cli, { config }), range);
   if (flags.json === true) printJson(cli, { ...range, checks: results });
   else print(cli, summary(range, results));

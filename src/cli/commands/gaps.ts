@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.ts';
-import type { Gap, Gaps } from '../../jobs/runs/gaps.ts';
+import type { Gap, Gaps } from '../../jobs/runs/read-gaps.ts';
 import type { GapReason } from '../../load/state/completeness.ts';
 import {
   type Cli,
@@ -21,7 +21,7 @@ import {
   rangeOptions,
 } from '../options.ts';
 import { type Column, plural, table } from '../output.ts';
-import type { GapFlags } from '../request.ts';
+import type { GapFlags } from '../parse-request.ts';
 
 const REASONS: Readonly<Record<GapReason, string>> = {
   never_asked: 'never asked',
@@ -97,10 +97,10 @@ async function listGaps(
   flags: Flags & { readonly all?: boolean },
 ): Promise<void> {
   const config = await loadSettings(cli);
-  const { gapScope } = await import('../request.ts');
+  const { gapScope } = await import('../parse-request.ts');
   const scope = gapScope(names, flags, { config, clock: systemClock });
-  const { openContext } = await import('../context.ts');
-  const { readGaps } = await import('../../jobs/runs/gaps.ts');
+  const { openContext } = await import('../open-context.ts');
+  const { readGaps } = await import('../../jobs/runs/read-gaps.ts');
   const { pending, ...found } = await readGaps(await openContext(cli, { config }), scope);
   if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
   else print(cli, gapsText(found, flags.all === true ? pending : []));
@@ -110,10 +110,10 @@ async function listGaps(
 
 async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const { gapScope } = await import('../request.ts');
+  const { gapScope } = await import('../parse-request.ts');
   const scope = gapScope(names, flags, { config, clock: systemClock });
-  const { gapRequest, readGaps } = await import('../../jobs/runs/gaps.ts');
-  const { runRequest } = await import('../work.ts');
+  const { gapRequest, readGaps } = await import('../../jobs/runs/read-gaps.ts');
+  const { runRequest } = await import('../work-on-run.ts');
   await runRequest(cli, flags, {
     config,
     async request(context) {

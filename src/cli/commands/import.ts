@@ -1,5 +1,5 @@
 import type { ImportReport } from '../../jobs/import/import-files.ts';
-import type { FileDifference, FileReport } from '../../jobs/import/sessions.ts';
+import type { FileDifference, FileReport } from '../../jobs/import/import-sessions.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, count, firstLines, plural, table } from '../output.ts';
@@ -38,7 +38,7 @@ export const commands: Commands = {
 };
 
 async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { importFiles } = await import('../../jobs/import/import-files.ts');
   const { progressView } = await import('../progress.ts');
   const context = await openContext(cli, { wait: 'short' });

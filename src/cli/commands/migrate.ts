@@ -17,7 +17,7 @@ async function migrate(cli: Cli): Promise<void> {
   const config = await loadSettings(cli);
   const { createLog } = await import('../../core/log.ts');
   const { migrateDatabase, schemaState } = await import('../../load/database/migrate.ts');
-  const { openStore } = await import('../context.ts');
+  const { openStore } = await import('../open-context.ts');
   const db = await openStore(cli, config, createLog(config, cli.stderr), 'short');
   const before = await schemaState(db);
   await db.withRetry((once) => migrateDatabase(once, config));

@@ -23,7 +23,7 @@ async function nightly(cli: Cli, flags: Flags): Promise<void> {
     flags.date === undefined
       ? today(clock, config.EOD_TIMEZONE)
       : parseDay('--date', flags.date, { config, clock });
-  const { nightlyRequest } = await import('../../jobs/runs/nightly.ts');
-  const { runRequest } = await import('../work.ts');
+  const { nightlyRequest } = await import('../../jobs/runs/nightly-request.ts');
+  const { runRequest } = await import('../work-on-run.ts');
   await runRequest(cli, flags, { config, request: (context) => nightlyRequest(context, { date }) });
 }

@@ -32,7 +32,7 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   if (days === undefined) {
     throw usageError('answers are kept forever: set EOD_KEEP_RAW_DAYS or give --days');
   }
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { prunable, prune } = await import('../../load/state/responses.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);

@@ -62,7 +62,7 @@ export const commands: Commands = {
 
 async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: number }): Promise<void> {
   const filter = await filterOf(flags);
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { openRejectIds, openRejects } = await import('../../load/state/rejects.ts');
   const { drizzle } = (await openContext(cli)).db;
   const found = await openRejects(drizzle, filter, flags.limit);
@@ -77,7 +77,7 @@ async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: numb
 }
 
 async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { readReject } = await import('../../load/state/rejects.ts');
   const { db } = await openContext(cli);
   const reject = await readReject(db.drizzle, id);
@@ -88,10 +88,10 @@ async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> 
 
 async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
   const filter = await filterOf(flags);
-  const { openContext } = await import('../context.ts');
-  const { planReplay } = await import('../../jobs/replay/plan.ts');
+  const { openContext } = await import('../open-context.ts');
+  const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
   const { openRejectIds, stillOpen, unkeptFiles } = await import('../../load/state/rejects.ts');
-  const { exitCodeOfEnding, logHowToResume, workOnReplay } = await import('../work.ts');
+  const { exitCodeOfEnding, logHowToResume, workOnReplay } = await import('../work-on-run.ts');
   const context = await openContext(cli, { wait: 'short' });
   const { drizzle } = context.db;
   const before = await openRejectIds(drizzle, filter);
@@ -126,7 +126,7 @@ function unkeptText(files: readonly UnkeptFile[]): string {
 }
 
 async function filterOf({ operation, exchange }: FilterFlags): Promise<RejectFilter> {
-  const { parseOperations } = await import('../request.ts');
+  const { parseOperations } = await import('../parse-request.ts');
   return {
     operations:
       operation === undefined ? undefined : parseOperations([operation], false).map((one) => one.name),

@@ -62,15 +62,15 @@ export const commands: Commands = {
 async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const { life } = cli;
   const config = await loadSettings(cli);
-  const { parseOperations } = await import('../request.ts');
+  const { parseOperations } = await import('../parse-request.ts');
   const filter: AnswerFilter = {
     operations: names.length === 0 ? undefined : parseOperations(names, false).map((one) => one.name),
     exchanges: parseExchanges(flags.exchange),
     ...parseOpenRange(flags, { config, clock: systemClock }),
   };
-  const { openContext } = await import('../context.ts');
-  const { planReplay } = await import('../../jobs/replay/plan.ts');
-  const { printEnding, workOnReplay } = await import('../work.ts');
+  const { openContext } = await import('../open-context.ts');
+  const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
+  const { printEnding, workOnReplay } = await import('../work-on-run.ts');
   const context = await openContext(cli, { config, wait: 'short' });
   if (flags.source !== undefined) await copyFrom(cli, context, flags.source, filter);
   if (life.signal.aborted) {
@@ -91,7 +91,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw usageError('--source is not an address that starts with postgres://');
   }
-  const { arrivalOf } = await import('../context.ts');
+  const { arrivalOf } = await import('../open-context.ts');
   const { checkPostgres } = await import('../reachable.ts');
   const { openDatabase } = await import('../../load/database/database.ts');
   const { schemaState } = await import('../../load/database/migrate.ts');

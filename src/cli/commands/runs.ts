@@ -53,7 +53,7 @@ export const commands: Commands = {
 };
 
 async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const reports = await import('../../load/state/reports.ts');
   const { db } = await openContext(cli);
   const listed = await reports.listRuns(db.drizzle, flags.limit);
@@ -62,7 +62,7 @@ async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }):
 }
 
 async function showRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { reportRun } = await import('../../load/state/reports.ts');
   const { db } = await openContext(cli);
   const report = await reportRun(db.drizzle, runId);
@@ -72,10 +72,10 @@ async function showRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> 
 }
 
 async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { reportRun } = await import('../../load/state/reports.ts');
-  const runs = await import('../../jobs/runs/runs.ts');
-  const { printEnding, workOnReplay, workOnRun } = await import('../work.ts');
+  const runs = await import('../../jobs/runs/run-control.ts');
+  const { printEnding, workOnReplay, workOnRun } = await import('../work-on-run.ts');
   const opened = await openContext(cli, { wait: 'short' });
   const { kind } = await reportRun(opened.db.drizzle, runId);
   if (kind === 'import') {
@@ -92,9 +92,9 @@ async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void
 }
 
 async function cancelRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { reportRun } = await import('../../load/state/reports.ts');
-  const runs = await import('../../jobs/runs/runs.ts');
+  const runs = await import('../../jobs/runs/run-control.ts');
   const context = await openContext(cli);
   await runs.cancelRun(context, runId);
   const report = await reportRun(context.db.drizzle, runId);

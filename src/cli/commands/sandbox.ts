@@ -34,7 +34,7 @@ function optionOf({ flag, description, default: fallback, repeatable }: SandboxF
 }
 
 async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
-  const { openCalendar } = await import('../context.ts');
+  const { openCalendar } = await import('../open-context.ts');
   const { sandboxOptionsFromFlags, startSandbox } = await import('../../sandbox/index.ts');
   const options = sandboxOptionsFromFlags(flags);
   const calendar = openCalendar(cli, await loadSettings(cli));

@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import type { PlannedSchedule } from '../../jobs/worker/schedules.ts';
+import type { PlannedSchedule } from '../../jobs/worker/scheduler.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, momentText, table } from '../output.ts';
@@ -30,7 +30,7 @@ export const commands: Commands = {
 
 async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
   const { CronExpressionParser } = await import('cron-parser');
-  const { plannedSchedules } = await import('../../jobs/worker/schedules.ts');
+  const { plannedSchedules } = await import('../../jobs/worker/scheduler.ts');
   const config = await loadSettings(cli);
   const timeZone = config.EOD_TIMEZONE;
   const currentDate = new Date(systemClock.now());

@@ -19,7 +19,7 @@ export const commands: Commands = {
 async function showState(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { stateAt } = await import('../../load/state/loads.ts');
   const { db } = await openContext(cli, { config });
   const { state, committedAt } = await stateAt(db.drizzle, at);

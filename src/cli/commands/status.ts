@@ -1,4 +1,4 @@
-import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/status.ts';
+import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/read-status.ts';
 import type { queueOf } from '../../jobs/worker/queue.ts';
 import type { RunProgress } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
@@ -43,8 +43,8 @@ export const commands: Commands = {
 };
 
 async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { openContext } = await import('../context.ts');
-  const { readStatus } = await import('../../jobs/runs/status.ts');
+  const { openContext } = await import('../open-context.ts');
+  const { readStatus } = await import('../../jobs/runs/read-status.ts');
   const context = await openContext(cli);
   const status = await readStatus(context);
   if (flags.json === true) return printJson(cli, status);

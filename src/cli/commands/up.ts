@@ -16,9 +16,9 @@ async function up(cli: Cli, text: string): Promise<void> {
   const { life } = cli;
   const roles = [...new Set(parseChoices('--roles', text, ROLES, 'role'))];
   const config = await loadSettings(cli);
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { startHealthServer } = await import('../../web/health.ts');
-  const { startScheduler } = await import('../../jobs/worker/schedules.ts');
+  const { startScheduler } = await import('../../jobs/worker/scheduler.ts');
   const { startWorker } = await import('../../jobs/worker/worker.ts');
   // Only the worker talks to the source; a scheduler alone needs neither its address nor the key.
   const worker = roles.includes('worker')

@@ -52,7 +52,7 @@ export const commands: Commands = {
 };
 
 async function list(cli: Cli, flags: Flags): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const withdrawals = await import('../../load/state/withdrawals.ts');
   const { db } = await openContext(cli);
   const refused = await withdrawals.refusedWithdrawals(db.drizzle, flags.limit, SAMPLES);
@@ -61,9 +61,9 @@ async function list(cli: Cli, flags: Flags): Promise<void> {
 }
 
 async function accept(cli: Cli, id: number, flags: Flags): Promise<void> {
-  const { openContext } = await import('../context.ts');
+  const { openContext } = await import('../open-context.ts');
   const { acceptWithdrawal } = await import('../../load/market/accept-withdrawal.ts');
-  const { whoAsks } = await import('../../jobs/runs/runs.ts');
+  const { whoAsks } = await import('../../jobs/runs/run-control.ts');
   const { db } = await openContext(cli);
   const accepted = await acceptWithdrawal(db, id, whoAsks());
   if (accepted === null)

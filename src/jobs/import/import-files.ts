@@ -9,7 +9,7 @@ import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { reserveRunId, whoAsks } from '../runs/runs.ts';
+import { reserveRunId, whoAsks } from '../runs/run-control.ts';
 import { createTurns, findFiles, fingerprint, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
@@ -18,7 +18,7 @@ import {
   importSessions,
   notLoaded,
   readSessions,
-} from './sessions.ts';
+} from './import-sessions.ts';
 
 /** The report of an import: the run, and what became of each file. */
 export interface ImportReport extends RunReport {

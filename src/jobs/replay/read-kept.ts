@@ -9,7 +9,7 @@ import { type KeptAnswer, replayReached } from '../../load/state/responses.ts';
 import type { ReplayWindow } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { IMPORTED, NO_TICKERS, sessionAnswer } from '../import/sessions.ts';
+import { IMPORTED, NO_TICKERS, sessionAnswer } from '../import/import-sessions.ts';
 import type { Answered } from '../worker/store-answer.ts';
 
 /** A kept answer, or session of a file, read with the code of today. */

@@ -1,6 +1,6 @@
 import { type EndedRun, finishRun, type RunEnd } from '../../load/state/runs.ts';
-import { raiseAlerts } from '../alerts/alerts.ts';
-import { alertsOfRun } from '../alerts/of-run.ts';
+import { alertsOfRun } from '../alerts/alerts-of-run.ts';
+import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 

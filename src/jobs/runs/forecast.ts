@@ -7,8 +7,8 @@ import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { backfillShare, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';
-import { planWindows } from './plan.ts';
 import { defaultInstruments, planInput, planRun } from './plan-run.ts';
+import { planWindows } from './plan-windows.ts';
 
 /** What a run would ask of the source, before it asks. */
 export interface OperationForecast {

@@ -11,8 +11,8 @@ import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
-import { type PlanInput, planWindows } from './plan.ts';
-import { syncSessions, unknownYears } from './sessions.ts';
+import { type PlanInput, planWindows } from './plan-windows.ts';
+import { syncSessions, unknownYears } from './sync-sessions.ts';
 
 /** The operation whose newest file says which instruments are worth asking for one by one. */
 const INSTRUMENT_LIST = 'GetBhavCopyCM';

@@ -19,10 +19,10 @@ import {
   splitWindow,
 } from '../../load/state/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import { keyAlert, raiseAlerts } from '../alerts/alerts.ts';
+import { keyAlert, raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { questionsOf } from './coverage.ts';
+import { questionsOf } from './answer-coverage.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { type FailureAction, failureInfo } from './failure-policy.ts';
 import type { WindowJob } from './queue.ts';

@@ -9,8 +9,8 @@ import type { RecordCounts } from '../../load/state/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { observeSessions, provenDays } from '../runs/sessions.ts';
-import { type CoveredWindow, coverageOf } from './coverage.ts';
+import { observeSessions, provenDays } from '../runs/sync-sessions.ts';
+import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
 /** A window with its answer, read. */
 export interface Answered {

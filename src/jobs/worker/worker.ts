@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { deliverAlerts } from '../alerts/alerts.ts';
+import { deliverAlerts } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { createBreaker } from './breaker.ts';
 import { backoffMs } from './failure-policy.ts';

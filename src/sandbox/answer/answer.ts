@@ -1,9 +1,9 @@
 import type { Operation, Shape } from '../../operations/operation.ts';
+import type { Behaviour } from '../behaviour.ts';
 import type { DataSet, OperationDataSets } from '../datasets/dataset.ts';
 import { sessionsOf } from '../datasets/dataset.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Market } from '../market/market.ts';
-import type { Behaviour } from '../options.ts';
 import type { Query } from '../query.ts';
 import { csvBody, jsonBody, jsonObjects } from './format.ts';
 import { answerFields, complete, inventRecords } from './record.ts';

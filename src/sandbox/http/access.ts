@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { dayAt, timeAt } from '../../core/days.ts';
+import type { Behaviour } from '../behaviour.ts';
 import { ZONE } from '../market/market.ts';
-import type { Behaviour } from '../options.ts';
 import { Diagnostic } from '../query.ts';
 
 /** `2026-11-20T21`: a clock hour in India, at whose end the hourly quota is reset. */

@@ -1,8 +1,8 @@
 // A worker with a clock of its own, in a process of its own; argument: by how many milliseconds the
 // clock is ahead of the machine's.
 import { processCli } from '../../../src/cli/cli.ts';
-import { openContext } from '../../../src/cli/context.ts';
 import { createLifecycle } from '../../../src/cli/lifecycle.ts';
+import { openContext } from '../../../src/cli/open-context.ts';
 import { startWorker } from '../../../src/jobs/worker/worker.ts';
 
 const ahead = Number(process.argv[2]);

@@ -12,7 +12,7 @@ import { readObservedSessions, type SessionRow } from '../../load/state/sessions
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { syncSessions, unknownYears } from './sessions.ts';
+import { syncSessions, unknownYears } from './sync-sessions.ts';
 
 /** Sessions in a row that are not there for the same reason. */
 export interface Gap extends Pair {

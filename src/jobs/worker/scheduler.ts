@@ -6,8 +6,8 @@ import { transaction } from '../../load/database/transaction.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
-import { exchangesOf, nightlyRequest } from '../runs/nightly.ts';
-import { startRun } from '../runs/runs.ts';
+import { exchangesOf, nightlyRequest } from '../runs/nightly-request.ts';
+import { startRun } from '../runs/run-control.ts';
 import type { TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 

@@ -6,7 +6,7 @@ import { usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { Source, SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
-import { syncSessions } from '../jobs/runs/sessions.ts';
+import { syncSessions } from '../jobs/runs/sync-sessions.ts';
 import type { Queues } from '../jobs/worker/queue.ts';
 import { type Database, openDatabase } from '../load/database/database.ts';
 import { migrateDatabase, schemaState } from '../load/database/migrate.ts';

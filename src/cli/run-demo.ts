@@ -6,17 +6,17 @@ import { systemClock, today } from '../core/clock.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { addDays } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
-import { exchangesOf } from '../jobs/runs/nightly.ts';
-import { cancelRun } from '../jobs/runs/runs.ts';
+import { exchangesOf } from '../jobs/runs/nightly-request.ts';
+import { cancelRun } from '../jobs/runs/run-control.ts';
 import type { RunReport } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
 import { operations } from '../operations/registry.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { type Cli, EXIT, logStderr, print } from './cli.ts';
-import { openContext } from './context.ts';
+import { openContext } from './open-context.ts';
 import { bold, type Cell, type Column, table } from './output.ts';
 import { exitCodeOf, failuresText, runText } from './run-output.ts';
-import { newRun, workOnRun } from './work.ts';
+import { newRun, workOnRun } from './work-on-run.ts';
 
 const SESSIONS = 5;
 

@@ -11,7 +11,7 @@ import { deleteRun, insertRun, setRunRange } from '../../load/state/runs.ts';
 import { operations } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { reserveRunId, whoAsks } from '../runs/runs.ts';
+import { reserveRunId, whoAsks } from '../runs/run-control.ts';
 
 /** What a replay was asked to do; kept with its run. */
 export interface ReplayRequest extends AnswerFilter {

@@ -13,8 +13,8 @@ import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { keyHash, permitOf } from '../worker/quota.ts';
-import { exchangesOf } from './nightly.ts';
-import { syncSessions } from './sessions.ts';
+import { exchangesOf } from './nightly-request.ts';
+import { syncSessions } from './sync-sessions.ts';
 
 /** Sessions looked back at. */
 const RECENT_SESSIONS = 10;

@@ -7,9 +7,9 @@ import type { RunRequest } from '../../load/state/run-request.ts';
 import { type EndedRun, readRunRequest } from '../../load/state/runs.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type Gap, readGaps } from '../runs/gaps.ts';
+import { type Gap, readGaps } from '../runs/read-gaps.ts';
 import { keyHash } from '../worker/quota.ts';
-import { type Alert, keyAlert } from './alerts.ts';
+import { type Alert, keyAlert } from './send-alerts.ts';
 
 /** At most this many items are listed in one message; the facts hold them all. */
 const LISTED = 5;

@@ -16,7 +16,7 @@ import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
-import { type ReplayRequest, tableGroupOf } from './plan.ts';
+import { type ReplayRequest, tableGroupOf } from './plan-replay.ts';
 import {
   createFileReader,
   type FileReader,
