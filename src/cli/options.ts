@@ -4,7 +4,7 @@ import type { Config } from '../core/config.ts';
 import { type Day, dayStart, isDay } from '../core/days.ts';
 import { readList } from '../core/environment.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import { nearest } from '../core/nearest.ts';
+import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 
 /** The examples at the end of the help of a command. */
@@ -18,32 +18,15 @@ export function jsonOption(what?: string): Option {
 }
 
 /** How many rows are listed. */
-export function limitOption({ fallback, most }: { fallback?: number; most: number }, what = 'how many') {
-  const option = wholeNumberOption('--limit <n>', what, { least: 1, most });
+export function limitOption(fallback?: number, what = 'how many'): Option {
+  const option = wholeNumberOption('--limit <n>', what, { least: 1, most: 9_999_999 });
   return fallback === undefined ? option : option.default(fallback);
 }
 
 /** A flag that takes a whole number. */
-export function wholeNumberOption(
-  flags: string,
-  description: string,
-  range: { readonly least: number; readonly most: number },
-): Option {
+export function wholeNumberOption(flags: string, description: string, range: NumberRange): Option {
   const option = new Option(flags, description);
   return option.argParser((text: string) => parseWholeNumber(option.long ?? flags, text, range));
-}
-
-/** @throws PipelineError `usage` */
-export function parseWholeNumber(
-  what: string,
-  text: string,
-  { least, most }: { readonly least: number; readonly most: number },
-): number {
-  const number = Number(text);
-  if (!/^\d{1,15}$/.test(text) || number < least || number > most) {
-    throw usageError(`${what}: "${text}" is not a whole number from ${least} to ${most}`);
-  }
-  return number;
 }
 
 /** A flag that may be given several times. */
@@ -90,11 +73,7 @@ export function runIdArgument(): Argument {
 
 /** The number of a run. @throws PipelineError `usage` */
 export function parseRunId(text: string): number {
-  const id = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(id)) {
-    throw usageError(`"${text}" is not the number of a run ("eod runs" lists them)`);
-  }
-  return id;
+  return parseWholeNumber('number of the run', text, { least: 1 });
 }
 
 /** What a day may be compared with. */
@@ -184,11 +163,5 @@ export function parseChoices<Word extends string>(
 ): Word[] {
   const words = [...new Set(text.split(',').map((word) => word.trim()))].filter((word) => word !== '');
   if (words.length === 0) throw usageError(`${flag}: it names no ${what} (${known.join(', ')})`);
-  return words.map((word) => {
-    const found = known.find((one) => one.toLowerCase() === word.toLowerCase());
-    if (found !== undefined) return found;
-    const guess = nearest(word, known);
-    const hint = guess === null ? '' : `; did you mean ${guess}?`;
-    throw usageError(`${flag}: unknown ${what} "${word}"${hint} (known: ${known.join(', ')})`);
-  });
+  return words.map((word) => parseChoice(flag, word, known, what));
 }

@@ -1,11 +1,16 @@
 import { Option } from 'commander';
 import { usageError } from '../core/errors.ts';
-import { nearest } from '../core/nearest.ts';
+import { didYouMean } from '../core/input.ts';
 import type { Context } from '../jobs/context.ts';
-import { exchangesOf } from '../jobs/runs/nightly-request.ts';
 import type { GapScope } from '../jobs/runs/read-gaps.ts';
 import type { RunRequest, Target } from '../load/state/run-request.ts';
-import { allowedText, type Operation, type RequestOption, spelledOption } from '../operations/operation.ts';
+import {
+  allowedText,
+  exchangesOf,
+  type Operation,
+  type RequestOption,
+  spelledOption,
+} from '../operations/operation.ts';
 import { operationNamed, operations } from '../operations/registry.ts';
 import {
   type DayContext,
@@ -151,7 +156,7 @@ function knownOption(chosen: readonly Operation[], name: string): string {
   const names = chosen.map((operation) => operation.name).join(', ');
   if (known.length === 0) throw usageError(`${names} has no request option "${name}", nor any other`);
   throw usageError(
-    `no chosen operation (${names}) has a request option "${name}"${hint(name, known)} (known: ${known.join(', ')})`,
+    `no chosen operation (${names}) has a request option "${name}"${didYouMean(name, known)} (known: ${known.join(', ')})`,
   );
 }
 
@@ -163,15 +168,10 @@ function checkedValue(chosen: readonly Operation[], param: string, value: string
     const found = spelledOption(option, value);
     if (found === null) {
       throw usageError(
-        `${param}: ${operation.name} does not know "${value}"${hint(value, option.values ?? [])} (known: ${allowedText(option)})`,
+        `${param}: ${operation.name} does not know "${value}"${didYouMean(value, option.values ?? [])} (known: ${allowedText(option)})`,
       );
     }
     spelled = found;
   }
   return spelled;
-}
-
-function hint(word: string, known: readonly string[]): string {
-  const guess = nearest(word, known);
-  return guess === null ? '' : `; did you mean ${guess}?`;
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
-import { messageOf, PipelineError, usageError } from '../core/errors.ts';
-import { nearest } from '../core/nearest.ts';
+import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
+import { didYouMean } from '../core/input.ts';
 import { type Cli, type Commands, EXIT, logStderr } from './cli.ts';
 import { examples } from './options.ts';
 
@@ -180,8 +180,7 @@ async function help(program: Command, cli: Cli, name: string | undefined): Promi
   if (name === undefined) return program.outputHelp();
   const command = program.commands.find((one) => one.name() === name);
   if (command === undefined) {
-    const guess = nearest(name, Object.keys(COMMANDS));
-    throw usageError(`unknown command '${name}'${guess === null ? '' : `; did you mean ${guess}?`}`);
+    throw usageError(`unknown command '${name}'${didYouMean(name, Object.keys(COMMANDS))}`);
   }
   await loadCommand(command, cli);
   command.outputHelp();
@@ -226,6 +225,13 @@ async function unwrapped(error: unknown): Promise<unknown> {
   return error instanceof DrizzleQueryError ? databaseError(error) : error;
 }
 
+/** What helps against an error, as commands. */
+const REMEDIES: Readonly<Record<Remedy, string>> = {
+  list_runs: '"eod runs" lists them',
+  list_operations: '"eod operations" lists them',
+  rebuild: '"eod replay OPERATION --rebuild" loads both anew from the kept answers',
+};
+
 /**
  * Says in one sentence what went wrong.
  *
@@ -237,7 +243,8 @@ export function explain(cli: Cli, error: unknown): number {
     return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   }
   const redact = environmentRedactor(cli);
-  const hint = error instanceof PipelineError && error.unknown === 'run' ? ' ("eod runs" lists them)' : '';
+  const remedy = error instanceof PipelineError ? error.remedy : undefined;
+  const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;
   logStderr(cli, redact(`eod: ${messageOf(error) || String(error)}${hint}`));
   if (/^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '') && error instanceof Error) {
     logStderr(cli, redact(error.stack ?? ''));

@@ -37,6 +37,9 @@ export type ErrorKind =
   /** The work was called off (Ctrl-C, cancel). */
   | 'aborted';
 
+/** What helps against an error of `usage`: a look at the runs or the operations there are, or a rebuild of tables. */
+export type Remedy = 'list_runs' | 'list_operations' | 'rebuild';
+
 export interface ErrorFacts {
   readonly kind: ErrorKind;
   /** May the same request succeed later without anybody changing anything? */
@@ -49,8 +52,8 @@ export interface ErrorFacts {
   readonly limitDays?: number;
   /** The answer began and broke off; for a shorter range it may come whole. */
   readonly cutShort?: boolean;
-  /** For `usage`: what was named by its number and does not exist. */
-  readonly unknown?: 'run';
+  /** For `usage`: what would help. The command line words it, because only that knows its commands. */
+  readonly remedy?: Remedy;
   readonly cause?: unknown;
 }
 
@@ -62,7 +65,7 @@ export class PipelineError extends Error implements ErrorFacts {
   readonly diagnostic?: string;
   readonly limitDays?: number;
   readonly cutShort: boolean;
-  readonly unknown?: 'run';
+  readonly remedy?: Remedy;
 
   constructor(message: string, facts: ErrorFacts) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
@@ -73,18 +76,22 @@ export class PipelineError extends Error implements ErrorFacts {
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
     if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;
     if (facts.limitDays !== undefined) this.limitDays = facts.limitDays;
-    if (facts.unknown !== undefined) this.unknown = facts.unknown;
+    if (facts.remedy !== undefined) this.remedy = facts.remedy;
   }
 }
 
 /** An error for whoever typed the command or wrote the settings: exit code 2. */
-export function usageError(message: string): PipelineError {
-  return new PipelineError(message, { kind: 'usage', retryable: false });
+export function usageError(message: string, remedy?: Remedy): PipelineError {
+  return new PipelineError(message, {
+    kind: 'usage',
+    retryable: false,
+    ...(remedy === undefined ? {} : { remedy }),
+  });
 }
 
-/** An error for whoever named a run that does not exist; the command line adds how to find those that do. */
+/** An error for whoever named a run that does not exist. */
 export function unknownRunError(runId: number): PipelineError {
-  return new PipelineError(`there is no run ${runId}`, { kind: 'usage', retryable: false, unknown: 'run' });
+  return usageError(`there is no run ${runId}`, 'list_runs');
 }
 
 /** Message of anything thrown, without a stack. */

@@ -1,3 +1,4 @@
+import type { Config } from '../core/config.ts';
 import type { AskedFor } from './fields.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -142,4 +143,9 @@ export const MAX_INSTRUMENTS_PER_CALL = 25;
 /** Returns the operation as it is; gives the literal of an operation file its type. */
 export function defineOperation(operation: Operation): Operation {
   return operation;
+}
+
+/** Exchanges an operation is asked of when nobody names any: its own, as far as EOD_EXCHANGES allows. */
+export function exchangesOf(operation: Operation, config: Pick<Config, 'EOD_EXCHANGES'>): readonly string[] {
+  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchange));
 }

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { usageError } from '../core/errors.ts';
-import { nearest } from '../core/nearest.ts';
+import { didYouMean } from '../core/input.ts';
 import type { Operation } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -33,11 +33,6 @@ export const tables: readonly TableDefinition[] = [
 export function operationNamed(name: string): Operation {
   const found = byName.get(name.toLowerCase());
   if (found !== undefined) return found;
-  const guess = nearest(
-    name,
-    operations.map((operation) => operation.name),
-  );
-  throw usageError(
-    `unknown operation "${name}"${guess === null ? '' : `; did you mean ${guess}?`} ("eod operations" lists all ${operations.length})`,
-  );
+  const known = operations.map((operation) => operation.name);
+  throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
 }

@@ -1,9 +1,7 @@
-import { usageError } from '../core/errors.ts';
-import { operationNamed } from '../operations/registry.ts';
 import { chance } from './market/hash.ts';
 
 /** Ways in which an answer can go wrong. */
-const FAULT_KINDS = [
+export const FAULT_KINDS = [
   /** An HTTP status (`value`, default 503) with a short text. */
   'status',
   /** The connection is reset before any answer. */
@@ -41,44 +39,6 @@ export interface Fault {
   readonly rate?: number;
   /** Only requests for a range of at least so many days. */
   readonly minDays?: number;
-}
-
-function positive(name: string, text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1)
-    throw usageError(`--fault: ${name} must be a whole number from 1`);
-  return value;
-}
-
-/**
- * Reads the command line's notation, e.g. `status=503,every=7` or
- * `diagnostic=Key Expired.,first=1,operation=GetSeriesChange`.
- *
- * @throws PipelineError `usage`.
- */
-export function parseFault(text: string): Fault {
-  const [head = '', ...rest] = text.split(',');
-  const [name = '', ...value] = head.split('=');
-  const kind = FAULT_KINDS.find((one) => one === name);
-  if (kind === undefined) throw usageError(`--fault: "${name}" is none of ${FAULT_KINDS.join(', ')}`);
-  let fault: Fault = value.length === 0 ? { kind } : { kind, value: value.join('=') };
-  for (const rule of rest) {
-    const [key, setting = ''] = rule.split('=');
-    if (key === 'every') fault = { ...fault, every: positive('every', setting) };
-    else if (key === 'first') fault = { ...fault, first: positive('first', setting) };
-    else if (key === 'min-days') fault = { ...fault, minDays: positive('min-days', setting) };
-    else if (key === 'operation') fault = { ...fault, operation: operationNamed(setting).name };
-    else if (key === 'rate') {
-      const rate = Number(setting);
-      if (!(rate > 0 && rate <= 1)) throw usageError('--fault: rate must be above 0 and at most 1');
-      fault = { ...fault, rate };
-    } else throw usageError(`--fault: "${key}" is none of every, first, rate, min-days, operation`);
-  }
-  const numeric = kind === 'status' || kind === 'slow' || kind === 'retry-after';
-  if (numeric && fault.value !== undefined) positive(kind, fault.value);
-  if (kind === 'diagnostic' && fault.value === undefined)
-    throw usageError('--fault: diagnostic needs a text');
-  return fault;
 }
 
 /** Decides which requests fail, by seed and count only, so that a run can be repeated. */

@@ -1,11 +1,11 @@
 import type { Clock } from '../core/clock.ts';
 import { usageError } from '../core/errors.ts';
-import { nearest } from '../core/nearest.ts';
+import { parseChoice, parseWholeNumber } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { CASINGS, ENVELOPES } from './answer/format.ts';
 import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './behaviour.ts';
-import { parseFault } from './faults.ts';
+import { FAULT_KINDS, type Fault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
 
 /** A flag of `eod sandbox`. */
@@ -22,25 +22,6 @@ export interface SandboxFlag {
 
 const behave = (behaviour: Partial<Behaviour>): Partial<SandboxOptions> => ({ behaviour });
 
-function choice<T extends string>(flag: string, values: readonly T[], value: string): T {
-  const found = values.find((one) => one === value);
-  if (found !== undefined) return found;
-  const guess = nearest(value, values);
-  throw usageError(
-    `${flag}: "${value}" is none of ${values.join(', ')}${guess === null ? '' : `; did you mean ${guess}?`}`,
-  );
-}
-
-function whole(flag: string, value: string, low: number, high = Number.MAX_SAFE_INTEGER): number {
-  const number = Number(value);
-  if (!/^\d+$/.test(value) || number < low || number > high) {
-    throw usageError(
-      `${flag}: "${value}" is not a whole number from ${low}${high < 1e9 ? ` to ${high}` : ''}`,
-    );
-  }
-  return number;
-}
-
 const names = (value: string) =>
   value
     .split(',')
@@ -49,13 +30,58 @@ const names = (value: string) =>
 
 /** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
 function rangeDays(value: string): Behaviour['maxRangeDays'] {
-  if (!value.includes('=')) return whole('--max-range-days', value, 1);
+  if (!value.includes('=')) return parseWholeNumber('--max-range-days', value, { least: 1 });
   return Object.fromEntries(
     names(value).map((pair) => {
       const [name = '', days = ''] = pair.split('=');
-      return [operationNamed(name).name, whole('--max-range-days', days, 1)];
+      return [operationNamed(name).name, parseWholeNumber('--max-range-days', days, { least: 1 })];
     }),
   );
+}
+
+const COUNT = { least: 1 };
+
+/**
+ * The notation of `--fault`, e.g. `status=503,every=7` or
+ * `diagnostic=Key Expired.,first=1,operation=GetSeriesChange`.
+ *
+ * @throws PipelineError `usage`.
+ */
+export function parseFault(text: string): Fault {
+  const [head = '', ...rules] = text.split(',');
+  const [name = '', ...values] = head.split('=');
+  const kind = parseChoice('--fault', name, FAULT_KINDS, 'kind');
+  const value = values.length === 0 ? undefined : values.join('=');
+  let fault: Fault = value === undefined ? { kind } : { kind, value };
+  for (const rule of rules) {
+    const [key = '', setting = ''] = rule.split('=');
+    fault = { ...fault, ...parseFaultRule(key, setting) };
+  }
+  const isNumber = kind === 'status' || kind === 'slow' || kind === 'retry-after';
+  if (isNumber && value !== undefined) parseWholeNumber(`--fault: ${kind}`, value, COUNT);
+  if (kind === 'diagnostic' && value === undefined) throw usageError('--fault: diagnostic needs a text');
+  return fault;
+}
+
+const FAULT_RULES = ['every', 'first', 'rate', 'min-days', 'operation'] as const;
+
+function parseFaultRule(key: string, setting: string): Partial<Fault> {
+  const number = () => parseWholeNumber(`--fault: ${key}`, setting, COUNT);
+  switch (parseChoice('--fault', key, FAULT_RULES, 'rule')) {
+    case 'every':
+      return { every: number() };
+    case 'first':
+      return { first: number() };
+    case 'min-days':
+      return { minDays: number() };
+    case 'operation':
+      return { operation: operationNamed(setting).name };
+    case 'rate': {
+      const rate = Number(setting);
+      if (rate > 0 && rate <= 1) return { rate };
+      throw usageError('--fault: rate must be above 0 and at most 1');
+    }
+  }
 }
 
 /** A clock that shows `value` now and goes on from there. */
@@ -72,7 +98,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--port <number>',
     description: 'port to listen on; 0 takes a free one',
     default: '0',
-    parse: (value) => ({ port: whole('--port', value, 0, 65_535) }),
+    parse: (value) => ({ port: parseWholeNumber('--port', value, { least: 0, most: 65_535 }) }),
   },
   {
     flag: '--host <address>',
@@ -95,13 +121,15 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--instruments <count>',
     description: 'instruments per exchange',
     default: '500',
-    parse: (value) => ({ instrumentsPerExchange: whole('--instruments', value, 1, 20_000) }),
+    parse: (value) => ({
+      instrumentsPerExchange: parseWholeNumber('--instruments', value, { least: 1, most: 20_000 }),
+    }),
   },
   {
     flag: '--revision <n>',
     description: 'corrections applied to the trade files; each changes a few rows of every day',
     default: '0',
-    parse: (value) => ({ revision: whole('--revision', value, 0, 1_000) }),
+    parse: (value) => ({ revision: parseWholeNumber('--revision', value, { least: 0, most: 1_000 }) }),
   },
   {
     flag: '--now <time>',
@@ -112,30 +140,30 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--casing <how>',
     description: `case of the keys: ${CASINGS.join(', ')}`,
     default: 'pascal',
-    parse: (value) => behave({ casing: choice('--casing', CASINGS, value) }),
+    parse: (value) => behave({ casing: parseChoice('--casing', value, CASINGS) }),
   },
   {
     flag: '--envelope <kind>',
     description: `wrapping of the list: ${ENVELOPES.join(', ')}; by default value, and ratios bare`,
-    parse: (value) => behave({ envelope: choice('--envelope', ENVELOPES, value) }),
+    parse: (value) => behave({ envelope: parseChoice('--envelope', value, ENVELOPES) }),
   },
   {
     flag: '--shapes <which>',
     description: `record shapes where the specification has two: ${SHAPES.join(', ')}`,
     default: 'sample',
-    parse: (value) => behave({ shapes: choice('--shapes', SHAPES, value) }),
+    parse: (value) => behave({ shapes: parseChoice('--shapes', value, SHAPES) }),
   },
   {
     flag: '--dialect <which>',
     description: `date parameters understood: ${DIALECTS.join(', ')}`,
     default: 'both',
-    parse: (value) => behave({ dialect: choice('--dialect', DIALECTS, value) }),
+    parse: (value) => behave({ dialect: parseChoice('--dialect', value, DIALECTS) }),
   },
   {
     flag: '--content-type <which>',
     description: `content type of good answers: ${CONTENT_TYPES.join(', ')}`,
     default: 'spec',
-    parse: (value) => behave({ contentType: choice('--content-type', CONTENT_TYPES, value) }),
+    parse: (value) => behave({ contentType: parseChoice('--content-type', value, CONTENT_TYPES) }),
   },
   {
     flag: '--bom',
@@ -147,19 +175,19 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--delay <ms>',
     description: 'wait before each answer',
     default: '0',
-    parse: (value) => behave({ delayMs: whole('--delay', value, 0, 3_600_000) }),
+    parse: (value) => behave({ delayMs: parseWholeNumber('--delay', value, { least: 0, most: 3_600_000 }) }),
   },
   {
     flag: '--not-ready <n>',
     description: 'the first n asks of each request are told to try again',
     default: '0',
-    parse: (value) => behave({ notReady: whole('--not-ready', value, 0) }),
+    parse: (value) => behave({ notReady: parseWholeNumber('--not-ready', value, { least: 0 }) }),
   },
   {
     flag: '--calls-per-hour <n>',
     description: 'calls answered in a clock hour (IST); 0 for no limit',
     default: '0',
-    parse: (value) => behave({ callsPerHour: whole('--calls-per-hour', value, 0) }),
+    parse: (value) => behave({ callsPerHour: parseWholeNumber('--calls-per-hour', value, { least: 0 }) }),
   },
   {
     flag: '--max-range-days <n>',
@@ -169,7 +197,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   {
     flag: '--history-days <n>',
     description: 'how many days back it answers',
-    parse: (value) => behave({ historyDays: whole('--history-days', value, 0) }),
+    parse: (value) => behave({ historyDays: parseWholeNumber('--history-days', value, { least: 0 }) }),
   },
   {
     flag: '--disable-operations <list>',
@@ -181,7 +209,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     description: 'exchanges the key has no right to',
     parse: (value) =>
       behave({
-        disabledExchanges: names(value).map((name) => choice('--disable-exchanges', EXCHANGES, name)),
+        disabledExchanges: names(value).map((name) => parseChoice('--disable-exchanges', name, EXCHANGES)),
       }),
   },
   {
@@ -192,7 +220,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   {
     flag: '--key-dies-after <n>',
     description: 'after n calls the key has expired',
-    parse: (value) => behave({ keyDiesAfter: whole('--key-dies-after', value, 0) }),
+    parse: (value) => behave({ keyDiesAfter: parseWholeNumber('--key-dies-after', value, { least: 0 }) }),
   },
   {
     flag: '--fault <rule>',
@@ -205,7 +233,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--seed <n>',
     description: 'seed of faults with a rate',
     default: '1',
-    parse: (value) => behave({ seed: whole('--seed', value, 0) }),
+    parse: (value) => behave({ seed: parseWholeNumber('--seed', value, { least: 0 }) }),
   },
 ];
 

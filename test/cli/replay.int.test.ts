@@ -157,7 +157,7 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
   const other = new pg.Client({ connectionString: url });
   await other.connect();
   try {
-    await other.query(`select pg_advisory_lock(hashtextextended('eod replay ${run?.id}', 0))`);
+    await other.query(`select pg_advisory_lock(hashtextextended('eod:replay:${run?.id}', 0))`);
     const second = await runCli(['resume', String(run?.id)], options());
     expect({ code: second.code, stderr: second.stderr }).toMatchObject({
       code: 2,

@@ -35,8 +35,12 @@ function packagesLoadedWith(files: readonly string[]): Map<string, string> {
 
 const commands = readdirSync(join(SRC, 'cli/commands')).map((name) => join(SRC, 'cli/commands', name));
 
+/** What the files of commands load to list their options. */
+const OPTIONS_OF = ['cli/parse-request.ts', 'sandbox/flags.ts'];
+
 test('the way to the help and to a mistake loads no client of a server', () => {
-  const loaded = packagesLoadedWith([join(SRC, 'cli/main.ts'), ...commands]);
+  const further = OPTIONS_OF.map((file) => join(SRC, file));
+  const loaded = packagesLoadedWith([join(SRC, 'cli/main.ts'), ...commands, ...further]);
   expect(Object.fromEntries(loaded)).toEqual({
     commander: expect.any(String),
     'fastest-levenshtein': expect.any(String),

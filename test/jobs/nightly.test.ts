@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { addDays } from '../../src/core/days.ts';
-import { exchangesOf, nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
+import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
+import { exchangesOf } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 
 const calendar = loadCalendar();

@@ -30,7 +30,7 @@ export const commands: Commands = {
       .option('--since <time>', 'the tables then and now; a day, or a time with its zone')
       .addOption(
         limitOption(
-          { most: 9_999_999 },
+          undefined,
           `rows to list at most (default: ${LISTED}; with --json ${LISTED_AS_JSON}); all are counted`,
         ),
       )

@@ -77,7 +77,7 @@ export const commands: Commands = {
       .addOption(from)
       .addOption(to)
       .option('--resolved', 'also what a later check found no more')
-      .addOption(limitOption({ fallback: 100, most: 999_999 }))
+      .addOption(limitOption(100))
       .addOption(jsonOption('a list of findings'))
       .addHelpText(
         'after',
@@ -89,10 +89,10 @@ export const commands: Commands = {
 
 async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
   const findings = await import('../../load/state/findings.ts');
-  const { checkNamed } = await import('../../jobs/quality/checks/index.ts');
+  const { parseCheckName } = await import('../../jobs/quality/checks/index.ts');
   const { check, severity, resolved, limit } = flags;
   const filter = {
-    check: check === undefined ? undefined : checkNamed(check).name,
+    check: check === undefined ? undefined : parseCheckName('--check', check),
     severity:
       severity === undefined
         ? undefined

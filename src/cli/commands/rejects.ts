@@ -1,14 +1,8 @@
 import { usageError } from '../../core/errors.ts';
+import { parseWholeNumber } from '../../core/input.ts';
 import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
-import {
-  examples,
-  exchangeOption,
-  jsonOption,
-  limitOption,
-  parseExchanges,
-  parseWholeNumber,
-} from '../options.ts';
+import { examples, exchangeOption, jsonOption, limitOption, parseExchanges } from '../options.ts';
 import { type Column, firstLines, plural, rangeText, table } from '../output.ts';
 import { failuresText } from '../run-output.ts';
 
@@ -20,8 +14,6 @@ const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'place', cell: (one) => one.position },
   { head: 'why', cell: (one) => whyText(one) },
 ];
-
-const ANY_ID = { least: 1, most: 999_999_999_999_999 };
 
 /** So many files are named. */
 const NAMED = 20;
@@ -39,7 +31,7 @@ export const commands: Commands = {
       .description('the open rejects')
       .option('--operation <list>', 'only these operations')
       .addOption(exchangeOption())
-      .addOption(limitOption({ fallback: 50, most: ANY_ID.most }))
+      .addOption(limitOption(50))
       .addOption(jsonOption('a list of rejects'))
       .action((flags: FilterFlags & { readonly limit: number }) => listRejects(cli, flags));
     command
@@ -48,7 +40,7 @@ export const commands: Commands = {
       .argument('<id>', 'number of the reject')
       .addOption(jsonOption())
       .action((id: string, flags: JsonFlag) =>
-        showReject(cli, parseWholeNumber('reject', id, ANY_ID), flags),
+        showReject(cli, parseWholeNumber('reject', id, { least: 1 }), flags),
       );
     command
       .command('retry')

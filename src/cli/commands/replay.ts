@@ -1,3 +1,4 @@
+import { Option } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
@@ -42,7 +43,12 @@ export const commands: Commands = {
       .addOption(to)
       .addOption(exchangeOption())
       .option('--rejects', 'only what was rejected and is not resolved yet')
-      .option('--rebuild', 'empty the tables and their history first, and load all kept answers anew')
+      .addOption(
+        new Option(
+          '--rebuild',
+          'empty the tables and their history first, and load all kept answers anew',
+        ).conflicts(['from', 'to', 'rejects']),
+      )
       .option('--source <url>', 'take the answers from another database: postgres://…')
       .addOption(jsonOption())
       .addHelpText(

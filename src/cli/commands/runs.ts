@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<RunReport>[] = [
 export const commands: Commands = {
   runs(command, cli) {
     command
-      .addOption(limitOption({ fallback: 20, most: 9_999 }))
+      .addOption(limitOption(20))
       .addOption(jsonOption('a list of runs'))
       .addHelpText('after', examples('eod runs', 'eod runs --limit 100 --json'))
       .action((flags: JsonFlag & { readonly limit: number }) => listRuns(cli, flags));

@@ -39,10 +39,9 @@ export const commands: Commands = {
       .addOption(
         wholeNumberOption('--accept <id>', 'withdraw these rows: the source is right, they are gone', {
           least: 1,
-          most: 999_999_999_999_999,
         }),
       )
-      .addOption(limitOption({ fallback: 50, most: 9_999 }))
+      .addOption(limitOption(50))
       .addOption(jsonOption())
       .addHelpText('after', examples('eod withdrawals', 'eod withdrawals --accept 4'))
       .action((flags: Flags) =>

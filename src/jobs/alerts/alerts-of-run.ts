@@ -100,7 +100,7 @@ async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
   return {
     kind: 'gaps',
     subject: missing.map(gapName).join(', '),
-    message: `sessions are missing after the night: ${listed(missing.map(gapName))}; "eod fill-gaps" asks for them`,
+    message: `sessions are missing after the night: ${listed(missing.map(gapName))}`,
     facts: { run: run.id, gaps: missing },
   };
 }

@@ -190,7 +190,7 @@ interface ImportRun {
   readonly lock: SessionLock;
 }
 
-const lockName = (runId: number) => `eod import ${runId}`;
+const lockName = (runId: number) => `eod:import:${runId}`;
 
 /**
  * Writes the run of an import under a number from `reserveRunId`, after ending those whose process is

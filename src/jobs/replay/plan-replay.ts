@@ -83,7 +83,8 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<G
         const { live, history } = await hasRows(db.pool, table.name, group.exchange);
         if (history && !live) {
           throw usageError(
-            `market.${table.name} holds no row of ${group.exchange}, but its history does; to load both anew from the kept answers: eod replay ${name} --rebuild`,
+            `market.${table.name} (${name}) holds no row of ${group.exchange}, but its history does`,
+            'rebuild',
           );
         }
         filled ||= live;
@@ -122,21 +123,17 @@ export async function planReplay(
   asked: AnswerFilter,
   { rejectsOnly = false, rebuild = false }: ReplayOptions = {},
 ): Promise<number | null> {
-  checkRange(asked);
-  if (rebuild && (rejectsOnly || asked.from !== undefined || asked.to !== undefined)) {
-    throw usageError('--rebuild loads whole tables anew: it goes with neither --from, --to nor --rejects');
-  }
   const groups = await keptGroups(context, asked);
   if (rebuild) await checkAllKept(context, groups);
   const fresh = rebuild ? groups : await freshGroups(context, groups);
-  // Tables are emptied whole, whoever filled them.
+  // Tables are emptied whole, whoever filled them, and so are filled from answers about any day.
   const filter = rebuild
-    ? { ...asked, operations: [...new Set(groups.flatMap((group) => group.operations))] }
+    ? { exchanges: asked.exchanges, operations: [...new Set(groups.flatMap((group) => group.operations))] }
     : asked;
   const request: ReplayRequest = {
     kind: 'replay',
     ...filter,
-    rejectsOnly,
+    rejectsOnly: rejectsOnly && !rebuild,
     fresh: fresh.map(({ name }) => name),
   };
   const runId = await reserveRunId(context);
@@ -162,8 +159,4 @@ export async function planReplay(
     for (const group of fresh) await emptyTables(tx, { ...group, runId });
     return runId;
   });
-}
-
-function checkRange({ from, to }: AnswerFilter): void {
-  if (from !== undefined && to !== undefined && from > to) throw usageError('the range is reversed');
 }

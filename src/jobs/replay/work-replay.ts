@@ -46,7 +46,7 @@ export async function workReplay(context: Context, runId: number, signal: AbortS
 }
 
 async function workWithLock(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  const lock = await takeSessionLock(context.db, `eod replay ${runId}`, { wait: false });
+  const lock = await takeSessionLock(context.db, `eod:replay:${runId}`, { wait: false });
   if (lock === null) throw usageError(`run ${runId} is being worked on by another process`);
   try {
     await workGroups(context, runId, signal);

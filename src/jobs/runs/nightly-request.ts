@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { lastLoadedDay } from '../../load/state/coverage.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
@@ -38,11 +38,6 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
     options: {},
     live: scope.date === today(clock, config.EOD_TIMEZONE),
   };
-}
-
-/** Exchanges an operation is asked of when nobody names any: its own, as far as EOD_EXCHANGES allows. */
-export function exchangesOf(operation: Operation, config: Pick<Config, 'EOD_EXCHANGES'>): readonly string[] {
-  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchange));
 }
 
 interface NightlyInput {

@@ -201,7 +201,7 @@ function planAsks(
     return [
       skipAll(
         input,
-        `no instruments are known: no bhav copy of ${input.exchange} is stored; name some with --instruments or EOD_INSTRUMENTS`,
+        `no instruments are known: no bhav copy of ${input.exchange} is stored, and none are named (EOD_INSTRUMENTS)`,
       ),
     ];
   }

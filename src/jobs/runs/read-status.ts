@@ -9,11 +9,11 @@ import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts'
 import { countSuspiciousWindows } from '../../load/state/run-facts.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
+import { exchangesOf } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { keyHash, permitOf } from '../worker/quota.ts';
-import { exchangesOf } from './nightly-request.ts';
 import { syncSessions } from './sync-sessions.ts';
 
 /** Sessions looked back at. */

@@ -3,10 +3,10 @@ import { sql } from 'drizzle-orm';
 import type { Config } from '../../core/config.ts';
 import { dayAt } from '../../core/days.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
-import { exchangesOf, nightlyRequest } from '../runs/nightly-request.ts';
+import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
 import type { TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
@@ -50,7 +50,7 @@ export async function syncSchedules(context: QueueContext): Promise<PlannedSched
   const { config, db } = context;
   return transaction(db, async (tx) => {
     await tx.execute(
-      sql`select pg_advisory_xact_lock(hashtextextended(${`eod schedules ${config.EOD_QUEUE_PREFIX}`}, 0))`,
+      sql`select pg_advisory_xact_lock(hashtextextended(${`eod:schedules:${config.EOD_QUEUE_PREFIX}`}, 0))`,
     );
     return bringInLine(context);
   });

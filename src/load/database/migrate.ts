@@ -55,7 +55,7 @@ export async function migrateDatabase(
   const client = await database.pool.connect();
   try {
     await checkServer(client);
-    await client.query("select pg_advisory_lock(hashtextextended('eod migrate', 0))");
+    await client.query("select pg_advisory_lock(hashtextextended('eod:migrate', 0))");
     // Notices such as "schema already exists, skipping" would come on every run and only worry people.
     await client.query("set client_min_messages = 'warning'");
     const db = drizzle(client);
@@ -65,7 +65,7 @@ export async function migrateDatabase(
     await writeCompletenessView(client, viewSettings);
     // In one transaction, because a table filled by half would look filled.
     await db.transaction(() => fillObservedAliases(client));
-    await client.query("select pg_advisory_unlock(hashtextextended('eod migrate', 0))");
+    await client.query("select pg_advisory_unlock(hashtextextended('eod:migrate', 0))");
     await client.query('reset client_min_messages');
     client.release();
   } catch (error) {

@@ -29,7 +29,7 @@ export function recordAlert(
   return transaction(database, async (tx) => {
     // Two workers that see the same failure at the same moment make one alert.
     await tx.execute(
-      sql`select pg_advisory_xact_lock(hashtextextended('eod alert ' || ${kind}::text || ' ' || ${subject}::text, 0))`,
+      sql`select pg_advisory_xact_lock(hashtextextended('eod:alert ' || ${kind}::text || ' ' || ${subject}::text, 0))`,
     );
     const newest = tx
       .select({ id: max(alerts.id) })

@@ -147,7 +147,7 @@ function pairRows(pairs: readonly Pair[]): string {
 
 const text = (value: string): string => pg.escapeLiteral(value);
 
-/** Settings the view is made with; `eod migrate` brings it in line when they change. */
+/** Settings the view is made with; a migration brings it in line when they change. */
 export type ViewSettings = Pick<
   Config,
   'EOD_EXCHANGES' | 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS'
@@ -162,7 +162,7 @@ export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
 };
 
 const COMMENT =
-  'Every session an operation should have of an exchange, and whether it is there: what "eod gaps" reports. From the first complete session on; over the last days the source reaches where nothing is loaded.';
+  'Every session an operation should have of an exchange, and whether it is there. From the first complete session on; over the last days the source reaches where nothing is loaded.';
 
 const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   exchange: 'Exchange.',

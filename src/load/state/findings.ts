@@ -69,7 +69,7 @@ export async function listFindings(
 /** Readies a transaction for a check: only one at a time is made, with a plan that fits. */
 export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
   // Two at once would report the same finding twice, or wait for each other crosswise.
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod reconcile', 0))`);
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod:reconcile', 0))`);
   // Tables loaded a moment ago have no statistics yet: the planner takes them for small and joins on
   // one column of several. Hash joins use them all, and cost the same whatever it believes.
   await tx.execute(sql`set local enable_nestloop = off`);

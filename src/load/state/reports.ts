@@ -73,7 +73,7 @@ interface Suspicion {
 /** What became of the rows of a day that an answer did not list any more. */
 export type WithdrawalReport = Omit<Awaited<ReturnType<typeof withdrawalsOfRuns>>[number], 'runId'>;
 
-/** What `eod run ID --json` and the end of every run print. */
+/** Everything about a run that has ended, or is under way. */
 export interface RunReport extends Counts {
   readonly runId: number;
   readonly kind: RunKind;

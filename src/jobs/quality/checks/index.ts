@@ -1,6 +1,5 @@
 import type { Config } from '../../../core/config.ts';
-import { usageError } from '../../../core/errors.ts';
-import { nearest } from '../../../core/nearest.ts';
+import { parseChoice } from '../../../core/input.ts';
 import type { Severity } from '../../../load/state/findings.ts';
 import type { Check } from './check.ts';
 import { circuitChecks } from './circuits.ts';
@@ -20,14 +19,13 @@ export const checks: readonly Check[] = [
   ...companyChecks,
 ];
 
-/** The check of this name. @throws PipelineError `usage` with the nearest known one. */
-export function checkNamed(name: string): Check {
-  const found = checks.find((check) => check.name === name.toLowerCase());
-  if (found !== undefined) return found;
-  const names = checks.map((check) => check.name);
-  const guess = nearest(name, names);
-  throw usageError(
-    `unknown check "${name}"${guess === null ? '' : `; did you mean ${guess}?`} (known: ${names.join(', ')})`,
+/** The name of a check as it was typed. @throws PipelineError `usage` with the nearest known one. */
+export function parseCheckName(flag: string, text: string): string {
+  return parseChoice(
+    flag,
+    text,
+    checks.map(({ name }) => name),
+    'check',
   );
 }
 
@@ -37,9 +35,11 @@ export function checkNamed(name: string): Check {
  * @throws PipelineError `usage` when EOD_FINDING_SEVERITY names a check that does not exist.
  */
 export function severities(config: Pick<Config, 'EOD_FINDING_SEVERITY'>): Map<Check, Severity | 'off'> {
-  const wanted = new Map(checks.map((check): [Check, Severity | 'off'] => [check, check.severity]));
-  for (const [name, severity] of Object.entries(config.EOD_FINDING_SEVERITY)) {
-    wanted.set(checkNamed(name), severity);
-  }
-  return wanted;
+  const wanted = new Map(
+    Object.entries(config.EOD_FINDING_SEVERITY).map(([name, severity]) => [
+      parseCheckName('EOD_FINDING_SEVERITY', name),
+      severity,
+    ]),
+  );
+  return new Map(checks.map((check) => [check, wanted.get(check.name) ?? check.severity]));
 }

@@ -61,7 +61,7 @@ export const sessions = etl.table(
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );
 
-/** Files of `migrations/repeatable` as `eod migrate` last applied them; drizzle keeps the others in `etl.migrations`. */
+/** Files of `migrations/repeatable` as the last migration applied them; drizzle keeps the others in `etl.migrations`. */
 export const repeatableMigrations = etl.table('repeatable_migrations', {
   file: text('file').primaryKey(),
   /** SHA-256 of the file and of the newest migration, in hex. */

@@ -1,0 +1,64 @@
+import { closest, distance } from 'fastest-levenshtein';
+import { usageError } from './errors.ts';
+
+/** The bounds of a number that somebody types; without `most` it may be as large as a double holds exactly. */
+export interface NumberRange {
+  readonly least: number;
+  readonly most?: number;
+}
+
+/**
+ * A whole number as somebody typed it.
+ *
+ * @param name of what it is, for the message.
+ * @throws PipelineError `usage`
+ */
+export function parseWholeNumber(name: string, text: string, { least, most }: NumberRange): number {
+  const number = Number(text);
+  if (/^\d{1,15}$/.test(text) && number >= least && number <= (most ?? number)) return number;
+  throw usageError(
+    `${name}: "${text}" is not a whole number from ${least}${most === undefined ? '' : ` to ${most}`}`,
+  );
+}
+
+/**
+ * The one of the known words that was typed, in any case.
+ *
+ * @param flag for the message; `what` names the kind of word.
+ * @throws PipelineError `usage` with the known word that is most like it.
+ */
+export function parseChoice<Word extends string>(
+  flag: string,
+  text: string,
+  known: readonly Word[],
+  what = 'value',
+): Word {
+  const found = known.find((one) => one.toLowerCase() === text.toLowerCase());
+  if (found !== undefined) return found;
+  throw usageError(
+    `${flag}: unknown ${what} "${text}"${didYouMean(text, known)} (known: ${known.join(', ')})`,
+  );
+}
+
+/** `; did you mean backfill?` where a mistyped word is like a known one, otherwise nothing. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const guess = nearest(word, known);
+  return guess === null ? '' : `; did you mean ${guess}?`;
+}
+
+/** The known word that is most like a mistyped one, or null when none is like it. */
+export function nearest(word: string, known: readonly string[]): string | null {
+  if (known.length === 0) return null;
+  const lower = word.toLowerCase();
+  const guess = closest(
+    lower,
+    known.map((name) => name.toLowerCase()),
+  );
+  const found = known.find((name) => name.toLowerCase() === guess) ?? null;
+  if (found === null) return null;
+  const changes = distance(lower, guess);
+  // Two changes can replace every letter of a short word, which then has nothing in common with it.
+  const alike = changes < Math.max(lower.length, found.length);
+  const near = alike && changes <= Math.max(2, Math.ceil(found.length / 2));
+  return near || (lower.length > 2 && guess.includes(lower)) ? found : null;
+}

@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import { captureCli } from '../support/cli.ts';
+
+const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
+
+/** The TypeScript files of a folder of src/. */
+const filesOf = (folder: string) =>
+  readdirSync(join(SRC, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => join(folder, file).split(sep).join('/'));
+
+const codeOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
+
+test.each(['jobs', 'cli', 'web'])(
+  'no file of %s names a table of the schema etl, in SQL or in words',
+  (folder) => {
+    const files = filesOf(folder);
+    expect(files.length).toBeGreaterThan(0);
+    expect(files.filter((file) => codeOf(file).includes('etl.'))).toEqual([]);
+  },
+);
+
+/** The commands and their flags, as the command line has them. */
+async function vocabulary(): Promise<{ commands: string[]; flags: string[] }> {
+  const { cli } = captureCli();
+  const { commands } = buildProgram(cli);
+  for (const command of commands) await loadCommand(command, cli);
+  const all = commands.flatMap((command) => [command, ...command.commands]);
+  return {
+    commands: commands.map((command) => command.name()),
+    flags: all.flatMap((command) => command.options.flatMap(({ long }) => (long == null ? [] : [long]))),
+  };
+}
+
+test('only the command line names commands and flags', async () => {
+  const { commands, flags } = await vocabulary();
+  expect(commands).toContain('fill-gaps');
+  expect(flags).toContain('--instruments');
+  const named = new RegExp(`\\beod (?:${commands.join('|')})\\b|(?:${flags.join('|')})(?![\\w-])`, 'g');
+  expect('see "eod gaps" or --limit, not eod_gaps or --limits'.match(named)).toEqual(['eod gaps', '--limit']);
+  const folders = ['core', 'operations', 'calendar', 'extract', 'load', 'jobs', 'web', 'sandbox'];
+  const found = folders
+    .flatMap(filesOf)
+    // The flags of the simulated source are declared with it.
+    .filter((file) => file !== 'sandbox/flags.ts')
+    .flatMap((file) => (codeOf(file).match(named) ?? []).map((name) => `${file}: ${name}`));
+  expect(found).toEqual([]);
+});
