@@ -118,6 +118,12 @@ export function unreadable(problem: string, { cutShort = false } = {}): Pipeline
   return new PipelineError(`the answer cannot be read: ${problem}`, facts);
 }
 
+/** The error for an answer that says itself that it does not hold all it should; asked for less, it may. */
+export function incomplete(problem: string): PipelineError {
+  const facts = { kind: 'unreadable', retryable: true, cutShort: true } as const;
+  return new PipelineError(`the answer is incomplete: ${problem}`, facts);
+}
+
 /** The error for an answer that is larger than this process takes. */
 export function tooLarge(problem: string): PipelineError {
   return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large', retryable: false });

@@ -2,7 +2,7 @@ import type { Operation } from '../operations/operation.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { looksLikeCsv, readCsv } from './csv.ts';
 import { lossyToken, markLossyNumbers } from './decimals.ts';
-import { diagnose, unknownDiagnostic, unreadable } from './diagnostics.ts';
+import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 import { printable } from './sanitize.ts';
 
@@ -10,8 +10,8 @@ import { printable } from './sanitize.ts';
 export interface Records {
   readonly records: unknown[];
   readonly warnings: readonly string[];
-  /** The count beside them says that there are more. */
-  readonly lacksRecords?: boolean;
+  /** Of CSV: does its last line have an end? */
+  readonly lineEnd?: boolean;
 }
 
 interface Context {
@@ -30,7 +30,7 @@ const WRAPPINGS = 3;
  * JSON (an envelope, a bare list, a bare object), CSV, or either inside a JSON string.
  *
  * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable`
- *   for nothing at all, HTML, or JSON and CSV that are broken.
+ *   for nothing at all, HTML, JSON and CSV that are broken, and answers that say that they lack records.
  */
 export function openAnswer(body: Buffer, context: Context): Records {
   const text = decodeText(body);
@@ -59,7 +59,9 @@ function openText(text: string, context: Context, wrappings: number, utf8?: Buff
   if (diagnostic !== null) throw diagnostic;
   if (start.startsWith('<')) throw unreadable(PAGE);
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
-  if (!json && looksLikeCsv(context.operation, text)) return { records: readCsv(text), warnings: [] };
+  if (!json && looksLikeCsv(context.operation, text)) {
+    return { records: readCsv(text), warnings: [], lineEnd: /[\r\n]\s*$/.test(text) };
+  }
   // A text in quotes is JSON too, unless it was the header of CSV.
   if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);
   throw unknownDiagnostic(text, context.redact);
@@ -99,10 +101,10 @@ function openObject(object: object, context: Context, wrappings: number): Record
   if (!enveloped || !hasRecords(value)) throwError(entries, enveloped, context);
   if (enveloped) {
     const inside = value === '' ? noRecords() : openJson(value, context, wrappings - 1);
-    return withCount(inside, member('count'));
+    return withCounts(inside, member);
   }
   const bare = entries.every(([key]) => key.toLowerCase() === 'count' || key.startsWith('@'));
-  return bare ? withCount(noRecords(), member('count')) : { records: [object], warnings: [] };
+  return bare ? withCounts(noRecords(), member) : { records: [object], warnings: [] };
 }
 
 function hasRecords(value: unknown): boolean {
@@ -127,16 +129,32 @@ function throwError(entries: readonly [string, unknown][], enveloped: boolean, {
   if (!enveloped && messages.length > 0) throw unknownDiagnostic(messages.join(' · '), redact);
 }
 
-/** A count that does not match is a warning only, because it is not known whether the source's does. */
-function withCount(read: Records, count: unknown): Records {
+/**
+ * Compares the records with what the envelope says of them. Fewer than it counts, or a link to more of them:
+ * then the days asked about are not all there. The link is not followed, because the answer would decide
+ * where the access key is sent. More than it counts is a warning, because no record is missing then.
+ *
+ * @throws PipelineError `unreadable` when records are missing.
+ */
+function withCounts(read: Records, member: (name: string) => unknown): Records {
+  const link = member('@odata.nextlink');
+  if (typeof link === 'string' && link.trim() !== '') {
+    throw incomplete(
+      `it holds ${read.records.length} records and says in @odata.nextLink that there are more, which is not followed; ask for fewer days at once`,
+    );
+  }
+  return ['count', '@odata.count'].reduce((all, name) => withCount(all, name, member(name)), read);
+}
+
+function withCount(read: Records, name: string, count: unknown): Records {
   const { records, warnings } = read;
   if (count === undefined || count === null) return read;
   const isScalar = typeof count === 'number' || typeof count === 'string';
-  if (isScalar && Number(count) === records.length) return read;
-  const stated = isScalar ? printable((lossyToken(count) ?? String(count)).slice(0, 40)) : typeof count;
-  return {
-    records,
-    warnings: [...warnings, `count says ${stated}, the answer holds ${records.length} records`],
-    lacksRecords: read.lacksRecords === true || (isScalar && Number(count) > records.length),
-  };
+  const token = lossyToken(count);
+  const number = isScalar ? Number(token ?? count) : Number.NaN;
+  if (number === records.length) return read;
+  const stated = isScalar ? printable((token ?? String(count)).slice(0, 40)) : typeof count;
+  const mismatch = `${name} says ${stated}, the answer holds ${records.length} records`;
+  if (number > records.length) throw incomplete(mismatch);
+  return { ...read, warnings: [...warnings, mismatch] };
 }

@@ -22,7 +22,7 @@ export function readAnswer(
   raw: RawAnswer,
   settings: Pick<SourceSettings, 'accessKey' | 'timeZone'>,
 ): Extracted {
-  const { records, warnings, lacksRecords } = openAnswer(raw.body, {
+  const { records, warnings, lineEnd } = openAnswer(raw.body, {
     operation,
     redact: keyRedactor(settings.accessKey),
   });
@@ -50,7 +50,7 @@ export function readAnswer(
     batches: [...rows].map(([table, rows]) => ({ table, rows })),
     rejects,
     fetched: records.length,
-    ...(lacksRecords === true ? { lacksRecords } : {}),
+    ...(lineEnd === undefined ? {} : { lineEnd }),
     ...(strays > 0 ? { strays } : {}),
     warnings: [...warnings, ...reader.warnings()],
     unknownFields: [...reader.unknownFields()]

@@ -53,8 +53,8 @@ export interface Extracted {
   readonly batches: readonly Batch[];
   readonly rejects: readonly Reject[];
   readonly fetched: number;
-  /** The count in the answer is greater than the number of its records. */
-  readonly lacksRecords?: boolean;
+  /** Of CSV: does its last line have an end? Where that is usual, an answer without it was cut off. */
+  readonly lineEnd?: boolean;
   /** Records of a day, or of an exchange, that was not asked for; they are among the rejects. */
   readonly strays?: number;
   /** What is wrong with the answer as a whole but not fatal, e.g. its count. */

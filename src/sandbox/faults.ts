@@ -18,6 +18,12 @@ export const FAULT_KINDS = [
   'empty-body',
   /** Status 200 and the first half of the JSON. */
   'half-json',
+  /** The first half of the records, beside the count of all of them. */
+  'half-list',
+  /** All records, and a link to more of them. */
+  'next-link',
+  /** The body without its last line end. */
+  'no-line-end',
   /** A diagnostic line (`value`) with status 200. */
   'diagnostic',
   /** Status 429 with `Retry-After: value` seconds (default 1). */

@@ -72,8 +72,8 @@ describe('envelopes', () => {
     });
   });
 
-  test('a wrong count is a warning', () => {
-    const said = { 2: 2, '7': '7', '-1': -1, many: 'many', object: {} };
+  test('a count of fewer records, or one that is no number, is a warning', () => {
+    const said = { 0: 0, '00': '00', '-1': -1, many: 'many', object: {} };
     for (const [name, count] of Object.entries(said)) {
       const read = readAs(NAME, { value: [RECORD], count });
       expect(read.fetched).toBe(1);
@@ -81,28 +81,45 @@ describe('envelopes', () => {
     }
     expect(readAs(NAME, { value: [RECORD], count: [] }).warnings).toHaveLength(1);
     for (const count of [1, '1', null]) {
-      expect(readAs(NAME, { value: [RECORD], count }).warnings).toEqual([]);
+      expect(readAs(NAME, { value: [RECORD], count, '@odata.count': count }).warnings).toEqual([]);
     }
     expect(readAs(NAME, { value: [], count: 'n'.repeat(50) }).warnings).toEqual([
       `count says ${'n'.repeat(40)}, the answer holds 0 records`,
     ]);
     // The envelopes around the records are one inside the other, and so are their warnings.
-    const nested = readAs(NAME, { count: 3, value: { count: 2, value: [RECORD] } });
+    const nested = readAs(NAME, { count: 0, value: { '@odata.count': 0, value: [RECORD] } });
     expect(nested.warnings).toEqual([
-      'count says 2, the answer holds 1 records',
-      'count says 3, the answer holds 1 records',
+      '@odata.count says 0, the answer holds 1 records',
+      'count says 0, the answer holds 1 records',
     ]);
-    expect(readAs(NAME, { count: 1, value: { count: 2, value: [RECORD] } }).lacksRecords).toBe(true);
-    expect(readAs(NAME, { count: 0, value: { count: 2, value: [RECORD] } }).lacksRecords).toBe(true);
-    expect(readAs(NAME, '{"count": 12345678901234567890}').warnings).toEqual([
-      'count says 12345678901234567890, the answer holds 0 records',
-    ]);
-    expect(readAs(NAME, { count: 2, value: [RECORD] })).toMatchObject({ fetched: 1, lacksRecords: true });
-    for (const count of [0, 1, null, 'many']) {
-      expect(readAs(NAME, { count, value: [RECORD] }).lacksRecords).toBeUndefined();
-    }
     expect(readAs(NAME, { Foo: 1 }).warnings).toEqual([]);
-    expect(readAs(NAME, { count: 5 }).warnings).toEqual(['count says 5, the answer holds 0 records']);
+  });
+
+  test.each([
+    ['an empty list', { Value: [], Count: 20 }, 'count says 20, the answer holds 0 records'],
+    ['no list at all', { count: 5 }, 'count says 5, the answer holds 0 records'],
+    ['a count as text', { value: [RECORD], count: '7' }, 'count says 7, the answer holds 1 records'],
+    ['the count of OData', { '@odata.count': 2, value: [RECORD] }, '@odata.count says 2'],
+    ['an inner count', { count: 1, value: { count: 2, value: [RECORD] } }, 'count says 2'],
+    ['an outer count', { count: 2, value: { count: 1, value: [RECORD] } }, 'count says 2'],
+    ['an immense count', '{"count": 12345678901234567890}', 'count says 12345678901234567890'],
+    ['a link to more', { '@odata.nextLink': 'https://source.invalid/2', value: [RECORD] }, 'not followed'],
+  ])('an answer that says that it lacks records is none: %s', (_, body, sentence) => {
+    expect(() => readAs(NAME, body)).toThrow(
+      expect.objectContaining({
+        kind: 'unreadable',
+        retryable: true,
+        cutShort: true,
+        message: expect.stringMatching(new RegExp(`^the answer is incomplete: .*${sentence}`)),
+      }),
+    );
+  });
+
+  test('of CSV it is known whether the last line has an end', () => {
+    const csv = 'Symbol,TradDt\r\nTCS,08-29-2025';
+    expect(readAs('GetBhavCopyCM', csv).lineEnd).toBe(false);
+    expect(readAs('GetBhavCopyCM', `${csv}\r\n`).lineEnd).toBe(true);
+    expect(readAs(NAME, { value: [RECORD] }).lineEnd).toBeUndefined();
   });
 
   test('a fact, whose own field is called value, is a record', () => {

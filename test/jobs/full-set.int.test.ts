@@ -22,7 +22,6 @@ test.each([
   ['some instruments were asked for', { ...window, instruments: ['A'] }, whole],
   ['a part of the day was asked for', { ...window, filtered: true }, whole],
   ['a record was refused', window, { ...whole, rejects: [{ position: 0, record: {}, problems: [] }] }],
-  ['the answer counts more records than it holds', window, { ...whole, lacksRecords: true }],
 ])('nothing is when %s', (_, asked, extracted) => {
   expect(fullSetsOf(operation, asked, extracted, [])).toEqual([]);
 });

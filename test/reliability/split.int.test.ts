@@ -107,6 +107,7 @@ test('a refusal that names no limit is halved; days beyond the reach end as bloc
 const TROUBLES: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
   ['no answer in time', { kind: 'hang', minDays: 8 }, { EOD_TIMEOUT_MS: '400' }, 7],
   ['half a JSON', { kind: 'half-json', minDays: 4 }, {}, 3],
+  ['half of its records', { kind: 'half-list', minDays: 4 }, {}, 3],
   ['a connection that breaks in the body', { kind: 'truncate', minDays: 2 }, {}, 1],
 ];
 

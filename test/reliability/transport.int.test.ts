@@ -25,6 +25,8 @@ const FAULTS: [string, Fault, RegExp, Record<string, string>][] = [
   ['an HTML page', { kind: 'html' }, /HTML or XML page/, {}],
   ['half a JSON', { kind: 'half-json' }, /broken JSON/, {}],
   ['200 with nothing', { kind: 'empty-body' }, /it is empty/, {}],
+  ['half a list', { kind: 'half-list' }, /incomplete: count says \d+, the answer holds \d+ records/, {}],
+  ['a link to more', { kind: 'next-link' }, /incomplete: .*@odata\.nextLink/, {}],
 ];
 
 test.each(FAULTS)(
@@ -51,6 +53,27 @@ test.each(FAULTS)(
     await accountsOf(stage, report);
   },
 );
+
+test('a CSV without its last line end is incomplete where other answers of the operation have it', async () => {
+  const days = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-09' };
+  const stage = await openStage({
+    settings: { EOD_FORMAT: 'Csv', EOD_CONCURRENCY: '1', EOD_ATTEMPTS: '2' },
+    behaviour: { faults: [{ kind: 'no-line-end', every: 3 }] },
+  });
+  // Nothing is known of the operation's answers yet; the third one is asked again, and is whole then.
+  const report = await stage.run({ ...days, to: '2025-09-11' });
+  expect(report).toMatchObject({ state: 'completed', requests: 4, windows: { loaded: 3 } });
+  await accountsOf(stage, report);
+});
+
+test('a CSV without its last line end is whole where no answer of the operation has it', async () => {
+  const stage = await openStage({
+    settings: { EOD_FORMAT: 'Csv' },
+    behaviour: { faults: [{ kind: 'no-line-end' }] },
+  });
+  const report = await stage.run({ ...DAY, from: '2025-09-09' });
+  expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { loaded: 3 } });
+});
 
 test.each([400, 403, 404])('status %i says that the request is wrong: it is not repeated', async (status) => {
   const stage = await openStage({ behaviour: { faults: [{ kind: 'status', value: String(status) }] } });

@@ -2,12 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { dayAt, daysBetween } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { incomplete } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import type { Permit } from '../../load/state/call-budget.ts';
 import { type Claim, type ClaimedWindow, claimWindow, unclaimWindow } from '../../load/state/claim.ts';
-import { packBody } from '../../load/state/responses.ts';
+import { newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
+import type { AskedFor } from '../../operations/fields.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
@@ -238,6 +240,7 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
   packed?.catch(() => undefined);
   await markKeyAccepted(db.drizzle, permit, claim);
   const extracted = source.read(operation, asked, answer);
+  if (extracted.lineEnd === false) await refuseCutCsv(context, window.operation, asked);
   reportOddities(context, window, extracted);
   const counts = await storeAnswer(context, {
     window,
@@ -259,6 +262,26 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
     { runId: window.runId, windowId: window.id, operation: window.operation, counts },
     counts === null ? 'window had ended already' : 'window loaded',
   );
+}
+
+/** Kept answers that are looked at to learn how the source ends its CSV. */
+const COMPARED_ANSWERS = 5;
+
+/**
+ * A CSV that ends without a line end may lack rows, or the end of a number. It is taken for whole only where
+ * the newest kept answers of its operation do not end their last line either.
+ *
+ * @throws PipelineError `unreadable` where one of them does.
+ */
+async function refuseCutCsv({ db, source }: WorkContext, name: string, asked: AskedFor): Promise<void> {
+  for (const id of await newestAnswers(db.drizzle, name, COMPARED_ANSWERS)) {
+    const kept = await readKeptAnswer(db.drizzle, id);
+    if (kept === null) continue;
+    const { lineEnd } = source.read(operationNamed(name), asked, { ...kept, bytes: 0 });
+    if (lineEnd === true) {
+      throw incomplete('its CSV has no end of the last line, which other answers of the operation have');
+    }
+  }
 }
 
 /** Passes on what a failed call says of the source's health, and of the key where this call tried it. */

@@ -153,17 +153,15 @@ export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number)
 /**
  * What an answer is the full set of, so that rows it does not list any more can be withdrawn
  * (pure). Nothing is, when it was asked for certain instruments or a part of the day, when records
- * were refused (one of them may be the missing row), when the answer counts more records than it holds,
- * or when it is too early for the day.
+ * were refused (one of them may be the missing row), or when it is too early for the day.
  */
 export function fullSetsOf(
   operation: Operation,
   window: CoveredWindow & { readonly exchange: string },
-  extracted: Pick<Extracted, 'batches' | 'rejects' | 'lacksRecords'>,
+  extracted: Pick<Extracted, 'batches' | 'rejects'>,
   coverage: readonly CoverageEntry[],
 ): FullSet[] {
   if (window.instruments.length > 0 || window.filtered || extracted.rejects.length > 0) return [];
-  if (extracted.lacksRecords === true) return [];
   if (coverage.some((entry) => entry.state === 'not_published')) return [];
   const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);
   return (

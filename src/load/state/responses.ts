@@ -244,6 +244,17 @@ export function matchesFilter(
   );
 }
 
+/** Numbers of the newest kept answers of an operation; imported files are none. */
+export async function newestAnswers(db: NodePgDatabase, operation: string, limit: number): Promise<number[]> {
+  const found = await db
+    .select({ id: responses.id })
+    .from(responses)
+    .where(and(eq(responses.operation, operation), sql`not ${responses.params} ? 'file'`))
+    .orderBy(desc(responses.id))
+    .limit(limit);
+  return found.map(({ id }) => id);
+}
+
 /** Operations and exchanges of which anything is kept. */
 export function answeredPairs(db: NodePgDatabase) {
   const { operation, exchange } = responses;

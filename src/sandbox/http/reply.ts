@@ -69,8 +69,9 @@ export async function sendSpoiled(
   gzipped: boolean,
   fault: Fault,
 ): Promise<void> {
-  if (fault.kind === 'half-json') {
-    await send(response, { ...reply, body: reply.body.slice(0, Math.ceil(reply.body.length / 2)) }, gzipped);
+  const body = spoiledBody(reply.body, fault.kind);
+  if (body !== null) {
+    await send(response, { ...reply, body }, gzipped);
     return;
   }
   const { buffer, headers } = await encode(reply, gzipped);
@@ -81,6 +82,31 @@ export async function sendSpoiled(
     return;
   }
   await trickle(response, buffer, Number(fault.value ?? 2_000));
+}
+
+/** What is left of a body, or null where the fault is not in the body itself. */
+function spoiledBody(body: string, kind: Fault['kind']): string | null {
+  switch (kind) {
+    case 'half-json':
+      return body.slice(0, Math.ceil(body.length / 2));
+    case 'half-list': {
+      const list = listOf(body);
+      return JSON.stringify({ Count: list.length, Value: list.slice(0, Math.floor(list.length / 2)) });
+    }
+    case 'next-link':
+      return JSON.stringify({ Value: listOf(body), '@odata.nextLink': 'http://elsewhere.invalid/next' });
+    case 'no-line-end':
+      return body.trimEnd();
+    default:
+      return null;
+  }
+}
+
+/** The records of a JSON body, whatever its envelope. */
+function listOf(body: string): unknown[] {
+  const json = JSON.parse(body) as unknown[] | Readonly<Record<string, unknown>>;
+  if (Array.isArray(json)) return json;
+  return (Object.values(json).find((value) => Array.isArray(value)) as unknown[]) ?? [json];
 }
 
 async function trickle(response: ServerResponse, buffer: Buffer, milliseconds: number): Promise<void> {
