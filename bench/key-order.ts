@@ -143,7 +143,7 @@ async function mergeDays(client: pg.Client): Promise<number> {
 /** A session of invented rows as wide as real ones; the order of the tickers is that of a hash. */
 const STAGE_DAY = `
   insert into pg_temp.stage_bhavcopy_cm (_ord, exchange, symbol, series, trade_date, business_date, segment,
-    source_exchange, instrument_type, instrument_id, isin, instrument_full_name, open_price, high_price, low_price,
+    source_exchange, instrument_type, exchange_instrument_id, isin, instrument_full_name, open_price, high_price, low_price,
     close_price, last_price, previous_close_price, settlement_price, traded_quantity, turnover, trade_count,
     session_id, board_lot_quantity, source_received_at, source_saved_at)
   select n, $3::text, upper(substr(md5(n::text), 1, 9)), (array['EQ', 'BE', 'SM', 'GS'])[n % 4 + 1], $1::date, $1::date, 'CM',

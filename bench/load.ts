@@ -100,7 +100,9 @@ async function plainCopy(server: BenchServer, url: string) {
   return withClient(url, async (client) => {
     await stream(
       client.query(
-        copyTo('copy (select * from market.bhavcopy_cm order by trade_date, instrument_id) to stdout'),
+        copyTo(
+          'copy (select * from market.bhavcopy_cm order by trade_date, exchange_instrument_id) to stdout',
+        ),
       ),
       createWriteStream(file),
     );

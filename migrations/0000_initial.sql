@@ -290,7 +290,7 @@ CREATE TABLE "market"."bhavcopy_cm" (
 	"segment" text,
 	"source_exchange" text,
 	"instrument_type" text,
-	"instrument_id" bigint,
+	"exchange_instrument_id" bigint,
 	"isin" text,
 	"expiry_date" date,
 	"actual_expiry_date" date,
@@ -320,11 +320,14 @@ CREATE TABLE "market"."bhavcopy_cm" (
 	"run_id" bigint NOT NULL,
 	"load_id" bigint NOT NULL,
 	-- By hand: loads and queries of a day read by day, so the day comes early in the key and the rows of a session
-	-- lie side by side. The second index serves queries by symbol. Measured in docs/performance.md.
+	-- lie side by side. The other indexes serve queries by symbol and by ISIN. Measured in docs/performance.md.
 	CONSTRAINT "bhavcopy_cm_pkey" PRIMARY KEY("exchange","trade_date","symbol","series")
 ) PARTITION BY RANGE ("trade_date"); -- By hand. etl.ensure_year_partition makes the partitions.
 --> statement-breakpoint
 CREATE INDEX "bhavcopy_cm_symbol_idx" ON "market"."bhavcopy_cm" ("symbol","trade_date");
+--> statement-breakpoint
+-- By hand: hash, because no limit is set to what the source sends as an ISIN, and a btree refuses long values.
+CREATE INDEX "bhavcopy_cm_isin_idx" ON "market"."bhavcopy_cm" USING hash ("isin");
 --> statement-breakpoint
 CREATE TABLE "market_history"."bhavcopy_cm" (
 	"exchange" text NOT NULL,
@@ -336,7 +339,7 @@ CREATE TABLE "market_history"."bhavcopy_cm" (
 	"segment" text,
 	"source_exchange" text,
 	"instrument_type" text,
-	"instrument_id" bigint,
+	"exchange_instrument_id" bigint,
 	"isin" text,
 	"expiry_date" date,
 	"actual_expiry_date" date,
@@ -900,6 +903,7 @@ ALTER TABLE "etl"."responses" ADD CONSTRAINT "responses_hash_response_bodies_has
 ALTER TABLE "etl"."windows" ADD CONSTRAINT "windows_run_id_runs_id_fk" FOREIGN KEY ("run_id") REFERENCES "etl"."runs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "observed_aliases_isin_idx" ON "etl"."observed_aliases" USING btree ("exchange","isin") WHERE "etl"."observed_aliases"."isin" <> '';--> statement-breakpoint
 CREATE INDEX "observed_aliases_scrip_code_idx" ON "etl"."observed_aliases" USING btree ("exchange","scrip_code") WHERE "etl"."observed_aliases"."scrip_code" > 0;--> statement-breakpoint
+CREATE INDEX "observed_aliases_scrip_code_text_idx" ON "etl"."observed_aliases" USING btree ("exchange",("scrip_code"::text)) WHERE "etl"."observed_aliases"."scrip_code" > 0;--> statement-breakpoint
 CREATE INDEX "observed_aliases_instrument_idx" ON "etl"."observed_aliases" USING btree ("instrument_id");--> statement-breakpoint
 CREATE INDEX "alerts_subject_idx" ON "etl"."alerts" USING btree ("kind","subject");--> statement-breakpoint
 CREATE INDEX "responses_asked_idx" ON "etl"."responses" USING btree ("operation","exchange","from_date");--> statement-breakpoint

@@ -22,7 +22,7 @@ CREATE OR REPLACE VIEW market.instruments AS
    GROUP BY instrument_id, exchange;
 
 COMMENT ON VIEW market.instruments IS 'One row per exchange and instrument, with the names it was last seen with; docs/instruments.md shows how to join every table by instrument_id.';
-COMMENT ON COLUMN market.instruments.instrument_id IS 'The one id: BSE:<scrip code>, NSE:<first ISIN>; not the number the bhav copy calls instrument_id.';
+COMMENT ON COLUMN market.instruments.instrument_id IS 'The one id: BSE:<scrip code>, NSE:<first ISIN>; not the exchange''s own number, which is bhavcopy_cm.exchange_instrument_id.';
 COMMENT ON COLUMN market.instruments.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.instruments.symbol IS 'Ticker symbol it was last seen under.';
 COMMENT ON COLUMN market.instruments.series IS 'Series (NSE) or group (BSE) it was last seen in.';
@@ -88,3 +88,23 @@ COMMENT ON COLUMN market.instrument_aliases.first_seen IS 'First day the instrum
 COMMENT ON COLUMN market.instrument_aliases.last_seen IS 'Last day the instrument was seen under this name.';
 COMMENT ON COLUMN market.instrument_aliases.valid_from IS 'From this day on the name means this instrument; -infinity where no other used it before.';
 COMMENT ON COLUMN market.instrument_aliases.valid_to IS 'Up to this day, excluded; infinity where no other instrument took the name over. A name that an instrument gets back has a second row.';
+
+-- One instrument's rows of the view above. The view works out every name of every instrument before a condition on
+-- instrument_id can choose among them; this looks only at the names that the instrument has had. OFFSET 0 keeps each
+-- look apart, so that the name goes into the view as a condition. SET and ROWS keep the planner from guessing by the
+-- whole view how many names there are: a few, so that a join goes through the indexes of what it joins.
+CREATE OR REPLACE FUNCTION market.aliases_of(instrument_id text) RETURNS SETOF market.instrument_aliases
+LANGUAGE sql STABLE ROWS 20 SET search_path = pg_catalog AS $$
+  SELECT a.*
+    FROM (SELECT DISTINCT o.exchange, n.kind, n.alias, n.series
+            FROM etl.observed_aliases o
+           CROSS JOIN LATERAL (VALUES ('series', o.symbol, o.series), ('symbol', o.symbol, ''), ('isin', o.isin, ''),
+                                      ('scrip_code', o.scrip_code::text, '')) AS n (kind, alias, series)
+           WHERE o.instrument_id = $1) AS had
+   CROSS JOIN LATERAL (
+     SELECT * FROM market.instrument_aliases v
+      WHERE v.exchange = had.exchange AND v.kind = had.kind AND v.alias = had.alias AND v.series = had.series
+        AND v.instrument_id = $1
+     OFFSET 0) AS a
+$$;
+COMMENT ON FUNCTION market.aliases_of(text) IS 'The rows of market.instrument_aliases of one instrument, found through indexes: joined to a table by exchange, name and day it gives all days of a company, through renames, without reading the rest.';

@@ -138,7 +138,7 @@ select exchange, symbol, series, before, after, round(100 * (after / before - 1)
     sql: `select g.rank, b.symbol, g.close_price, g.percent_change, b.traded_quantity, b.trade_count
   from market.top_gainers_losers g
   join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date
-                           and b.instrument_id = g.scrip_code
+                           and b.exchange_instrument_id = g.scrip_code
  where not g.is_loser and g.trade_date = (select max(trade_date) from market.top_gainers_losers)
  order by g.rank;`,
   },

@@ -77,7 +77,7 @@ describe('formats', () => {
     ]);
     expect(session?.rows[0]).toMatchObject({
       symbol: '500002',
-      instrument_id: 500002,
+      exchange_instrument_id: 500002,
       series: 'A',
       instrument_full_name: 'ABB LTD.',
       close_price: '1374.60',

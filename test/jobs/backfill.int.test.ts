@@ -1,4 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { addDays, eachDay } from '../../src/core/days.ts';
+import { planInput } from '../../src/jobs/runs/plan-run.ts';
+import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -135,3 +138,35 @@ describe.each(backends)('a backfill of everything, the queue in %s', (backend) =
 
 /** Operations whose windows do not depend on which instruments are the largest today. */
 const RANGED = operations.filter((one) => one.windows.per !== 'instrument').map((one) => one.name);
+
+test('a plan reads what is known of its own days and instruments, however much else is known', async () => {
+  const { url: databaseUrl } = await testDatabase();
+  const context = await openPipeline({ databaseUrl, sourceUrl: 'http://127.0.0.1:1', backend: 'postgres' });
+  const [from, to] = ['2025-09-01', '2025-09-05'];
+  const names = Array.from({ length: 60 }, (_, at) => `S${at}`);
+  for (const operation of ['GetFinRatioEOD', 'GetBhavCopyCM']) {
+    const entries = eachDay(addDays(from, -60), to).flatMap((day) =>
+      ['', ...names].map(
+        (instrument) => ({ day, instrument, variant: '', state: 'loaded', records: 1 }) as const,
+      ),
+    );
+    await writeCoverage(context.db.drizzle, {
+      operation,
+      exchange: 'BSE',
+      runId: 1,
+      windowId: null,
+      coverage: entries,
+    });
+  }
+  const known = async (operation: string, instruments: string[], refetchFrom: string | null = null) => {
+    const target = { operation, exchange: 'BSE', from, to, refetchFrom };
+    const input = await planInput(context, { instruments, options: {}, live: false }, target);
+    return input.covered.map(({ day, instrument }) => `${day} ${instrument}`);
+  };
+  const week = eachDay(from, to);
+  const both = week.flatMap((day) => [`${day} `, `${day} S7`]);
+  expect(await known('GetFinRatioEOD', ['S7'])).toEqual(both);
+  expect(await known('GetBhavCopyCM', ['S7'])).toEqual(both);
+  expect(await known('GetBhavCopyCM', [])).toEqual(week.map((day) => `${day} `));
+  expect(await known('GetFinRatioEOD', ['S7'], week[1])).toEqual(both.slice(0, 2));
+});

@@ -11,7 +11,7 @@ describe('BSE scrip codes', () => {
   const symbols = async (context: Context, day: string) => {
     const found = await query<{ code: string; symbol: string }>(
       context,
-      `select instrument_id::text as code, symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${day}' order by 1`,
+      `select exchange_instrument_id::text as code, symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${day}' order by 1`,
     );
     return Object.fromEntries(found.map(({ code, symbol }) => [code, symbol]));
   };

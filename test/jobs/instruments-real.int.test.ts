@@ -34,7 +34,7 @@ describe.runIf(present)('instruments of the exchanges’ own files, 2019 to 2025
       await query(
         context,
         `select count(*)::int as n from ${NAMED}
-          where b.exchange = 'BSE' and a.instrument_id <> 'BSE:' || b.instrument_id`,
+          where b.exchange = 'BSE' and a.instrument_id <> 'BSE:' || b.exchange_instrument_id`,
       ),
     ).toEqual([{ n: 0 }]);
 

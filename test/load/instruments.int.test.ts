@@ -17,8 +17,8 @@ function record(table: TableDefinition, values: Row): Row {
 
 const nse = (symbol: string, trade_date: string, changes: Row = {}) =>
   bhavRow({ symbol, trade_date, ...changes });
-const bse = (symbol: string, instrument_id: number, trade_date: string, changes: Row = {}) =>
-  bhavRow({ exchange: 'BSE', symbol, series: 'B', instrument_id, trade_date, ...changes });
+const bse = (symbol: string, exchange_instrument_id: number, trade_date: string, changes: Row = {}) =>
+  bhavRow({ exchange: 'BSE', symbol, series: 'B', exchange_instrument_id, trade_date, ...changes });
 
 const loadBse = (store: Database, rows: readonly Row[]) => loadBhav(store, rows, { exchange: 'BSE' });
 
@@ -70,7 +70,7 @@ describe('market.instruments', () => {
     await loadBhav(store, [
       nse('NEW', days[2], { isin: 'INE982B01027', series: 'BE', instrument_full_name: 'NEW LTD' }),
     ]);
-    await loadBhav(store, [nse('NEW', days[3], { isin: 'INE982B01027', instrument_id: 77 })]);
+    await loadBhav(store, [nse('NEW', days[3], { isin: 'INE982B01027', exchange_instrument_id: 77 })]);
 
     expect(await instruments(store)).toEqual([
       {

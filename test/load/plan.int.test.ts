@@ -10,6 +10,8 @@ import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 const RECORDS = 2_000;
 
 interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
   readonly 'Actual Rows': number;
   readonly 'Actual Loops': number;
   readonly 'Rows Removed by Filter'?: number;
@@ -79,4 +81,74 @@ test('a load looks each stored row up a few times, though the statistics know no
   } finally {
     client.release();
   }
+});
+
+/** Tables that a plan reads from their first row to their last. */
+function readWhole(node: PlanNode): string[] {
+  const own = node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : [];
+  return [...own, ...(node.Plans ?? []).flatMap(readWhole)];
+}
+
+test('all days of one company are found through indexes, in every partition, by ISIN and through renames', async () => {
+  const store = await openStore();
+  const others = Array.from({ length: 1_500 }, (_, at) => ({
+    symbol: `S${at}`,
+    isin: `INE${at + 100}A01010`,
+    exchange_instrument_id: at + 100,
+  }));
+  const days = ['2023-08-28', '2024-08-28', '2025-08-28'];
+  for (const [at, trade_date] of days.entries()) {
+    const company = bhavRow({
+      symbol: at === 0 ? 'OLD' : 'NEW',
+      isin: 'INE001A01036',
+      exchange_instrument_id: at + 1,
+      trade_date,
+    });
+    await loadBhav(store, [company, ...others.map((other) => bhavRow({ ...other, trade_date }))]);
+  }
+  await store.pool.query('analyze market.bhavcopy_cm, etl.observed_aliases');
+  const plan = async (query: string, values: unknown[] = []) => {
+    const explained = await store.pool.query(`explain (analyze, format json) ${query}`, values);
+    return (explained.rows[0]['QUERY PLAN'][0] as { Plan: PlanNode }).Plan;
+  };
+  const byIsin = await plan(
+    `select trade_date, close_price from market.bhavcopy_cm where isin = 'INE001A01036'`,
+  );
+  const renamed = await plan(`
+    select b.trade_date, b.symbol, b.close_price from market.aliases_of('NSE:INE001A01036') a
+      join market.bhavcopy_cm b on b.exchange = a.exchange and b.symbol = a.alias and b.series = a.series
+       and b.trade_date >= a.valid_from and b.trade_date < a.valid_to
+     where a.kind = 'series'`);
+  for (const root of [byIsin, renamed]) expect(root['Actual Rows']).toBe(days.length);
+  // What a function does is not in the plan of a query that calls it.
+  const body = await store.pool.query<{ body: string }>(
+    "select prosrc as body from pg_proc where oid = 'market.aliases_of'::regproc",
+  );
+  const aliases = await plan(body.rows[0]?.body ?? '', ['NSE:INE001A01036']);
+  for (const root of [byIsin, renamed, aliases]) {
+    expect(readWhole(root)).toEqual([]);
+    expect(rowsLookedAt(root)).toBeLessThan(300);
+  }
+});
+
+test('the aliases of one instrument are its rows of the view', async () => {
+  const store = await openStore();
+  await loadBhav(store, [
+    bhavRow({ symbol: 'OLD', isin: 'INE001A01036', trade_date: '2025-08-27' }),
+    bhavRow({ symbol: 'OTHER', isin: 'INE002A01018', trade_date: '2025-08-27' }),
+  ]);
+  await loadBhav(store, [
+    bhavRow({ symbol: 'NEW', isin: 'INE001A01036', trade_date: '2025-08-28' }),
+    bhavRow({ symbol: 'OLD', isin: 'INE002A01018', trade_date: '2025-08-28' }),
+  ]);
+  const found = await store.pool.query(
+    `select i.instrument_id, (select count(*)::int from market.instrument_aliases a where a.instrument_id = i.instrument_id) as names,
+       (select count(*)::int from (select * from market.aliases_of(i.instrument_id) intersect all
+          select * from market.instrument_aliases a where a.instrument_id = i.instrument_id) s) as same
+       from market.instruments i order by 1`,
+  );
+  expect(found.rows).toEqual([
+    { instrument_id: 'NSE:INE001A01036', names: 5, same: 5 },
+    { instrument_id: 'NSE:INE002A01018', names: 5, same: 5 },
+  ]);
 });

@@ -109,6 +109,18 @@ describe('the schema in the database', () => {
     }
   });
 
+  test('a column that names instruments is a text or a number, in all tables and views of market', async () => {
+    const found = await store.pool.query<{ column: string; types: string[] }>(
+      `select column_name as "column", array_agg(distinct case data_type when 'text' then 'text' else 'number' end) as types
+         from information_schema.columns
+        where table_schema in ('market', 'market_history')
+          and column_name in ('instrument_id', 'exchange_instrument_id', 'isin', 'symbol', 'scrip_code', 'series')
+        group by 1 order by 1`,
+    );
+    expect(found.rows.filter(({ types }) => types.length > 1)).toEqual([]);
+    expect(found.rows.map(({ column }) => column)).toContain('exchange_instrument_id');
+  });
+
   test('every table and column of market and etl has a comment', async () => {
     const columns = [...(await columnsOf('market')), ...(await columnsOf('etl'))];
     expect(columns.filter((one) => (one.comment ?? '').trim() === '')).toEqual([]);

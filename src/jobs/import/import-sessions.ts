@@ -264,7 +264,7 @@ function nameRows(
   tickers: Tickers,
 ): Row[] {
   const named = rows.map((row) => {
-    const code = String(row.instrument_id);
+    const code = String(row.exchange_instrument_id);
     const own = stored.get(code);
     if (own !== undefined) return { row, code, symbol: own, distance: -1 };
     const nearest = nearestPeriod(tickers.get(code) ?? [], day);

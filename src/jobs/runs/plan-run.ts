@@ -104,7 +104,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
   if (long !== undefined) {
     throw usageError(`"${long.slice(0, 40)}…" is no instrument: it has ${long.length} characters`);
   }
-  return {
+  const input = {
     operation,
     exchange: target.exchange,
     from: target.from,
@@ -112,12 +112,12 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     sessions: sessionsOf(calendar, operation, target),
     instruments,
     options: request.options,
-    covered: await coveredBy(context, operation, target),
     refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),
     live: request.live,
     windowDays: await windowDays(context, operation),
   };
+  return { ...input, covered: await coveredBy(context, input) };
 }
 
 /**
@@ -139,14 +139,21 @@ async function windowDays({ config, db }: Context, operation: Operation): Promis
   return Math.min(wanted, limits.get(operation.name) ?? wanted);
 }
 
-async function coveredBy({ db }: Context, operation: Operation, target: Target) {
-  // Quarters end, and undated answers count for the day of the call, outside the asked range.
-  const inRange = operation.windows.per === 'range' || operation.windows.per === 'session';
+/** What is known of the very days and instruments that the plan asks about: coverage grows with every night. */
+async function coveredBy({ db }: Context, input: Omit<PlanInput, 'covered'>) {
+  const { operation, exchange, sessions, instruments, refetchFrom } = input;
+  const { windows } = operation;
+  const asked =
+    windows.per === 'instrument'
+      ? windows.asks(input).map(({ to }) => to)
+      : windows.per === 'once'
+        ? [input.today]
+        : sessions;
   return readCovered(db.drizzle, {
     operation: operation.name,
-    exchange: target.exchange,
-    from: inRange ? target.from : '0001-01-01',
-    to: inRange ? target.to : '9999-12-31',
+    exchange,
+    days: [...new Set(asked)].filter((day) => refetchFrom === null || day < refetchFrom),
+    instruments,
     // A day that should hold records and was empty is worth asking again.
     states: operation.emptyIsNormal ? ['loaded', 'empty'] : ['loaded'],
   });

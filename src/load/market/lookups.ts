@@ -31,9 +31,9 @@ export type Tickers = ReadonlyMap<string, readonly TickerPeriod[]>;
  */
 export async function readTickers(pool: Pool, before: string | null = null): Promise<Tickers> {
   const found = await pool.query<TickerPeriod & { code: string }>(
-    `select instrument_id::text as code, symbol, to_char(min(trade_date), 'YYYY-MM-DD') as "from",
+    `select exchange_instrument_id::text as code, symbol, to_char(min(trade_date), 'YYYY-MM-DD') as "from",
        to_char(max(trade_date), 'YYYY-MM-DD') as "to"
-     from market.bhavcopy_cm where exchange = 'BSE' and instrument_id is not null and symbol <> instrument_id::text
+     from market.bhavcopy_cm where exchange = 'BSE' and exchange_instrument_id is not null and symbol <> exchange_instrument_id::text
        and ($1::timestamptz is null or first_loaded_at < $1)
      group by 1, 2 order by 1, 2`,
     [before],
@@ -56,8 +56,8 @@ export async function serverTime(pool: Pool): Promise<string> {
 /** BSE's symbols that are stored for a day, by scrip code. */
 export async function readSymbolsOfDay(pool: Pool, day: string): Promise<ReadonlyMap<string, string>> {
   const found = await pool.query<{ code: string; symbol: string }>(
-    `select instrument_id::text as code, min(symbol) as symbol from market.bhavcopy_cm
-      where exchange = 'BSE' and trade_date = $1 and instrument_id is not null group by 1`,
+    `select exchange_instrument_id::text as code, min(symbol) as symbol from market.bhavcopy_cm
+      where exchange = 'BSE' and trade_date = $1 and exchange_instrument_id is not null group by 1`,
     [day],
   );
   return new Map(found.rows.map(({ code, symbol }) => [code, symbol]));

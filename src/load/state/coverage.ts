@@ -1,4 +1,4 @@
-import { and, between, eq, inArray, max, sql } from 'drizzle-orm';
+import { and, eq, inArray, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { coverage } from './schema/work.ts';
 
@@ -61,17 +61,18 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
 /** A question about a day that needs no asking again. */
 export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>;
 
-/** Days of a range that hold one of these states. */
-export function readCovered(
+/** Which of these days hold one of these states, for the whole exchange or for one of these instruments. */
+export async function readCovered(
   db: NodePgDatabase,
   asked: {
     readonly operation: string;
     readonly exchange: string;
-    readonly from: string;
-    readonly to: string;
+    readonly days: readonly string[];
+    readonly instruments: readonly string[];
     readonly states: readonly CoverageState[];
   },
 ): Promise<CoveredKey[]> {
+  if (asked.days.length === 0) return [];
   const { day, instrument, variant } = coverage;
   return db
     .select({ day, instrument, variant })
@@ -80,7 +81,9 @@ export function readCovered(
       and(
         eq(coverage.operation, asked.operation),
         eq(coverage.exchange, asked.exchange),
-        between(coverage.day, asked.from, asked.to),
+        // As arrays: a list of parameters has an end, and a range of thirty years more days than it.
+        sql`${day} = any(${sql.param(asked.days)}::date[])`,
+        sql`${instrument} = any(${sql.param(['', ...asked.instruments])}::text[])`,
         inArray(coverage.state, [...asked.states]),
       ),
     )

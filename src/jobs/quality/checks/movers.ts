@@ -19,7 +19,7 @@ const moverValues: Check = {
       from market.top_gainers_losers t
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
       left join market.bhavcopy_cm b on b.exchange = t.exchange and b.trade_date = t.trade_date
-        and b.trade_date between $1 and $2 and b.instrument_id = t.scrip_code
+        and b.trade_date between $1 and $2 and b.exchange_instrument_id = t.scrip_code
       cross join lateral (
         select string_agg(what || ' ' || coalesce(round(exact, 4)::text, 'none'), ', ') as expected,
                string_agg(what || ' ' || stated, ', ') as found
@@ -34,10 +34,10 @@ const moverValues: Check = {
 
 /** Every security that moved, with its place within its side. */
 const RANKED = `
-  select exchange, trade_date, instrument_id, change, is_loser,
+  select exchange, trade_date, exchange_instrument_id, change, is_loser,
          row_number() over (partition by exchange, trade_date, is_loser order by abs(change) desc) as place
     from (
-      select b.exchange, b.trade_date, b.instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
+      select b.exchange, b.trade_date, b.exchange_instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
         from market.bhavcopy_cm b
        where b.trade_date between $1 and $2 and not ${isT0('b')}
          and b.previous_close_price > 0 and b.close_price <> b.previous_close_price) as changes`;
@@ -60,7 +60,7 @@ const moverRanks: Check = {
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
            format('place %s of the %s: %s', t.rank, ${sideOf('t')},
-             coalesce(format('%s%% (%s)', round(r.change, 2), r.instrument_id), 'nobody')) as expected,
+             coalesce(format('%s%% (%s)', round(r.change, 2), r.exchange_instrument_id), 'nobody')) as expected,
            t.percent_change || '%' as found
       from market.top_gainers_losers t
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
@@ -69,7 +69,7 @@ const moverRanks: Check = {
      where t.trade_date between $1 and $2
        and (r.change is null or ${differs('t.percent_change', 'r.change')})
     union all
-    select r.exchange, r.trade_date, r.instrument_id::text,
+    select r.exchange, r.trade_date, r.exchange_instrument_id::text,
            format('place %s of the %s: %s%%', r.place, ${sideOf('r')}, round(r.change, 2)), 'nobody at that place'
       from (${RANKED}) as r
       join complete c on c.exchange = r.exchange and c.day = r.trade_date

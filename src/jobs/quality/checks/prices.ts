@@ -28,7 +28,7 @@ const NEIGHBOURS = `
   select l.*, lag(l.close_price) over line as before_close, lag(l.trade_date) over line as before_date,
          lag(l.stretch) over line as before_stretch
     from (
-      select b.exchange, b.symbol, b.series, b.trade_date, b.isin, b.instrument_id, b.close_price,
+      select b.exchange, b.symbol, b.series, b.trade_date, b.isin, b.exchange_instrument_id, b.close_price,
              b.previous_close_price, d.stretch
         from market.bhavcopy_cm b
         join (
@@ -89,7 +89,7 @@ const previousClose: Check = {
               ) as n
              where n.previous_close_price <> n.before_close
                and not ${closedElsewhere('o.isin = n.isin')}
-               and not ${closedElsewhere('o.instrument_id = n.instrument_id')}
+               and not ${closedElsewhere('o.exchange_instrument_id = n.exchange_instrument_id')}
                and not ${closedElsewhere('o.symbol = n.symbol and (o.isin is null or n.isin is null)')}
                and not exists (
                  select from market.series_changes c
@@ -98,7 +98,7 @@ const previousClose: Check = {
                and not exists (
                  select from market.corporate_actions a
                   where a.exchange = n.exchange
-                    and (a.scrip_code = n.instrument_id or a.isin = n.isin or a.symbol = n.symbol)
+                    and (a.scrip_code = n.exchange_instrument_id or a.isin = n.isin or a.symbol = n.symbol)
                     and (a.prov_xdate > n.before_date and a.prov_xdate <= n.trade_date
                       or a.bc_rd_from > n.before_date and a.bc_rd_from <= n.trade_date + ${RECORD_DATE_DAYS}))
           ) as lines

@@ -44,6 +44,10 @@ export const observedAliases = etl.table(
     index('observed_aliases_scrip_code_idx')
       .on(table.exchange, table.scrip_code)
       .where(sql`${table.scrip_code} > 0`),
+    // The view of aliases gives every name as text.
+    index('observed_aliases_scrip_code_text_idx')
+      .on(table.exchange, sql`(${table.scrip_code}::text)`)
+      .where(sql`${table.scrip_code} > 0`),
     index('observed_aliases_instrument_idx').on(table.instrument_id),
   ],
 );
