@@ -16,7 +16,7 @@ import {
   WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs.ts';
-import { WINDOW_TRANSITIONS } from '../src/load/state/windows.ts';
+import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
 
 const END = '<!-- End of the generated part. -->';
 
@@ -164,7 +164,7 @@ function transitionTable(
     '| transition | from | to | when |',
     '| --- | --- | --- | --- |',
     ...Object.entries(transitions).map(
-      ([name, { from, to, when }]) => `| ${name} | ${code(from)} | ${code(to)} | ${when} |`,
+      ([name, { from, to, when }]) => `| ${name} | ${code(from) || 'nothing'} | ${code(to)} | ${when} |`,
     ),
   ].join('\n');
 }
@@ -174,7 +174,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/reliability.md', source: 'src/jobs/worker/failure-policy.ts', text: failureTable },
   {
     page: 'ARCHITECTURE.md',
-    source: 'src/load/state/windows.ts',
+    source: 'src/load/state/windows/transitions.ts',
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
   { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },

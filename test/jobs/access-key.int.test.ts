@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { permitOf } from '../../src/jobs/worker/quota.ts';
 import { markKeyRefused } from '../../src/load/state/access-keys.ts';
-import { claimWindow } from '../../src/load/state/claim.ts';
+import { claimWindow } from '../../src/load/state/windows/claim.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
 import { instrumentBatches, type PlanInput, planWindows } from '../../src/jobs/runs/plan-windows.ts';
-import type { PlannedWindow } from '../../src/load/state/new-windows.ts';
+import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 
 const FROM = '2025-09-01';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { identify, type ObservedAlias } from '../../src/load/market/instruments/identity.ts';
+import { identify, type ObservedAlias } from '../../src/load/market/identity.ts';
 
 const blank: ObservedAlias = {
   exchange: 'NSE',

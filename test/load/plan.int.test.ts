@@ -1,10 +1,7 @@
 import type { PoolClient } from 'pg';
 import { expect, test } from 'vitest';
-import {
-  type ObservedAliasSql,
-  observedAliasSql,
-} from '../../src/load/market/instruments/observed-aliases-sql.ts';
 import { mergeSql } from '../../src/load/market/merge-sql.ts';
+import { observedAliasSql } from '../../src/load/state/observed-aliases.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 const RECORDS = 2_000;
@@ -51,7 +48,10 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
   const rows = {
     merge: await looked(merge, [1, 1]),
     withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, false, new Date().toISOString(), [day], []]),
-    observe: await looked((observedAliasSql(bhavcopy)[0] as ObservedAliasSql).observe, ['NSE', 1, day, day]),
+    observe: await looked(
+      (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,
+      ['NSE', 1, day, day],
+    ),
   };
   await client.query('rollback');
   return rows;

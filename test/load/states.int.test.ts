@@ -1,10 +1,14 @@
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Permit } from '../../src/load/state/call-budget.ts';
-import { claimWindow, unclaimWindow } from '../../src/load/state/claim.ts';
-import type { RunState, WindowState } from '../../src/load/state/run-request.ts';
+import {
+  RUN_STATES,
+  type RunState,
+  WINDOW_STATES,
+  type WindowState,
+} from '../../src/load/state/run-request.ts';
 import {
   abandonRun,
   cancelRun,
@@ -12,20 +16,29 @@ import {
   pauseRun,
   RUN_TRANSITIONS,
   reopenRun,
+  insertRun as startRun,
 } from '../../src/load/state/runs.ts';
+import { responseBodies, responses } from '../../src/load/state/schema/source.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
+import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
+import {
+  insertFileWindows,
+  insertReplayWindows,
+  insertRereadWindows,
+  insertWindows,
+  type PlannedWindow,
+} from '../../src/load/state/windows/plan.ts';
+import { WINDOW_TRANSITIONS } from '../../src/load/state/windows/transitions.ts';
 import {
   cancelWindows,
   endWindows,
-  failWindow,
   releaseWindow,
   reopenWindows,
   skipWindow,
   splitWindow,
   startWindow,
   storeWindow,
-  WINDOW_TRANSITIONS,
-} from '../../src/load/state/windows.ts';
+} from '../../src/load/state/windows/windows.ts';
 import { testDatabase } from '../support/database.ts';
 
 let database: Database;
@@ -116,7 +129,10 @@ type Statement = (windowId: number, runId: number) => Promise<unknown>;
 
 /** Every statement that changes the state of a window, by the transition it makes and the state it ends in. */
 const WINDOW_STATEMENTS: Readonly<
-  Record<keyof typeof WINDOW_TRANSITIONS, readonly (readonly [WindowState, string, Statement])[]>
+  Record<
+    Exclude<keyof typeof WINDOW_TRANSITIONS, 'plan' | 'import'>,
+    readonly (readonly [WindowState, string, Statement])[]
+  >
 > = {
   claim: [
     ['running', 'claimWindow', (id) => claimWindow(db, id, PERMIT, 5)],
@@ -134,7 +150,7 @@ const WINDOW_STATEMENTS: Readonly<
   end: [
     ['failed', 'endWindows', (id, runId) => endWindows(db, { runId, windowId: id }, 'failed', FAILURE)],
     ['blocked', 'endWindows', (_id, runId) => endWindows(db, { runId }, 'blocked', FAILURE)],
-    ['failed', 'failWindow', (id) => failWindow(db, id, FAILURE.error)],
+    ['failed', 'endWindows', (id) => endWindows(db, { windowId: id }, 'failed', FAILURE)],
   ],
   skip: [['skipped', 'skipWindow', (id) => skipWindow(db, id, 'why')]],
   split: [['split', 'splitWindow', (id) => splitWindow(db, id, [{ from: DAY, to: DAY }])]],
@@ -142,19 +158,88 @@ const WINDOW_STATEMENTS: Readonly<
   reopen: [['pending', 'reopenWindows', (_id, runId) => reopenWindows(db, runId)]],
 };
 
-const WINDOW_STATES: readonly WindowState[] = [
-  'pending',
-  'running',
-  'loaded',
-  'empty',
-  'skipped',
-  'blocked',
-  'failed',
-  'cancelled',
-  'split',
+/** Every statement that writes new windows, by the transition it makes and the state they begin in. */
+const NEW_WINDOWS: readonly (readonly [
+  'plan' | 'import',
+  WindowState,
+  string,
+  (runId: number) => Promise<unknown>,
+])[] = [
+  ['plan', 'pending', 'insertWindows', (id) => insertWindows(db, id, [planned('pending')])],
+  ['plan', 'skipped', 'insertWindows', (id) => insertWindows(db, id, [planned('skipped')])],
+  [
+    'plan',
+    'pending',
+    'splitWindow',
+    async (id) => {
+      await splitWindow(db, await insertWindow(id, 'running'), [{ from: DAY, to: DAY }]);
+      await db.execute(sql`delete from etl.windows where run_id = ${id} and parent_id is null`);
+    },
+  ],
+  [
+    'plan',
+    'pending',
+    'insertRereadWindows',
+    async (id) => {
+      const refused = await insertWindow(await insertRun('completed'), 'loaded');
+      await insertRereadWindows(db, id, sql`select ${refused}::bigint`);
+    },
+  ],
+  [
+    'plan',
+    'pending',
+    'insertReplayWindows',
+    async (id) => insertReplayWindows(db, id, sql`select ${await insertAnswer()}::bigint`),
+  ],
+  [
+    'import',
+    'running',
+    'insertFileWindows',
+    (id) =>
+      insertFileWindows(db, id, {
+        operation: 'GetBhavCopyCM',
+        file: 'a.csv',
+        hash: null,
+        sessions: [{ exchange: 'NSE', day: DAY, params: {} }],
+      }),
+  ],
 ];
 
-const windowCases = (Object.keys(WINDOW_TRANSITIONS) as (keyof typeof WINDOW_TRANSITIONS)[]).flatMap(
+const planned = (state: PlannedWindow['state']): PlannedWindow => ({
+  operation: 'GetBhavCopyCM',
+  exchange: 'NSE',
+  from: DAY,
+  to: DAY,
+  instruments: [],
+  params: {},
+  variant: '',
+  filtered: false,
+  state,
+  reason: null,
+});
+
+/** A kept answer that no window of this database has asked for. */
+async function insertAnswer(): Promise<number> {
+  await db
+    .insert(responseBodies)
+    .values({ hash: 'a body', encoding: 'gzip', body: Buffer.of(), bytes: 0 })
+    .onConflictDoNothing();
+  const { state, reason, from, to, ...asked } = planned('pending');
+  const answer = {
+    ...asked,
+    instruments: [],
+    from_date: from,
+    to_date: to,
+    run_id: 0,
+    window_id: 0,
+    called_on: DAY,
+    hash: 'a body',
+  };
+  const inserted = await db.insert(responses).values(answer).returning({ id: responses.id });
+  return inserted[0]?.id ?? 0;
+}
+
+const windowCases = (Object.keys(WINDOW_STATEMENTS) as (keyof typeof WINDOW_STATEMENTS)[]).flatMap(
   (transition) =>
     WINDOW_STATEMENTS[transition].flatMap(([to, name, statement]) =>
       WINDOW_STATES.map((from) => ({ transition, name, from, to, statement })),
@@ -185,9 +270,24 @@ describe('a window', () => {
     },
   );
 
+  test.each(NEW_WINDOWS)('begins by the transition %s as %s: %s', async (transition, state, _name, write) => {
+    const { from, to } = WINDOW_TRANSITIONS[transition];
+    expect(from).toEqual([]);
+    expect(to).toContain(state);
+    const runId = await insertRun('running');
+    await write(runId);
+    const written = await db.select({ state: windows.state }).from(windows).where(eq(windows.run_id, runId));
+    expect(written).toEqual([{ state }]);
+  });
+
   test('has a statement for every transition, and no other state than these follow it', () => {
-    for (const [transition, statements] of Object.entries(WINDOW_STATEMENTS)) {
-      const made = [...new Set(statements.map(([to]) => to))].sort();
+    const all: [string, WindowState[]][] = Object.entries(WINDOW_STATEMENTS).map(
+      ([transition, statements]) => [transition, statements.map(([to]) => to)],
+    );
+    for (const [transition, state] of NEW_WINDOWS) all.push([transition, [state]]);
+    expect(new Set(all.map(([transition]) => transition))).toEqual(new Set(Object.keys(WINDOW_TRANSITIONS)));
+    for (const transition of new Set(all.map(([name]) => name))) {
+      const made = [...new Set(all.filter(([name]) => name === transition).flatMap(([, to]) => to))].sort();
       const listed = [...WINDOW_TRANSITIONS[transition as keyof typeof WINDOW_TRANSITIONS].to].sort();
       expect(made).toEqual(listed);
     }
@@ -203,6 +303,16 @@ describe('a window', () => {
     },
   );
 });
+
+test.each(['running', 'paused'] as const)(
+  'a window that fails while its run is %s ends, and waits for no other worker',
+  async (state) => {
+    const runId = await insertRun(state);
+    const windowId = await insertWindow(runId, 'running');
+    expect(await endWindows(db, { runId, windowId }, 'failed', FAILURE)).toMatchObject([{ id: windowId }]);
+    expect(await rowOf('windows', windowId)).toMatchObject({ state: 'failed', error: FAILURE.error });
+  },
+);
 
 describe('a claim', () => {
   const fresh = async () => {
@@ -287,7 +397,10 @@ type RunStatement = (runId: number) => Promise<unknown>;
 
 /** Every statement that changes the state of a run. */
 const RUN_STATEMENTS: Readonly<
-  Record<keyof typeof RUN_TRANSITIONS, readonly (readonly [RunState, string, RunStatement])[]>
+  Record<
+    Exclude<keyof typeof RUN_TRANSITIONS, 'start'>,
+    readonly (readonly [RunState, string, RunStatement])[]
+  >
 > = {
   pause: [['paused', 'pauseRun', (id) => pauseRun(db, id)]],
   finish: [
@@ -299,9 +412,7 @@ const RUN_STATEMENTS: Readonly<
   reopen: [['running', 'reopenRun', (id) => reopenRun(db, id)]],
 };
 
-const RUN_STATES: readonly RunState[] = ['running', 'paused', 'completed', 'failed', 'cancelled'];
-
-const runCases = (Object.keys(RUN_TRANSITIONS) as (keyof typeof RUN_TRANSITIONS)[]).flatMap((transition) =>
+const runCases = (Object.keys(RUN_STATEMENTS) as (keyof typeof RUN_STATEMENTS)[]).flatMap((transition) =>
   RUN_STATEMENTS[transition].flatMap(([to, name, statement]) =>
     RUN_STATES.map((from) => ({ transition, name, from, to, statement })),
   ),
@@ -332,6 +443,12 @@ describe('a run', () => {
       const listed = [...RUN_TRANSITIONS[transition as keyof typeof RUN_TRANSITIONS].to].sort();
       expect(made).toEqual(listed);
     }
+  });
+
+  test('begins as its table of transitions says', async () => {
+    const id = await startRun(db, { kind: 'backfill', requestedBy: 'test', request: {}, from: DAY, to: DAY });
+    const { state } = await rowOf('runs', id ?? 0);
+    expect(RUN_TRANSITIONS.start).toMatchObject({ from: [], to: [state] });
   });
 
   test('does not finish while a window of it is open', async () => {

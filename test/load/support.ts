@@ -4,7 +4,7 @@ import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
-import type { RecordCounts } from '../../src/load/state/windows.ts';
+import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { testDatabase } from '../support/database.ts';

@@ -2,7 +2,7 @@ import type { Extracted } from '../../src/extract/types.ts';
 import { outcomeOf } from '../../src/jobs/worker/store-answer.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
-import type { RecordCounts } from '../../src/load/state/windows.ts';
+import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import type { AnswerField } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';

@@ -11,10 +11,10 @@ import {
 import { databaseError } from '../../load/database/errors.ts';
 import { differencesOfLoad, type RowDifference } from '../../load/market/differences.ts';
 import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/lookups.ts';
-import { insertFileWindows } from '../../load/state/new-windows.ts';
 import { type PackedBody, packBody } from '../../load/state/responses.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
-import { failWindow, type RecordCounts } from '../../load/state/windows.ts';
+import { insertFileWindows } from '../../load/state/windows/plan.ts';
+import { endWindows, type RecordCounts } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
@@ -113,7 +113,7 @@ export async function importSessions(
       const problem = databaseError(error);
       if (problem.retryable) throw problem;
       problems.push(problem.message);
-      await failWindow(context.db.drizzle, windowId, problem.message);
+      await endWindows(context.db.drizzle, { windowId }, 'failed', { error: problem.message });
       return undefined;
     });
     if (counts === undefined) continue;

@@ -6,7 +6,7 @@ import type { Extracted } from '../../extract/types.ts';
 import { readTickers, type Tickers } from '../../load/market/lookups.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import { type KeptAnswer, replayReached } from '../../load/state/responses.ts';
-import type { ReplayWindow } from '../../load/state/windows.ts';
+import type { ReplayWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { IMPORTED, NO_TICKERS, sessionAnswer } from '../import/import-sessions.ts';

@@ -10,7 +10,7 @@ import {
   type ReplayWindow,
   skipWindow,
   startWindow,
-} from '../../load/state/windows.ts';
+} from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';

@@ -1,7 +1,7 @@
 import { transaction } from '../../load/database/transaction.ts';
-import { insertWindows } from '../../load/state/new-windows.ts';
 import { takeDeferred } from '../../load/state/runs.ts';
-import { hasOpenWindows } from '../../load/state/windows.ts';
+import { insertWindows } from '../../load/state/windows/plan.ts';
+import { hasOpenWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../worker/enqueue.ts';
 import { afterRun, closeRun } from './finish.ts';

@@ -1,9 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { readHour } from '../../load/state/call-budget.ts';
-import type { PlannedWindow } from '../../load/state/new-windows.ts';
 import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
+import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { backfillShare, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';

@@ -1,6 +1,6 @@
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import type { CoveredKey } from '../../load/state/coverage.ts';
-import type { PlannedWindow } from '../../load/state/new-windows.ts';
+import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { type Ask, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../../operations/operation.ts';
 
 export interface PlanInput {

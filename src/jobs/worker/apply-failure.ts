@@ -4,20 +4,19 @@ import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
 import { closeHour, type Permit } from '../../load/state/call-budget.ts';
-import type { ClaimedWindow } from '../../load/state/claim.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import { learnRangeLimit } from '../../load/state/range-limits.ts';
 import { stopPlanning } from '../../load/state/runs.ts';
+import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import {
   type EndedWindow,
   endWindows,
   type FailureInfo,
   lockWiderWindows,
-  type Piece,
   releaseWindow,
   type Selection,
   splitWindow,
-} from '../../load/state/windows.ts';
+} from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import { keyAlert, raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
@@ -185,9 +184,9 @@ async function splitAndEnqueue(
  * A range in pieces of at most `days` days, oldest first (pure). Given the sessions, only what holds
  * one is asked for: a call for a weekend would bring nothing.
  */
-export function pieces(from: Day, to: Day, days: number, sessions?: readonly Day[]): Piece[] {
+export function pieces(from: Day, to: Day, days: number, sessions?: readonly Day[]) {
   const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));
-  const parts: Piece[] = [];
+  const parts: { readonly from: Day; readonly to: Day }[] = [];
   for (let start = next(from); start !== undefined && start <= to; ) {
     const end = addDays(start, days - 1);
     parts.push({ from: start, to: end < to ? end : to });

@@ -1,4 +1,4 @@
-import { type OpenWindow, openWindows } from '../../load/state/windows.ts';
+import { type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
 

@@ -1,7 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
-import type { FailureInfo } from '../../load/state/windows.ts';
+import type { FailureInfo } from '../../load/state/windows/windows.ts';
 import type { WindowQueue } from './queue.ts';
 
 /**

@@ -7,8 +7,13 @@ import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import type { Permit } from '../../load/state/call-budget.ts';
-import { type Claim, type ClaimedWindow, claimWindow, unclaimWindow } from '../../load/state/claim.ts';
 import { newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
+import {
+  type Claim,
+  type ClaimedWindow,
+  claimWindow,
+  unclaimWindow,
+} from '../../load/state/windows/claim.ts';
 import type { AskedFor } from '../../operations/fields.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';

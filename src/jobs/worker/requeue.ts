@@ -1,5 +1,5 @@
 import { runningRuns } from '../../load/state/runs.ts';
-import { openWindows } from '../../load/state/windows.ts';
+import { openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { enqueueOpenWindows } from './enqueue.ts';

@@ -5,7 +5,7 @@ import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet, PreservedColumns } from '../../load/market/merge.ts';
 import type { CoverageEntry } from '../../load/state/coverage.ts';
 import type { AnswerToKeep } from '../../load/state/responses.ts';
-import type { RecordCounts } from '../../load/state/windows.ts';
+import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';

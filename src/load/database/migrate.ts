@@ -7,9 +7,9 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
-import { fillObservedAliases } from '../market/instruments/observed-aliases.ts';
 import { writeMarketSchema } from '../market/schema.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
+import { fillObservedAliases } from '../state/observed-aliases.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import type { Database } from './database.ts';
 

@@ -3,9 +3,9 @@ import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads.ts';
-import { clearSuspicion } from '../state/windows.ts';
+import { updateObservedAliases } from '../state/observed-aliases.ts';
+import { clearSuspicion } from '../state/windows/windows.ts';
 import { hasRefusals, lockRefusedWithdrawal, NO_DAY, noteAccepted } from '../state/withdrawals.ts';
-import { updateObservedAliases } from './instruments/observed-aliases.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** What became of a refused withdrawal that a person has accepted. */

@@ -2,6 +2,7 @@ import { operations } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { forgetLoads } from '../state/loads.ts';
+import { forgetObservedAliases } from '../state/observed-aliases.ts';
 import { forgetWithdrawals } from '../state/withdrawals.ts';
 import { quote } from './merge-sql.ts';
 
@@ -26,10 +27,7 @@ export async function emptyTables(
     await client.query(`delete from market.${quote(name)} where exchange = $1`, [asked.exchange]);
     await client.query(`delete from market_history.${quote(name)} where exchange = $1`, [asked.exchange]);
   }
-  await client.query('delete from etl.observed_aliases where exchange = $1 and source = any($2)', [
-    asked.exchange,
-    names,
-  ]);
+  await forgetObservedAliases(client, names, asked.exchange);
   await forgetWithdrawals(tx, names, asked.exchange);
   await forgetLoads(tx, asked);
 }

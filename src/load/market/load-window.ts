@@ -5,12 +5,12 @@ import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, laterLoads, nextLoadId, wasLoaded } from '../state/loads.ts';
+import { updateObservedAliases, type Written } from '../state/observed-aliases.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
-import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows.ts';
+import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
-import { updateObservedAliases, type Written } from './instruments/observed-aliases.ts';
 import {
   ensurePartitions,
   type FullSet,

@@ -1,6 +1,6 @@
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads.ts';
-import { DAY_ROWS } from '../state/withdrawals.ts';
+import { DAY_ROWS, raiseDayRows } from '../state/withdrawals.ts';
 
 /** The statements that store one table's records; built from the declaration alone. */
 interface MergeSql {
@@ -304,11 +304,10 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
       delete from ${target} t using gone s
        where exists (select from judged j where j.allowed and j._day = s._day) and ${same('t', 's')}
     ), noted as (
-      insert into ${DAY_ROWS} (table_name, exchange, day, most)
+      ${raiseDayRows(`
       select '${table.name}', $2, p._day, p.rows - coalesce(j.gone, 0)
         from present p left join judged j on j._day = p._day and j.allowed
-       where p.written > 0 or j.gone > 0 order by p._day
-      on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most > day_rows.most
+       where p.written > 0 or j.gone > 0 order by p._day`)}
     )
     select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, undecided, allowed,
       case when allowed then '[]'::jsonb else (select jsonb_agg(${keys} order by ${list(table.key, 'g.')}) from gone g where g._day = judged._day) end as rows

@@ -7,6 +7,8 @@ import type { Day } from '../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
+import { COVERAGE } from './coverage.ts';
+import { SESSIONS } from './sessions.ts';
 
 /** One operation asked of one exchange. */
 export interface Pair {
@@ -63,7 +65,7 @@ function completenessSql(input: CompletenessInput): string {
       else case c.state when 'loaded' then ${RANKS.loaded} when 'empty' then ${RANKS.empty}
         when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
         when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank
-  from etl.coverage c join operation o using (operation)
+  from ${COVERAGE} c join operation o using (operation)
   where o.variants is null or c.variant = any (o.variants)
 ), known as (
   select operation, exchange, day, min(rank) as rank,
@@ -88,7 +90,7 @@ function completenessSql(input: CompletenessInput): string {
   select p.operation, p.exchange, s.day, o.variants is null as undated,
     s.day + (coalesce(o.weekday - extract(dow from s.day)::int, 0) + 7) % 7 + o.due_at <= clock.now_there as is_due
   from clock, pair p join operation o using (operation)
-  join etl.sessions s on s.exchange = p.exchange and s.day between p.from_day and p.to_day
+  join ${SESSIONS} s on s.exchange = p.exchange and s.day between p.from_day and p.to_day
 ), session as (
   select d.exchange, d.operation, d.day, d.is_due, coalesce(k.complete, false) as complete,
     coalesce(k.rank, ${RANKS.unknown}) as rank, k.diagnostic, coalesce(k.records, 0) as records, k.checked_at

@@ -2,6 +2,9 @@ import { and, eq, inArray, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { coverage } from './schema/work.ts';
 
+/** The table, for SQL that is text. */
+export const COVERAGE = 'etl.coverage';
+
 export type CoverageState = (typeof coverage.$inferSelect)['state'];
 
 /** What is now known of one session day (of one instrument, of one question). */
@@ -179,6 +182,6 @@ export async function exchangesWithoutData(
  * exchange. For the SQL of checks, which is text.
  */
 export function loadedSessionsSql(operation: string): string {
-  return `select exchange, day, records from etl.coverage
+  return `select exchange, day, records from ${COVERAGE}
      where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
 }

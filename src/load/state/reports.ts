@@ -9,7 +9,6 @@ import {
   isNotNull,
   min,
   ne,
-  not,
   type SQL,
   sql,
 } from 'drizzle-orm';
@@ -19,7 +18,8 @@ import { inTableOrder, type RowDifference } from '../market/differences.ts';
 import { statesOfRuns } from './loads.ts';
 import type { RunKind, RunState, WindowState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
-import type { RecordCounts } from './windows.ts';
+import { isOpen } from './windows/transitions.ts';
+import { countWindows, type RecordCounts, WINDOW_TOTALS } from './windows/windows.ts';
 import { withdrawalsOfRuns } from './withdrawals.ts';
 
 /** Counts of windows by end; `open` is what has not ended. */
@@ -95,9 +95,7 @@ export interface RunReport extends Counts {
   readonly skips: readonly { readonly reason: string; readonly windows: number }[];
 }
 
-const countWhere = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number);
-const inState = (...states: WindowState[]) => countWhere(inArray(windows.state, states));
-const sum = (column: Column) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
+const inState = (state: WindowState) => countWindows(eq(windows.state, state));
 
 /** Seconds from one moment to another, to the millisecond. */
 const secondsBetween = (from: SQL | Column, to: SQL | Column) =>
@@ -108,42 +106,17 @@ const notSplit = ne(windows.state, 'split');
 
 const COUNTS = {
   windows: {
-    total: countWhere(notSplit),
+    total: countWindows(notSplit),
     loaded: inState('loaded'),
     empty: inState('empty'),
     skipped: inState('skipped'),
     blocked: inState('blocked'),
     failed: inState('failed'),
     cancelled: inState('cancelled'),
-    open: inState('pending', 'running'),
+    open: countWindows(isOpen()),
   },
-  requests: sum(windows.requests),
-  bytes: sum(windows.bytes),
-  fetched: sum(windows.fetched),
-  inserted: sum(windows.inserted),
-  updated: sum(windows.updated),
-  unchanged: sum(windows.unchanged),
-  stale: sum(windows.stale),
-  duplicate: sum(windows.duplicate),
-  rejected: sum(windows.rejected),
-  withdrawn: sum(windows.withdrawn),
+  ...WINDOW_TOTALS,
   seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
-};
-
-/** A run of which no window was written. */
-const NO_COUNTS: Counts = {
-  windows: { total: 0, loaded: 0, empty: 0, skipped: 0, blocked: 0, failed: 0, cancelled: 0, open: 0 },
-  requests: 0,
-  bytes: 0,
-  fetched: 0,
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  stale: 0,
-  duplicate: 0,
-  rejected: 0,
-  withdrawn: 0,
-  seconds: 0,
 };
 
 /** Sample rows of a preview that its report carries. */
@@ -196,19 +169,15 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
       state: runs.state,
       from: runs.from_date,
       to: runs.to_date,
-      error: runs.error,
+      ...COUNTS,
       seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
+      error: runs.error,
     })
     .from(runs)
+    .leftJoin(windows, eq(runId, runs.id))
     .where(inArray(runs.id, [...runIds]))
+    .groupBy(runs.id)
     .orderBy(sql`array_position(${sql.param(runIds)}::bigint[], ${runs.id})`);
-  const all = byRun(
-    await db
-      .select({ runId, ...COUNTS })
-      .from(windows)
-      .where(ofRuns)
-      .groupBy(runId),
-  );
   const each = byRun(
     await db
       .select({ runId, operation, exchange, ...COUNTS })
@@ -248,11 +217,8 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
   const previews = byRun(samples.rows);
   const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
   const states = byRun(await statesOfRuns(db, runIds));
-  return found.map(({ seconds, error, ...run }) => ({
+  return found.map((run) => ({
     ...run,
-    ...(all.get(run.runId)?.[0] ?? NO_COUNTS),
-    seconds,
-    error,
     states: states.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
@@ -298,10 +264,10 @@ function selectProgress(db: NodePgDatabase, chosen: SQL): Promise<RunProgress[]>
       kind: runs.kind,
       state: runs.state,
       deferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
-      total: countWhere(notSplit),
-      ended: countWhere(not(inArray(windows.state, ['pending', 'running', 'split']))),
-      requests: sum(windows.requests),
-      fetched: sum(windows.fetched),
+      total: countWindows(notSplit),
+      ended: countWindows(sql`${notSplit} and not ${isOpen()}`),
+      requests: WINDOW_TOTALS.requests,
+      fetched: WINDOW_TOTALS.fetched,
     })
     .from(runs)
     .leftJoin(windows, eq(windows.run_id, runs.id))

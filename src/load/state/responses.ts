@@ -338,6 +338,15 @@ export async function newerFullAnswers(
   return scope.files ? found : found.limit(1);
 }
 
+/** Answers that were copied from another database belong to the windows of the first replay that reads them. */
+export async function adoptAnswers(tx: NodePgDatabase, runId: number): Promise<void> {
+  await tx
+    .update(responses)
+    .set({ run_id: sql`${windows.run_id}`, window_id: sql`${windows.id}` })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), eq(windows.response_id, responses.id), eq(responses.window_id, 0)));
+}
+
 /** Windows that loaded, or replayed, a kept answer. */
 export async function windowsOfAnswer(db: NodePgDatabase, responseId: number): Promise<number[]> {
   const found = await db

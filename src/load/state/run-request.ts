@@ -11,7 +11,9 @@ export interface Target {
 }
 
 /** `preview` asks and rolls back; `gap_fill` is a backfill of what is missing. */
-export type RunKind = 'backfill' | 'nightly' | 'import' | 'replay' | 'gap_fill' | 'preview';
+export const RUN_KINDS = ['backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview'] as const;
+
+export type RunKind = (typeof RUN_KINDS)[number];
 
 /** What a run was asked to do; kept with the run, so that any worker can plan the rest of it. */
 export interface RunRequest {
@@ -25,15 +27,25 @@ export interface RunRequest {
   readonly live: boolean;
 }
 
-export type RunState = 'running' | 'paused' | 'completed' | 'failed' | 'cancelled';
+export const RUN_STATES = ['running', 'paused', 'completed', 'failed', 'cancelled'] as const;
 
-export type WindowState =
-  | 'pending'
-  | 'running'
-  | 'loaded'
-  | 'empty'
-  | 'skipped'
-  | 'blocked'
-  | 'failed'
-  | 'cancelled'
-  | 'split';
+export type RunState = (typeof RUN_STATES)[number];
+
+export const WINDOW_STATES = [
+  'pending',
+  'running',
+  'loaded',
+  'empty',
+  'skipped',
+  'blocked',
+  'failed',
+  'cancelled',
+  'split',
+] as const;
+
+export type WindowState = (typeof WINDOW_STATES)[number];
+
+/** Changes of state: none but these is made, and each only from one of the states it begins at (none: it is new). */
+export type Transitions<State> = Readonly<
+  Record<string, { readonly from: readonly State[]; readonly to: readonly State[]; readonly when: string }>
+>;

@@ -1,17 +1,22 @@
-import { and, asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Day } from '../../core/days.ts';
-import type { RunKind, RunRequest, RunState, Target } from './run-request.ts';
+import type { RunKind, RunRequest, RunState, Target, Transitions } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
-import { asksSource, cancelWindows, reopenWindows, restartPendingWindows } from './windows.ts';
+import { isOpen, canBegin as windowsThatMay } from './windows/transitions.ts';
+import {
+  asksSource,
+  cancelWindows,
+  countWindows,
+  reopenWindows,
+  restartPendingWindows,
+  WINDOW_TOTALS,
+} from './windows/windows.ts';
 
-/**
- * What may become of a run. Every statement below that changes a state names its line here and asks
- * in SQL for one of the states the line begins at: from any other state it changes nothing.
- *
- * A run begins as `running`.
- */
+/** What may become of a run. No statement sets a state that its transition does not list. */
 export const RUN_TRANSITIONS = {
+  start: { from: [], to: ['running'], when: 'It is written, in most cases with all of its windows.' },
   pause: { from: ['running'], to: ['paused'], when: 'No worker starts another window of it.' },
   finish: {
     from: ['running'],
@@ -28,11 +33,28 @@ export const RUN_TRANSITIONS = {
     to: ['running'],
     when: 'Resumed; from `running` where the process that worked on it is gone.',
   },
-} as const;
+} as const satisfies Transitions<RunState>;
 
-/** Is the run in a state this transition begins at? */
-function may(transition: keyof typeof RUN_TRANSITIONS): SQL {
-  return inArray(runs.state, [...RUN_TRANSITIONS[transition].from]);
+type Transition = keyof typeof RUN_TRANSITIONS;
+
+/** A state that this transition ends in. */
+type RunAfter<Name extends Transition> = (typeof RUN_TRANSITIONS)[Name]['to'][number];
+
+/** Is the run in a state that this transition begins at? */
+const canBegin = (transition: Transition): SQL => inArray(runs.state, [...RUN_TRANSITIONS[transition].from]);
+
+/** Makes this transition. @returns false when the run is in a state that it does not begin at. */
+async function moveRun<Name extends Transition>(
+  db: NodePgDatabase,
+  transition: Name,
+  values: PgUpdateSetSource<typeof runs> & { readonly state: RunAfter<Name> },
+  runId: number,
+): Promise<boolean> {
+  const moved = await db
+    .update(runs)
+    .set(values)
+    .where(and(eq(runs.id, runId), canBegin(transition)));
+  return moved.rowCount === 1;
 }
 
 const now = sql`clock_timestamp()`;
@@ -73,6 +95,7 @@ export async function insertRun(
     .values({
       ...(id === undefined ? {} : { id }),
       kind,
+      state: 'running' satisfies RunAfter<'start'>,
       requested_by: requestedBy,
       request,
       from_date: from,
@@ -131,22 +154,15 @@ export async function runningRuns(db: NodePgDatabase, kind?: RunKind): Promise<n
 }
 
 /** @returns false when it was not running. */
-export async function pauseRun(db: NodePgDatabase, runId: number): Promise<boolean> {
-  const paused = await db
-    .update(runs)
-    .set({ state: 'paused' })
-    .where(and(eq(runs.id, runId), may('pause')));
-  return paused.rowCount === 1;
+export function pauseRun(db: NodePgDatabase, runId: number): Promise<boolean> {
+  return moveRun(db, 'pause', { state: 'paused' }, runId);
 }
 
 /** Cancels a run and what is open of it. @returns false when it had ended already. */
 export async function cancelRun(tx: NodePgDatabase, runId: number, reason: string): Promise<boolean> {
   // The run first: its lock waits for whoever is planning more windows of it, so that none is missed.
-  const cancelled = await tx
-    .update(runs)
-    .set({ state: 'cancelled', deferred: [], finished_at: now })
-    .where(and(eq(runs.id, runId), may('cancel')));
-  if (cancelled.rowCount === 0) return false;
+  const values = { state: 'cancelled', deferred: [], finished_at: now } as const;
+  if (!(await moveRun(tx, 'cancel', values, runId))) return false;
   await cancelWindows(tx, runId, reason);
   return true;
 }
@@ -161,14 +177,11 @@ export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<bool
   const found = await tx
     .select({ state: runs.state })
     .from(runs)
-    .where(and(eq(runs.id, runId), may('reopen')))
+    .where(and(eq(runs.id, runId), canBegin('reopen')))
     .for('update');
   const run = found[0];
   if (run === undefined) return false;
-  await tx
-    .update(runs)
-    .set({ state: 'running', error: null, finished_at: null })
-    .where(and(eq(runs.id, runId), may('reopen')));
+  await moveRun(tx, 'reopen', { state: 'running', error: null, finished_at: null }, runId);
   if (run.state === 'failed') {
     await reopenWindows(tx, runId);
     await deferUnplanned(tx, runId);
@@ -224,15 +237,6 @@ export async function stopPlanning(tx: NodePgDatabase, error: string): Promise<v
     .where(and(eq(runs.state, 'running'), asksSource()));
 }
 
-/** A run that has just ended. */
-export interface EndedRun {
-  readonly id: number;
-  readonly kind: RunKind;
-  readonly state: RunState;
-  readonly from: Day;
-  readonly to: Day;
-}
-
 /** How a run ends where its windows do not say it all. */
 export interface RunEnd {
   /** `failed`: unless a window failed, which then says why. */
@@ -240,37 +244,53 @@ export interface RunEnd {
   readonly error: string;
 }
 
+/** A run that has just ended. */
+export type EndedRun = NonNullable<Awaited<ReturnType<typeof finishRun>>>;
+
 /**
  * Writes the totals and the end of a run that has no open window left.
  *
  * @returns the run when it was this call that ended it, else null.
  */
-export async function finishRun(
-  db: NodePgDatabase,
-  runId: number,
-  end: RunEnd | null = null,
-): Promise<EndedRun | null> {
-  const finished = await db.execute<EndedRun & Record<string, unknown>>(sql`
-    update ${runs} r set
-      state = case when ${end?.state === 'cancelled'} then 'cancelled'
-                   when t.bad > 0 or ${end?.state === 'failed'} then 'failed' else 'completed' end,
-      error = case when ${end?.state === 'cancelled'} or (t.bad = 0 and ${end?.state === 'failed'})
-                   then ${end?.error ?? null} else r.error end,
-      requests = t.requests, bytes = t.bytes, fetched = t.fetched, inserted = t.inserted, updated = t.updated,
-      unchanged = t.unchanged, stale = t.stale, duplicate = t.duplicate, rejected = t.rejected,
-      withdrawn = t.withdrawn, finished_at = ${now}
-    from (
-      select count(*) filter (where state in ('failed', 'blocked')) as bad,
-        coalesce(sum(requests), 0) as requests, coalesce(sum(bytes), 0) as bytes,
-        coalesce(sum(fetched), 0) as fetched, coalesce(sum(inserted), 0) as inserted,
-        coalesce(sum(updated), 0) as updated, coalesce(sum(unchanged), 0) as unchanged,
-        coalesce(sum(stale), 0) as stale, coalesce(sum(duplicate), 0) as duplicate,
-        coalesce(sum(rejected), 0) as rejected, coalesce(sum(withdrawn), 0) as withdrawn
-      from ${windows} where run_id = ${runId}) t
-    where r.id = ${runId} and r.state in ${[...RUN_TRANSITIONS.finish.from]} and r.deferred = '[]'::jsonb
-      and not exists (select from ${windows} where run_id = ${runId} and state in ('pending', 'running'))
-    returning r.id::int, r.kind, r.state, r.from_date::text as "from", r.to_date::text as "to"`);
-  return finished.rows[0] ?? null;
+export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd | null = null) {
+  const total = db
+    .select({
+      ...WINDOW_TOTALS,
+      failed: countWindows(windowsThatMay('reopen')).as('failed'),
+      open: countWindows(isOpen()).as('open'),
+    })
+    .from(windows)
+    .where(eq(windows.run_id, runId))
+    .as('total');
+  const ofTotal = (name: string) => sql`total.${sql.identifier(name)}`;
+  const failed: RunAfter<'finish'> = 'failed';
+  const otherwise: RunAfter<'finish'> = end?.state ?? 'completed';
+  const isFailed = end?.state === 'cancelled' ? sql`false` : gt(ofTotal('failed'), 0);
+  const [ended] = await db
+    .update(runs)
+    .set({
+      ...Object.fromEntries(Object.keys(WINDOW_TOTALS).map((name) => [name, ofTotal(name)])),
+      state: sql`case when ${isFailed} then ${failed} else ${otherwise} end`,
+      error: end === null ? undefined : sql`case when ${isFailed} then ${runs.error} else ${end.error} end`,
+      finished_at: now,
+    })
+    .from(total)
+    .where(
+      and(
+        eq(runs.id, runId),
+        canBegin('finish'),
+        sql`${runs.deferred} = '[]'::jsonb`,
+        eq(ofTotal('open'), 0),
+      ),
+    )
+    .returning({
+      id: runs.id,
+      kind: runs.kind,
+      state: runs.state,
+      from: runs.from_date,
+      to: runs.to_date,
+    });
+  return ended ?? null;
 }
 
 /** Ends a running run that is worked on no longer, as cancelled, and what is open of it. */
@@ -282,7 +302,7 @@ export async function abandonRun(
   const running = await tx
     .select({ id: runs.id })
     .from(runs)
-    .where(and(eq(runs.id, runId), may('finish')))
+    .where(and(eq(runs.id, runId), canBegin('finish')))
     .for('update');
   if (running.length === 0) return null;
   await cancelWindows(tx, runId, reason);

@@ -3,6 +3,9 @@ import { and, between, eq, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { sessions } from './schema/knowledge.ts';
 
+/** The table, for SQL that is text. */
+export const SESSIONS = 'etl.sessions';
+
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<typeof sessions.$inferSelect>;
 

@@ -26,8 +26,14 @@ export interface DayWithdrawal {
   readonly rows: readonly RowKey[];
 }
 
-/** The table for SQL that is text: withdrawing judges by it, and notes in it, in one statement. */
+/** The most rows each day of a table ever had, for the SQL of withdrawals, which is text. */
 export const DAY_ROWS = 'etl.day_rows';
+
+/** SQL that notes the rows of days where they are more than ever before. @param select table, exchange, day, rows. */
+export const raiseDayRows = (
+  select: string,
+) => `insert into ${DAY_ROWS} (table_name, exchange, day, most) ${select}
+      on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most > day_rows.most`;
 
 /** In it, the day of a table that has none. */
 export const NO_DAY = '0001-01-01';

@@ -25,7 +25,7 @@ export const observedAliases = etl.table(
     last_seen: date('last_seen', { mode: 'string' }).notNull(),
     /** Null only inside the transaction that inserts the row. */
     instrument_id: text('instrument_id'),
-    /** See `Precedence` in load/market/instruments/identity.ts. */
+    /** See `Precedence` in load/market/identity.ts. */
     precedence: smallint('precedence').notNull().default(0),
   },
   (table) => [

@@ -1,12 +1,12 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from './access-keys.ts';
-import { countCall, type Permit } from './call-budget.ts';
-import type { NewWindow } from './new-windows.ts';
-import type { RunKind } from './run-request.ts';
-import { accessKeys } from './schema/source.ts';
-import { runs, windows } from './schema/work.ts';
-import { WINDOW_TRANSITIONS, windowMay } from './windows.ts';
+import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
+import { countCall, type Permit } from '../call-budget.ts';
+import type { RunKind } from '../run-request.ts';
+import { accessKeys } from '../schema/source.ts';
+import { runs, windows } from '../schema/work.ts';
+import type { NewWindow } from './plan.ts';
+import { moveWindows, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
 
 /** A window a worker has taken on. */
 export interface ClaimedWindow extends NewWindow {
@@ -95,6 +95,7 @@ async function countAndTake(
   permit: Permit,
   { maxLostWorkers, probe }: { readonly maxLostWorkers: number; readonly probe: boolean },
 ): Promise<Claimable | null> {
+  const state: WindowAfter<'claim'> = 'running';
   const found = await db.execute<Claimable & Record<string, unknown>>(sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
@@ -111,7 +112,7 @@ async function countAndTake(
       ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and lost_workers <= ${maxLostWorkers}`)}
     ), taken as (
       update ${windows} w
-         set state = 'running', attempts = w.attempts + 1, requests = w.requests + 1,
+         set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
              lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
         from claimable, counted where w.id = claimable.id
       returning w.attempts, w.started_at
@@ -127,12 +128,10 @@ async function countAndTake(
 
 /** Undoes a claim that no call followed; the call stays counted in the hour it was meant for. */
 export async function unclaimWindow(db: NodePgDatabase, windowId: number): Promise<void> {
-  await db
-    .update(windows)
-    .set({
-      state: 'pending',
-      attempts: sql`${windows.attempts} - 1`,
-      requests: sql`${windows.requests} - 1`,
-    })
-    .where(and(eq(windows.id, windowId), windowMay('release')));
+  const values = {
+    state: 'pending',
+    attempts: sql`${windows.attempts} - 1`,
+    requests: sql`${windows.requests} - 1`,
+  } as const;
+  await moveWindows(db, 'release', values, eq(windows.id, windowId));
 }

@@ -1,8 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Day } from '../../core/days.ts';
-import { responses } from './schema/source.ts';
-import { runs, windows } from './schema/work.ts';
+import type { Day } from '../../../core/days.ts';
+import { adoptAnswers } from '../responses.ts';
+import { responses } from '../schema/source.ts';
+import { runs, windows } from '../schema/work.ts';
+import type { WindowAfter } from './transitions.ts';
 
 /** A window to be written. */
 export interface NewWindow {
@@ -19,7 +21,7 @@ export interface NewWindow {
 
 /** A window as planned: one request's worth, or a stretch that needs no request and why. */
 export interface PlannedWindow extends NewWindow {
-  readonly state: 'pending' | 'skipped';
+  readonly state: WindowAfter<'plan'>;
   readonly reason: string | null;
 }
 
@@ -69,10 +71,11 @@ export async function insertFileWindows(
   runId: number,
   { operation, file, hash, sessions }: FileWindows,
 ): Promise<number[]> {
+  const state: WindowAfter<'import'> = 'running';
   const inserted = await db.execute<{ id: number }>(sql`
     insert into ${windows}
       (run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
-    select r.id, ${operation}, s.exchange, s.day, s.day, s.params, 'running', 1, ${file}, ${hash}, clock_timestamp()
+    select r.id, ${operation}, s.exchange, s.day, s.day, s.params, ${state}, 1, ${file}, ${hash}, clock_timestamp()
       from ${runs} r, rows from (jsonb_to_recordset(${JSON.stringify(sessions)}::jsonb)
              as (exchange text, day date, params jsonb)) with ordinality as s(exchange, day, params, place)
      where r.id = ${runId} and r.state = 'running' order by s.place
@@ -91,9 +94,7 @@ export async function insertReplayWindows(tx: NodePgDatabase, runId: number, cho
     select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, r.filtered,
       r.params->>'file', r.hash, r.id
       from (${chosen}) as c(id) join ${responses} r on r.id = c.id order by r.fetched_at, r.id`);
-  await tx.execute(sql`
-    update ${responses} r set run_id = w.run_id, window_id = w.id from ${windows} w
-     where w.run_id = ${runId} and w.response_id = r.id and r.window_id = 0`);
+  await adoptAnswers(tx, runId);
 }
 
 /**
@@ -105,4 +106,17 @@ export async function insertRereadWindows(tx: NodePgDatabase, runId: number, cho
     insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered)
     select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, true
       from ${windows} r where r.id in (${chosen}) order by r.id`);
+}
+
+/** Writes windows of shorter ranges in the place of one that is split. */
+export async function insertPieces(
+  tx: NodePgDatabase,
+  parentId: number,
+  pieces: readonly Pick<NewWindow, 'from' | 'to'>[],
+): Promise<void> {
+  await tx.execute(sql`
+    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered)
+    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.variant, w.filtered
+      from ${windows} w, jsonb_to_recordset(${JSON.stringify(pieces)}::jsonb) as piece("from" date, "to" date)
+     where w.id = ${parentId}`);
 }

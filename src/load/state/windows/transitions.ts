@@ -1,0 +1,62 @@
+import { and, inArray, type SQL } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import type { Transitions, WindowState } from '../run-request.ts';
+import { windows } from '../schema/work.ts';
+
+/** What may become of a window. No statement sets a state that its transition does not list. */
+export const WINDOW_TRANSITIONS = {
+  plan: {
+    from: [],
+    to: ['pending', 'skipped'],
+    when: 'It is written, with its run or for a part of a window that is split. `skipped`: nothing is to be asked.',
+  },
+  import: { from: [], to: ['running'], when: 'It is written when the import of its file begins.' },
+  claim: {
+    from: ['pending', 'running'],
+    to: ['running'],
+    when: 'A worker takes it; from `running` where the worker that had it is gone.',
+  },
+  release: { from: ['running'], to: ['pending'], when: 'Its worker puts it back for a later try.' },
+  store: {
+    from: ['pending', 'running'],
+    to: ['loaded', 'empty', 'failed'],
+    when: 'Its answer is stored. From `pending` where it was put back while the answer was under way.',
+  },
+  end: {
+    from: ['pending', 'running'],
+    to: ['failed', 'blocked'],
+    when: 'It is given up, alone or with all of its run, operation or exchange.',
+  },
+  skip: { from: ['pending', 'running'], to: ['skipped'], when: 'Nothing is to be loaded for it after all.' },
+  split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges take its place.' },
+  cancel: { from: ['pending', 'running'], to: ['cancelled'], when: 'Its run is cancelled.' },
+  reopen: { from: ['failed', 'blocked'], to: ['pending'], when: 'Its run is resumed.' },
+} as const satisfies Transitions<WindowState>;
+
+type Transition = keyof typeof WINDOW_TRANSITIONS;
+
+/** A state that this transition ends in. */
+export type WindowAfter<Name extends Transition> = (typeof WINDOW_TRANSITIONS)[Name]['to'][number];
+
+/** States of a window that is yet to be worked on. */
+export const OPEN_STATES = ['pending', 'running'] as const satisfies readonly WindowState[];
+
+/** Is the window in a state that this transition begins at? */
+export const canBegin = (transition: Transition): SQL =>
+  inArray(windows.state, [...WINDOW_TRANSITIONS[transition].from]);
+
+export const isOpen = (): SQL => inArray(windows.state, [...OPEN_STATES]);
+
+/** An update that makes this transition; windows in a state that it does not begin at stay as they are. */
+export function moveWindows<Name extends Transition>(
+  db: NodePgDatabase,
+  transition: Name,
+  values: PgUpdateSetSource<typeof windows> & { readonly state: WindowAfter<Name> },
+  chosen: SQL | undefined,
+) {
+  return db
+    .update(windows)
+    .set(values)
+    .where(and(chosen, canBegin(transition)));
+}

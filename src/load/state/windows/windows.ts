@@ -1,0 +1,315 @@
+import { and, asc, eq, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { runs, windows } from '../schema/work.ts';
+import { insertPieces, type NewWindow } from './plan.ts';
+import { canBegin, isOpen, moveWindows, type WindowAfter } from './transitions.ts';
+
+/** Runs that ask the source: the others read files or kept answers, and no worker takes their windows. */
+export const asksSource = () => sql`${runs.kind} not in ('import', 'replay')`;
+
+const now = sql`clock_timestamp()`;
+
+/** Why a window brought no data. */
+export interface FailureInfo {
+  readonly error: string;
+  /** The source's own line, where it answered with one. */
+  readonly diagnostic?: string | null | undefined;
+}
+
+/**
+ * Puts a window back for a later try, keeping what went wrong.
+ *
+ * @param options.restart it is as if it had not been started: the time it then waits is not the source's.
+ */
+export async function releaseWindow(
+  db: NodePgDatabase,
+  windowId: number,
+  failure: FailureInfo | null,
+  { restart = false } = {},
+): Promise<void> {
+  const { error = null, diagnostic = null } = failure ?? {};
+  const started_at = restart ? null : undefined;
+  await moveWindows(
+    db,
+    'release',
+    { state: 'pending', error, diagnostic, started_at },
+    eq(windows.id, windowId),
+  );
+}
+
+/**
+ * Starts a window that is worked on without the queue.
+ *
+ * @returns false when it has ended, or its run was cancelled or paused.
+ */
+export async function startWindow(db: NodePgDatabase, windowId: number): Promise<boolean> {
+  const started = await moveWindows(
+    db,
+    'claim',
+    {
+      state: 'running',
+      attempts: sql`${windows.attempts} + 1`,
+      started_at: sql`coalesce(${windows.started_at}, ${now})`,
+    },
+    and(
+      eq(windows.id, windowId),
+      inArray(windows.run_id, db.select({ id: runs.id }).from(runs).where(eq(runs.state, 'running'))),
+    ),
+  );
+  return started.rowCount === 1;
+}
+
+/** Ends a window for which nothing is to be loaded. @returns false when it had ended already. */
+export async function skipWindow(db: NodePgDatabase, windowId: number, reason: string): Promise<boolean> {
+  const skipped = { state: 'skipped', error: reason, finished_at: now } as const;
+  return (await moveWindows(db, 'skip', skipped, eq(windows.id, windowId))).rowCount === 1;
+}
+
+/**
+ * Locks a window's row until the transaction ends, so that nobody else ends it meanwhile.
+ *
+ * @returns false when it has ended already.
+ */
+export async function lockOpenWindow(tx: NodePgDatabase, windowId: number): Promise<boolean> {
+  const open = await tx
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(eq(windows.id, windowId), canBegin('store')))
+    .for('update');
+  return open.length === 1;
+}
+
+/** What became of the records of an answer. `fetched` is the sum of all the others but `withdrawn`. */
+export type RecordCounts = Readonly<
+  Pick<
+    typeof windows.$inferSelect,
+    'fetched' | 'inserted' | 'updated' | 'unchanged' | 'stale' | 'duplicate' | 'rejected' | 'withdrawn'
+  >
+>;
+
+/** How many of the windows of a group there are of which this holds. */
+export const countWindows = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number);
+
+const total = (name: 'requests' | 'bytes' | keyof RecordCounts) =>
+  sql`coalesce(sum(${windows[name]}), 0)`.mapWith(Number).as(name);
+
+/** Sums over the windows of a group. */
+export const WINDOW_TOTALS = {
+  requests: total('requests'),
+  bytes: total('bytes'),
+  fetched: total('fetched'),
+  inserted: total('inserted'),
+  updated: total('updated'),
+  unchanged: total('unchanged'),
+  stale: total('stale'),
+  duplicate: total('duplicate'),
+  rejected: total('rejected'),
+  withdrawn: total('withdrawn'),
+};
+
+/** What is kept of an answer with its window. */
+interface StoredWindow {
+  readonly state: WindowAfter<'store'>;
+  readonly error: string | null;
+  readonly counts: RecordCounts;
+  /** Bytes the answer took on the wire. */
+  readonly bytes: number;
+  readonly warnings: readonly string[];
+  readonly suspicious: string | null;
+  /** What a preview would have changed. */
+  readonly preview?: unknown;
+}
+
+/** Ends a window whose answer is stored. @returns false when it had ended already. */
+export async function storeWindow(
+  tx: NodePgDatabase,
+  windowId: number,
+  { counts, bytes, warnings, ...stored }: StoredWindow,
+): Promise<boolean> {
+  const ended = await moveWindows(
+    tx,
+    'store',
+    {
+      ...stored,
+      ...counts,
+      bytes: sql`${windows.bytes} + ${bytes}`,
+      warnings: [...warnings],
+      diagnostic: null,
+      finished_at: now,
+    },
+    eq(windows.id, windowId),
+  );
+  return ended.rowCount === 1;
+}
+
+/** Selects a `NewWindow` with its numbers. */
+const asWindow = {
+  id: windows.id,
+  runId: windows.run_id,
+  operation: windows.operation,
+  exchange: windows.exchange,
+  from: windows.from_date,
+  to: windows.to_date,
+  instruments: windows.instruments,
+  params: windows.params,
+  variant: windows.variant,
+  filtered: windows.filtered,
+};
+
+/** Windows that ended together, with what their coverage needs. */
+export interface EndedWindow extends NewWindow {
+  readonly id: number;
+  readonly runId: number;
+}
+
+/** Which open windows to end: one, or of running runs that ask the source those of a run, operation or exchange, or all. */
+export interface Selection {
+  readonly runId?: number;
+  readonly windowId?: number;
+  readonly operation?: string;
+  readonly exchange?: string;
+}
+
+/** Ends open windows as failed or blocked. @returns those that it ended. */
+export async function endWindows(
+  db: NodePgDatabase,
+  { runId, windowId, operation, exchange }: Selection,
+  state: WindowAfter<'end'>,
+  { error, diagnostic = null }: FailureInfo,
+): Promise<EndedWindow[]> {
+  const running = db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.state, 'running'), asksSource()));
+  const chosen = db
+    .select({ id: windows.id })
+    .from(windows)
+    .where(
+      and(
+        canBegin('end'),
+        windowId === undefined ? inArray(windows.run_id, running) : eq(windows.id, windowId),
+        runId === undefined ? undefined : eq(windows.run_id, runId),
+        operation === undefined ? undefined : eq(windows.operation, operation),
+        exchange === undefined ? undefined : eq(windows.exchange, exchange),
+      ),
+    )
+    // In one order everywhere, so that two writers cannot deadlock.
+    .orderBy(asc(windows.id))
+    .for('update');
+  const ended = { state, error, diagnostic, finished_at: now };
+  return moveWindows(db, 'end', ended, inArray(windows.id, chosen)).returning(asWindow);
+}
+
+/** Ends what is open of a run as cancelled. */
+export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: string): Promise<void> {
+  const cancelled = { state: 'cancelled', error: reason, finished_at: now } as const;
+  await moveWindows(tx, 'cancel', cancelled, eq(windows.run_id, runId));
+}
+
+/** Opens windows of a run that failed or were blocked again. */
+export async function reopenWindows(tx: NodePgDatabase, runId: number): Promise<void> {
+  const values = {
+    state: 'pending',
+    error: null,
+    diagnostic: null,
+    finished_at: null,
+    fetched: 0,
+    rejected: 0,
+  } as const;
+  await moveWindows(tx, 'reopen', values, eq(windows.run_id, runId));
+}
+
+/** Restarts the time that the source has to get ready, for the pending windows of a run. */
+export async function restartPendingWindows(tx: NodePgDatabase, runId: number): Promise<void> {
+  await tx
+    .update(windows)
+    .set({ started_at: null })
+    .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
+}
+
+/**
+ * Replaces a window by windows of shorter ranges. Its own row stays, as `split`, with the calls it
+ * took; records are counted in its children.
+ *
+ * @returns false when it had ended already: then nothing was written.
+ */
+export async function splitWindow(
+  tx: NodePgDatabase,
+  windowId: number,
+  pieces: Parameters<typeof insertPieces>[2],
+): Promise<boolean> {
+  const parent = await moveWindows(
+    tx,
+    'split',
+    { state: 'split', finished_at: now },
+    eq(windows.id, windowId),
+  );
+  if (parent.rowCount === 0) return false;
+  await insertPieces(tx, windowId, pieces);
+  return true;
+}
+
+/** Locks windows of a run and operation that were not started and span more than so many days. */
+export async function lockWiderWindows(
+  tx: NodePgDatabase,
+  asked: { readonly runId: number; readonly operation: string; readonly days: number },
+) {
+  return tx
+    .select(asWindow)
+    .from(windows)
+    .where(
+      and(
+        eq(windows.run_id, asked.runId),
+        eq(windows.operation, asked.operation),
+        eq(windows.state, 'pending'),
+        sql`${windows.to_date} - ${windows.from_date} >= ${asked.days}`,
+      ),
+    )
+    .orderBy(asc(windows.id))
+    .for('update');
+}
+
+/** A window that has not ended, as the queue needs to know it. */
+export type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
+
+/** Open windows of these runs that ask the source, in the order they were planned. */
+export async function openWindows(db: NodePgDatabase, runIds: readonly number[]) {
+  return db
+    .select({
+      id: windows.id,
+      runId: windows.run_id,
+      kind: runs.kind,
+      /** Is it a part of a window that was split? */
+      piece: isNotNull(windows.parent_id).mapWith(Boolean),
+    })
+    .from(windows)
+    .innerJoin(runs, eq(runs.id, windows.run_id))
+    .where(and(inArray(windows.run_id, [...runIds]), isOpen(), eq(runs.state, 'running'), asksSource()))
+    .orderBy(asc(windows.id));
+}
+
+export async function hasOpenWindows(db: NodePgDatabase, runId: number): Promise<boolean> {
+  const found = await db
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), isOpen()))
+    .limit(1);
+  return found.length === 1;
+}
+
+/** A window of a replay that has not ended. Without `responseId` it reads what its parent refused. */
+export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
+
+/** Open windows of a replay, in the order they were planned. */
+export async function openReplayWindows(db: NodePgDatabase, runId: number) {
+  return db
+    .select({ ...asWindow, responseId: windows.response_id, parentId: windows.parent_id })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), isOpen()))
+    .orderBy(asc(windows.id));
+}
+
+/** A person has decided what was suspicious about the answer of a window. */
+export async function clearSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
+  await tx.update(windows).set({ suspicious: null }).where(eq(windows.id, windowId));
+}

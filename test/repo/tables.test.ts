@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { getTableName, is } from 'drizzle-orm';
+import { PgTable } from 'drizzle-orm/pg-core';
+import { describe, expect, test } from 'vitest';
+import * as instruments from '../../src/load/state/schema/instruments.ts';
+import * as knowledge from '../../src/load/state/schema/knowledge.ts';
+import * as source from '../../src/load/state/schema/source.ts';
+import * as work from '../../src/load/state/schema/work.ts';
+
+const LOAD = fileURLToPath(new URL('../../src/load/', import.meta.url));
+
+/** The module that owns each table of the schema etl: a file or a folder of src/load. */
+const OWNERS: Readonly<Record<string, string>> = {
+  access_keys: 'state/access-keys.ts',
+  alerts: 'state/alerts.ts',
+  call_budget: 'state/call-budget.ts',
+  coverage: 'state/coverage.ts',
+  day_rows: 'state/withdrawals.ts',
+  findings: 'state/findings.ts',
+  loads: 'state/loads.ts',
+  migrations: 'database/migrate.ts',
+  observed_aliases: 'state/observed-aliases.ts',
+  range_limits: 'state/range-limits.ts',
+  rejects: 'state/rejects.ts',
+  repeatable_migrations: 'database/migrate.ts',
+  response_bodies: 'state/responses.ts',
+  responses: 'state/responses.ts',
+  runs: 'state/runs.ts',
+  sessions: 'state/sessions.ts',
+  windows: 'state/windows/',
+  withdrawals: 'state/withdrawals.ts',
+};
+
+const schema: Readonly<Record<string, unknown>> = { ...instruments, ...knowledge, ...source, ...work };
+
+/** The names in the code under which tables are declared. */
+const declared = new Map(
+  Object.entries(schema).flatMap(([name, value]) =>
+    is(value, PgTable) ? [[name, getTableName(value)] as const] : [],
+  ),
+);
+
+const codeOf = (file: string) =>
+  readFileSync(join(LOAD, file), 'utf8')
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/^\s*\/\/.*$/gm, '');
+
+/** Tables that code writes: by statements of drizzle, and by SQL that names a declaration or a constant of the name. */
+function tablesWritten(code: string, constants: ReadonlyMap<string, string>): string[] {
+  const statement = /\.(?:insert|update|delete)\(\s*(\w+)\s*\)/g;
+  const text = /(?:insert\s+into|update|delete\s+from|merge\s+into|truncate|lock\s+table)\s+\$\{(\w+)\}/gi;
+  return [...code.matchAll(statement), ...code.matchAll(text)].flatMap(([, name = '']) => {
+    const table = declared.get(name) ?? constants.get(name);
+    return table === undefined ? [] : [table];
+  });
+}
+
+/** Tables whose names stand in the code. */
+function tablesNamed(code: string): string[] {
+  return [...code.matchAll(/\betl\."?(\w+)/g)]
+    .map(([, name]) => name as string)
+    .filter((name) => name in OWNERS);
+}
+
+describe('a table of the schema etl', () => {
+  const files = readdirSync(LOAD, { recursive: true, encoding: 'utf8' })
+    .map((file) => file.split(sep).join('/'))
+    .filter((file) => file.endsWith('.ts') && !file.startsWith('state/schema/'));
+  /** Constants that hold the name of a table, for SQL that is text. */
+  const constants = new Map(
+    files.flatMap((file) =>
+      [...codeOf(file).matchAll(/const (\w+) = 'etl\.(\w+)'/g)].map(
+        ([, constant = '', table = '']) => [constant, table] as const,
+      ),
+    ),
+  );
+  const strangers = (tablesOf: (code: string) => string[]) =>
+    files.flatMap((file) =>
+      tablesOf(codeOf(file))
+        .filter((table) => !file.startsWith(OWNERS[table] as string))
+        .map((table) => `${file}: etl.${table}`),
+    );
+
+  test('has an owner that is there', () => {
+    expect(Object.keys(OWNERS)).toEqual(expect.arrayContaining([...declared.values()]));
+    for (const owner of Object.values(OWNERS)) {
+      expect(files.some((file) => file.startsWith(owner))).toBe(true);
+    }
+  });
+
+  test('is named in SQL by its owner alone', () => {
+    expect(strangers(tablesNamed)).toEqual([]);
+  });
+
+  test('is written by its owner alone', () => {
+    expect(strangers((code) => tablesWritten(code, constants))).toEqual([]);
+  });
+
+  test('is declared for the SQL of load/state: nothing else of load knows the declarations', () => {
+    const others = files.filter(
+      (file) => !file.startsWith('state/') && codeOf(file).includes('state/schema/'),
+    );
+    // Which files of SQL were applied is noted where they are applied.
+    expect(others).toEqual(['database/migrate.ts']);
+  });
+
+  test('is found where it is named or written', () => {
+    expect(tablesNamed('select from etl.runs r join etl."windows"')).toEqual(['runs', 'windows']);
+    expect(tablesWritten('await db\n.update(windows).set', constants)).toEqual(['windows']);
+    expect(tablesWritten(`insert into \${responseBodies} (hash)`, constants)).toEqual(['response_bodies']);
+    expect(tablesWritten(`delete from \${LOADS} where`, constants)).toEqual(['loads']);
+    expect(tablesWritten(`select from \${windows} w`, constants)).toEqual([]);
+  });
+});
