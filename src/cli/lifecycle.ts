@@ -25,7 +25,7 @@ export interface Lifecycle {
   cutShort(): number | null;
   /**
    * Opens something and remembers how to close it. A signal that comes meanwhile waits for the step
-   * to settle, so that nothing half open is left behind.
+   * to end, so that nothing is left half open.
    *
    * @param abandon what can still be done at once, without waiting, when the process is forced to end.
    * @throws PipelineError `aborted` when somebody asked to stop.

@@ -17,7 +17,7 @@ import { checkPostgres, checkRedis } from './reachable.ts';
 /** Connections beside those of the windows in flight: progress, requeue, health. */
 const SPARE_CONNECTIONS = 3;
 
-/** How a command meets a Postgres or Redis that is away. */
+/** What a command does about a Postgres or Redis that is away. */
 export type Wait =
   /** Reports it at once, because somebody waits for the answer. */
   | 'none'

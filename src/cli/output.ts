@@ -12,7 +12,7 @@ export interface Column<Row> {
   readonly cell: (row: Row) => Cell;
 }
 
-/** An aligned table without lines; numbers stand to the right, with thousands separators. */
+/** An aligned table without lines; numbers are aligned to the right and have thousands separators. */
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const cells = rows.map((row) => columns.map((column) => column.cell(row)));
   const drawn = columns.map((column, at) => {

@@ -21,7 +21,7 @@ import {
   type RangeFlags,
 } from './options.ts';
 
-/** The flags of `eod backfill` that say what to ask for; request options stand beside them by name. */
+/** The flags of `eod backfill` that say what to ask for; request options are among them, by name. */
 export interface BackfillFlags extends RangeFlags {
   readonly all?: boolean;
   readonly exchange?: string;
@@ -48,7 +48,7 @@ export function backfillRequest(
   const range = parseRange(flags, context);
   const exchanges = parseExchanges(flags.exchange);
   const instruments = parseInstruments(flags.instruments, context.cwd);
-  refuseUselessInstruments(chosen, instruments);
+  checkInstruments(chosen, instruments);
   const options = parseRequestOptions(chosen, flags.param ?? [], flags);
   const refetchFrom = flags.force === true ? range.from : null;
   const targets = chosen.flatMap((operation): Target[] =>
@@ -68,7 +68,7 @@ export function backfillRequest(
   return { kind: 'backfill', targets, instruments, options, live: false };
 }
 
-function refuseUselessInstruments(chosen: readonly Operation[], instruments: readonly string[]): void {
+function checkInstruments(chosen: readonly Operation[], instruments: readonly string[]): void {
   if (instruments.length === 0) return;
   if (chosen.some((operation) => operation.request.instruments !== 'none')) return;
   const names = chosen.map((operation) => operation.name).join(', ');

@@ -86,7 +86,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   state: {
     description:
-      'The number of the present state of the tables, to be written beside a report; or of a past one.',
+      'Show the number of the present state of the tables, to be noted beside a report; or of a past state.',
     file: () => import('./commands/state.ts'),
   },
   replay: {
@@ -96,7 +96,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   withdrawals: {
     description:
-      'Rows the source lists no longer that are kept, because they are too many to be believed; accept what is right.',
+      'List rows that are kept although the source stopped listing them, because they are suspiciously many; accept what is right.',
     file: () => import('./commands/withdrawals.ts'),
   },
   rejects: {

@@ -133,7 +133,7 @@ async function followRun(
 
 /**
  * Works on a replay and shows its progress, until its end or until somebody asks us to stop: then it is
- * paused. Where Postgres goes away meanwhile, what is left is gone on with once it is back.
+ * paused. If Postgres goes away meanwhile, the replay continues with what is left once it is back.
  */
 export async function workOnReplay(cli: Cli, context: Context, runId: number): Promise<Ending> {
   const { life } = cli;
@@ -156,10 +156,10 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
     await look();
   } finally {
     view.end();
-    // What goes wrong stops the lanes; the run stays open for a resume.
+    // An error stops the work; the run stays open for a resume.
     await work.catch(async (error) => {
-      // A run in the hands of another process is not ours to pause. While Postgres is away it cannot be
-      // done, and need not be: a resume takes up a running run too.
+      // A run that another process works on is not ours to pause. While Postgres is away it cannot be
+      // done, and need not be: a running run can be resumed too.
       if (!isUsage(error)) await pauseRun(context, runId).catch(() => undefined);
       throw error;
     });

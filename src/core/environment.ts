@@ -49,7 +49,7 @@ export function readList(text: string, folder = '.'): string[] {
   return [...new Set(names.filter((name) => name !== ''))];
 }
 
-/** A secret as it is, as it stands in addresses, and as it stands in JSON. */
+/** A secret as it is, as it is written in addresses, and as it is written in JSON. */
 function spellings(secret: string): string[] {
   const encoded = encodeURIComponent(secret);
   const strict = encoded.replace(

@@ -97,7 +97,7 @@ function encode(value: string): string {
   );
 }
 
-/** Takes the access key out of a text, as it is and as it stands in an address. */
+/** Takes the access key out of a text, as it is and as it is written in an address. */
 export function keyRedactor(accessKey: string): (text: string) => string {
   return redactor([accessKey, encode(accessKey)]);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { tooLarge } from './diagnostics.ts';
 
 /**
- * Stands before a number token that JSON.parse would round. Random per process, so that no text of
+ * Marks a number token that JSON.parse would round. Random per process, so that no text of
  * the source can equal it; begins with NUL, which no value may hold, so that every reader notices it.
  */
 const LOSSY = `\u0000${randomUUID()}:`;

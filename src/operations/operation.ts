@@ -67,10 +67,10 @@ export interface Shape {
   readonly symbolColumn?: string;
   /**
    * Do records carry the session day they were asked for, so that coverage can go day by day? Then one of a
-   * day that was not asked for is refused.
+   * day that was not asked for is rejected.
    */
   readonly dated: boolean;
-  /** Column in which records name their exchange: one of another exchange is refused. */
+  /** Column in which records name their exchange: one of another exchange is rejected. */
   readonly exchangeColumn?: string;
   /**
    * What an answer without instruments and narrowing options lists in full: the days asked for, all the

@@ -47,7 +47,7 @@ test.each(backends)(
       },
     });
     const home = temporaryFolder();
-    const enlist = () => {
+    const startOne = () => {
       const program = startProgram(process.execPath, ['--import', 'tsx', WORKER, String(ahead)], {
         name: `worker ${programs.length}`,
         logFile: join(home, `${programs.length}.log`),
@@ -65,12 +65,12 @@ test.each(backends)(
         instruments: Array.from({ length: 100 }, (_, place) => `INSTRUMENT${place}`),
       }),
     );
-    const crew = [enlist(), enlist(), enlist()];
+    const running = [startOne(), startOne(), startOne()];
     for (const calls of [20, 45, 70, 95]) {
       await waitFor(() => sandbox.stats().requests >= calls, { what: `${calls} calls` });
-      const victim = crew.shift();
-      victim?.kill('SIGKILL');
-      crew.push(enlist());
+      const killed = running.shift();
+      killed?.kill('SIGKILL');
+      running.push(startOne());
     }
     const report = await ended(pipeline, runId, 60_000);
 

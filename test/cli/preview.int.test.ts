@@ -128,7 +128,7 @@ describe('a preview of a correction', () => {
 
 test('a preview into an empty database leaves it empty, rejects too, and the day as missing as before', async () => {
   const { url } = await testDatabase();
-  // `n/a` is no price: one record is refused.
+  // `n/a` is no price: one record is rejected.
   const source = await serve({ dataDir: bhavFolder({ close: { TCS: 'n/a' } }) });
   const { env } = settings(url, source);
   const options = { cwd, env: { ...env, EOD_HISTORY_DAYS: '10000' } };

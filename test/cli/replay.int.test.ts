@@ -122,7 +122,7 @@ test('rejects of an imported file: read from the kept file; where that is gone, 
   const gone = await runCli(['rejects', 'retry'], options(fresh));
   expect({ code: gone.code, stdout: gone.stdout }).toEqual({
     code: 1,
-    stdout: '0 of 1 reject resolved, 1 still refused\n',
+    stdout: '0 of 1 reject resolved, 1 still rejected\n',
   });
   expect(gone.stderr).toContain(`${file}: 1 reject`);
   const { json } = await runJson<unknown>(['rejects', 'retry'], options(fresh));

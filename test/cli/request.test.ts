@@ -99,7 +99,7 @@ const MISTAKES: [names: string[], flags: BackfillFlags, says: RegExp][] = [
   ],
 ];
 
-test.each(MISTAKES)('refuses %j %j', (names, flags, says) => {
+test.each(MISTAKES)('does not accept %j %j', (names, flags, says) => {
   expect(() => request(names, flags)).toThrow(says);
 });
 

@@ -339,9 +339,9 @@ describe('records', () => {
     );
     expect(rows(read)).toEqual([row()]);
     expect(read.unknownFields).toEqual(['__proto__', 'constructor']);
-    const refused = readAs(NAME, '{"value":[{"__proto__": {"polluted": 1}}]}').rejects[0]?.record as object;
-    expect(Object.getPrototypeOf(refused)).toBe(Object.prototype);
-    expect(Object.keys(refused)).toEqual(['__proto__']);
+    const rejected = readAs(NAME, '{"value":[{"__proto__": {"polluted": 1}}]}').rejects[0]?.record as object;
+    expect(Object.getPrototypeOf(rejected)).toBe(Object.prototype);
+    expect(Object.keys(rejected)).toEqual(['__proto__']);
     expect({}).not.toHaveProperty('polluted');
   });
 

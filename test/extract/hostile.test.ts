@@ -139,7 +139,7 @@ describe('nothing the source sends can crash the reading', () => {
 });
 
 describe('copies of rejected records', () => {
-  test('hold nothing jsonb refuses, and stay small', () => {
+  test('hold nothing that jsonb cannot store, and stay small', () => {
     fc.assert(
       fc.property(fc.oneof(nasty, fc.dictionary(fc.string({ unit: 'binary' }), nasty)), (record) => {
         const json = JSON.stringify(sanitizeRecord(record));

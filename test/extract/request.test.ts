@@ -5,7 +5,7 @@ import { askedOf, SETTINGS } from './support.ts';
 
 const settings = { ...SETTINGS, accessKey: 'KEY' };
 
-/** Parameters as they stand in the address, not decoded, in their order. */
+/** Parameters as they are in the address, not decoded, in their order. */
 function query(name: string, changes: Parameters<typeof askedOf>[1] = {}, over = {}): string[] {
   const operation = operationNamed(name);
   const url = buildUrl({ ...settings, ...over }, operation, askedOf(operation, changes));

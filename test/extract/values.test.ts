@@ -29,7 +29,7 @@ describe.each(Object.entries(readers))('%s', (_, read) => {
     for (const blank of [null, undefined, '', '   ', '\t\r\n ']) expect(read(blank)).toBeNull();
   });
 
-  test('lists and objects are refused, however nested or disguised', () => {
+  test('lists and objects are rejected, however nested or disguised', () => {
     let deep: unknown = 1;
     for (let level = 0; level < 100_000; level++) deep = [deep];
     const disguised = JSON.parse('{"toString": 1, "valueOf": 2, "__proto__": {"length": 3}}');
@@ -347,7 +347,7 @@ describe('dates', () => {
     20250227,
     '20250227',
     true,
-  ])('%j is refused', (sent) => {
+  ])('%j is rejected', (sent) => {
     expectInvalid(readDate(sent));
     expectInvalid(readDatetime(sent));
   });

@@ -4,7 +4,7 @@ import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
-import { standingClock } from '../sandbox/support.ts';
+import { manualClock } from '../sandbox/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import {
   backends,
@@ -161,7 +161,7 @@ describe.each(backends)('what the source answers instead of data, the queue in %
     expect(rest.every((one) => one.windows.failed === 0)).toBe(true);
   });
 
-  test('trouble that passes is retried and leaves no trace in the window', async () => {
+  test('errors that pass are retried and leave no trace in the window', async () => {
     const { pipeline } = await against({
       behaviour: {
         faults: [
@@ -180,7 +180,7 @@ describe.each(backends)('what the source answers instead of data, the queue in %
   });
 
   test('the time a window waits for the hour is not taken from the time the source has to get ready', async () => {
-    const clock = standingClock(Date.parse('2025-09-10T20:59:56+05:30'));
+    const clock = manualClock(Date.parse('2025-09-10T20:59:56+05:30'));
     const line = { kind: 'diagnostic', first: 1, value: 'Calls per hour are limited.' } as const;
     const { pipeline } = await against(
       { behaviour: { notReady: 2, faults: [line] } },

@@ -8,10 +8,10 @@ import {
   evidenceOf,
   type FailureAction,
   failureInfo,
+  longestOutageMs,
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
-  outagePatienceMs,
   RateLimited,
   type Situation,
   WorkersLost,
@@ -251,9 +251,9 @@ describe('whatever happens', () => {
         const action = decideFailure(failure, situation, config);
         switch (action.act) {
           case 'retry': {
-            const patience = outagePatienceMs(config, situation.queue);
+            const longestOutage = longestOutageMs(config, situation.queue);
             const asked = failure.retryAfterMs !== undefined;
-            const longest = asked ? Math.min(MAX_RETRY_AFTER_MS, patience) : MAX_BACKOFF_MS;
+            const longest = asked ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
             expect(action.delayMs).toBeLessThanOrEqual(longest);
             expect(situation.attempt).toBeLessThan(config.EOD_ATTEMPTS);
             break;
@@ -300,11 +300,11 @@ describe('whatever happens', () => {
 });
 
 describe('Retry-After', () => {
-  const asked = (retryAfterMs: number, queue: Situation['queue'], patienceMs: number) =>
+  const asked = (retryAfterMs: number, queue: Situation['queue'], outageMs: number) =>
     decideFailure(
       error('http_status', { retryAfterMs }),
       { ...FIRST, queue },
-      { ...CONFIG, EOD_OUTAGE_PATIENCE_MS: patienceMs },
+      { ...CONFIG, EOD_OUTAGE_PATIENCE_MS: outageMs },
     );
 
   test('is followed, for an hour at most and no longer than the run waits for a source that is down', () => {

@@ -21,7 +21,7 @@ test('an answer about whole days is their full set', () => {
 test.each([
   ['some instruments were asked for', { ...window, instruments: ['A'] }, whole],
   ['a part of the day was asked for', { ...window, filtered: true }, whole],
-  ['a record was refused', window, { ...whole, rejects: [{ position: 0, record: {}, problems: [] }] }],
+  ['a record was rejected', window, { ...whole, rejects: [{ position: 0, record: {}, problems: [] }] }],
 ])('nothing is when %s', (_, asked, extracted) => {
   expect(fullSetsOf(operation, asked, extracted, [])).toEqual([]);
 });

@@ -111,7 +111,7 @@ test('more missing rows than allowed are not withdrawn, and the window says so',
 });
 
 /** Loads an answer in a window of its own: what became of it, and what the window found suspicious. */
-async function judged(store: Database, rows: readonly Row[], answer: Partial<Answer> = {}) {
+async function loadAndReport(store: Database, rows: readonly Row[], answer: Partial<Answer> = {}) {
   const runId = await newRun(store);
   const windowId = await newWindow(store, runId);
   const counts = await loadBhav(store, rows, { fullSets: whole, runId, windowId, ...answer });
@@ -125,13 +125,13 @@ test('new rows do not make up for old rows that are missing', async () => {
     Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}` }));
   await loadBhav(store, rows(0, 60), { fullSets: whole });
   // Seven of sixty are missing; counted with the four hundred new ones they would be few.
-  expect(await judged(store, rows(7, 460))).toEqual({
+  expect(await loadAndReport(store, rows(7, 460))).toEqual({
     withdrawn: 0,
     suspicious: expect.stringMatching(/^7 of 60 rows of market\.bhavcopy_cm/),
   });
-  expect(await judged(store, rows(46, 460))).toEqual({ withdrawn: 46, suspicious: null });
+  expect(await loadAndReport(store, rows(46, 460))).toEqual({ withdrawn: 46, suspicious: null });
   // Rows that come back are no more than new ones: 45 of 414 are missing, which is too much.
-  expect(await judged(store, [...rows(0, 46), ...rows(91, 460)])).toEqual({
+  expect(await loadAndReport(store, [...rows(0, 46), ...rows(91, 460)])).toEqual({
     withdrawn: 0,
     suspicious: expect.stringMatching(/^45 of 414 rows/),
   });
@@ -144,25 +144,28 @@ test('the last rows of a session that always has rows are not withdrawn, however
   const old = [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'B' })];
   const rows = [...old, bhavRow({ symbol: 'A', trade_date: next })];
   await loadBhav(store, rows, { fullSets: both });
-  expect(await judged(store, [], { fullSets: whole })).toEqual({
+  expect(await loadAndReport(store, [], { fullSets: whole })).toEqual({
     withdrawn: 0,
     suspicious:
       '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other of their day was; that is not believed, so none was withdrawn',
   });
-  // Each day is judged by itself.
-  expect(await judged(store, old.slice(1), { fullSets: both })).toMatchObject({
+  // Each day is compared with its own rows.
+  expect(await loadAndReport(store, old.slice(1), { fullSets: both })).toMatchObject({
     withdrawn: 1,
     suspicious: expect.stringMatching(
       /^1 of 1 rows of market\.bhavcopy_cm of 2025-09-01 .*no other of their day/,
     ),
   });
-  expect(await judged(store, [...rows.slice(1)], { fullSets: both })).toEqual({
+  expect(await loadAndReport(store, [...rows.slice(1)], { fullSets: both })).toEqual({
     withdrawn: 0,
     suspicious: null,
   });
   // Where a session may well have none, a few may go.
   const mayBeEmpty = both.map((one) => ({ ...one, mayBeEmpty: true }));
-  expect(await judged(store, [], { fullSets: mayBeEmpty })).toEqual({ withdrawn: 2, suspicious: null });
+  expect(await loadAndReport(store, [], { fullSets: mayBeEmpty })).toEqual({
+    withdrawn: 2,
+    suspicious: null,
+  });
 });
 
 test('a preview counts and shows what would change, and changes nothing', async () => {

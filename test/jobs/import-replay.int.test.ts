@@ -275,7 +275,7 @@ describe('files without tickers', () => {
   });
 });
 
-describe('a row of a file that is refused', () => {
+describe('a row of a file that is rejected', () => {
   const [header = '', ...rows] = linesOf(FULL);
   const spoilt = (count: number) =>
     newFile('spoilt.csv', [

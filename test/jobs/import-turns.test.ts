@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createTurns } from '../../src/jobs/import/files.ts';
 
-/** A promise and what settles it. */
+/** A promise and how to resolve it. */
 function later<Value>() {
   let resolve: (value: Value) => void = () => undefined;
   let reject: (error: Error) => void = () => undefined;

@@ -104,7 +104,7 @@ describe('files of every format', () => {
     expect(await storedSums(context, 'NSE', '2024-11-18')).toMatchObject({ rows: 0 });
   });
 
-  test('too many bad rows fail a file as they fail an answer; a few are refused and kept', async () => {
+  test('too many bad rows fail a file as they fail an answer; a few are rejected and kept', async () => {
     const context = await openStore();
     const [header = '', ...rows] = linesOf(fixture('files/sec_bhavdata_full_14112024.csv'));
     const spoil = (count: number) =>
@@ -117,7 +117,7 @@ describe('files of every format', () => {
     );
     expect(reject?.problems).toMatchObject([{ path: 'PREV_CLOSE' }]);
     expect(reject?.record).toMatchObject({ SERIES: expect.any(String), PREV_CLOSE: 'n/a' });
-    // A better file settles them.
+    // A better file resolves them.
     const better = await importInto(context, [newFile('better.csv', [header, ...rows])]);
     expect(better.files[0]).toMatchObject({ state: 'loaded', inserted: 2, unchanged: 48 });
     expect(await query(context, 'select from etl.rejects where resolved_at is null')).toEqual([]);

@@ -16,8 +16,12 @@ const operation = operationNamed('GetBhavCopyCM');
 /** Records of the day as the source sends them. */
 const records = (from: number, to: number, changes: Sent = {}): Sent[] =>
   Array.from({ length: to - from }, (_, at) => ({
-    ...{ TradDt: '08-29-2025', Src: 'NSE', Symbol: `S${String(from + at).padStart(3, '0')}`, SctySrs: 'EQ' },
-    ...{ ClosePrice: 100 + at, SavedAt: '08-29-2025 21:02:14' },
+    TradDt: '08-29-2025',
+    Src: 'NSE',
+    Symbol: `S${String(from + at).padStart(3, '0')}`,
+    SctySrs: 'EQ',
+    ClosePrice: 100 + at,
+    SavedAt: '08-29-2025 21:02:14',
     ...changes,
   }));
 
@@ -151,7 +155,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
   });
 
-  test('refuses tables that are empty beside their history; --rebuild folds everything anew', async () => {
+  test('rejects tables that are empty beside their history; a rebuild loads everything anew', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);
     await fetched(2, records(2, 20, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
@@ -182,7 +186,7 @@ describe('a replay', () => {
   });
 });
 
-test('records of a day or an exchange that was not asked for are refused, and leave no trace but rejects', async () => {
+test('records of a day or an exchange that was not asked for are rejected, and leave no trace but rejects', async () => {
   const context = await openStore();
   const strays: Sent[] = [
     { ...records(30, 31)[0], TradDt: '08-28-2025' },

@@ -14,7 +14,7 @@ const DAY = {
 };
 const PLACE = 3;
 
-/** Makes what stands in one place, or in all, unreadable; and readable again. */
+/** Makes the record at one place, or at all, unreadable; and readable again. */
 const spoil = (records: Sent[]) => {
   const record = records[PLACE] as Sent;
   record.ClosePrice = `about ${record.ClosePrice}`;
@@ -46,7 +46,7 @@ const rejectsOf = ({ db }: Pipeline) => openRejects(db.drizzle, {}, 100);
 const rows = async ({ db }: Pipeline) =>
   (await db.pool.query<{ n: number }>('select count(*)::int as n from market.bhavcopy_cm')).rows[0]?.n ?? 0;
 
-describe('a record that is refused', () => {
+describe('a record that is rejected', () => {
   let pipeline: Pipeline;
   let all: number;
   beforeEach(async () => {
@@ -80,7 +80,7 @@ describe('a record that is refused', () => {
     expect(detail?.responseId).not.toBeNull();
   });
 
-  test('is resolved by a newer answer, and replaced by a new reject if it is refused there too', async () => {
+  test('is resolved by a newer answer, and replaced by a new reject if it is rejected there too', async () => {
     const [first] = await rejectsOf(pipeline);
     await runToEnd(pipeline, backfill(DAY));
     const [second, ...more] = await rejectsOf(pipeline);

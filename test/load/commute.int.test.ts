@@ -158,8 +158,13 @@ async function loadAnswer(database: Database, answer: Answer, { abort = false } 
     if (kind === 'instrument') {
       return {
         ...Object.fromEntries(ratios.fields.map((field) => [field.column, null])),
-        ...{ exchange: 'NSE', symbol: SYMBOLS[symbol] as string, nature_of_report: 'Standalone' },
-        ...{ variant: 'eod', as_of_date: DAYS[day] as string, period: '', eps: String(value) },
+        exchange: 'NSE',
+        symbol: SYMBOLS[symbol] as string,
+        nature_of_report: 'Standalone',
+        variant: 'eod',
+        as_of_date: DAYS[day] as string,
+        period: '',
+        eps: String(value),
       };
     }
     if (!days) {

@@ -69,7 +69,7 @@ describe('on NSE', () => {
     ]);
   });
 
-  test('T+0 and block deal lines stand beside their share, with or without its ISIN', () => {
+  test('T+0 and block deal lines belong to their share, with or without its ISIN', () => {
     expect(
       identify([
         seen('2025-01-02', 'IDEA', { isin: 'INE669E01016' }),

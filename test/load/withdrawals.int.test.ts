@@ -34,7 +34,7 @@ const live = async ({ pool }: Database) =>
 const coverage = async ({ pool }: Database) =>
   (await pool.query("select state, records::int from etl.coverage where operation = 'GetBhavCopyCM'")).rows;
 
-test('each day is judged by itself: an answer that ends two days early takes neither away', async () => {
+test('each day is compared with its own rows: an answer that ends two days early takes neither away', async () => {
   const store = await openStore();
   const days = Array.from({ length: 22 }, (_, at) => `2025-07-${String(at + 1).padStart(2, '0')}`);
   const month = { from: '2025-07-01', to: '2025-07-22' };
@@ -70,7 +70,7 @@ test('each day is judged by itself: an answer that ends two days early takes nei
   });
 });
 
-test('rows are not withdrawn drop by drop: a day is judged by the most it ever had', async () => {
+test('rows are not withdrawn a few at a time: a day is compared with the most rows it ever had', async () => {
   const store = await openStore();
   await answer(store, rows(DAY, 0, 20));
   expect(await answer(store, rows(DAY, 5, 20))).toMatchObject({ withdrawn: 5, suspicious: [] });

@@ -180,7 +180,7 @@ describe('the registry', () => {
       expect(field.meaning, field.column).toMatch(/\w.*\.$/);
       expect(columnComment(field)).toContain(field.meaning);
       if (table.key.includes(field.column) && field.from === 'answer') {
-        // A key is never null: the record is refused, or the declared blank stands in.
+        // A key is never null: the record is rejected, or gets the declared blank.
         expect(field.required === true || field.absent !== undefined, field.column).toBe(true);
       }
     }

@@ -25,7 +25,7 @@ beforeAll(async () => {
 const names = operations.map(({ name }) => name);
 
 /** Values no field of the kind may take, and values it must. */
-const REFUSED: Record<Kind, readonly unknown[]> = {
+const REJECTED: Record<Kind, readonly unknown[]> = {
   text: [{ a: 1 }, ['a'], true, 'a\u0000b', '\ud800', 'x'.repeat(200_000)],
   int2: [1.5, 'twelve', 40_000, {}, [1], true, rawJson('1e400')],
   int4: [1.5, 'twelve', 3_000_000_000, {}, [1], true, rawJson('1e400')],
@@ -44,9 +44,9 @@ describe.each(names)('%s', (name) => {
   const operation = operationNamed(name);
   const good = sampleOf(operation);
 
-  test('refuses what a field cannot hold, field by field, with its name; the others load', async () => {
+  test('rejects what a field cannot hold, field by field, with its name; the others load', async () => {
     const cases = sentFields(operation).flatMap(({ key, field }) =>
-      REFUSED[field.kind].map((value) => ({ key, value })),
+      REJECTED[field.kind].map((value) => ({ key, value })),
     );
     await emptyTables(store, operation);
     const records = [good, ...cases.map(({ key, value }) => ({ ...good, [key]: value })), good];
@@ -76,7 +76,7 @@ describe.each(names)('%s', (name) => {
   });
 });
 
-/** What is in market is what was accepted, all of it and nothing else; what was refused is in etl.rejects. */
+/** What is in market is what was accepted, all of it and nothing else; what was rejected is in etl.rejects. */
 async function expectStored({ windowId, extracted, counts }: Loaded): Promise<void> {
   const accepted = extracted.batches.reduce((sum, { rows }) => sum + rows.length, 0);
   expect(counts?.fetched).toBe(accepted + extracted.rejects.length);
@@ -167,9 +167,9 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   fc.constant((record: Sent) => [record]),
 );
 
-test('mutated answers of any operation: stored or refused, never half, and good neighbours load', async () => {
+test('mutated answers of any operation: stored or rejected, never half, and good neighbours load', async () => {
   let accepted = 0;
-  let refused = 0;
+  let rejected = 0;
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...names),
@@ -182,17 +182,17 @@ test('mutated answers of any operation: stored or refused, never half, and good 
         const loaded = await loadBody(store, operation, bodyOf([good, ...bad, good]));
         const { extracted, counts } = loaded;
         expect(counts?.fetched).toBe(bad.length + 2);
-        const refusedAt = extracted.rejects.map(({ position }) => position);
-        expect(refusedAt).not.toContain(0);
-        expect(refusedAt).not.toContain(bad.length + 1);
+        const rejectedAt = extracted.rejects.map(({ position }) => position);
+        expect(rejectedAt).not.toContain(0);
+        expect(rejectedAt).not.toContain(bad.length + 1);
         await expectStored(loaded);
-        refused += refusedAt.length;
-        accepted += extracted.fetched - refusedAt.length;
+        rejected += rejectedAt.length;
+        accepted += extracted.fetched - rejectedAt.length;
       },
     ),
     { seed: 20_251_121, numRuns: 250 },
   );
   // The mutations are worth their name: both ways out are taken often.
   expect(accepted).toBeGreaterThan(500);
-  expect(refused).toBeGreaterThan(200);
+  expect(rejected).toBeGreaterThan(200);
 });

@@ -3,14 +3,14 @@ import { connect, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createBreaker } from '../../src/jobs/worker/breaker.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { standingClock } from '../sandbox/support.ts';
+import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { clockFrom, coverageRows, EVENING, openStage, start, tally, windowsOf } from './support.ts';
 
 describe('the circuit breaker', () => {
   test('stays closed below its threshold, and a success starts the count anew', () => {
-    const breaker = createBreaker(standingClock(0), 3);
+    const breaker = createBreaker(manualClock(0), 3);
     for (const _ of [1, 2, 3]) {
       breaker.failed();
       breaker.failed();
@@ -21,7 +21,7 @@ describe('the circuit breaker', () => {
   });
 
   test('opens, tries with one call at a time, waits twice as long after each, closes on success', () => {
-    const clock = standingClock(10_000);
+    const clock = manualClock(10_000);
     const breaker = createBreaker(clock, 2);
     breaker.failed();
     clock.moveTo(12_000);
@@ -45,7 +45,7 @@ describe('the circuit breaker', () => {
   });
 
   test('never waits longer than half a minute, and starts small again after a recovery', () => {
-    const clock = standingClock(0);
+    const clock = manualClock(0);
     const breaker = createBreaker(clock, 1);
     const pauses: number[] = [];
     for (let each = 0; each < 8; each++) {
@@ -62,7 +62,7 @@ describe('the circuit breaker', () => {
   });
 
   test('a trial that told nothing lets the next one try at once', () => {
-    const clock = standingClock(0);
+    const clock = manualClock(0);
     const breaker = createBreaker(clock, 1);
     breaker.failed();
     clock.moveTo(1_000);
@@ -119,7 +119,7 @@ describe('a source that is down', () => {
     expect(state.refused).toBeLessThanOrEqual(10);
   });
 
-  test('for longer than anybody is patient: the run fails in bounded time, with few calls', async () => {
+  test('for longer than EOD_OUTAGE_PATIENCE_MS: the run fails in bounded time, with few calls', async () => {
     const { state, url } = await door(0);
     // A backfill waits a sixtieth of this.
     const stage = await openStage({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { standingClock } from '../sandbox/support.ts';
+import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { accountsOf, coverageRows, openStage, start, tally, windowsOf } from './support.ts';
 
@@ -39,7 +39,7 @@ test('a range that is all holiday costs no call', async () => {
 });
 
 test('asked before the data is out, a day is not published, and is asked for again afterwards', async () => {
-  const clock = standingClock(Date.parse('2025-09-11T18:15:00+05:30'));
+  const clock = manualClock(Date.parse('2025-09-11T18:15:00+05:30'));
   const stage = await openStage({ clock });
   const asked = {
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
@@ -72,7 +72,7 @@ test('asked before the data is out, a day is not published, and is asked for aga
 test('a day that must hold records and came empty is asked for again by the next run', async () => {
   const stage = await openStage({
     behaviour: { faults: [] },
-    clock: standingClock(Date.parse('2025-09-12T20:05:00+05:30')),
+    clock: manualClock(Date.parse('2025-09-12T20:05:00+05:30')),
   });
   const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-12', to: '2025-09-12' };
   expect((await stage.run(asked)).windows).toMatchObject({ empty: 1 });

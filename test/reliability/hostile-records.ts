@@ -11,7 +11,7 @@ import { newRun, newWindow } from '../load/support.ts';
 
 export type Sent = Readonly<Record<string, unknown>>;
 
-/** Stands for a piece of JSON that JSON.stringify would not write: `1e400`, or lists in lists in lists. */
+/** Replaced by a piece of JSON that JSON.stringify would not write: `1e400`, or lists in lists in lists. */
 export const rawJson = (text: string): string => `@raw:${text}@`;
 
 /** Records as the body of an answer. */

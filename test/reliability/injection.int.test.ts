@@ -62,7 +62,7 @@ describe('texts of the source', () => {
     expect(await inventory(store)).toBe(before);
   });
 
-  test('are kept in refused records, and as names of fields', async () => {
+  test('are kept in rejected records, and as names of fields', async () => {
     const before = await inventory(store);
     const operation = operationNamed('GetBhavCopyCM');
     const records = TEXTS.map((text) => ({ ...sampleOf(operation), [text]: text, ClosePrice: text }));
@@ -103,7 +103,7 @@ describe('texts of whoever asks', () => {
     expect(await inventory(stage.db)).toBe(before);
   });
 
-  test('an instrument longer than any name is refused before anything is planned', async () => {
+  test('an instrument longer than any name is an error before anything is planned', async () => {
     const stage = await openStage();
     const asked = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
     const long = 'x'.repeat(6_000);
@@ -143,7 +143,7 @@ describe('texts of whoever asks', () => {
     expect(await inventory(stage.db)).toBe(before);
   });
 
-  test('names of operations are known ones or refused', async () => {
+  test('names of operations are known ones or errors', async () => {
     const stage = await openStage();
     const before = await inventory(stage.db);
     for (const text of TEXTS) {

@@ -30,7 +30,7 @@ test.each([
   [0, '0%'],
   [5, '0.5'],
   [9, '100%'],
-])('%i of 10 refused, %s allowed: the others load, the refused ones are kept', async (bad, share) => {
+])('%i of 10 rejected, %s allowed: the others load, the rejected ones are kept', async (bad, share) => {
   const { baseUrl } = await serve((_, response) => answer(response, bad));
   const stage = await openStage({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
   const report = await stage.run(DAY);
@@ -47,7 +47,7 @@ test.each([
   [1, '0%'],
   [10, '100%'],
 ])(
-  '%i of 10 refused, %s allowed: the window fails and leaves nothing but the refused',
+  '%i of 10 rejected, %s allowed: the window fails and leaves nothing but the rejects',
   async (bad, share) => {
     let now = bad;
     const { baseUrl, requests } = await serve((_, response) => answer(response, now));

@@ -109,7 +109,7 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
       behaviour: {
         delayMs: 60,
         faults: [
-          { kind: 'diagnostic', value: `Trouble with ${KEY} and ${strict}`, operation: 'GetCircuitBreakers' },
+          { kind: 'diagnostic', value: `Problem with ${KEY} and ${strict}`, operation: 'GetCircuitBreakers' },
           { kind: 'status', every: 5 },
           { kind: 'reset', every: 6 },
           { kind: 'html', every: 7 },
@@ -147,7 +147,7 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
     expect(sandbox.stats().byDiagnostic).not.toHaveProperty('Access Denied. Key not found.');
     expect(processes).toContain('backfill GetBhavCopyCM');
     expect(during).toContain('run-1-window-');
-    expect(after).toContain('Trouble with [redacted] and [redacted]');
+    expect(after).toContain('Problem with [redacted] and [redacted]');
     expect(stderr).toContain('"level":20');
     expectSecret(stdout, 'stdout');
     expectSecret(stderr, 'stderr');

@@ -104,7 +104,7 @@ test('a refusal that names no limit is halved; days beyond the reach end as bloc
   await accountsOf(stage, report);
 });
 
-const TROUBLES: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
+const FAULTS: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
   ['no answer in time', { kind: 'hang', minDays: 8 }, { EOD_TIMEOUT_MS: '400' }, 7],
   ['half a JSON', { kind: 'half-json', minDays: 4 }, {}, 3],
   ['half of its records', { kind: 'half-list', minDays: 4 }, {}, 3],
@@ -112,7 +112,7 @@ const TROUBLES: [string, Behaviour['faults'][number], Record<string, string>, nu
 ];
 
 describe('a long range that does not come whole is split in half, as often as it takes', () => {
-  test.each(TROUBLES)('%s', async (_, fault, settings, longest) => {
+  test.each(FAULTS)('%s', async (_, fault, settings, longest) => {
     const plain = await undisturbed();
     const stage = await openStage({ settings, behaviour: { faults: [fault] } });
     const report = await stage.run(HIGHLIGHTS);

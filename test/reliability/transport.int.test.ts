@@ -134,7 +134,7 @@ async function tlsDoor(target: () => string, garbled: number) {
 }
 
 describe('TLS', () => {
-  test('trouble in the handshake is retried, and the window loads once it has passed', async () => {
+  test('a failed handshake is retried, and the window loads once one succeeds', async () => {
     let target = '';
     const { url, counts } = await tlsDoor(() => target, 2);
     const stage = await openStage({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });

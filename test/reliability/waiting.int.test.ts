@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { standingClock } from '../sandbox/support.ts';
+import { manualClock } from '../sandbox/support.ts';
 import { backends, ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { accountsOf, coverageRows, openStage, start, tally, windowsOf } from './support.ts';
@@ -40,7 +40,7 @@ describe.each(backends)('data that is not ready yet (queue on %s)', (backend) =>
 
 describe.each(['Calls per hour are limited.', 'Bandwidth per hour is limited.'])('%s', (line) => {
   test('nobody asks before the next clock hour, and no attempt is used up', async () => {
-    const clock = standingClock(Date.parse('2025-09-12T22:59:56+05:30'));
+    const clock = manualClock(Date.parse('2025-09-12T22:59:56+05:30'));
     const stage = await openStage({
       clock,
       settings: { EOD_ATTEMPTS: '1', EOD_CONCURRENCY: '1' },

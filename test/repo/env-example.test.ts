@@ -15,7 +15,7 @@ describe('.env.example', () => {
     expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
   });
 
-  test('sets nothing as it stands', () => {
+  test('sets nothing unless it is edited', () => {
     expect(parseEnv(text)).toEqual({});
   });
 

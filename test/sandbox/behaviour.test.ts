@@ -3,17 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { operations } from '../../src/operations/registry.ts';
 import { answerFields } from '../../src/sandbox/answer/record.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
-import {
-  ask,
-  midnight,
-  NOW,
-  plainRequest,
-  range,
-  records,
-  sandbox,
-  standingClock,
-  textOf,
-} from './support.ts';
+import { ask, manualClock, midnight, NOW, plainRequest, range, records, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
 const SUNDAY = '2025-09-07';
@@ -177,7 +167,7 @@ describe('limits and rights', () => {
   });
 
   test('a quota lasts until the next clock hour in India', async () => {
-    const clock = standingClock(Date.parse('2025-09-12T22:59:59+05:30'));
+    const clock = manualClock(Date.parse('2025-09-12T22:59:59+05:30'));
     const source = await sandbox({ clock, behaviour: { callsPerHour: 2 } });
     const answers: string[] = [];
     for (let i = 0; i < 4; i++) answers.push(await textOf(source, 'GetSeriesChange', range(DAY)));
@@ -231,7 +221,7 @@ describe('limits and rights', () => {
   });
 
   test('a delay', async () => {
-    const source = await sandbox({ clock: standingClock(NOW), behaviour: { delayMs: 120 } });
+    const source = await sandbox({ clock: manualClock(NOW), behaviour: { delayMs: 120 } });
     const started = performance.now();
     await Promise.all([
       textOf(source, 'GetSeriesChange', range(DAY)),

@@ -64,7 +64,7 @@ const DATES = {
   FininstrmActlXpryDt: 'FinInstrmActlXpryDt',
 };
 
-/** The value of a key as the characters that stand in the JSON text of one record. */
+/** The value of a key as the characters of the JSON text of one record. */
 function tokens(object: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const match of object.matchAll(/"(\w+)":("(?:[^"\\]|\\.)*"|[^,}]+)/g))

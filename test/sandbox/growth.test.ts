@@ -9,7 +9,7 @@ import { answerFields, complete } from '../../src/sandbox/answer/record.ts';
 import { DEFAULT_BEHAVIOUR } from '../../src/sandbox/behaviour.ts';
 import { Market } from '../../src/sandbox/market/market.ts';
 import type { Query } from '../../src/sandbox/query.ts';
-import { standingClock } from './support.ts';
+import { manualClock } from './support.ts';
 
 /** What a twelfth operation would look like. */
 const table = defineTable({
@@ -34,7 +34,7 @@ const twelfth = defineOperation({
 function market(): Market {
   return new Market({
     calendar: loadCalendar(),
-    clock: standingClock(),
+    clock: manualClock(),
     instrumentsPerExchange: 20,
     revision: 0,
   });

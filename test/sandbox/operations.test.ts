@@ -6,13 +6,13 @@ import { operations } from '../../src/operations/registry.ts';
 import { answerFields } from '../../src/sandbox/answer/record.ts';
 import {
   ask,
+  manualClock,
   midnight,
   plainRequest,
   range,
   records,
   sandbox,
   sharedSandbox,
-  standingClock,
   textOf,
   WEEK,
 } from './support.ts';
@@ -82,7 +82,7 @@ describe('days', () => {
   });
 
   test('publishes a day at 21:02 and not a second before', async () => {
-    const clock = standingClock(Date.parse(`${DAY}T21:01:59+05:30`));
+    const clock = manualClock(Date.parse(`${DAY}T21:01:59+05:30`));
     const source = await sandbox({ clock, instrumentsPerExchange: 500 });
     expect(await records(source, 'GetBhavCopyCM', range(DAY))).toEqual([]);
     clock.moveTo(Date.parse(`${DAY}T21:02:00+05:30`));

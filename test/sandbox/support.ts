@@ -11,8 +11,8 @@ export const NOW = Date.parse('2025-09-12T22:02:00+05:30');
 /** The week before NOW: five sessions. */
 export const WEEK: readonly Day[] = ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11', '2025-09-12'];
 
-/** A clock that stands still until it is moved. */
-export function standingClock(at = NOW): Clock & { moveTo(ms: number): void } {
+/** A clock that shows the same time until it is moved. */
+export function manualClock(at = NOW): Clock & { moveTo(ms: number): void } {
   let now = at;
   return {
     now: () => now,
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 /** A sandbox at NOW, of few instruments to start quickly, that is closed after the test. */
 export async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const started = await startSandbox({ clock: standingClock(), instrumentsPerExchange: 90, ...options });
+  const started = await startSandbox({ clock: manualClock(), instrumentsPerExchange: 90, ...options });
   running.push(started);
   return started;
 }
@@ -39,7 +39,7 @@ export async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
 export function sharedSandbox(options: SandboxOptions = {}): () => Sandbox {
   let shared: Sandbox | undefined;
   beforeAll(async () => {
-    shared = await startSandbox({ clock: standingClock(), ...options });
+    shared = await startSandbox({ clock: manualClock(), ...options });
   });
   afterAll(() => shared?.close());
   return () => {

@@ -30,9 +30,9 @@ async function sendTestAlert(cli: Cli): Promise<void> {
   });
   try {
     await postJson(address, body, cli.life.signal);
-    print(cli, `${host} took the test alert`);
+    print(cli, `${host} accepted the test alert`);
   } catch (error) {
-    logStderr(cli, `${host} did not take the test alert: ${redactor([address])(messageOf(error))}`);
+    logStderr(cli, `${host} did not accept the test alert: ${redactor([address])(messageOf(error))}`);
     cli.exitCode = EXIT.failed;
   }
 }

@@ -100,7 +100,7 @@ async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
     print(cli, 'no open rejects');
   } else {
     const run = runId === null ? '' : `run ${runId}: `;
-    print(cli, `${run}${resolved} of ${plural(tried, 'reject')} resolved, ${open.length} still refused`);
+    print(cli, `${run}${resolved} of ${plural(tried, 'reject')} resolved, ${open.length} still rejected`);
   }
   if (unkept.length > 0) logStderr(cli, unkeptText(unkept));
   const failures = report === null ? null : failuresText(report);
@@ -135,7 +135,7 @@ function detailText(reject: RejectDetail): string {
   const what = file === null ? 'answer' : 'file';
   return [
     `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}, record ${position} of ${file ?? 'the answer'}`,
-    `refused at ${rejectedAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
+    `rejected at ${rejectedAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
     reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
     '',
     ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),

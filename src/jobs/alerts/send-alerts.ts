@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 
 type AlertKind = 'run_failed' | 'access_key' | 'late_data' | 'gaps' | 'suspicious' | 'test';
 
-/** Something somebody should know now. */
+/** Something a person should know now. */
 export interface Alert {
   readonly kind: AlertKind;
   /** Same kind and subject within EOD_ALERT_REPEAT_HOURS: the same alert, sent once. */
@@ -64,7 +64,7 @@ interface SentAlert {
 }
 
 /**
- * Sends what was not heard yet and is due. Never throws.
+ * Sends what was not delivered yet and is due. Never throws.
  *
  * @returns how many were delivered.
  */
@@ -74,13 +74,13 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
   if (address === undefined) return 0;
   try {
     const claimed = await claimDueAlerts(db.drizzle);
-    const heard = await Promise.all(
+    const delivered = await Promise.all(
       claimed.map(({ id, raisedAt, ...alert }) => {
         const seconds = new Date(raisedAt).toISOString().replace(/\.\d+Z$/, 'Z');
         return deliver(context, address, id, { ...alert, raisedAt: seconds }, signal);
       }),
     );
-    return heard.filter(Boolean).length;
+    return delivered.filter(Boolean).length;
   } catch (error) {
     log.warn({ err: error }, 'alerts could not be delivered');
     return 0;
@@ -100,7 +100,7 @@ async function deliver(
   } catch (error) {
     const problem = redact(messageOf(error));
     await noteDelivery(db.drizzle, id, problem);
-    log.warn({ alert: alert.kind, problem }, 'the alert webhook did not take it; it is tried again');
+    log.warn({ alert: alert.kind, problem }, 'the webhook did not accept the alert; it is sent again later');
     return false;
   }
   await noteDelivery(db.drizzle, id, null);

@@ -15,9 +15,9 @@ export interface ImportFile {
 }
 
 /**
- * The bhav copy files that these paths stand for: a file is taken as it is named, and of a folder every
- * file in it or below that ends in .csv or .zip and is not hidden. Sorted by the day in the name (files
- * without one come first), then by name.
+ * The bhav copy files at these paths: each file that is named, and every file in or below a folder that
+ * ends in .csv or .zip and is not hidden. They are sorted by the day in the name (files without one come
+ * first), then by name.
  *
  * @throws PipelineError `usage` for a path that is not there, and when there is nothing to import.
  */

@@ -33,7 +33,7 @@ const LISTED = 10;
 /** What became of one file. */
 export interface FileReport {
   readonly file: string;
-  /** Kind of file, or null where it is not known; of an archive with several, all. */
+  /** Kind of file, or null where it is not known; all kinds of an archive that holds several. */
   readonly format: string | null;
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
   /** Rows of the file; the sum of the counts that follow, but for `withdrawn`. */

@@ -13,7 +13,7 @@ interface OldAnswer {
   readonly window: { readonly operation: string };
   readonly responseId: number;
   readonly extracted: Extracted;
-  /** Of a file: what it does not know. */
+  /** What a file does not know. */
   readonly preserved?: PreservedColumns | undefined;
   readonly read: (answer: KeptAnswer) => Extracted;
 }
@@ -35,7 +35,7 @@ export async function isOutdated(
   );
   if (shapesHere.length === 0 || shapesHere.some(({ fullSet }) => fullSet === 'none')) return false;
   const anyDays = shapesHere.every(({ fullSet }) => fullSet === 'exchange');
-  // Files cover files only, and all of them have to be looked at; of answers the newest is enough.
+  // Files cover files only, and all of them have to be read; for answers the newest is enough.
   const files = preserved !== undefined;
   const newer = await newerFullAnswers(db.drizzle, responseId, { anyDays, files });
   const id = newer.find(({ isFile }) => !isFile)?.id;

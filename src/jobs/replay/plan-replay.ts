@@ -16,7 +16,7 @@ import { reserveRunId, whoAsks } from '../runs/run-control.ts';
 /** What a replay was asked to do; kept with its run. */
 export interface ReplayRequest extends AnswerFilter {
   readonly kind: 'replay';
-  /** Only answers, and records, of which something was refused that is still open. */
+  /** Only answers with open rejects, and the rejected records whose answer is not kept. */
   readonly rejectsOnly: boolean;
   /** Groups of tables, with their exchange, that were empty: every answer is loaded, so that history comes out the same. */
   readonly fresh: readonly string[];
@@ -68,10 +68,10 @@ async function keptGroups({ db }: Context, { operations: named, exchanges }: Ans
 }
 
 /**
- * Groups whose tables hold nothing yet: there is no newer row an older answer could disturb.
+ * Groups whose tables hold nothing yet, so that there is no newer row an older answer could replace.
  *
  * @throws PipelineError `usage` for a table that is empty beside a history that is not: somebody emptied it,
- *   and loading it anew would tell the history twice.
+ *   and loading it anew would write the history twice.
  */
 async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<Group[]> {
   const fresh: Group[] = [];
@@ -114,7 +114,7 @@ interface ReplayOptions {
 
 /**
  * Writes a run of kind `replay` with a window for each kept answer, in the order they were fetched,
- * and for rejects without an answer one for each window that refused them.
+ * and for rejects without a kept answer one for each window that rejected them.
  *
  * @returns the run's number, or null when there is nothing to replay.
  */

@@ -81,25 +81,25 @@ const SHORTENED = '…';
 
 /**
  * Reads the open rejects of the window's parent again, from the records as they were stored, because the
- * answer is not kept. Records that were shortened for storing stay refused, because they are not
- * complete; so do those of tables whose rows depend on their place in the answer.
+ * answer is not kept. Records that were shortened for storing stay rejected, because they are not
+ * complete, and so do those of tables whose rows depend on their place in the answer.
  */
-export async function readRefusedRecords(
+export async function readRejectedRecords(
   { db, config }: Context,
   window: ReplayWindow,
-): Promise<{ extracted: Extracted; refusedAt: number }> {
-  const refused = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
+): Promise<{ extracted: Extracted; rejectedAt: number }> {
+  const rejected = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
   const operation = operationNamed(window.operation);
-  const refusedAt = refused[0]?.rejectedAt.getTime() ?? Date.now();
+  const rejectedAt = rejected[0]?.rejectedAt.getTime() ?? Date.now();
   const needsPlaces = operation.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 1),
   );
   const whole = (one: { readonly record: unknown }) =>
     !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
-  const readable = refused.filter(whole);
+  const readable = rejected.filter(whole);
   const extracted = readAnswer(
     operation,
-    { ...window, calledOn: dayAt(Math.floor(refusedAt / 1000), config.EOD_TIMEZONE) },
+    { ...window, calledOn: dayAt(Math.floor(rejectedAt / 1000), config.EOD_TIMEZONE) },
     { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
     readSettings(config),
   );
@@ -108,9 +108,9 @@ export async function readRefusedRecords(
       ...reject,
       position: readable[reject.position]?.position ?? reject.position,
     })),
-    ...refused
+    ...rejected
       .filter((one) => !whole(one))
       .map(({ position, record, problems }) => ({ position, record, problems })),
   ];
-  return { extracted: { ...extracted, rejects, fetched: refused.length }, refusedAt };
+  return { extracted: { ...extracted, rejects, fetched: rejected.length }, rejectedAt };
 }

@@ -21,7 +21,7 @@ import {
   createFileReader,
   type FileReader,
   type ReadAnswer,
-  readRefusedRecords,
+  readRejectedRecords,
   readSettings,
 } from './read-kept.ts';
 
@@ -141,11 +141,11 @@ async function replayAnswer(
 }
 
 async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
-  const { extracted, refusedAt } = await readRefusedRecords(context, window);
+  const { extracted, rejectedAt } = await readRejectedRecords(context, window);
   await storeAnswer(context, {
     window,
     extracted,
-    calledAt: refusedAt,
+    calledAt: rejectedAt,
     bytes: 0,
     preview: false,
     rereads: window.parentId === null ? [] : [window.parentId],

@@ -62,7 +62,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   for (const target of request.targets) {
     const deferred = plan.deferred.includes(target);
     const windows = deferred
-      ? await planDeferred(context, request, target)
+      ? await planWithKnownInstruments(context, request, target)
       : plan.windows.filter(
           (window) => window.operation === target.operation && window.exchange === target.exchange,
         );
@@ -114,17 +114,21 @@ function tally(windows: readonly PlannedWindow[], reach: Day) {
 }
 
 /** Per-instrument windows as they would be with the instruments known now. */
-async function planDeferred(context: Context, request: RunRequest, target: Target): Promise<PlannedWindow[]> {
+async function planWithKnownInstruments(
+  context: Context,
+  request: RunRequest,
+  target: Target,
+): Promise<PlannedWindow[]> {
   const { config } = context;
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
-  // Stand-ins for instruments the bhav copies of the run will name; a symbol never starts with a space.
-  const standIns = Array.from({ length: missing }, (_, place) => ` ${place}`);
+  // Placeholders for instruments the bhav copies of the run will name; a symbol never starts with a space.
+  const placeholders = Array.from({ length: missing }, (_, place) => ` ${place}`);
   const input = await planInput(context, request, target);
   return planWindows({
     ...input,
     operation: operationNamed(target.operation),
-    instruments: [...known, ...standIns],
+    instruments: [...known, ...placeholders],
   });
 }
 

@@ -24,7 +24,7 @@ export interface OperationStatus extends Freshness {
   readonly lastLoaded: Day | null;
   /** Sessions of the last ten by what is known of them; `never` for those nobody asked about. */
   readonly recent: Readonly<Partial<Record<CoverageState | 'never', number>>>;
-  /** Records that were refused and are not resolved. */
+  /** Records that were rejected and are not resolved. */
   readonly openRejects: number;
   /** Windows that lacked too many rows, with no good answer since: somebody should look. */
   readonly suspiciousWindows: number;

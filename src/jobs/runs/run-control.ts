@@ -36,13 +36,13 @@ export async function startRun(
   options: StartOptions = {},
 ): Promise<number | null> {
   if (options.tick === undefined) {
-    await trustKey(context);
+    await allowRefusedKey(context);
     await resumeQueues(context);
   }
   const plan = await planRun(context, request);
   const runId = await insertRun(context, request, plan, options);
   if (runId === null) return null;
-  await noteHolidays(context, request, runId);
+  await writeHolidays(context, request, runId);
   await announceRun(context, runId);
   // A run with nothing to ask is over at once.
   await advanceRun(context, runId);
@@ -55,7 +55,7 @@ async function resumeQueues({ db, queues }: QueueContext): Promise<void> {
 }
 
 /** Weekdays on which the exchange was closed are known without asking. */
-async function noteHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
+async function writeHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
   for (const { operation, exchange, from, to } of request.targets) {
     const policy = operationNamed(operation).windows.per;
     if (policy !== 'range' && policy !== 'session') continue;
@@ -71,7 +71,7 @@ async function noteHolidays({ db, calendar }: Context, request: RunRequest, runI
 }
 
 /** A person asks for work: a refused key gets one more try. */
-async function trustKey({ config, db, log }: Context): Promise<void> {
+async function allowRefusedKey({ config, db, log }: Context): Promise<void> {
   const wasRefused = await allowKeyTrial(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   if (wasRefused) log.warn('the access key was refused before; trying it once more');
 }
@@ -96,7 +96,7 @@ async function insertRun(
       tick,
       deferred: plan.deferred,
     });
-    // What stands in the way is the run that an earlier try has written, or one of the same tick.
+    // The number is taken by the run that an earlier try has written, or the tick by another run.
     if (inserted === null) return tick === undefined ? id : null;
     await insertWindows(tx, id, plan.windows);
     return id;
@@ -137,7 +137,7 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
  * @throws PipelineError `usage` when nothing is left to do.
  */
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
-  await reopenRun(context, runId, () => trustKey(context));
+  await reopenRun(context, runId, () => allowRefusedKey(context));
   await announceRun(context, runId);
   // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
   // were open again, they would be done with, and nobody would come for the windows.
@@ -156,13 +156,13 @@ export async function reopenRun(
   runId: number,
   before: () => Promise<void> = async () => undefined,
 ): Promise<void> {
-  await refuseEnded(context, runId);
+  await checkNotEnded(context, runId);
   await before();
   const reopened = await transaction(context.db, (tx) => stored.reopenRun(tx, runId));
-  if (!reopened) await refuseEnded(context, runId);
+  if (!reopened) await checkNotEnded(context, runId);
 }
 
-async function refuseEnded(context: Context, runId: number): Promise<void> {
+async function checkNotEnded(context: Context, runId: number): Promise<void> {
   const found = await runState(context, runId);
   if (found === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
   if (found === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new one instead`);

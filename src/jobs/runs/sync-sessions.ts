@@ -23,8 +23,8 @@ const FIRST_DAY: Day = '2015-01-01';
 type SessionsContext = Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>;
 
 /**
- * Brings the stored sessions in line with the calendar, and the calendar in line with what was observed.
- * Only differences are written; usually there are none.
+ * Writes the sessions of the calendar where they differ from the stored ones, and adds the observed ones
+ * to the calendar. Usually there is no difference.
  *
  * @param from earlier than the first day of the reviewed calendar if somebody asks for earlier days.
  */
@@ -128,7 +128,7 @@ export function provenDays(
 
 /**
  * Records the days that an exchange's bhav copy holds: a day that the calendar calls closed becomes a
- * session, in this and in every other process, and is logged once. To be called before the coverage of
+ * session, in this and in every other process, and is logged once. Must be called before the coverage of
  * the answer is worked out, so that the day counts.
  */
 export async function observeSessions(

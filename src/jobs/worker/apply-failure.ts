@@ -76,20 +76,20 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       return releaseWindow(db.drizzle, job.windowId, null, { restart: true });
     case 'rate_limit':
       await closeHour(db.drizzle, permit, info.diagnostic ?? info.error);
-      // The time it waits for the next hour is not the source's.
+      // The wait for the next hour does not count as time the source took.
       return releaseWindow(db.drizzle, job.windowId, info, { restart: true });
     case 'split':
       return window === null ? undefined : splitAndEnqueue(context, window, action, permit.keyHash);
     case 'end': {
-      if (action.scope === 'key') await refuseKey(context, permit, info);
+      if (action.scope === 'key') await pauseForKey(context, permit, info);
       const runs = await endWithCoverage(context, job, window, action, info);
       for (const run of runs) await advanceRun(context, run);
     }
   }
 }
 
-/** One clear alert, from whichever worker heard it first; the queues stop until somebody acts. */
-async function refuseKey(context: QueueContext, permit: Permit, info: FailureInfo): Promise<void> {
+/** Raises one alert, from the worker that was told first, and stops the queues until somebody acts. */
+async function pauseForKey(context: QueueContext, permit: Permit, info: FailureInfo): Promise<void> {
   const line = info.diagnostic ?? info.error;
   const first = await markKeyRefused(context.db.drizzle, permit, line);
   if (!first) return;

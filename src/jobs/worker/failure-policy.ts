@@ -64,13 +64,13 @@ export const MAX_LOST_WORKERS = 5;
 /** Longest pause between counted attempts. */
 export const MAX_BACKOFF_MS = 300_000;
 
-/** The source's Retry-After is followed up to here, or up to the run's outage patience where that is shorter. */
+/** The source's Retry-After is followed up to here, or up to the longest outage the run waits for where that is shorter. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** Pause before a load is tried again when Postgres was away. */
 const DATABASE_PAUSE_MS = 2_000;
 
-/** A backfill, where somebody is watching, gives up on a silent source this much sooner than a night. */
+/** A backfill, where somebody is watching, gives up on a source that does not answer this much sooner than a nightly run. */
 const BACKFILL_SHARE = 60;
 
 /** Not an error: the hour's budget holds no call, and the window was not touched. */
@@ -93,7 +93,7 @@ export class WorkersLost extends Error {
 }
 
 /** How long the source may be down before the windows of such a run are given up. */
-export function outagePatienceMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, queue: WindowQueue): number {
+export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, queue: WindowQueue): number {
   return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
 }
 
@@ -103,7 +103,7 @@ export function isWaitedFor(
   queue: WindowQueue,
   config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>,
 ): boolean {
-  return downMs <= outagePatienceMs(config, queue);
+  return downMs <= longestOutageMs(config, queue);
 }
 
 /** Pause before a counted attempt: exponential from the base up to a bound, half of it left to chance. */
@@ -121,7 +121,7 @@ type Decide = (error: PipelineError, situation: Situation, config: PolicyConfig)
 /** A counted attempt after a pause, while any are left. */
 const retry: Decide = ({ retryable, retryAfterMs }, { attempt, queue, chance }, config) => {
   if (!retryable || attempt >= config.EOD_ATTEMPTS) return FAIL;
-  const longest = Math.min(MAX_RETRY_AFTER_MS, outagePatienceMs(config, queue));
+  const longest = Math.min(MAX_RETRY_AFTER_MS, longestOutageMs(config, queue));
   const pause = backoffMs(attempt, config.EOD_BACKOFF_MS, chance);
   return { act: 'retry', delayMs: retryAfterMs === undefined ? pause : Math.min(longest, retryAfterMs) };
 };
@@ -129,7 +129,7 @@ const retry: Decide = ({ retryable, retryAfterMs }, { attempt, queue, chance }, 
 /** The same, unless the source is down: how long to wait for it is not a matter of attempts. */
 const retryOrWaitOut: Decide = (error, situation, config) => {
   const { outage, queue } = situation;
-  if (outage === null || !isSilence(error)) return retry(error, situation, config);
+  if (outage === null || !isOutage(error)) return retry(error, situation, config);
   return isWaitedFor(outage.downMs, queue, config) ? { act: 'postpone', delayMs: outage.waitMs } : FAIL;
 };
 
@@ -221,21 +221,21 @@ interface Evidence {
 export function evidenceOf(error: unknown, days: number): Evidence {
   if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown' };
   const { source, key } = RULES[error.kind];
-  // Any line but a refusal of the key itself shows that the key is good.
+  // Any line except one that refuses the key shows that the key is good.
   return {
-    source: source === 'failure' ? silenceSays(error, days) : source,
+    source: source === 'failure' ? evidenceOfSource(error, days) : source,
     key: key === 'accepted' && error.diagnostic === undefined ? 'unknown' : key,
   };
 }
 
-function silenceSays(error: PipelineError, days: number): Evidence['source'] {
+function evidenceOfSource(error: PipelineError, days: number): Evidence['source'] {
   // Asked for less, it may answer in time.
   if (error.kind === 'timeout' && days > 1) return 'unknown';
-  return isSilence(error) ? 'failure' : 'success';
+  return isOutage(error) ? 'failure' : 'success';
 }
 
 /** Does the source itself fail, whatever it is asked? A status such as 404 or half an answer is an answer. */
-function isSilence({ kind, retryable, cutShort }: PipelineError): boolean {
+function isOutage({ kind, retryable, cutShort }: PipelineError): boolean {
   return RULES[kind].source === 'failure' && retryable && !cutShort;
 }
 

@@ -179,7 +179,7 @@ async function claimCall(context: WorkerContext, windowId: number): Promise<Clai
       case 'lost':
         throw new WorkersLost(claim.lostWorkers);
       case 'refused':
-        throw refusedKey(claim.diagnostic);
+        throw keyRefusedError(claim.diagnostic);
       case 'spent':
         throw new RateLimited(untilNextHour(permit.now, config.EOD_TIMEZONE));
       case 'probing':
@@ -213,7 +213,7 @@ async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function refusedKey(diagnostic: string): PipelineError {
+function keyRefusedError(diagnostic: string): PipelineError {
   return new PipelineError(`the access key was refused: ${diagnostic}`, {
     kind: 'credential',
     retryable: false,
@@ -236,17 +236,17 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
     calledOn: dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE),
   };
   const answer = await source.fetch(operation, asked, signal).catch(async (error) => {
-    await noteFailedCall(context, { claim, permit }, error);
+    await recordEvidence(context, { claim, permit }, error);
     throw error;
   });
   breaker.succeeded();
-  // Compressed beside the reading: a load that waited for it would be later than a refusal of the key.
+  // Compressed while the answer is read: a load that waited for it could come after another call has shown that the key is refused.
   const packed = config.EOD_KEEP_RAW ? packBody(answer.body) : null;
   packed?.catch(() => undefined);
   await markKeyAccepted(db.drizzle, permit, claim);
   const extracted = source.read(operation, asked, answer);
-  if (extracted.lineEnd === false) await refuseCutCsv(context, window.operation, asked);
-  reportOddities(context, window, extracted);
+  if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
+  logWarnings(context, window, extracted);
   const counts = await storeAnswer(context, {
     window,
     extracted,
@@ -278,7 +278,7 @@ const COMPARED_ANSWERS = 5;
  *
  * @throws PipelineError `unreadable` where one of them does.
  */
-async function refuseCutCsv({ db, source }: WorkContext, name: string, asked: AskedFor): Promise<void> {
+async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked: AskedFor): Promise<void> {
   for (const id of await newestAnswers(db.drizzle, name, COMPARED_ANSWERS)) {
     const kept = await readKeptAnswer(db.drizzle, id);
     if (kept === null) continue;
@@ -290,7 +290,7 @@ async function refuseCutCsv({ db, source }: WorkContext, name: string, asked: As
 }
 
 /** Passes on what a failed call says of the source's health, and of the key where this call tried it. */
-async function noteFailedCall(
+async function recordEvidence(
   { db, breaker }: WorkerContext,
   { claim, permit }: ClaimedCall,
   error: unknown,
@@ -308,7 +308,7 @@ async function noteFailedCall(
 /** Source keys that were logged already, per run and operation: once is enough. */
 const reported = new Set<string>();
 
-function reportOddities({ log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
+function logWarnings({ log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
   const { runId, operation } = window;
   for (const warning of extracted.warnings) log.warn({ runId, windowId: window.id, operation }, warning);
   const unknown = extracted.unknownFields.filter((field) => !reported.has(`${runId}|${operation}|${field}`));

@@ -141,7 +141,7 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
   return {
     backend: 'postgres',
     ...joinQueues(queues),
-    // Jobs are as safe there as the windows they stand for.
+    // Jobs are as safe there as their windows.
     onReturn: () => () => undefined,
     work(name, processor, options) {
       return startReconnectingWorker(() =>
@@ -216,7 +216,7 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
       }
       await sleep(RECONNECT_MS, undefined, { signal: closing.signal }).catch(() => undefined);
       if (closing.signal.aborted) return;
-      // Not waited for: it holds no job.
+      // Nobody waits for this, because the worker has no job.
       void worker.close(true).catch(() => undefined);
       worker = create();
     }

@@ -42,9 +42,8 @@ function cronOf({ schedule }: Operation, place: number): string {
 }
 
 /**
- * Brings the job schedulers in line with the declarations: adds, changes, and prunes what no
- * operation declares any more. Any number of processes may do this: they queue up, because BullMQ
- * refuses a scheduler that is being added twice at the same moment.
+ * Makes the job schedulers those of the declarations: adds, changes, and removes what no operation
+ * declares any more. Any number of processes may do this: they queue up, because BullMQ refuses a scheduler that is being added twice at the same moment.
  */
 export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
   const { config, db } = context;
@@ -52,11 +51,11 @@ export async function syncSchedules(context: QueueContext): Promise<PlannedSched
     await tx.execute(
       sql`select pg_advisory_xact_lock(hashtextextended(${`eod:schedules:${config.EOD_QUEUE_PREFIX}`}, 0))`,
     );
-    return bringInLine(context);
+    return updateSchedules(context);
   });
 }
 
-async function bringInLine({ config, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
+async function updateSchedules({ config, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
   const planned = plannedSchedules(config);
   const known = await queues.ticks.getJobSchedulers();
   for (const scheduler of known) {
@@ -87,10 +86,10 @@ async function bringInLine({ config, queues, log }: QueueContext): Promise<Plann
   return planned;
 }
 
-/** Plans the nightly run a tick stands for; a tick that was handled already makes no second run. */
+/** Plans the nightly run of a tick; a tick that was handled already makes no second run. */
 export async function processTick(context: QueueContext, job: Job<TickJob>): Promise<void> {
   const { operation, exchange } = job.data;
-  // The tick's own time, not the clock's: a tick handled late still stands for its night.
+  // The tick's own time, not the clock's: a tick that is handled late is still about its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
   const date = dayAt(Math.floor(due / 1000), context.config.EOD_TIMEZONE);
   const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });

@@ -23,7 +23,7 @@ export interface Answered {
   readonly extracted: Extracted;
   /** The time of the call: what an empty answer means depends on it. */
   readonly calledAt: number;
-  /** Bytes that travelled. */
+  /** Bytes of the body as it was sent. */
   readonly bytes: number;
   readonly preview: boolean;
   /** Kept for replay; left out where nothing is to be kept. */
@@ -31,7 +31,7 @@ export interface Answered {
   readonly rereads?: readonly number[];
   /** May lack rows of its day although nothing was left out on purpose: none is withdrawn. */
   readonly partial?: boolean;
-  /** Stored values that stand, because this answer knows less. */
+  /** Stored values that are kept, because this answer does not have them or has them less exactly. */
   readonly preserved?: PreservedColumns;
 }
 
@@ -136,7 +136,7 @@ export interface Outcome {
 }
 
 /**
- * Half a day must not look like a day: where more records than the allowed share were refused,
+ * Half a day must not look like a day: where more records than the allowed share were rejected,
  * none is stored, and the window fails.
  */
 export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number): Outcome {
@@ -153,7 +153,7 @@ export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number)
 /**
  * What an answer is the full set of, so that rows it does not list any more can be withdrawn
  * (pure). Nothing is, when it was asked for certain instruments or a part of the day, when records
- * were refused (one of them may be the missing row), or when it is too early for the day.
+ * were rejected (one of them may be the missing row), or when it is too early for the day.
  */
 export function fullSetsOf(
   operation: Operation,

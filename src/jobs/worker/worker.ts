@@ -33,7 +33,7 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   limitHeapGrowth();
   const abort = new AbortController();
   const requeueing = await startRequeueing(context);
-  // Both queues ask the same source: what one learns of its health holds for the other.
+  // Both queues ask the same source, so they share what is known of its health.
   const breaker = createBreaker(clock);
   const workers = WINDOW_QUEUES.map((kind) => {
     const own = { ...context, queue: queues.windows[kind], kind, breaker, signal: abort.signal };
@@ -43,17 +43,17 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
       workerSettings(context, config.EOD_CONCURRENCY),
     );
   });
-  const silence = new AbortController();
-  let sending = deliverAlerts(context, silence.signal);
+  const stopSending = new AbortController();
+  let sending = deliverAlerts(context, stopSending.signal);
   const alertTimer = setInterval(() => {
-    sending = deliverAlerts(context, silence.signal);
+    sending = deliverAlerts(context, stopSending.signal);
   }, ALERTS_MS);
   alertTimer.unref();
   return {
     async stop(graceMs = GRACE_MS) {
       requeueing.stop();
       clearInterval(alertTimer);
-      silence.abort();
+      stopSending.abort();
       await Promise.all([closeWithin(workers, graceMs, abort), sending]);
     },
   };
@@ -83,15 +83,15 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
 
 async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortController): Promise<void> {
   const closed = Promise.all(workers.map((worker) => worker.close()));
-  if (await settlesWithin(closed, graceMs)) return;
+  if (await endsWithin(closed, graceMs)) return;
   abort.abort();
   // While it reconnects, BullMQ waits for the end of a connection it does not have. Nothing is lost
   // with what is left behind: its jobs stall, and other workers take them.
-  await settlesWithin(closed, ROLL_BACK_MS);
+  await endsWithin(closed, ROLL_BACK_MS);
 }
 
 /** @returns false when time is up first. @throws what `work` throws. */
-async function settlesWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
+async function endsWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
   const done = new AbortController();
   const late = sleep(milliseconds, false, { signal: done.signal }).catch(() => false);
   try {

@@ -42,7 +42,7 @@ function known(operation: Operation, dialect: Dialect): Set<string> {
   return new Set(names);
 }
 
-/** One value for each parameter; unknown and repeated ones are refused. */
+/** One value for each parameter; unknown and repeated ones are errors. */
 function collect(operation: Operation, search: URLSearchParams, dialect: Dialect): Map<string, string> {
   const names = known(operation, dialect);
   const given = new Map<string, string>();

@@ -154,7 +154,7 @@ export class Path {
     return Math.max(low, Math.min(high, close, 2_000_000_000));
   }
 
-  /** Band of an instrument as things stand at the newest session: trade-to-trade halves its life. */
+  /** Band of an instrument as it is at the newest session: trade-to-trade halves its life. */
   bandOf(instrument: number, session?: number): number {
     const series = session === undefined ? this.#series[instrument] : this.series(instrument, session);
     return series === 'BE' ? 5 : (this.instruments[instrument] as Instrument).band;

@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Stands between a command and Postgres, and can lose the answer to a statement. */
+/** A proxy between a command and Postgres that can lose the answer to a statement. */
 export interface CuttingProxy {
   /** The same database, through the proxy. */
   readonly url: string;

@@ -5,7 +5,7 @@ import { rowsOf } from './postgres.ts';
 const LOOK_EVERY_MS = 50;
 
 /** No window ended for so long: something hangs. */
-const PATIENCE_MS = 120_000;
+const STUCK_AFTER_MS = 120_000;
 
 /** Watches how far all runs of a database are, whatever happens to its server. */
 export interface Progress {
@@ -42,11 +42,11 @@ export function watchProgress(url: string): Progress {
   let longest: Pause = { milliseconds: 0, after: noted };
 
   async function until(enough: (seen: Look) => boolean): Promise<Look> {
-    let trouble = '';
+    let lastError = '';
     for (;;) {
       // A server that is away is asked again.
       const [seen] = await rowsOf<Look>(url, LOOK).catch((error) => {
-        trouble = messageOf(error);
+        lastError = messageOf(error);
         return [];
       });
       if (seen !== undefined) {
@@ -58,8 +58,10 @@ export function watchProgress(url: string): Progress {
         ended = seen.ended;
         if (enough(seen)) return seen;
       }
-      if (Date.now() - changedAt > PATIENCE_MS) {
-        throw new Error(`no window ended for ${PATIENCE_MS / 1000} s: ${JSON.stringify(seen)} ${trouble}`);
+      if (Date.now() - changedAt > STUCK_AFTER_MS) {
+        throw new Error(
+          `no window ended for ${STUCK_AFTER_MS / 1000} s: ${JSON.stringify(seen)} ${lastError}`,
+        );
       }
       await pause(LOOK_EVERY_MS);
     }

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { waitFor } from '../wait-for.ts';
 import { checkBooks, checkBudget, checkMemory, type MemoryFigures } from './checks.ts';
 import { compareDatabases } from './compare.ts';
-import { type Crew, type CrewFigures, startCrew } from './crew.ts';
 import { eod, type Place, type SandboxProcess, startEod, startSandboxProcess } from './eod.ts';
 import { type ActKind, type Backend, planActs } from './plan.ts';
 import { type RestartablePostgres, rowsOf, startRestartablePostgres } from './postgres.ts';
@@ -12,6 +11,7 @@ import { type Program, tail } from './process.ts';
 import { type Pause, type Progress, watchProgress } from './progress.ts';
 import { randomFrom } from './random.ts';
 import { type RestartableRedis, startRestartableRedis } from './redis.ts';
+import { startWorkers, type WorkerFigures, type WorkerGroup } from './workers.ts';
 import {
   backfillArgs,
   loadUndisturbed,
@@ -43,7 +43,7 @@ export interface ChaosFigures {
   readonly rows: number;
   /** What was done, and how often, while windows were open. */
   readonly acts: Readonly<Partial<Record<ActKind, number>>>;
-  readonly workers: Omit<CrewFigures, 'memory'>;
+  readonly workers: Omit<WorkerFigures, 'memory'>;
   readonly calls: number;
   readonly faults: Readonly<Record<string, number>>;
   readonly longestPause: Pause;
@@ -132,7 +132,7 @@ interface Stage {
   readonly workload: Workload;
   readonly postgres: RestartablePostgres;
   readonly redis: RestartableRedis | undefined;
-  readonly crew: Crew;
+  readonly group: WorkerGroup;
   readonly progress: Progress;
   readonly random: () => number;
   /** Commands that go on beside the acts. */
@@ -165,9 +165,9 @@ async function disturbed(
     ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
   };
   const place = { home, env };
-  const crew = startCrew(place, options.workers);
+  const group = startWorkers(place, options.workers);
   try {
-    await crew.ready();
+    await group.ready();
     const started = Date.now();
     await eod(place, [...backfillArgs(workload.first), '--detach']);
     const stage: Stage = {
@@ -176,17 +176,17 @@ async function disturbed(
       workload,
       postgres,
       redis,
-      crew,
+      group,
       beside: [],
       progress: watchProgress(url),
       random: randomFrom(seed + 1),
     };
     const done = await perform(stage, backend, options);
     const seconds = Math.round((Date.now() - started) / 1000);
-    await crew.dismiss();
+    await group.stop();
     return await reckon({ stage, backend, expected, sandbox, seconds, options, ...done });
   } finally {
-    await crew.dismiss();
+    await group.stop();
     await Promise.all([sandbox.stop(), redis?.stop()]);
   }
 }
@@ -225,7 +225,7 @@ async function perform(
 }
 
 const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
-  'kill -9 a worker': ({ crew, random }) => crew.killOne(random),
+  'kill -9 a worker': ({ group, random }) => group.killOne(random),
   'restart Postgres, fast': ({ postgres }) => postgres.restart('fast'),
   'restart Postgres, immediate': ({ postgres }) => postgres.restart('immediate'),
   'restart Redis, empty': async ({ redis }) => redis?.restart(),
@@ -275,14 +275,14 @@ interface Outcome extends Performance {
 
 /** Compares, checks and counts. */
 async function reckon({ stage, expected, sandbox, ...outcome }: Outcome): Promise<ChaosFigures> {
-  const { url, crew, progress } = stage;
+  const { url, group, progress } = stage;
   const stats = await sandbox.stats();
   const windows = await rowsOf<{ state: string; windows: number; attempts: number }>(
     url,
     'select state, count(*)::int as windows, sum(attempts)::int as attempts from etl.windows group by 1 order by 1',
   );
   const comparison = await compareDatabases(expected, url);
-  const { memory: samples, ...workers } = crew.figures();
+  const { memory: samples, ...workers } = group.figures();
   const { problems: growth, ...memory } = checkMemory(samples, { growth: 0.4, megabytes: 400 });
   return {
     backend: outcome.backend,
@@ -302,7 +302,7 @@ async function reckon({ stage, expected, sandbox, ...outcome }: Outcome): Promis
       ...comparison.problems,
       ...(await checkBooks(url)),
       ...(await checkBudget(url, stats, CALLS_PER_HOUR)),
-      ...crew.problems(),
+      ...group.problems(),
       ...growth,
     ],
   };

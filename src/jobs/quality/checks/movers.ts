@@ -48,8 +48,8 @@ const PLACES = 5;
 const sideOf = (row: string) => `case when ${row}.is_loser then 'losers' else 'gainers' end`;
 
 /**
- * By the change at each place, not by the name: of equal changes any order is right. A side nobody
- * asked for (type=Gainers) is not missed.
+ * By the change at each place, not by the name: equal changes may come in any order. A side that
+ * nobody asked for (type=Gainers) is not reported as missing.
  */
 const moverRanks: Check = {
   name: 'top_movers_ranking',

@@ -9,58 +9,58 @@ const SAMPLE_EVERY_MS = 250;
 interface Worker {
   readonly program: Program;
   /** Stays alive from the first to the last moment: its memory is watched. */
-  readonly veteran: boolean;
+  readonly longLived: boolean;
   /** We have ended it, or asked it to stop. */
-  dismissed: boolean;
+  stopped: boolean;
 }
 
 /** Worker processes of which one may be killed at any time; another follows at once. */
-export interface Crew {
+export interface WorkerGroup {
   /** Waits until every worker has started. */
   ready(): Promise<void>;
   /** kill -9 for a worker that is at work. */
   killOne(random: () => number): Promise<void>;
   /** Asks all to stop, and waits for it. */
-  dismiss(): Promise<void>;
-  figures(): CrewFigures;
+  stop(): Promise<void>;
+  figures(): WorkerFigures;
   /** Workers that ended though nobody asked them to. */
   problems(): readonly string[];
 }
 
-export interface CrewFigures {
+export interface WorkerFigures {
   readonly started: number;
   readonly killed: number;
-  /** Memory of the veteran (resident set), one sample after the other. Unit: MB. */
+  /** Memory of the long-lived worker (resident set), one sample after the other. Unit: MB. */
   readonly memory: readonly number[];
 }
 
-/** @param size workers at any time, the veteran included. */
-export function startCrew(place: Place, size: number): Crew {
+/** @param size workers at any time, the long-lived one included. */
+export function startWorkers(place: Place, size: number): WorkerGroup {
   const workers = new Set<Worker>();
   const problems: string[] = [];
   const memory: number[] = [];
   let started = 0;
   let killed = 0;
 
-  function enlist(veteran: boolean): void {
+  function startOne(longLived: boolean): void {
     const program = startEod(place, ['up', '--roles', 'worker']);
-    const worker: Worker = { program, veteran, dismissed: false };
+    const worker: Worker = { program, longLived, stopped: false };
     workers.add(worker);
     started += 1;
     void program.ended.then(({ code, signal }) => {
       workers.delete(worker);
-      if (worker.dismissed) return;
+      if (worker.stopped) return;
       // Before it was up too: a server that is away is waited for.
       const how = `ended by itself (${signal ?? code})`;
       problems.push(`${program.name} ${how}; it printed:\n${tail(program.printed())}`);
-      enlist(veteran);
+      startOne(longLived);
     });
   }
 
-  for (let place = 0; place < size; place += 1) enlist(place === 0);
+  for (let place = 0; place < size; place += 1) startOne(place === 0);
   const sampler = setInterval(() => {
     for (const worker of workers) {
-      if (!worker.veteran || !isUp(worker)) continue;
+      if (!worker.longLived || !isUp(worker)) continue;
       const size = residentMegabytes(worker.program.pid);
       if (size !== null) memory.push(size);
     }
@@ -71,28 +71,28 @@ export function startCrew(place: Place, size: number): Crew {
       await waitFor(() => [...workers].every(isUp), { timeoutMs: 60_000, what: 'the workers' });
     },
     async killOne(random) {
-      const victims = await waitFor(
+      const candidates = await waitFor(
         () => {
-          const up = [...workers].filter((worker) => !worker.veteran && !worker.dismissed && isUp(worker));
+          const up = [...workers].filter((worker) => !worker.longLived && !worker.stopped && isUp(worker));
           return up.length > 0 ? up : null;
         },
         { timeoutMs: 60_000, what: 'a worker that can be killed' },
       );
-      const victim = pick(random, victims);
-      victim.dismissed = true;
-      victim.program.kill('SIGKILL');
-      await victim.program.ended;
+      const chosen = pick(random, candidates);
+      chosen.stopped = true;
+      chosen.program.kill('SIGKILL');
+      await chosen.program.ended;
       killed += 1;
-      enlist(false);
+      startOne(false);
     },
-    async dismiss() {
+    async stop() {
       clearInterval(sampler);
-      const dismissed = [...workers];
-      for (const worker of dismissed) {
-        worker.dismissed = true;
+      const stopped = [...workers];
+      for (const worker of stopped) {
+        worker.stopped = true;
         worker.program.kill('SIGTERM');
       }
-      for (const { program } of dismissed) {
+      for (const { program } of stopped) {
         const { signal } = await program.ended;
         if (signal === 'SIGKILL') problems.push(`${program.name} did not stop when it was asked to`);
       }
