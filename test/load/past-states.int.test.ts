@@ -178,7 +178,7 @@ test('answers to two questions that were fetched in one millisecond are two load
     fetchedAt: new Date('2025-09-01T15:00:00Z'),
   });
   const runId = await newRun(store);
-  const windows = [];
+  const windows: number[] = [];
   for (const day of DAYS) {
     const windowId = await newWindow(store, runId);
     await store.pool.query('update etl.windows set from_date = $2, to_date = $2 where id = $1', [
