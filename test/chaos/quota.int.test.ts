@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
@@ -53,20 +53,18 @@ interface FleetOptions {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-const closing: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
-async function openFleet({ backend, workers, toTurn, allowed, settings }: FleetOptions): Promise<Fleet> {
+/** Everything is closed when the test has ended: the tests run side by side, since most of their time is waiting. */
+async function openFleet(
+  { onTestFinished }: TestContext,
+  { backend, workers, toTurn, allowed, settings }: FleetOptions,
+): Promise<Fleet> {
   const clock = new RunningClock(toTurn);
   const sandbox = await startSandbox({
     clock,
     instrumentsPerExchange: 20,
     behaviour: { callsPerHour: allowed },
   });
-  closing.push(() => sandbox.close());
+  onTestFinished(() => sandbox.close());
   const common = {
     databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
@@ -82,9 +80,13 @@ async function openFleet({ backend, workers, toTurn, allowed, settings }: FleetO
   };
   const machines: Pipeline[] = [];
   for (let each = 0; each < workers; each++) machines.push(await openPipeline(common));
-  closing.push(() => Promise.all(machines.map((machine) => machine.close())));
+  onTestFinished(async () => {
+    for (const machine of machines) await machine.close();
+  });
   const working: RunningWorker[] = await Promise.all(machines.map((machine) => startWorker(machine)));
-  closing.push(() => Promise.all(working.map((worker) => worker.stop(500))));
+  onTestFinished(async () => {
+    await Promise.all(working.map((worker) => worker.stop(500)));
+  });
   return { sandbox, clock, machine: machines[0] as Pipeline };
 }
 
@@ -111,8 +113,8 @@ async function attemptsOf({ db }: Pipeline): Promise<number[]> {
 }
 
 describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) => {
-  test('8 workers and 900 calls an hour: never a call too many, and the run goes on', async () => {
-    const { sandbox, clock, machine } = await openFleet({
+  test.concurrent('8 workers and 900 calls an hour: never a call too many, and the run goes on', async (context) => {
+    const { sandbox, clock, machine } = await openFleet(context, {
       backend,
       workers: 8,
       toTurn: 8 * 60_000,
@@ -136,16 +138,18 @@ describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) =>
     expect(await attemptsOf(machine)).toEqual([1]);
   }, 120_000);
 
-  test('a key that others use too: all stop at once when the source says so, and go on in the next hour', async () => {
-    const { sandbox, machine } = await openFleet({
+  test.concurrent('a key that others use too: all stop at once when the source says so, and go on in the next hour', async (context) => {
+    const { sandbox, clock, machine } = await openFleet(context, {
       backend,
       workers: 2,
-      toTurn: 10_000,
+      toTurn: 8 * 60_000,
       allowed: 40,
       settings: { EOD_CALLS_PER_HOUR: '900', EOD_CONCURRENCY: '2' },
     });
     await othersAsk(sandbox, 15);
     const runId = await start(machine, ratios(20));
+    await waitFor(() => sandbox.stats().requests >= 25, { everyMs: 5, what: 'the first calls' });
+    clock.turnIn(5_000);
     const report = await ended(machine, runId);
 
     expect(report).toMatchObject({ state: 'completed', windows: { total: 40, open: 0, failed: 0 } });
@@ -159,8 +163,8 @@ describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) =>
   });
 });
 
-test('a call that Postgres lets through only after the turn is not made on the budget of the old hour', async () => {
-  const { sandbox, clock, machine } = await openFleet({
+test.concurrent('a call that Postgres lets through only after the turn is not made on the budget of the old hour', async (context) => {
+  const { sandbox, clock, machine } = await openFleet(context, {
     backend: 'postgres',
     workers: 1,
     toTurn: 8 * 60_000,
@@ -200,8 +204,8 @@ test('a call that Postgres lets through only after the turn is not made on the b
 });
 
 describe.each(backends)('the reserve of the night (queue on %s)', (backend) => {
-  test('a backfill stops at 70 %, and a night of the same hour still gets its calls', async () => {
-    const { sandbox, machine } = await openFleet({
+  test.concurrent('a backfill stops at 70 %, and a night of the same hour still gets its calls', async (context) => {
+    const { sandbox, machine } = await openFleet(context, {
       backend,
       workers: 3,
       toTurn: 30 * 60_000,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
@@ -18,30 +18,27 @@ const REQUEST = backfill({
   to: '2025-09-12',
 });
 
-const closing: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
-async function openParts(options: Pick<PipelineOptions, 'backend' | 'settings'>) {
+async function openParts(
+  { onTestFinished }: TestContext,
+  options: Pick<PipelineOptions, 'backend' | 'settings'>,
+) {
   const sandbox = await startSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 150 } });
-  closing.push(() => sandbox.close());
+  onTestFinished(() => sandbox.close());
   const pipeline = await openPipeline({
     databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
     backend: options.backend,
     settings: { EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`, ...options.settings },
   });
-  closing.push(() => pipeline.close());
+  onTestFinished(() => pipeline.close());
   return { sandbox, pipeline };
 }
 
 describe('a Redis that comes back empty', () => {
-  async function onOwnRedis() {
+  async function onOwnRedis(context: TestContext) {
     const redis = await startRestartableRedis(temporaryFolder());
-    closing.push(() => redis.stop());
-    return { redis, ...(await openParts({ backend: 'redis', settings: { REDIS_URL: redis.url } })) };
+    context.onTestFinished(() => redis.stop());
+    return { redis, ...(await openParts(context, { backend: 'redis', settings: { REDIS_URL: redis.url } })) };
   }
 
   async function restartAfter(calls: number, asked: () => number, redis: RestartableRedis) {
@@ -49,10 +46,10 @@ describe('a Redis that comes back empty', () => {
     await redis.restart();
   }
 
-  test('gets the rest of the windows back from a worker that lives on, at once', async () => {
-    const { redis, sandbox, pipeline } = await onOwnRedis();
+  test.concurrent('gets the rest of the windows back from a worker that lives on, at once', async (context) => {
+    const { redis, sandbox, pipeline } = await onOwnRedis(context);
     const worker = await startWorker(pipeline);
-    closing.push(() => worker.stop(500));
+    context.onTestFinished(() => worker.stop(500));
     const runId = await start(pipeline, REQUEST);
     await restartAfter(5, () => sandbox.stats().requests, redis);
     const since = performance.now();
@@ -62,8 +59,8 @@ describe('a Redis that comes back empty', () => {
     expect(performance.now() - since).toBeLessThan(20_000);
   });
 
-  test('does not keep a worker from stopping', async () => {
-    const { redis, sandbox, pipeline } = await onOwnRedis();
+  test.concurrent('does not keep a worker from stopping', async (context) => {
+    const { redis, sandbox, pipeline } = await onOwnRedis(context);
     const worker = await startWorker(pipeline);
     await start(pipeline, REQUEST);
     await restartAfter(5, () => sandbox.stats().requests, redis);
@@ -73,10 +70,12 @@ describe('a Redis that comes back empty', () => {
   });
 });
 
-test('a database connection that breaks in use fails its statement and nothing else', async () => {
+test('a database connection that breaks in use fails its statement and nothing else', async ({
+  onTestFinished,
+}) => {
   const { url } = await testDatabase();
   const database = openDatabase({ url, connections: 2 });
-  closing.push(() => database.close());
+  onTestFinished(() => database.close());
   const client = await database.pool.connect();
   await client.query('begin');
   const [backend] = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows;
@@ -89,10 +88,10 @@ test('a database connection that breaks in use fails its statement and nothing e
   expect((await database.pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
 });
 
-test.each(backends)(
+test.concurrent.for(backends)(
   'a worker that died while it tried the key is waited for, and not for good (queue on %s)',
-  async (backend) => {
-    const { sandbox, pipeline } = await openParts({ backend });
+  async (backend, context) => {
+    const { sandbox, pipeline } = await openParts(context, { backend });
     const runId = await start(pipeline, REQUEST);
     const worker = await startWorker(pipeline);
     await ended(pipeline, runId);
