@@ -38,8 +38,9 @@ export function readAnswer(
     const stray = result.table === null ? null : strayProblem(operation, asked, result);
     if (stray !== null) strays += 1;
     if (result.table === null || stray !== null) {
-      const problems = result.table === null ? result.problems : stray === null ? [] : [stray];
-      rejects.push({ position, record: sanitizeRecord(record), problems });
+      const { table: _, ...refusal } =
+        result.table === null ? result : { table: null, problems: stray === null ? [] : [stray] };
+      rejects.push({ position, record: sanitizeRecord(record), ...refusal });
       continue;
     }
     const batch = rows.get(result.table);

@@ -3,14 +3,15 @@ import type { Operation, Shape } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { lossyToken } from './decimals.ts';
 import { createLayouts, type Layout } from './layout.ts';
-import { type RowSchema, schemaOf } from './record-schema.ts';
+import { type RowSchema, readerOf, schemaOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
-import type { Problem } from './types.ts';
+import type { Problem, Reject } from './types.ts';
+import { readText } from './values.ts';
 
 /** One record, read: a row of a table, or what is wrong with it. */
 type RecordResult =
   | { readonly table: TableDefinition; readonly row: Row }
-  | { readonly table: null; readonly problems: readonly Problem[] };
+  | ({ readonly table: null } & Pick<Reject, 'problems' | 'day' | 'instrument'>);
 
 export interface RecordReader {
   /** Reads the next record of the answer; the order matters to derived fields. */
@@ -79,13 +80,14 @@ export function createRecordReader(operation: Operation, asked: AskedFor, timeZo
       const unnamed = nameless || !isNamed(state.shape, sent);
       const parsed = state.schema.safeParse(state.raw);
       if (parsed.success && !unnamed) return { table: state.shape.table, row: parsed.data };
-      return rejected([
+      const problems = [
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
         ...(parsed.error?.issues ?? []).map((issue) => ({
           path: pathOf(found, String(issue.path[0])),
           message: issue.message,
         })),
-      ]);
+      ];
+      return { ...rejected(problems), ...namesOf(state, timeZone) };
     },
     unknownFields: () => unknown,
     warnings: () =>
@@ -97,6 +99,18 @@ export function createRecordReader(operation: Operation, asked: AskedFor, timeZo
 
 function rejected(problems: readonly Problem[]): RecordResult {
   return { table: null, problems };
+}
+
+/** The day and the instrument of a rejected record, as far as these themselves can be read. */
+function namesOf({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'day' | 'instrument'> {
+  const { symbolColumn, table } = shape;
+  const day =
+    shape.dated && table.dateColumn !== null ? readerOf('date', timeZone)(raw[table.dateColumn]) : null;
+  const instrument = symbolColumn === undefined ? null : readText(raw[symbolColumn]);
+  return {
+    ...(typeof day === 'string' ? { day } : {}),
+    ...(typeof instrument === 'string' ? { instrument } : {}),
+  };
 }
 
 function createShapeState(shape: Shape, asked: AskedFor, timeZone: string): ShapeState {

@@ -32,6 +32,9 @@ export interface Reject {
   /** The record as sent, made safe for jsonb (no NUL, no lone surrogates, bounded size and depth). */
   readonly record: unknown;
   readonly problems: readonly Problem[];
+  /** The day and the instrument that it names itself, as far as it can be read. */
+  readonly day?: string;
+  readonly instrument?: string;
 }
 
 /** Validated records for one table, in the order of the answer. */

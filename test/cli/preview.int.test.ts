@@ -185,6 +185,32 @@ test('an answer that lacks too many rows is suspicious: told, but not held again
   expect(await contents(url)).toEqual(before);
 });
 
+test('a preview that fails, or is refused for good, leaves the coverage as it is', async () => {
+  const { url } = await testDatabase();
+  const market = { instrumentsPerExchange: 30 };
+  // Among so few companies no series changes: the days are complete without a record.
+  const args = ['backfill', 'GetSeriesChange', '--from', '2025-08-25', '--to', FOLDER_DAY];
+  const load = await runJson<RunReport>(args, settings(url, await serve(market)));
+  expect(load.json).toMatchObject({ state: 'completed', fetched: 0 });
+  const before = await contents(url);
+  for (const fault of [
+    { kind: 'status', value: '404' },
+    { kind: 'diagnostic', value: 'Function not enabled.' },
+  ] as const) {
+    const broken = await serve({ ...market, behaviour: { faults: [fault] } });
+    const { code, json } = await runJson<RunReport>([...args, '--force', '--preview'], settings(url, broken));
+    expect([code, json.state]).toEqual([1, 'failed']);
+    expect(await contents(url)).toEqual(before);
+  }
+});
+
+test('a preview of days of which nothing is known writes down no holiday', async () => {
+  const { url } = await testDatabase();
+  const args = ['backfill', 'GetSeriesChange', '--from', '2025-08-25', '--to', FOLDER_DAY, '--preview'];
+  await runJson<RunReport>(args, settings(url, await serve({ instrumentsPerExchange: 30 })));
+  expect(await query(url, 'select * from etl.coverage')).toEqual([]);
+});
+
 test.each([['--detach'], ['--dry-run']])('--preview %s makes no sense', async (flag) => {
   const { code, stdout, stderr } = await runCli([...ARGS, '--preview', flag], { cwd });
   expect([code, stdout]).toEqual([2, '']);

@@ -115,6 +115,20 @@ describe('envelopes', () => {
     );
   });
 
+  test('a reject says its day and its instrument, as far as they can be read', () => {
+    const good = { Symbol: 'TCS', SctySrs: 'EQ', TradDt: '08-29-2025', ClosePrice: 'unknown' };
+    const { rejects } = readAs('GetBhavCopyCM', [
+      good,
+      { ...good, TradDt: '29 Aug' },
+      { ...good, Symbol: '' },
+    ]);
+    expect(rejects.map(({ day, instrument }) => [day, instrument])).toEqual([
+      ['2025-08-29', 'TCS'],
+      [undefined, 'TCS'],
+      ['2025-08-29', undefined],
+    ]);
+  });
+
   test('of CSV it is known whether the last line has an end', () => {
     const csv = 'Symbol,TradDt\r\nTCS,08-29-2025';
     expect(readAs('GetBhavCopyCM', csv).lineEnd).toBe(false);

@@ -89,6 +89,43 @@ describe('what an answer tells of its days', () => {
     );
   });
 
+  test('a day whose records were all rejected is a failure, also beside days with good ones', () => {
+    const answer = extracted('GetSeriesChange', [{ change_date: '2025-09-08' }]);
+    const of = (...days: (string | undefined)[]): Extracted => ({
+      ...answer,
+      rejects: days.map((day, position) => ({
+        position,
+        record: {},
+        problems: [],
+        ...(day === undefined ? {} : { day }),
+      })),
+      fetched: 1 + days.length,
+    });
+    expect(told('GetSeriesChange', of('2025-09-09', '2025-09-09', '2025-09-08'))).toEqual([
+      '2025-09-08 loaded 1',
+      '2025-09-09 failed 0',
+      '2025-09-10 empty 0',
+    ]);
+    // A record that does not say its day may be of any day without one.
+    expect(told('GetSeriesChange', of(undefined))).toEqual([
+      '2025-09-08 loaded 1',
+      '2025-09-09 failed 0',
+      '2025-09-10 failed 0',
+    ]);
+  });
+
+  test('a reject that names its instrument says nothing of the others', () => {
+    const rows = [{ symbol: 'M&M', trade_date: '2025-09-08' }];
+    const rejects = [{ position: 1, record: {}, problems: [], day: '2025-09-08', instrument: 'tcs' }];
+    const answer = { ...extracted('GetBhavCopyCM', rows), rejects, fetched: 2 };
+    const changes = { to: '2025-09-08', instruments: ['M&M', 'TCS', 'NOSUCH'] };
+    expect(told('GetBhavCopyCM', answer, LATER, changes).filter((line) => line.includes('09-08'))).toEqual([
+      'M&M 2025-09-08 loaded 1',
+      'TCS 2025-09-08 failed 0',
+      'NOSUCH 2025-09-08 empty 0',
+    ]);
+  });
+
   test('nothing, when the window was filtered by hand', () => {
     const rows = [{ change_date: '2025-09-08' }];
     expect(told('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { filtered: true })).toEqual(

@@ -56,6 +56,7 @@ async function resumeQueues({ db, queues }: QueueContext): Promise<void> {
 
 /** Weekdays on which the exchange was closed are known without asking. */
 async function writeHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
+  if (request.kind === 'preview') return;
   for (const { operation, exchange, from, to } of request.targets) {
     const policy = operationNamed(operation).windows.per;
     if (policy !== 'range' && policy !== 'session') continue;

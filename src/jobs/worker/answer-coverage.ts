@@ -52,12 +52,25 @@ export function coverageOf(
 ): CoverageEntry[] {
   const calledOn = today(when.clock, when.config.EOD_TIMEZONE);
   const tally = tallyOf(operation, extracted);
-  const onlyRejects = extracted.rejects.length > 0 && extracted.rejects.length === extracted.fetched;
   return questionsOf(operation, window, sessions, calledOn).map((question) => {
-    const records = tally(question.day, question.instrument);
-    const state = records > 0 ? 'loaded' : onlyRejects ? 'failed' : emptyState(operation, question.day, when);
-    return { ...question, state, records };
+    const { day, instrument } = question;
+    const records = tally(day, instrument);
+    if (records > 0) return { ...question, state: 'loaded', records };
+    if (mayBeRejected(extracted, day, instrument)) {
+      return { ...question, state: 'failed', records, diagnostic: 'no record of it passed; see its rejects' };
+    }
+    return { ...question, state: emptyState(operation, day, when), records };
   });
+}
+
+/** Can a rejected record be of this day and instrument? Then nothing listed does not mean that there is nothing. */
+function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: string): boolean {
+  if (rejects.length > 0 && rejects.length === fetched) return true;
+  return rejects.some(
+    (reject) =>
+      (reject.day ?? day) === day &&
+      (instrument === '' || (reject.instrument ?? instrument).toUpperCase() === instrument.toUpperCase()),
+  );
 }
 
 /** Nothing listed: the day has nothing, or it is too early to say. */

@@ -116,6 +116,8 @@ async function endWithCoverage(
     const ended = await endWindows(tx, selectionOf(job, window, action), action.state, info);
     const calledOn = today(clock, config.EOD_TIMEZONE);
     for (const one of ended.sort(byKey)) {
+      // A preview stores nothing, whatever comes of it.
+      if (one.preview) continue;
       const sessions = calendar.sessions(one.exchange, one.from, one.to);
       await writeCoverage(tx, {
         operation: one.operation,

@@ -176,7 +176,7 @@ export async function endWindows(
   { runId, windowId, operation, exchange }: Selection,
   state: WindowAfter<'end'>,
   { error, diagnostic = null }: FailureInfo,
-): Promise<EndedWindow[]> {
+): Promise<(EndedWindow & { readonly preview: boolean })[]> {
   const running = db
     .select({ id: runs.id })
     .from(runs)
@@ -197,7 +197,10 @@ export async function endWindows(
     .orderBy(asc(windows.id))
     .for('update');
   const ended = { state, error, diagnostic, finished_at: now };
-  return moveWindows(db, 'end', ended, inArray(windows.id, chosen)).returning(asWindow);
+  return moveWindows(db, 'end', ended, inArray(windows.id, chosen)).returning({
+    ...asWindow,
+    preview: sql<boolean>`(select kind = 'preview' from ${runs} where id = run_id)`,
+  });
 }
 
 /** Ends what is open of a run as cancelled. */
