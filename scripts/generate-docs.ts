@@ -13,6 +13,7 @@ import {
   MAX_RETRY_AFTER_MS,
   type Scope,
   type Situation,
+  STATUS_RULES,
   WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs.ts';
@@ -33,27 +34,25 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
     { what: 'the range is refused', facts: { diagnostic: 'line' } },
     { what: 'the range is refused, with a limit', facts: { diagnostic: 'line', limitDays: 7 } },
   ],
-  bad_request: [{ what: 'the request is refused as wrong', facts: { diagnostic: 'line', retryable: false } }],
+  bad_request: [{ what: 'the request is refused as wrong', facts: { diagnostic: 'line' } }],
   unknown_diagnostic: [{ what: 'a line that is not known', facts: { diagnostic: 'line' } }],
   timeout: [{ what: 'no whole answer in time' }],
   network: [
     { what: 'no connection' },
     { what: 'the connection breaks in the middle', facts: { cutShort: true } },
   ],
-  http_status: [
-    { what: 'HTTP status 408, 425, 429 or 5xx' },
-    { what: 'another HTTP status', facts: { retryable: false } },
-  ],
-  too_large: [{ what: 'the answer is too large', facts: { retryable: false } }],
+  http_status: STATUS_RULES.map(({ statuses, example }) => ({
+    what: statuses,
+    facts: { status: example },
+  })),
+  too_large: [{ what: 'the answer is too large' }],
   unreadable: [
     { what: 'the answer cannot be read' },
     { what: 'the answer breaks off', facts: { cutShort: true } },
   ],
-  database: [
-    { what: 'Postgres is away' },
-    { what: 'Postgres refuses a statement', facts: { retryable: false } },
-  ],
-  usage: [{ what: 'a setting is wrong', facts: { retryable: false } }],
+  database_away: [{ what: 'Postgres is away' }],
+  database: [{ what: 'Postgres refuses a statement' }],
+  usage: [{ what: 'a setting is wrong' }],
   aborted: [{ what: 'the worker stops' }],
 };
 
@@ -126,7 +125,7 @@ const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;
 function failureTable(): string {
   const rows = (Object.keys(EXAMPLES) as ErrorKind[]).flatMap((kind) =>
     EXAMPLES[kind].map(({ what, facts }) => {
-      const error = new PipelineError(what, { retryable: true, ...facts, kind });
+      const error = new PipelineError(what, { ...facts, kind });
       const [first = '', ...others] = SITUATIONS.map(({ situation }) =>
         wording(decideFailure(error, situation, config)),
       );

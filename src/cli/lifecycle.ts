@@ -115,5 +115,5 @@ export function createLifecycle(host: Host = process): Lifecycle {
 }
 
 function throwIfStopped(signal: AbortSignal): void {
-  if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted', retryable: true });
+  if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
 }

@@ -33,7 +33,7 @@ export async function checkPostgres({ url, withoutRetry }: Database, retry: Retr
       client.release();
       return null;
     } catch (error) {
-      return { reason: reasonOf(error), retryable: databaseError(error).retryable };
+      return { reason: reasonOf(error), retryable: databaseError(error).kind === 'database_away' };
     }
   });
 }

@@ -1,4 +1,7 @@
-/** What went wrong, for code to act on; the message is for people only. */
+/**
+ * What went wrong, for code to act on; the message is for people only. What is done about each kind is decided by
+ * jobs/worker/failure-policy.ts.
+ */
 export type ErrorKind =
   /** The access key was refused: no further call may be made with it. */
   | 'credential'
@@ -30,7 +33,9 @@ export type ErrorKind =
   | 'too_large'
   /** The answer claims to be data and cannot be read as such (half a JSON, broken gzip). */
   | 'unreadable'
-  /** Postgres failed a statement or could not be reached. */
+  /** Postgres cannot be reached, or did not run a statement that it may run a moment later. */
+  | 'database_away'
+  /** Postgres refused a statement, and would refuse it again. */
   | 'database'
   /** Setting or command line is wrong: exit code 2. */
   | 'usage'
@@ -42,9 +47,9 @@ export type Remedy = 'list_runs' | 'list_operations' | 'rebuild';
 
 export interface ErrorFacts {
   readonly kind: ErrorKind;
-  /** May the same request succeed later without anybody changing anything? */
-  readonly retryable: boolean;
-  /** Wait at least this long before trying again. */
+  /** For `http_status`: the status. */
+  readonly status?: number;
+  /** The source asked for this pause before the next try. */
   readonly retryAfterMs?: number;
   /** The source's own line, at most 500 characters. */
   readonly diagnostic?: string;
@@ -60,7 +65,7 @@ export interface ErrorFacts {
 /** The one error class of the pipeline: a sentence for people, facts for code. */
 export class PipelineError extends Error implements ErrorFacts {
   readonly kind: ErrorKind;
-  readonly retryable: boolean;
+  readonly status?: number;
   readonly retryAfterMs?: number;
   readonly diagnostic?: string;
   readonly limitDays?: number;
@@ -71,8 +76,8 @@ export class PipelineError extends Error implements ErrorFacts {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.name = 'PipelineError';
     this.kind = facts.kind;
-    this.retryable = facts.retryable;
     this.cutShort = facts.cutShort ?? false;
+    if (facts.status !== undefined) this.status = facts.status;
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
     if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;
     if (facts.limitDays !== undefined) this.limitDays = facts.limitDays;
@@ -84,7 +89,6 @@ export class PipelineError extends Error implements ErrorFacts {
 export function usageError(message: string, remedy?: Remedy): PipelineError {
   return new PipelineError(message, {
     kind: 'usage',
-    retryable: false,
     ...(remedy === undefined ? {} : { remedy }),
   });
 }

@@ -35,7 +35,7 @@ export function createLog(
 function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack } = error;
-  const facts = ['code', 'kind', 'retryable', 'diagnostic'].flatMap((key) => {
+  const facts = ['code', 'kind', 'status', 'diagnostic'].flatMap((key) => {
     const value: unknown = Reflect.get(error, key);
     return value === undefined ? [] : [[key, value]];
   });

@@ -86,10 +86,7 @@ function epoch(edge: (day: Day, zone: string) => number, day: Day, zone: string)
  */
 function encode(value: string): string {
   if (/\p{Surrogate}/u.test(value)) {
-    throw new PipelineError('a request value is not well-formed text', {
-      kind: 'bad_request',
-      retryable: false,
-    });
+    throw new PipelineError('a request value is not well-formed text', { kind: 'bad_request' });
   }
   return encodeURIComponent(value).replace(
     /[!'()*]/g,
@@ -103,5 +100,5 @@ export function keyRedactor(accessKey: string): (text: string) => string {
 }
 
 function badRequest(operation: Operation, problem: string): PipelineError {
-  return new PipelineError(`${operation.name} ${problem}`, { kind: 'bad_request', retryable: false });
+  return new PipelineError(`${operation.name} ${problem}`, { kind: 'bad_request' });
 }

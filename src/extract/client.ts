@@ -47,7 +47,7 @@ export function createClient(settings: ClientSettings): Client {
         return { ...answer, status: statusCode, contentType: single(headers['content-type']) };
       } catch (error) {
         if (signal?.aborted) {
-          throw new PipelineError('the call was aborted', { kind: 'aborted', retryable: false });
+          throw new PipelineError('the call was aborted', { kind: 'aborted' });
         }
         if (error instanceof PipelineError) throw error;
         if (deadline.aborted) throw timeoutError(timeoutMs);
@@ -72,21 +72,15 @@ function single(header: string | string[] | undefined): string | null {
   return (Array.isArray(header) ? header[0] : header) ?? null;
 }
 
-/** Statuses below 500 that may be gone at the next try. */
-const RETRYABLE = new Set([408, 425, 429]);
-
 function statusError(status: number, retryAfter: string | null): PipelineError {
-  // The key is not accepted, be it by the source or by a proxy before it: asking again would not help.
+  // The key is not accepted, be it by the source or by a proxy before it.
   if (status === 401) {
-    return new PipelineError('the access key was refused with HTTP status 401', {
-      kind: 'credential',
-      retryable: false,
-    });
+    return new PipelineError('the access key was refused with HTTP status 401', { kind: 'credential' });
   }
   const retryAfterMs = retryAfter === null ? null : retryDelay(retryAfter);
   return new PipelineError(`the source answered with HTTP status ${status}`, {
     kind: 'http_status',
-    retryable: RETRYABLE.has(status) || status >= 500,
+    status,
     ...(retryAfterMs === null ? {} : { retryAfterMs }),
   });
 }
@@ -100,7 +94,7 @@ export function retryDelay(header: string, now = Date.now()): number | null {
 }
 
 function timeoutError(timeoutMs: number): PipelineError {
-  return new PipelineError(`no whole answer within ${timeoutMs} ms`, { kind: 'timeout', retryable: true });
+  return new PipelineError(`no whole answer within ${timeoutMs} ms`, { kind: 'timeout' });
 }
 
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
@@ -124,7 +118,7 @@ function transportError(
   const sentence = cutShort
     ? 'the connection broke in the middle of the answer'
     : 'the source cannot be reached';
-  return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', retryable: true, cutShort });
+  return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', cutShort });
 }
 
 function codeOf(error: unknown): string | null {

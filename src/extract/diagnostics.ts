@@ -4,17 +4,12 @@ interface DiagnosticLine {
   /** Matches the whole line, after trimming, without regard to case, with or without the final dot. */
   readonly line: RegExp;
   readonly kind: ErrorKind;
-  readonly retryable: boolean;
   readonly meaning: string;
 }
 
-const retry = true;
-const giveUp = false;
-
-const line = (pattern: string, kind: ErrorKind, retryable: boolean, meaning: string): DiagnosticLine => ({
+const line = (pattern: string, kind: ErrorKind, meaning: string): DiagnosticLine => ({
   line: new RegExp(`^(?:${pattern})\\.?$`, 'i'),
   kind,
-  retryable,
   meaning,
 });
 
@@ -23,38 +18,29 @@ const LINES: readonly DiagnosticLine[] = [
   line(
     'Authentication request received\\. Try request data in next moment',
     'not_ready',
-    retry,
     'the source is not ready yet',
   ),
-  line(
-    '(?:Calls|Bandwidth) per hour (?:are|is) limited',
-    'hourly_quota',
-    retry,
-    'the hourly quota is used up',
-  ),
-  line('(?:Calls|Bandwidth) limitation is reached', 'monthly_quota', giveUp, 'the monthly quota is used up'),
+  line('(?:Calls|Bandwidth) per hour (?:are|is) limited', 'hourly_quota', 'the hourly quota is used up'),
+  line('(?:Calls|Bandwidth) limitation is reached', 'monthly_quota', 'the monthly quota is used up'),
   // A line about the key that nobody has seen yet must stop the run too: a dead key is never retried.
-  line('Access Denied\\. Key .{1,100}|Key Expired', 'credential', giveUp, 'the access key was refused'),
-  line('Function not enabled', 'operation_blocked', giveUp, 'the key has no right to this operation'),
+  line('Access Denied\\. Key .{1,100}|Key Expired', 'credential', 'the access key was refused'),
+  line('Function not enabled', 'operation_blocked', 'the key has no right to this operation'),
   line(
     'Data for requested exchange is disabled',
     'exchange_blocked',
-    giveUp,
     'the key has no right to this exchange',
   ),
   line(
     'Instrument is not allowed for Demo key',
     'instrument_blocked',
-    giveUp,
     'the key has no right to this instrument',
   ),
   line(
     `${RANGE_REFUSED_LINE}(?: of (?<length>\\d{1,5}) (?<unit>day|year)s?)?`,
     'range_refused',
-    giveUp,
     'the source refused the range',
   ),
-  line("Filters can'?t be empty", 'bad_request', giveUp, 'the request carried no filter'),
+  line("Filters can'?t be empty", 'bad_request', 'the request carried no filter'),
 ];
 
 /** No known line comes near this length, so longer texts are not searched. */
@@ -79,7 +65,6 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
     const limitDays = daysOf(match.groups?.length, match.groups?.unit);
     return new PipelineError(`${known.meaning}: ${trimmed}`, {
       kind: known.kind,
-      retryable: known.retryable,
       diagnostic: trimmed,
       ...(limitDays === undefined ? {} : { limitDays }),
     });
@@ -107,26 +92,25 @@ export function unknownDiagnostic(text: string, redact: (text: string) => string
     .replaceAll('\u0000', '\\u0000');
   return new PipelineError(`the source answered with text that is no data: ${diagnostic}`, {
     kind: 'unknown_diagnostic',
-    retryable: true,
     diagnostic,
   });
 }
 
 /** The error for an answer that cannot be read as data; the next one to the same request may be whole. */
 export function unreadable(problem: string, { cutShort = false } = {}): PipelineError {
-  const facts = { kind: 'unreadable', retryable: true, cutShort } as const;
+  const facts = { kind: 'unreadable', cutShort } as const;
   return new PipelineError(`the answer cannot be read: ${problem}`, facts);
 }
 
 /** The error for an answer that says itself that it does not hold all it should; asked for less, it may. */
 export function incomplete(problem: string): PipelineError {
-  const facts = { kind: 'unreadable', retryable: true, cutShort: true } as const;
+  const facts = { kind: 'unreadable', cutShort: true } as const;
   return new PipelineError(`the answer is incomplete: ${problem}`, facts);
 }
 
 /** The error for an answer that is larger than this process takes. */
 export function tooLarge(problem: string): PipelineError {
-  return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large', retryable: false });
+  return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large' });
 }
 
 /** Bytes of a file that is no text at all may be quoted in a problem; Postgres keeps no NUL. */
@@ -135,5 +119,5 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}]+/gu;
 /** A file that cannot be read as a whole: nothing of it is stored, and the next file is read. */
 export function badFile(problem: string, options: { readonly cause?: unknown } = {}): PipelineError {
   const printable = problem.replace(UNPRINTABLE, ' ');
-  return new PipelineError(printable, { kind: 'unreadable', retryable: false, ...options });
+  return new PipelineError(printable, { kind: 'unreadable', ...options });
 }

@@ -108,7 +108,6 @@ describe('envelopes', () => {
     expect(() => readAs(NAME, body)).toThrow(
       expect.objectContaining({
         kind: 'unreadable',
-        retryable: true,
         cutShort: true,
         message: expect.stringMatching(new RegExp(`^the answer is incomplete: .*${sentence}`)),
       }),
@@ -165,7 +164,7 @@ describe('answers that are no data', () => {
     ['an unknown error object', { Message: 'An error has occurred.' }, 'unknown_diagnostic'],
     ['a number beyond a double in a list of wrappings', '"\\"12345678901234567890\\""', 'unknown_diagnostic'],
   ])('%s: may be retried', (_, body, kind) => {
-    expect(thrown(body)).toMatchObject({ kind, retryable: true });
+    expect(thrown(body)).toMatchObject({ kind });
   });
 
   test.each<[string, Buffer | string | object, object]>([
@@ -218,7 +217,7 @@ describe('answers that are no data', () => {
     ['beside an empty value', { value: null, Error: 'Key Expired.' }],
     ['beside an empty list', { value: [], title: 'Key Expired.', status: 'x' }],
   ])('a diagnostic %s', (_, body) => {
-    expect(thrown(body)).toMatchObject({ kind: 'credential', retryable: false, diagnostic: 'Key Expired.' });
+    expect(thrown(body)).toMatchObject({ kind: 'credential', diagnostic: 'Key Expired.' });
   });
 
   test('the first 500 characters of an unknown text are kept', () => {

@@ -6,46 +6,39 @@ describe('every line that the source is known to send', () => {
   const hourly = 'the hourly quota is used up';
   const monthly = 'the monthly quota is used up';
   const range = 'the source refused the range';
-  const rows: readonly [string, string, boolean, string, number?][] = [
+  const rows: readonly [string, string, string, number?][] = [
     [
       'Authentication request received. Try request data in next moment.',
       'not_ready',
-      true,
       'the source is not ready yet',
     ],
-    ['Calls per hour are limited.', 'hourly_quota', true, hourly],
-    ['Bandwidth per hour is limited.', 'hourly_quota', true, hourly],
-    ['Calls limitation is reached.', 'monthly_quota', false, monthly],
-    ['Bandwidth limitation is reached.', 'monthly_quota', false, monthly],
-    ['Access Denied. Key not found.', 'credential', false, key],
-    ['Access Denied. Key blocked.', 'credential', false, key],
-    ['Access Denied. Key unknown or empty.', 'credential', false, key],
-    ['Access Denied. Key Invalid.', 'credential', false, key],
-    ['Key Expired.', 'credential', false, key],
-    ['Function not enabled.', 'operation_blocked', false, 'the key has no right to this operation'],
-    [
-      'Data for requested exchange is disabled.',
-      'exchange_blocked',
-      false,
-      'the key has no right to this exchange',
-    ],
+    ['Calls per hour are limited.', 'hourly_quota', hourly],
+    ['Bandwidth per hour is limited.', 'hourly_quota', hourly],
+    ['Calls limitation is reached.', 'monthly_quota', monthly],
+    ['Bandwidth limitation is reached.', 'monthly_quota', monthly],
+    ['Access Denied. Key not found.', 'credential', key],
+    ['Access Denied. Key blocked.', 'credential', key],
+    ['Access Denied. Key unknown or empty.', 'credential', key],
+    ['Access Denied. Key Invalid.', 'credential', key],
+    ['Key Expired.', 'credential', key],
+    ['Function not enabled.', 'operation_blocked', 'the key has no right to this operation'],
+    ['Data for requested exchange is disabled.', 'exchange_blocked', 'the key has no right to this exchange'],
     [
       'Instrument is not allowed for Demo key.',
       'instrument_blocked',
-      false,
       'the key has no right to this instrument',
     ],
-    ['Date is out of allowed range.', 'range_refused', false, range],
-    ['Date is out of allowed range of 1 day.', 'range_refused', false, range, 1],
-    ['Date is out of allowed range of 5 days.', 'range_refused', false, range, 5],
-    ['Date is out of allowed range of 30 days.', 'range_refused', false, range, 30],
-    ['From - To is out of allowed range of 1 year.', 'range_refused', false, range, 365],
-    ['From - To is out of allowed range of 10 years.', 'range_refused', false, range, 3650],
-    ['Filters cant be empty.', 'bad_request', false, 'the request carried no filter'],
-    ["Filters can't be empty.", 'bad_request', false, 'the request carried no filter'],
+    ['Date is out of allowed range.', 'range_refused', range],
+    ['Date is out of allowed range of 1 day.', 'range_refused', range, 1],
+    ['Date is out of allowed range of 5 days.', 'range_refused', range, 5],
+    ['Date is out of allowed range of 30 days.', 'range_refused', range, 30],
+    ['From - To is out of allowed range of 1 year.', 'range_refused', range, 365],
+    ['From - To is out of allowed range of 10 years.', 'range_refused', range, 3650],
+    ['Filters cant be empty.', 'bad_request', 'the request carried no filter'],
+    ["Filters can't be empty.", 'bad_request', 'the request carried no filter'],
   ];
 
-  test.each(rows)('%s', (line, kind, retryable, meaning, limitDays) => {
+  test.each(rows)('%s', (line, kind, meaning, limitDays) => {
     const loose = line.replaceAll(' ', ' \r\n ');
     for (const sent of [
       line,
@@ -56,7 +49,7 @@ describe('every line that the source is known to send', () => {
       loose,
     ]) {
       const error = diagnose(sent);
-      expect(error).toMatchObject({ kind, retryable });
+      expect(error).toMatchObject({ kind });
       expect(error?.limitDays).toBe(limitDays);
       const shown = sent.replace(/"/g, '').replace(/\s+/g, ' ').trim();
       expect(error?.diagnostic).toBe(shown);
@@ -109,7 +102,6 @@ describe('other answers that are no data', () => {
     const error = unknownDiagnostic('  Something\u0000 broke. \n', keep);
     expect(error).toMatchObject({
       kind: 'unknown_diagnostic',
-      retryable: true,
       diagnostic: 'Something\\u0000 broke.',
       message: 'the source answered with text that is no data: Something\\u0000 broke.',
     });
@@ -124,20 +116,17 @@ describe('other answers that are no data', () => {
   test('what cannot be read, what is too large, and files', () => {
     expect(unreadable('it is empty')).toMatchObject({
       kind: 'unreadable',
-      retryable: true,
       cutShort: false,
       message: 'the answer cannot be read: it is empty',
     });
     expect(unreadable('half', { cutShort: true })).toMatchObject({ cutShort: true });
     expect(tooLarge('9 bytes')).toMatchObject({
       kind: 'too_large',
-      retryable: false,
       message: 'the answer is too large: 9 bytes',
     });
     const cause = new Error('cause');
     expect(badFile('holds \u0000\ud800 bytes', { cause })).toMatchObject({
       kind: 'unreadable',
-      retryable: false,
       message: 'holds   bytes',
       cause,
     });

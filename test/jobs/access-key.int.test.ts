@@ -26,7 +26,7 @@ test('a claim that comes as the key is being refused makes no call', async () =>
   const first = await pool.connect();
   await first.query('begin');
   await first.query('select from etl.access_keys for update');
-  const second = claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit, 5);
+  const second = claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit);
   await waitFor(async () => (await waiting(pool)) === 1, { what: 'the claim to wait for the key' });
   await first.query('update etl.access_keys set probing_until = $1', [new Date(permit.probeUntil)]);
   await markKeyRefused(drizzle(first), permit, 'Key Expired.');
@@ -34,7 +34,7 @@ test('a claim that comes as the key is being refused makes no call', async () =>
   first.release();
 
   expect(await second).toEqual({ outcome: 'probing' });
-  expect(await claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit, 5)).toEqual({
+  expect(await claimWindow(pipeline.db.drizzle, rows[0]?.id ?? 0, permit)).toEqual({
     outcome: 'refused',
     diagnostic: 'Key Expired.',
   });

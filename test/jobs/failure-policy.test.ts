@@ -4,15 +4,19 @@ import { describe, expect, test } from 'vitest';
 import { type ErrorFacts, type ErrorKind, PipelineError } from '../../src/core/errors.ts';
 import {
   backoffMs,
+  CountedRetry,
   decideFailure,
+  decideLocalFailure,
   evidenceOf,
   type FailureAction,
   failureInfo,
   longestOutageMs,
+  lostTooManyWorkers,
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
   RateLimited,
+  redeliveryMs,
   type Situation,
   WorkersLost,
 } from '../../src/jobs/worker/failure-policy.ts';
@@ -38,7 +42,7 @@ const FIRST: Situation = {
 type Facts = Partial<ErrorFacts>;
 
 const error = (kind: ErrorKind, facts: Facts = {}) =>
-  new PipelineError('what went wrong', { retryable: true, ...facts, kind });
+  new PipelineError('what went wrong', { ...facts, kind });
 
 const decide = (kind: ErrorKind, situation: Partial<Situation> = {}, facts: Facts = {}) =>
   decideFailure(error(kind, facts), { ...FIRST, ...situation }, CONFIG);
@@ -113,7 +117,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       },
     },
   ],
-  bad_request: [{ facts: { retryable: false }, first: FAIL }],
+  bad_request: [{ first: FAIL }],
   unknown_diagnostic: [{ first: retryAfter(50), others: counted }],
   timeout: [{ first: retryAfter(50), others: { ...waitedOut, ...halved } }],
   network: [
@@ -126,16 +130,26 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
     },
   ],
   http_status: [
-    { first: retryAfter(50), others: waitedOut },
+    ...[408, 425, 429, 500, 502, 503, 599].map((status) => ({
+      what: String(status),
+      facts: { status },
+      first: retryAfter(50),
+      others: waitedOut,
+    })),
     {
       what: 'with Retry-After',
-      facts: { retryAfterMs: 7_000 },
+      facts: { status: 503, retryAfterMs: 7_000 },
       first: retryAfter(7_000),
       others: { ...waitedOut },
     },
-    { what: 'that lasts', facts: { retryable: false }, first: FAIL },
+    ...[204, 301, 400, 403, 404, 407, 409, 424, 426, 428, 430, 499].map((status) => ({
+      what: String(status),
+      facts: { status },
+      first: FAIL,
+    })),
+    { what: 'that nobody knows', first: FAIL },
   ],
-  too_large: [{ facts: { retryable: false }, first: FAIL, others: halved }],
+  too_large: [{ first: FAIL, others: halved }],
   unreadable: [
     { first: retryAfter(50), others: counted },
     {
@@ -145,9 +159,10 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       others: { ...counted, ...halved },
     },
   ],
-  database: [{ first: postpone(2_000) }, { what: 'for good', facts: { retryable: false }, first: FAIL }],
-  usage: [{ facts: { retryable: false }, first: FAIL }],
-  aborted: [{ first: PUT_BACK }, { facts: { retryable: false }, first: PUT_BACK }],
+  database_away: [{ first: postpone(2_000) }],
+  database: [{ first: FAIL }],
+  usage: [{ first: FAIL }],
+  aborted: [{ first: PUT_BACK }],
 };
 
 const bounds = Object.keys(BOUNDS) as Bound[];
@@ -196,16 +211,16 @@ describe('what is no error of the source', () => {
 const anyError = fc
   .record({
     kind: fc.constantFrom(...(Object.keys(TABLE) as ErrorKind[])),
-    retryable: fc.boolean(),
     cutShort: fc.boolean(),
+    status: fc.option(fc.integer({ min: 100, max: 999 }), { nil: undefined }),
     retryAfterMs: fc.option(fc.integer({ min: 0, max: 1e12 }), { nil: undefined }),
     limitDays: fc.option(fc.integer({ min: 0, max: 10_000 }), { nil: undefined }),
     diagnostic: fc.option(fc.string(), { nil: undefined }),
   })
-  .map(({ kind, retryable, cutShort, retryAfterMs, limitDays, diagnostic }) =>
+  .map(({ kind, cutShort, status, retryAfterMs, limitDays, diagnostic }) =>
     error(kind, {
-      retryable,
       cutShort,
+      ...(status === undefined ? {} : { status }),
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
       ...(limitDays === undefined ? {} : { limitDays }),
       ...(diagnostic === undefined ? {} : { diagnostic }),
@@ -293,16 +308,56 @@ describe('whatever happens', () => {
     const late = { ageMs: 1e9, attempt: 1e6, outage: { downMs: 1e9, waitMs: 1 } };
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
       // These two wait for something else than the source: the turn of the hour, Postgres, our own start.
-      if (['hourly_quota', 'database', 'aborted'].includes(kind)) continue;
+      if (['hourly_quota', 'database_away', 'aborted'].includes(kind)) continue;
       expect(decide(kind, late), kind).toMatchObject({ act: 'end' });
     }
+  });
+});
+
+test.each([
+  [408, 3],
+  [429, 3],
+  [500, 3],
+  [503, 3],
+  [404, 1],
+])('a request that is answered with status %i is made %i times in all', (status, times) => {
+  let attempt = 1;
+  while (decide('http_status', { attempt }, { status }).act === 'retry') attempt += 1;
+  expect(attempt).toBe(times);
+});
+
+describe('work that calls nobody', () => {
+  const outage = new Error('Connection terminated unexpectedly');
+
+  test('ends, unless only Postgres or this process was away', () => {
+    for (const kind of Object.keys(TABLE) as ErrorKind[]) {
+      const expected = kind === 'database_away' ? postpone(2_000) : kind === 'aborted' ? PUT_BACK : FAIL;
+      expect(decideLocalFailure(error(kind)), kind).toEqual(expected);
+    }
+    expect(decideLocalFailure(outage)).toEqual(postpone(2_000));
+    expect(decideLocalFailure(new TypeError('x is not a function'))).toEqual(FAIL);
+  });
+});
+
+describe('the pause before BullMQ hands out a job again', () => {
+  test('is the one that was decided on; where the queue itself failed, that of a counted attempt', () => {
+    expect(redeliveryMs(new CountedRetry(7_000, 'why'), 3, CONFIG, 0)).toBe(7_000);
+    expect([1, 2, 3].map((attempt) => redeliveryMs(new Error('lock'), attempt, CONFIG, 0))).toEqual([
+      50, 100, 200,
+    ]);
+  });
+});
+
+describe('a window that loses its workers', () => {
+  test('may lose five', () => {
+    expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
   });
 });
 
 describe('Retry-After', () => {
   const asked = (retryAfterMs: number, queue: Situation['queue'], outageMs: number) =>
     decideFailure(
-      error('http_status', { retryAfterMs }),
+      error('http_status', { status: 503, retryAfterMs }),
       { ...FIRST, queue },
       { ...CONFIG, EOD_OUTAGE_PATIENCE_MS: outageMs },
     );
@@ -336,7 +391,7 @@ describe('the pause before a counted attempt', () => {
 
 describe('a range that is too much', () => {
   test('always gets shorter, down to one day, which is refused for good', () => {
-    const range = (limitDays: number) => error('range_refused', { retryable: false, limitDays });
+    const range = (limitDays: number) => error('range_refused', { limitDays });
     for (let days = 64; days > 1; ) {
       const next = decideFailure(range(days), { ...FIRST, days }, CONFIG);
       expect(next).toMatchObject({ act: 'split' });
@@ -368,11 +423,13 @@ describe('what a failed call says of the source and of the key', () => {
     ['network', {}, 1, 'failure', 'unknown'],
     ['network', {}, 2, 'failure', 'unknown'],
     ['network', { cutShort: true }, 1, 'success', 'unknown'],
-    ['http_status', {}, 1, 'failure', 'unknown'],
-    ['http_status', { retryable: false }, 1, 'success', 'unknown'],
+    ['http_status', { status: 503 }, 1, 'failure', 'unknown'],
+    ['http_status', { status: 429 }, 1, 'failure', 'unknown'],
+    ['http_status', { status: 404 }, 1, 'success', 'unknown'],
     ['too_large', {}, 1, 'success', 'unknown'],
     ['unreadable', {}, 1, 'success', 'unknown'],
     ['database', {}, 1, 'unknown', 'unknown'],
+    ['database_away', {}, 1, 'unknown', 'unknown'],
     ['usage', {}, 1, 'unknown', 'unknown'],
     ['aborted', {}, 1, 'unknown', 'unknown'],
   ] as const)('%s %o over %i days: %s, %s', (kind, facts, days, source, key) => {
@@ -384,7 +441,6 @@ describe('what is kept of a failure', () => {
   test("is the sentence, and the source's own line where there is one", () => {
     const refused = new PipelineError('refused', {
       kind: 'credential',
-      retryable: false,
       diagnostic: 'Key Expired.',
     });
     expect(failureInfo(refused)).toEqual({ error: 'refused', diagnostic: 'Key Expired.' });

@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { TickJob } from '../../src/jobs/worker/queue.ts';
 import {
   plannedSchedules,
@@ -11,6 +11,7 @@ import { operations } from '../../src/operations/registry.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { backends, openPipeline, type Pipeline } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /** Every operation on every exchange it is asked of. */
 const ALL = operations.flatMap(({ name, exchanges }) => exchanges.map((exchange) => `${name}-${exchange}`));
@@ -151,6 +152,37 @@ describe.each(backends)('schedules kept in %s', (backend) => {
     expect(windows.rows[0].windows).toBe(waiting);
     await one.db.pool.query("update etl.runs set state = 'cancelled', tick = null");
     await one.db.pool.query('delete from etl.windows; delete from etl.runs');
+  });
+
+  test('a tick that meets an outage of Postgres is put off until that is over; one that cannot be planned ends', async () => {
+    const { pool } = one.db;
+    await pool.query(`
+      create sequence failures;
+      create function fail() returns trigger language plpgsql as $$
+        begin
+          if new.tick like 'GetSeriesChange-%' and nextval('failures') <= 2 then
+            raise exception 'shutting down' using errcode = '57P01';
+          end if;
+          if new.tick like 'GetCircuitBreakers-%' then raise exception 'refused' using errcode = '23514'; end if;
+          return new;
+        end $$;
+      create trigger fail before insert on etl.runs for each row execute function fail();`);
+    const scheduler = await startScheduler(one);
+    onTestFinished(() => scheduler.stop());
+    const opts = { removeOnComplete: true };
+    await one.queues.ticks.addBulk([
+      { name: 'tick', data: { operation: 'GetCircuitBreakers', exchange: 'NSE' }, opts },
+      { name: 'tick', data: { operation: 'GetSeriesChange', exchange: 'NSE' }, opts },
+    ]);
+    const planned = await waitFor(async () => {
+      const { rows } = await pool.query<{ tick: string }>('select tick from etl.runs');
+      return rows.length > 0 ? rows.map(({ tick }) => tick) : null;
+    });
+    expect(planned).toEqual([expect.stringMatching(/^GetSeriesChange-NSE-/)]);
+    await waitFor(async () => (await one.queues.ticks.getJobCounts()).failed === 1);
+    expect((await pool.query('select nextval($1)::int as next', ['failures'])).rows).toEqual([{ next: 4 }]);
+    await pool.query('drop trigger fail on etl.runs; drop function fail; drop sequence failures');
+    await pool.query('delete from etl.windows; delete from etl.runs');
   });
 });
 

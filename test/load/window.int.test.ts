@@ -95,7 +95,7 @@ describe('a window', () => {
     const rows = [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'B', close_price: 'not a number' })];
     await expect(
       loadBhav(store, rows, { runId, windowId, rejects: REJECTS, coverage: [day('loaded', 2)] }),
-    ).rejects.toMatchObject({ name: 'PipelineError', kind: 'database', retryable: false });
+    ).rejects.toMatchObject({ name: 'PipelineError', kind: 'database' });
     expect(await rowCount('market.bhavcopy_cm')).toBe(0);
     expect(await rowCount('etl.rejects')).toBe(0);
     expect(await rowCount('etl.coverage')).toBe(0);

@@ -47,7 +47,7 @@ const MAX_DIFFERENCES = 500;
  * Imports the exchanges' own bhav copy files: reads each, and stores its sessions as answers of the
  * source are stored. A bad file is named and the others go on.
  *
- * @throws PipelineError `usage` for paths that are not there; `database` when Postgres is away.
+ * @throws PipelineError `usage` for paths that are not there; `database_away` when Postgres is away.
  */
 export async function importFiles(opened: Context, options: ImportOptions): Promise<ImportReport> {
   const { signal } = options;

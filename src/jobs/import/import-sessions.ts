@@ -8,16 +8,16 @@ import {
   type FileSession,
   readBhavFile,
 } from '../../extract/files/read-file.ts';
-import { databaseError } from '../../load/database/errors.ts';
 import { differencesOfLoad, type RowDifference } from '../../load/market/differences.ts';
 import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/lookups.ts';
 import { type PackedBody, packBody } from '../../load/state/responses.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
-import { endWindows, type RecordCounts } from '../../load/state/windows/windows.ts';
+import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
+import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { type Answered, storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
 
@@ -82,7 +82,7 @@ export async function readSessions({ config }: Context, path: string): Promise<F
   try {
     bytes = await readFile(path);
   } catch (error) {
-    throw new PipelineError(`cannot be read: ${messageOf(error)}`, { kind: 'unreadable', retryable: false });
+    throw new PipelineError(`cannot be read: ${messageOf(error)}`, { kind: 'unreadable' });
   }
   return readBhavFile(path, bytes, config.EOD_TIMEZONE);
 }
@@ -91,7 +91,7 @@ export async function readSessions({ config }: Context, path: string): Promise<F
  * Stores the sessions of a file, each with a window and a transaction of its own, and keeps the csv they
  * were read from.
  *
- * @throws PipelineError `database` when Postgres is away; rows that it refuses fail only their file.
+ * @throws PipelineError `database_away` when Postgres is away; rows that it refuses fail only their file.
  */
 export async function importSessions(
   context: Context,
@@ -110,10 +110,7 @@ export async function importSessions(
     const session = sessions[at] as FileSession;
     const load = { runId, windowId, session, tickers: tickers?.known ?? NO_TICKERS, packed: pack(session) };
     const counts = await importSession(context, load).catch(async (error) => {
-      const problem = databaseError(error);
-      if (problem.retryable) throw problem;
-      problems.push(problem.message);
-      await endWindows(context.db.drizzle, { windowId }, 'failed', { error: problem.message });
+      problems.push(await applyLocalFailure(context, windowId, error));
       return undefined;
     });
     if (counts === undefined) continue;

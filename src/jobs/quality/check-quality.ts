@@ -29,7 +29,7 @@ interface QualityRange {
  * table of findings. Reads `market`, changes nothing there.
  *
  * @returns a line for each check that is not switched off, in the order of `checks`.
- * @throws PipelineError `database`; `usage` for an unknown check in EOD_FINDING_SEVERITY.
+ * @throws PipelineError `database_away`; `usage` for an unknown check in EOD_FINDING_SEVERITY.
  */
 export async function checkQuality(context: Context, range: QualityRange): Promise<CheckResult[]> {
   const { from, to, runId = null } = range;

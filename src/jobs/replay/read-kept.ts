@@ -72,7 +72,7 @@ export function sessionOf(sessions: readonly FileSession[], kept: KeptAnswer): F
 function noSession({ file, exchange, from }: KeptAnswer): PipelineError {
   return new PipelineError(
     `${file}, as it is read today, holds no session ${from} of ${exchange}; if that is right, import the file again by force`,
-    { kind: 'unreadable', retryable: false },
+    { kind: 'unreadable' },
   );
 }
 

@@ -1,11 +1,9 @@
-import { messageOf, usageError } from '../../core/errors.ts';
+import { usageError } from '../../core/errors.ts';
 import { readAnswer } from '../../extract/index.ts';
-import { databaseError } from '../../load/database/errors.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
 import { readRunRequest } from '../../load/state/runs.ts';
 import {
-  endWindows,
   openReplayWindows,
   type ReplayWindow,
   skipWindow,
@@ -14,6 +12,7 @@ import {
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
+import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
 import { type ReplayRequest, tableGroupOf } from './plan-replay.ts';
@@ -38,7 +37,7 @@ interface GroupFacts {
  * EOD_CONCURRENCY groups are worked on at the same time. When the signal stops it, what is left stays
  * open, to be resumed.
  *
- * @throws PipelineError `usage` when another process works on the run; `database` when Postgres goes away.
+ * @throws PipelineError `usage` when another process works on the run; `database_away` when Postgres goes away.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   // Retried as a whole, because the lock is lost with its connection; it then continues with what is left.
@@ -91,16 +90,13 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
 }
 
 async function replayWindow(context: Context, window: ReplayWindow, facts: GroupFacts): Promise<void> {
-  const { db, log } = context;
+  const { log } = context;
   try {
     if (window.responseId === null) await replayRecords(context, window);
     else await replayAnswer(context, window, window.responseId, facts);
   } catch (error) {
-    // Postgres may come back, so the window stays open. Any other error is about this answer.
-    const problem = databaseError(error);
-    if (problem.kind === 'database' && problem.retryable) throw problem;
+    await applyLocalFailure(context, window.id, error);
     log.warn({ runId: window.runId, windowId: window.id, err: error }, 'answer cannot be replayed');
-    await endWindows(db.drizzle, { windowId: window.id }, 'failed', { error: messageOf(error) });
   }
 }
 

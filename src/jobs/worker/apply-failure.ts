@@ -23,7 +23,7 @@ import type { Context, QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { questionsOf } from './answer-coverage.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
-import { type FailureAction, failureInfo } from './failure-policy.ts';
+import { decideLocalFailure, type FailureAction, failureInfo } from './failure-policy.ts';
 import type { WindowJob } from './queue.ts';
 
 /** A window that did not load, and what was decided about it. */
@@ -53,16 +53,29 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   try {
     await writeAction(context, failure, info);
   } catch (thrown) {
-    const problem = databaseError(thrown);
-    if (problem.retryable) {
-      log.warn({ windowId, err: problem }, 'could not keep what went wrong');
+    const err = databaseError(thrown);
+    if (decideLocalFailure(err).act !== 'end') {
+      log.warn({ windowId, err }, 'could not keep what went wrong');
       return;
     }
-    // What cannot be kept now never can: left open, the window would be asked for again and again.
-    log.error({ windowId, err: problem }, 'could not keep what went wrong; the window ends as failed');
+    // Left open, the window would be asked for again and again.
+    log.error({ windowId, err }, 'could not keep what went wrong; the window ends as failed');
     await transaction(db, (tx) => endWindows(tx, { runId, windowId }, 'failed', info));
     await advanceRun(context, runId);
   }
+}
+
+/**
+ * The same for a window that is worked on without the queue, from a file or a kept answer: it ends as failed, with
+ * the sentence that is returned.
+ *
+ * @throws what went wrong where the window is to stay open, because the work may go on later.
+ */
+export async function applyLocalFailure({ db }: Context, windowId: number, error: unknown): Promise<string> {
+  const problem = databaseError(error);
+  if (decideLocalFailure(problem).act !== 'end') throw problem;
+  await endWindows(db.drizzle, { windowId }, 'failed', { error: problem.message });
+  return problem.message;
 }
 
 async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<void> {

@@ -5,10 +5,10 @@ import type { FailureInfo } from '../../load/state/windows/windows.ts';
 import type { WindowQueue } from './queue.ts';
 
 /**
- * The whole answer to the question what is done about a window of a worker that brought no data: for every kind of
- * error, within every bound, this file decides, and nothing else does. An error brings its facts with it
- * (`retryable`: may the same request succeed later?). Everything here is pure. The table of it in
- * docs/reliability.md is generated (`npm run docs:generate`).
+ * The whole answer to the question what is done about work that brought no data: for every kind of error, within
+ * every bound, this file decides, and nothing else does. An error brings facts only: its kind, the HTTP status, the
+ * pause the source asked for. Everything here is pure. The table of it in docs/reliability.md is generated
+ * (`npm run docs:generate`).
  */
 
 /** What is done about a window whose call or load did not succeed. */
@@ -58,7 +58,7 @@ type PolicyConfig = Pick<
   | 'EOD_OUTAGE_PATIENCE_MS'
 >;
 
-/** A window that has lost more workers than this fails: something about it may be what ends them. */
+/** A window that has lost more workers than this fails without another call: something about it may be what ends them. */
 export const MAX_LOST_WORKERS = 5;
 
 /** Longest pause between counted attempts. */
@@ -92,6 +92,22 @@ export class WorkersLost extends Error {
   }
 }
 
+/** Has a window lost more workers than it may? */
+export function lostTooManyWorkers(lostWorkers: number): boolean {
+  return lostWorkers > MAX_LOST_WORKERS;
+}
+
+/** Makes BullMQ try a job again after a pause, and count the attempt. */
+export class CountedRetry extends Error {
+  readonly delayMs: number;
+
+  constructor(delayMs: number, cause: unknown) {
+    super(messageOf(cause), { cause });
+    this.name = 'CountedRetry';
+    this.delayMs = delayMs;
+  }
+}
+
 /** How long the source may be down before the windows of such a run are given up. */
 export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, queue: WindowQueue): number {
   return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
@@ -112,15 +128,31 @@ export function backoffMs(attempt: number, baseMs: number, chance: number): numb
   return Math.round(full / 2 + (full / 2) * chance);
 }
 
+/**
+ * The pause after which BullMQ hands out a job again whose processor threw: the one that was decided on, or, where
+ * the queue itself failed while that was written down, as between counted attempts.
+ */
+export function redeliveryMs(
+  error: unknown,
+  attempt: number,
+  config: Pick<Config, 'EOD_BACKOFF_MS'>,
+  chance: number,
+): number {
+  return error instanceof CountedRetry ? error.delayMs : backoffMs(attempt, config.EOD_BACKOFF_MS, chance);
+}
+
 const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
+const PUT_BACK: FailureAction = { act: 'put_back' };
+const POSTPONE_FOR_DATABASE: FailureAction = { act: 'postpone', delayMs: DATABASE_PAUSE_MS };
 
 const block = (scope: Scope): FailureAction => ({ act: 'end', state: 'blocked', scope });
 
 type Decide = (error: PipelineError, situation: Situation, config: PolicyConfig) => FailureAction;
 
 /** A counted attempt after a pause, while any are left. */
-const retry: Decide = ({ retryable, retryAfterMs }, { attempt, queue, chance }, config) => {
-  if (!retryable || attempt >= config.EOD_ATTEMPTS) return FAIL;
+const retry: Decide = (error, { attempt, queue, chance }, config) => {
+  const { retryAfterMs } = error;
+  if (attempt >= attemptsFor(error, config)) return FAIL;
   const longest = Math.min(MAX_RETRY_AFTER_MS, longestOutageMs(config, queue));
   const pause = backoffMs(attempt, config.EOD_BACKOFF_MS, chance);
   return { act: 'retry', delayMs: retryAfterMs === undefined ? pause : Math.min(longest, retryAfterMs) };
@@ -129,9 +161,47 @@ const retry: Decide = ({ retryable, retryAfterMs }, { attempt, queue, chance }, 
 /** The same, unless the source is down: how long to wait for it is not a matter of attempts. */
 const retryOrWaitOut: Decide = (error, situation, config) => {
   const { outage, queue } = situation;
-  if (outage === null || !isOutage(error)) return retry(error, situation, config);
+  if (outage === null || sourceShown(error) !== 'failure') return retry(error, situation, config);
   return isWaitedFor(outage.downMs, queue, config) ? { act: 'postpone', delayMs: outage.waitMs } : FAIL;
 };
+
+/**
+ * What an HTTP status leads to: the first line that fits. (401 does not come here: it is a refusal of the key.)
+ * `example` is the status that stands for the line in the generated table.
+ */
+export const STATUS_RULES: readonly {
+  readonly statuses: string;
+  readonly example: number;
+  readonly fits: (status: number) => boolean;
+  /** How often the request is made in all. */
+  readonly attempts: (config: PolicyConfig) => number;
+  readonly source: Evidence['source'];
+}[] = [
+  {
+    statuses: 'HTTP status 408, 425 or 429',
+    example: 429,
+    fits: (status) => status === 408 || status === 425 || status === 429,
+    attempts: ({ EOD_ATTEMPTS }) => EOD_ATTEMPTS,
+    source: 'failure',
+  },
+  {
+    statuses: 'HTTP status 5xx',
+    example: 503,
+    fits: (status) => status >= 500,
+    attempts: ({ EOD_ATTEMPTS }) => EOD_ATTEMPTS,
+    source: 'failure',
+  },
+  { statuses: 'any other HTTP status', example: 404, fits: () => true, attempts: () => 1, source: 'success' },
+];
+
+/** The rule of an error of kind `http_status`; undefined for any other. */
+function statusRule({ kind, status = 0 }: PipelineError) {
+  return kind === 'http_status' ? STATUS_RULES.find(({ fits }) => fits(status)) : undefined;
+}
+
+function attemptsFor(error: PipelineError, config: PolicyConfig): number {
+  return statusRule(error)?.attempts(config) ?? config.EOD_ATTEMPTS;
+}
 
 const half = (days: number) => Math.ceil(days / 2);
 
@@ -177,15 +247,12 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   timeout: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
   network: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
   http_status: { decide: retryOrWaitOut, source: 'failure', key: 'unknown' },
-  too_large: { decide: retry, source: 'success', key: 'unknown' },
+  too_large: { decide: () => FAIL, source: 'success', key: 'unknown' },
   unreadable: { decide: retry, source: 'success', key: 'unknown' },
-  database: {
-    decide: ({ retryable }) => (retryable ? { act: 'postpone', delayMs: DATABASE_PAUSE_MS } : FAIL),
-    source: 'unknown',
-    key: 'unknown',
-  },
+  database_away: { decide: () => POSTPONE_FOR_DATABASE, source: 'unknown', key: 'unknown' },
+  database: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
   usage: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
-  aborted: { decide: () => ({ act: 'put_back' }), source: 'unknown', key: 'unknown' },
+  aborted: { decide: () => PUT_BACK, source: 'unknown', key: 'unknown' },
 };
 
 /** Answers that a shorter range may bring whole. */
@@ -197,12 +264,33 @@ function mayBeTooMuch({ kind, cutShort }: PipelineError): boolean {
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
   if (error instanceof RateLimited) return { act: 'rate_limit', delayMs: error.delayMs, closeHour: false };
   if (error instanceof WorkersLost) return FAIL;
-  // What is not ours comes from a statement that met a Postgres that is away, or is a defect: trying
-  // again would only repeat it.
-  const failure = error instanceof PipelineError ? error : databaseError(error);
+  const failure = failureOf(error);
   if (situation.days > 1 && mayBeTooMuch(failure))
     return { act: 'split', days: half(situation.days), learned: false };
   return RULES[failure.kind].decide(failure, situation, config);
+}
+
+/**
+ * What is not ours comes from a statement that met a Postgres that is away, or is a defect: trying again
+ * would only repeat it.
+ */
+function failureOf(error: unknown): PipelineError {
+  return error instanceof PipelineError ? error : databaseError(error);
+}
+
+/**
+ * The same for work that calls nobody: a file, a kept answer, a tick of a schedule, what is written down about a
+ * window. It ends, unless only Postgres or this process was away: then it is left for later.
+ */
+export function decideLocalFailure(error: unknown): FailureAction {
+  switch (failureOf(error).kind) {
+    case 'database_away':
+      return POSTPONE_FOR_DATABASE;
+    case 'aborted':
+      return PUT_BACK;
+    default:
+      return FAIL;
+  }
 }
 
 /** What the failure of a call says of others. */
@@ -220,23 +308,19 @@ interface Evidence {
  */
 export function evidenceOf(error: unknown, days: number): Evidence {
   if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown' };
-  const { source, key } = RULES[error.kind];
-  // Any line except one that refuses the key shows that the key is good.
+  const { key } = RULES[error.kind];
   return {
-    source: source === 'failure' ? evidenceOfSource(error, days) : source,
+    // Asked for less, it may answer in time.
+    source: error.kind === 'timeout' && days > 1 ? 'unknown' : sourceShown(error),
+    // Any line except one that refuses the key shows that the key is good.
     key: key === 'accepted' && error.diagnostic === undefined ? 'unknown' : key,
   };
 }
 
-function evidenceOfSource(error: PipelineError, days: number): Evidence['source'] {
-  // Asked for less, it may answer in time.
-  if (error.kind === 'timeout' && days > 1) return 'unknown';
-  return isOutage(error) ? 'failure' : 'success';
-}
-
-/** Does the source itself fail, whatever it is asked? A status such as 404 or half an answer is an answer. */
-function isOutage({ kind, retryable, cutShort }: PipelineError): boolean {
-  return RULES[kind].source === 'failure' && retryable && !cutShort;
+/** What a failed call shows of the source. Half an answer is an answer. */
+function sourceShown(error: PipelineError): Evidence['source'] {
+  const source = statusRule(error)?.source ?? RULES[error.kind].source;
+  return source === 'failure' && error.cutShort ? 'success' : source;
 }
 
 /** The sentence, and the source's line where there is one, to keep with a window. */

@@ -21,11 +21,12 @@ import { advanceRun } from '../runs/advance.ts';
 import { applyFailure } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import {
+  CountedRetry,
   decideFailure,
   evidenceOf,
   type FailureAction,
   isWaitedFor,
-  MAX_LOST_WORKERS,
+  lostTooManyWorkers,
   RateLimited,
   type Situation,
   WorkersLost,
@@ -64,6 +65,7 @@ export async function processWindow(
   try {
     call = await claimCall(context, job.data.windowId);
     if (call !== null) await fetchAndLoad(context, call);
+    await advanceRun(context, job.data.runId);
   } catch (error) {
     const { config, clock } = context;
     const window = call?.claim.window ?? null;
@@ -74,7 +76,6 @@ export async function processWindow(
     if (action.act === 'split') return;
     await handToQueue(context.queue, job, token, action, error);
   }
-  await advanceRun(context, job.data.runId);
 }
 
 function situationOf(
@@ -99,17 +100,6 @@ function splittableDays({ operation, from, to }: ClaimedWindow): number {
   return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
 }
 
-/** Makes BullMQ try a job again after a pause, and count the attempt. */
-export class CountedRetry extends Error {
-  readonly delayMs: number;
-
-  constructor(delayMs: number, cause: unknown) {
-    super(messageOf(cause), { cause });
-    this.name = 'CountedRetry';
-    this.delayMs = delayMs;
-  }
-}
-
 /**
  * The one place that translates an action for BullMQ. Always throws: the error says what BullMQ is to do
  * with the job.
@@ -125,8 +115,7 @@ async function handToQueue(
     case 'retry':
       throw new CountedRetry(action.delayMs, error);
     case 'postpone':
-      await job.moveToDelayed(Date.now() + action.delayMs, token);
-      throw new DelayedError();
+      return postponeJob(job, action.delayMs, token);
     case 'put_back':
       await job.moveToWait(token);
       throw new WaitingError();
@@ -136,6 +125,12 @@ async function handToQueue(
     case 'end':
       throw new UnrecoverableError(messageOf(error));
   }
+}
+
+/** Puts a job off without counting an attempt. Always throws, as BullMQ asks. */
+export async function postponeJob(job: Job, delayMs: number, token: string | undefined): Promise<never> {
+  await job.moveToDelayed(Date.now() + delayMs, token);
+  throw new DelayedError();
 }
 
 /** Others look again after this long while one worker tries an unproven key. */
@@ -160,24 +155,25 @@ async function claimCall(context: WorkerContext, windowId: number): Promise<Clai
       await pause(wait, signal);
       continue;
     }
-    const claim = await claimWindow(db.drizzle, windowId, permit, MAX_LOST_WORKERS).catch((error) => {
+    const claim = await claimWindow(db.drizzle, windowId, permit).catch((error) => {
       breaker.abandoned();
       throw databaseError(error);
     });
-    if (claim.outcome === 'claimed' && stillCounts(context, permit)) return { claim, permit };
+    const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
+    const poisoned = lostTooManyWorkers(lostWorkers);
+    if (claim.outcome === 'claimed' && !poisoned && stillCounts(context, permit)) return { claim, permit };
     breaker.abandoned();
     switch (claim.outcome) {
       case 'claimed':
-        // Postgres kept us waiting until the hour turned: the call would count against the next one.
         await unclaimWindow(db.drizzle, windowId).catch((error) => {
           throw databaseError(error);
         });
         if (claim.probe) await endKeyTrial(db.drizzle, permit.keyHash);
+        if (poisoned) throw new WorkersLost(lostWorkers);
+        // Postgres kept us waiting until the hour turned: the call would count against the next one.
         break;
       case 'gone':
         return null;
-      case 'lost':
-        throw new WorkersLost(claim.lostWorkers);
       case 'refused':
         throw keyRefusedError(claim.diagnostic);
       case 'spent':
@@ -203,20 +199,19 @@ function waitBefore({ config, breaker, kind }: WorkerContext, permit: Permit): n
   if (isWaitedFor(admission.downMs, kind, config)) return admission.waitMs;
   throw new PipelineError(
     `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
-    { kind: 'network', retryable: true },
+    { kind: 'network' },
   );
 }
 
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   await sleep(milliseconds, undefined, { signal }).catch(() => {
-    throw new PipelineError('the worker is stopping', { kind: 'aborted', retryable: true });
+    throw new PipelineError('the worker is stopping', { kind: 'aborted' });
   });
 }
 
 function keyRefusedError(diagnostic: string): PipelineError {
   return new PipelineError(`the access key was refused: ${diagnostic}`, {
     kind: 'credential',
-    retryable: false,
     diagnostic,
   });
 }

@@ -1,13 +1,16 @@
-import type { Job } from 'bullmq';
+import { type Job, UnrecoverableError } from 'bullmq';
 import { sql } from 'drizzle-orm';
 import type { Config } from '../../core/config.ts';
 import { dayAt } from '../../core/days.ts';
+import { messageOf } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
+import { decideLocalFailure } from './failure-policy.ts';
+import { postponeJob } from './process-window.ts';
 import type { TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 
@@ -74,12 +77,7 @@ async function updateSchedules({ config, queues, log }: QueueContext): Promise<P
       {
         name: 'tick',
         data: { operation: schedule.operation, exchange: schedule.exchange },
-        opts: {
-          attempts: 5,
-          backoff: { type: 'exponential', delay: 5_000, jitter: 0.5 },
-          removeOnComplete: true,
-          removeOnFail: 100,
-        },
+        opts: { removeOnComplete: true, removeOnFail: 100 },
       },
     );
   }
@@ -103,17 +101,29 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   );
 }
 
+/** Handles a tick, and tells BullMQ what the failure policy decides where that fails. */
+async function workTick(context: QueueContext, job: Job<TickJob>, token: string | undefined): Promise<void> {
+  try {
+    await processTick(context, job);
+  } catch (error) {
+    const action = decideLocalFailure(error);
+    context.log.warn({ tick: job.data, err: error, action }, 'the night was not planned');
+    if (action.act === 'postpone') await postponeJob(job, action.delayMs, token);
+    throw new UnrecoverableError(messageOf(error));
+  }
+}
+
 /** How often the schedules are compared with the queue: one that lost its memory gets them back. */
 const SYNC_MS = 60_000;
 
 /** Keeps the schedules in the queue and plans the nights they announce. Any number may run. */
 export async function startScheduler(context: QueueContext): Promise<RunningWorker> {
   await syncSchedules(context);
-  // A tick that met an outage is repeated by the queue.
+  // A tick that meets an outage is put off by the failure policy.
   const once = { ...context, db: context.db.withoutRetry };
   const worker = context.queues.work<TickJob>(
     'ticks',
-    (job) => processTick(once, job),
+    (job, token) => workTick(once, job, token),
     workerSettings(context, 1),
   );
   const timer = setInterval(() => {

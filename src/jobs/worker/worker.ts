@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 import { deliverAlerts } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { createBreaker } from './breaker.ts';
-import { backoffMs } from './failure-policy.ts';
-import { CountedRetry, processWindow } from './process-window.ts';
+import { redeliveryMs } from './failure-policy.ts';
+import { processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { startRequeueing } from './requeue.ts';
 
@@ -72,11 +72,7 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
     // BullMQ looks at manual rate limits (the clock hour) only where a limiter is set.
     limiter: { max: 1_000_000, duration: 1_000 },
     settings: {
-      // Any other error was thrown after the failure policy had decided, or after the window had ended.
-      backoffStrategy: (attempt, _type, error) =>
-        error instanceof CountedRetry
-          ? error.delayMs
-          : backoffMs(attempt ?? 1, config.EOD_BACKOFF_MS, Math.random()),
+      backoffStrategy: (attempt, _type, error) => redeliveryMs(error, attempt ?? 1, config, Math.random()),
     },
   };
 }

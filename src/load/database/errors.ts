@@ -42,14 +42,13 @@ export function databaseError(error: unknown): PipelineError {
   const cause = error instanceof DrizzleQueryError ? (error.cause ?? error) : error;
   if (cause instanceof PipelineError) return cause;
   const code = (cause as { code?: unknown } | null | undefined)?.code;
-  const retryable =
+  const away =
     typeof code === 'string'
       ? isSocketError(code) || isTransient(code)
       : cause instanceof Error && cause.constructor === Error;
   const state = typeof code === 'string' ? ` (${code})` : '';
   return new PipelineError(`Postgres: ${messageOf(cause) || 'no connection'}${state}`, {
-    kind: 'database',
-    retryable,
+    kind: away ? 'database_away' : 'database',
     cause,
   });
 }

@@ -21,7 +21,7 @@ const PAUSE_MS = 500;
 /**
  * The retry of a database client.
  *
- * @throws PipelineError `database` when Postgres stays away, `aborted` on the signal; any other error of
+ * @throws PipelineError `database_away` when Postgres stays away, `aborted` on the signal; any other error of
  *   the step is thrown as it is, at once.
  */
 export function createRetry(options: RetryOptions): Retry {
@@ -42,7 +42,7 @@ export function createRetry(options: RetryOptions): Retry {
         return await step();
       } catch (error) {
         const problem = databaseError(error);
-        if (problem.kind !== 'database' || !problem.retryable) throw error;
+        if (problem.kind !== 'database_away') throw error;
         const now = Date.now();
         // A step that ran well for so long has met a new outage.
         if (failingSince === undefined || now - started > forMs) failingSince = now;
@@ -57,7 +57,7 @@ export function createRetry(options: RetryOptions): Retry {
 /** @throws PipelineError `aborted` on the signal. */
 export async function pauseBeforeRetry(signal?: AbortSignal): Promise<void> {
   await sleep(PAUSE_MS, undefined, { signal }).catch(() => {
-    throw new PipelineError('stopped by a signal', { kind: 'aborted', retryable: true });
+    throw new PipelineError('stopped by a signal', { kind: 'aborted' });
   });
 }
 

@@ -16,7 +16,7 @@ export interface Transaction extends NodePgDatabase {
  * Drizzle's own `transaction` is not used: it keeps the connection of a `begin` that failed for good, and
  * hides what went wrong behind a `rollback` that fails too.
  *
- * @throws PipelineError of kind `database` for Postgres errors; other errors of ours pass through.
+ * @throws PipelineError of kind `database` or `database_away` for Postgres errors; other errors of ours pass through.
  */
 export function transaction<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
   return database.withRetry(async ({ pool }) => {

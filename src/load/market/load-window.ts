@@ -60,7 +60,7 @@ interface WindowLoad {
  *
  * @returns what became of the records, or null when the window had ended already (another worker
  *   finished it, or it was cancelled): then nothing was written.
- * @throws PipelineError of kind `database`.
+ * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function loadWindow(database: Database, load: WindowLoad): Promise<RecordCounts | null> {
   const tables = tablesOf(load);

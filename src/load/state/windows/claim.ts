@@ -14,6 +14,8 @@ export interface ClaimedWindow extends NewWindow {
   readonly runId: number;
   readonly runKind: RunKind;
   readonly attempts: number;
+  /** How many workers have ended while they worked on it. */
+  readonly lostWorkers: number;
   /** Milliseconds since its first start. */
   readonly ageMs: number;
 }
@@ -30,8 +32,6 @@ export type Claim =
     }
   /** It has ended, or its run is paused, cancelled or over: nothing is to be done. */
   | { readonly outcome: 'gone' }
-  /** It lost its worker too often; nothing was claimed. */
-  | { readonly outcome: 'lost'; readonly lostWorkers: number }
   /** The source refused this key; no call may be made with it. */
   | { readonly outcome: 'refused'; readonly diagnostic: string }
   /** Another worker is trying the key. */
@@ -43,24 +43,16 @@ export type Claim =
  * Takes a window on, if its run goes on, the key may be used and the hour's budget has a call left. The
  * attempt and the call that follows are counted with the claim in one statement, so that what is
  * counted and what is asked cannot drift apart.
- *
- * @param maxLostWorkers a window that has lost more workers is not claimed again.
  */
-export async function claimWindow(
-  db: NodePgDatabase,
-  windowId: number,
-  permit: Permit,
-  maxLostWorkers: number,
-): Promise<Claim> {
-  const seen = await countAndTake(db, windowId, permit, { maxLostWorkers, probe: false });
+export async function claimWindow(db: NodePgDatabase, windowId: number, permit: Permit): Promise<Claim> {
+  const seen = await countAndTake(db, windowId, permit, { probe: false });
   if (seen === null) return { outcome: 'gone' };
-  const { keyGoodAt, lostWorkers } = seen;
+  const { keyGoodAt } = seen;
   if (isTaken(seen)) return { outcome: 'claimed', window: seen, probe: false, keyGoodAt };
-  if (lostWorkers > maxLostWorkers) return { outcome: 'lost', lostWorkers };
   if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
   if (seen.keyAccepted) return { outcome: 'spent' };
   if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
-  const tried = await countAndTake(db, windowId, permit, { maxLostWorkers, probe: true });
+  const tried = await countAndTake(db, windowId, permit, { probe: true });
   if (tried !== null && isTaken(tried)) return { outcome: 'claimed', window: tried, probe: true, keyGoodAt };
   await endKeyTrial(db, permit.keyHash);
   return { outcome: tried === null ? 'gone' : 'spent' };
@@ -71,8 +63,6 @@ interface Claimable extends Omit<ClaimedWindow, 'attempts' | 'ageMs'> {
   /** Null where it was not taken. */
   readonly attempts: number | null;
   readonly ageMs: number | null;
-  /** With the worker that has it, if any: a window that is claimed while it runs has lost that one. */
-  readonly lostWorkers: number;
   readonly keyAccepted: boolean;
   readonly keyRefused: boolean;
   readonly keyDiagnostic: string | null;
@@ -93,13 +83,15 @@ async function countAndTake(
   db: NodePgDatabase,
   windowId: number,
   permit: Permit,
-  { maxLostWorkers, probe }: { readonly maxLostWorkers: number; readonly probe: boolean },
+  { probe }: { readonly probe: boolean },
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
   const found = await db.execute<Claimable & Record<string, unknown>>(sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
-             w.params, w.variant, w.filtered, w.lost_workers + (w.state = 'running')::int as lost_workers,
+             w.params, w.variant, w.filtered, 
+             -- A window that is claimed while it runs has lost the worker that had it.
+             w.lost_workers + (w.state = 'running')::int as lost_workers,
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
              coalesce(${keyIsAccepted(permit.now)}, false) as key_accepted,
              coalesce(${keyIsRefused(permit.now)}, false) as key_refused,
@@ -109,7 +101,7 @@ async function countAndTake(
        where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
          for update of w
     ), counted as (
-      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and lost_workers <= ${maxLostWorkers}`)}
+      ${countCall(permit, sql`from claimable where (key_accepted or ${probe})`)}
     ), taken as (
       update ${windows} w
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
