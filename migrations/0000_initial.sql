@@ -214,7 +214,10 @@ CREATE TABLE "etl"."runs" (
 	"withdrawn" bigint DEFAULT 0 NOT NULL,
 	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"finished_at" timestamp with time zone,
+	"follow_up" text DEFAULT 'none' NOT NULL,
+	"follow_up_attempts" integer DEFAULT 0 NOT NULL,
 	CONSTRAINT "runs_tick_key" UNIQUE("tick"),
+	CONSTRAINT "runs_follow_up" CHECK ("etl"."runs"."follow_up" in ('none', 'due', 'done', 'failed')),
 	CONSTRAINT "runs_kind" CHECK ("etl"."runs"."kind" in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview')),
 	CONSTRAINT "runs_state" CHECK ("etl"."runs"."state" in ('running', 'paused', 'completed', 'failed', 'cancelled'))
 );
@@ -915,6 +918,7 @@ CREATE INDEX "loads_asked_idx" ON "etl"."loads" USING btree ("operation","exchan
 CREATE INDEX "loads_fetched_idx" ON "etl"."loads" USING btree ("fetched_at");--> statement-breakpoint
 CREATE INDEX "rejects_window_idx" ON "etl"."rejects" USING btree ("window_id");--> statement-breakpoint
 CREATE INDEX "rejects_open_idx" ON "etl"."rejects" USING btree ("operation","exchange") WHERE "etl"."rejects"."resolved_at" is null;--> statement-breakpoint
+CREATE INDEX "runs_follow_up_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."follow_up" = 'due';--> statement-breakpoint
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint
 CREATE INDEX "windows_response_idx" ON "etl"."windows" USING btree ("response_id") WHERE "etl"."windows"."response_id" is not null;--> statement-breakpoint

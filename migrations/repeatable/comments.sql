@@ -29,6 +29,8 @@ COMMENT ON COLUMN etl.runs.rejected IS 'Records that failed validation; see etl.
 COMMENT ON COLUMN etl.runs.withdrawn IS 'Rows that the source no longer lists.';
 COMMENT ON COLUMN etl.runs.started_at IS 'When the run was asked for.';
 COMMENT ON COLUMN etl.runs.finished_at IS 'When its last window ended; null while it is open.';
+COMMENT ON COLUMN etl.runs.follow_up IS 'What follows its end (checks of the data, alerts): none (not ended, or nothing follows), due, done, or failed (given up after five attempts).';
+COMMENT ON COLUMN etl.runs.follow_up_attempts IS 'How often that was begun.';
 
 COMMENT ON TABLE etl.windows IS 'One row per window of a run: one request''s worth of work, committed whole or not at all.';
 COMMENT ON COLUMN etl.windows.id IS 'Number of the window.';

@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
+import { followUpRuns } from '../../src/jobs/runs/finish.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { spawnEod } from '../support/eod.ts';
+import { backfill, openPipeline, runToEnd, start } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { startWebhook } from '../support/webhook.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
 
@@ -42,5 +46,76 @@ test('the data sets are compared after a night has ended; an error in that does 
   const second = await runToEnd(pipeline, await night());
   expect(second.state).toBe('completed');
   expect((await reportRun(pipeline.db.drizzle, second.runId)).state).toBe('completed');
+  const followUps = await pool.query(
+    'select follow_up, follow_up_attempts as attempts from etl.runs order by id',
+  );
+  expect(followUps.rows.slice(1)).toEqual([
+    { follow_up: 'done', attempts: 1 },
+    { follow_up: 'due', attempts: 1 },
+  ]);
+  for (const attempts of [2, 3, 4, 5]) {
+    await followUpRuns(pipeline);
+    const { rows } = await pool.query(
+      'select follow_up as state, follow_up_attempts as attempts from etl.runs where id = $1',
+      [second.runId],
+    );
+    expect(rows).toEqual([{ state: attempts === 5 ? 'failed' : 'due', attempts }]);
+  }
+  await sandbox.close();
+});
+
+test('the alerts of a run are raised although the process that ended it was killed before', async () => {
+  const webhook = await startWebhook();
+  const sandbox = await startSandbox({
+    clock,
+    instrumentsPerExchange: 5,
+    behaviour: { disabledOperations: ['GetCircuitBreakers'] },
+  });
+  const pipeline = await openPipeline({
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    settings: { EOD_ALERT_WEBHOOK: webhook.url },
+  });
+  const { pool } = pipeline.db;
+  const startProcess = async () => {
+    const worker = spawnEod(['up', '--roles', 'worker'], {
+      env: pipeline.environment,
+      cwd: temporaryFolder(),
+    });
+    await worker.output(/eod is up/);
+    return worker;
+  };
+  const first = await startProcess();
+  // Holds the process up where it wants to keep the alert.
+  const holder = await pool.connect();
+  await holder.query('begin; lock table etl.alerts in access exclusive mode');
+  const runId = await start(
+    pipeline,
+    backfill({ from: '2025-09-11', to: '2025-09-11', operations: ['GetCircuitBreakers'] }),
+  );
+  await waitFor(async () => {
+    const waiting = await pool.query(
+      `select from pg_locks l join etl.runs r on r.id = $1 and r.state = 'failed'
+        where l.relation = 'etl.alerts'::regclass and not l.granted`,
+      [runId],
+    );
+    return waiting.rowCount !== 0;
+  });
+  first.kill('SIGKILL');
+  await first.ended;
+  await holder.query('rollback');
+  holder.release();
+  const followUp = async () =>
+    (await pool.query<{ state: string }>('select follow_up as state from etl.runs where id = $1', [runId]))
+      .rows[0];
+  expect(await followUp()).toEqual({ state: 'due' });
+  expect(webhook.heard).toEqual([]);
+
+  const second = await startProcess();
+  await waitFor(async () => (await followUp())?.state === 'done');
+  expect(webhook.heard.map(({ kind, facts }) => [kind, facts.run])).toEqual([['run_failed', runId]]);
+  second.kill();
+  await second.ended;
   await sandbox.close();
 });

@@ -37,9 +37,11 @@ type AlertContext = Pick<Context, 'config' | 'db' | 'log'>;
 /**
  * Keeps alerts in the database and tries to deliver them. Never throws: an alert that cannot be kept
  * or sent is logged, and what was going on goes on.
+ *
+ * @returns false when they could not be kept: nobody will hear of them.
  */
-export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[]): Promise<void> {
-  if (alerts.length === 0) return;
+export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[]): Promise<boolean> {
+  if (alerts.length === 0) return true;
   const { config, db, log } = context;
   try {
     for (const alert of alerts) {
@@ -48,9 +50,10 @@ export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[
     }
   } catch (error) {
     log.error({ err: error, alerts }, 'alerts could not be kept');
-    return;
+    return false;
   }
   await deliverAlerts(context);
+  return true;
 }
 
 /** An alert as it is sent. */

@@ -4,7 +4,7 @@ import { insertWindows } from '../../load/state/windows/plan.ts';
 import { hasOpenWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../worker/enqueue.ts';
-import { afterRun, closeRun } from './finish.ts';
+import { closeRun, followUpRuns } from './finish.ts';
 import { planDeferred } from './plan-run.ts';
 
 /**
@@ -20,7 +20,14 @@ export async function advanceRun(context: QueueContext, runId: number): Promise<
     if (await hasOpenWindows(db.drizzle, runId)) return;
   }
   const ended = await closeRun(context, runId);
-  if (ended !== null) await afterRun(context, ended);
+  if (ended === null) return;
+  // The window has ended and the run has: what fails here is done later, and fails neither.
+  await followUpRuns(context).catch((error) => {
+    context.log.warn(
+      { runId, err: error },
+      'could not do what follows the end of the run; it is tried again',
+    );
+  });
 }
 
 async function planWaiting(context: QueueContext, runId: number): Promise<boolean> {

@@ -1,4 +1,12 @@
-import { type EndedRun, finishRun, type RunEnd } from '../../load/state/runs.ts';
+import { takeSessionLock } from '../../load/database/session-lock.ts';
+import {
+  beginFollowUp,
+  type EndedRun,
+  endFollowUp,
+  finishRun,
+  type RunEnd,
+  runsToFollowUp,
+} from '../../load/state/runs.ts';
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
@@ -19,21 +27,48 @@ export async function closeRun(
   return ended;
 }
 
+/** A follow-up that has failed this often is given up. */
+const FOLLOW_UP_ATTEMPTS = 5;
+
 /**
- * What follows the end of a run. The run stays as it ended: an error here is logged and
- * nothing more.
+ * Does what follows the end of runs, as far as no other process is at it: checks of the data and alerts. A
+ * process may end at any time between the end of a run and this, so every worker looks again from time to time.
  */
-export async function afterRun(context: Context, run: EndedRun): Promise<void> {
-  if (run.kind === 'nightly') {
-    await checkNight(context, run).catch((error) => {
-      context.log.warn({ runId: run.id, err: error }, 'the data could not be checked after the night');
-    });
+export async function followUpRuns(context: Context): Promise<void> {
+  const { db, log } = context;
+  for (const runId of await runsToFollowUp(db.drizzle)) {
+    // It ends with the process that holds it: then the next one may begin at once.
+    const lock = await takeSessionLock(db, `eod follow-up of run ${runId}`, { wait: false });
+    if (lock === null) continue;
+    try {
+      const run = await beginFollowUp(db.drizzle, runId);
+      if (run === null) continue;
+      const done = await followUp(context, run);
+      if (done) await endFollowUp(db.drizzle, run, 'done');
+      else if (run.attempt >= FOLLOW_UP_ATTEMPTS) {
+        await endFollowUp(db.drizzle, run, 'failed');
+        log.error({ runId }, 'gave up what follows the end of the run: its checks or alerts are missing');
+      }
+    } finally {
+      await lock.release();
+    }
   }
-  const alerts = await alertsOfRun(context, run).catch((error) => {
-    context.log.warn({ runId: run.id, err: error }, 'what the run should alert of could not be found out');
-    return [];
-  });
-  await raiseAlerts(context, alerts);
+}
+
+/** @returns false when a part of it failed, which is logged; the run stays as it ended. */
+async function followUp(context: Context, run: EndedRun): Promise<boolean> {
+  let done = true;
+  const failed = (message: string) => (error: unknown) => {
+    done = false;
+    context.log.warn({ runId: run.id, err: error }, message);
+  };
+  if (run.kind === 'nightly') {
+    await checkNight(context, run).catch(failed('the data could not be checked after the night'));
+  }
+  const alerts = await alertsOfRun(context, run).catch(
+    failed('what the run should alert of could not be found out'),
+  );
+  return (await raiseAlerts(context, alerts ?? [])) && done;
 }
 
 async function checkNight(context: Context, { id, from, to }: EndedRun): Promise<void> {

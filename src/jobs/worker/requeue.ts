@@ -2,6 +2,7 @@ import { runningRuns } from '../../load/state/runs.ts';
 import { openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
+import { followUpRuns } from '../runs/finish.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { WINDOW_QUEUES } from './queue.ts';
 
@@ -16,9 +17,11 @@ const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 
 /**
  * Enqueues open windows the queue does not know (it was lost, or the process that planned them ended
- * between commit and enqueue) and ends runs whose last worker ended before it could.
+ * between commit and enqueue), ends runs whose last worker ended before it could, and does what follows
+ * the end of runs where their last worker ended before that.
  */
 export async function requeueLostWindows(context: QueueContext): Promise<void> {
+  await followUpRuns(context);
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
   const open = await openWindows(context.db.drizzle, runs);

@@ -181,7 +181,8 @@ export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<bool
     .for('update');
   const run = found[0];
   if (run === undefined) return false;
-  await moveRun(tx, 'reopen', { state: 'running', error: null, finished_at: null }, runId);
+  const followUp = { follow_up: 'none', follow_up_attempts: 0 } as const;
+  await moveRun(tx, 'reopen', { state: 'running', error: null, finished_at: null, ...followUp }, runId);
   if (run.state === 'failed') {
     await reopenWindows(tx, runId);
     await deferUnplanned(tx, runId);
@@ -244,7 +245,9 @@ export interface RunEnd {
   readonly error: string;
 }
 
-/** A run that has just ended. */
+const ENDED_RUN = { id: runs.id, kind: runs.kind, state: runs.state, from: runs.from_date, to: runs.to_date };
+
+/** A run that has ended. */
 export type EndedRun = NonNullable<Awaited<ReturnType<typeof finishRun>>>;
 
 /**
@@ -273,6 +276,7 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
       state: sql`case when ${isFailed} then ${failed} else ${otherwise} end`,
       error: end === null ? undefined : sql`case when ${isFailed} then ${runs.error} else ${end.error} end`,
       finished_at: now,
+      follow_up: sql`case when ${asksSource()} then 'due' else 'none' end`,
     })
     .from(total)
     .where(
@@ -283,13 +287,7 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
         eq(ofTotal('open'), 0),
       ),
     )
-    .returning({
-      id: runs.id,
-      kind: runs.kind,
-      state: runs.state,
-      from: runs.from_date,
-      to: runs.to_date,
-    });
+    .returning(ENDED_RUN);
   return ended ?? null;
 }
 
@@ -307,4 +305,39 @@ export async function abandonRun(
   if (running.length === 0) return null;
   await cancelWindows(tx, runId, reason);
   return finishRun(tx, runId, { state: 'cancelled', error: reason });
+}
+
+/** Runs that have ended and whose checks and alerts are yet to be done, the oldest first. */
+export async function runsToFollowUp(db: NodePgDatabase): Promise<number[]> {
+  const found = await db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(eq(runs.follow_up, 'due'))
+    .orderBy(asc(runs.id));
+  return found.map(({ id }) => id);
+}
+
+/** Counts an attempt at what follows a run. @returns the run, or null when that is not due any more. */
+export async function beginFollowUp(
+  db: NodePgDatabase,
+  runId: number,
+): Promise<(EndedRun & { readonly attempt: number }) | null> {
+  const begun = await db
+    .update(runs)
+    .set({ follow_up_attempts: sql`${runs.follow_up_attempts} + 1` })
+    .where(and(eq(runs.id, runId), eq(runs.follow_up, 'due')))
+    .returning({ ...ENDED_RUN, attempt: runs.follow_up_attempts });
+  return begun[0] ?? null;
+}
+
+/** Notes how what follows a run ended. Of a run that was reopened meanwhile it is due again at its next end. */
+export async function endFollowUp(
+  db: NodePgDatabase,
+  { id, attempt }: { readonly id: number; readonly attempt: number },
+  follow_up: 'done' | 'failed',
+): Promise<void> {
+  await db
+    .update(runs)
+    .set({ follow_up })
+    .where(and(eq(runs.id, id), eq(runs.follow_up, 'due'), eq(runs.follow_up_attempts, attempt)));
 }

@@ -37,9 +37,16 @@ export const runs = etl.table(
     ...recordCounts(),
     started_at: moment('started_at').notNull().defaultNow(),
     finished_at: moment('finished_at'),
+    /** What follows its end, checks and alerts: `none` until then, and for runs that nothing follows. */
+    follow_up: text('follow_up', { enum: ['none', 'due', 'done', 'failed'] })
+      .notNull()
+      .default('none'),
+    follow_up_attempts: integer('follow_up_attempts').notNull().default(0),
   },
   (table) => [
     unique('runs_tick_key').on(table.tick),
+    index('runs_follow_up_idx').on(table.id).where(sql`${table.follow_up} = 'due'`),
+    check('runs_follow_up', sql`${table.follow_up} in ('none', 'due', 'done', 'failed')`),
     index('runs_open_idx').on(table.id).where(sql`${table.state} in ('running', 'paused')`),
     check(
       'runs_kind',
