@@ -74,9 +74,6 @@ const table = defineTable({
   ],
 });
 
-export const bhavcopyCm = table.drizzle;
-export const bhavcopyCmHistory = table.history;
-
 export default defineOperation({
   name: 'GetBhavCopyCM',
   summary: 'Bhav copy: end-of-day prices and volumes of the cash market',

@@ -31,9 +31,6 @@ const table = defineTable({
   ],
 });
 
-export const circuitBreakers = table.drizzle;
-export const circuitBreakersHistory = table.history;
-
 export default defineOperation({
   name: 'GetCircuitBreakers',
   summary: 'Securities at a price band',

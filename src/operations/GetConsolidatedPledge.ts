@@ -93,9 +93,6 @@ const table = defineTable({
   ],
 });
 
-export const consolidatedPledge = table.drizzle;
-export const consolidatedPledgeHistory = table.history;
-
 export default defineOperation({
   name: 'GetConsolidatedPledge',
   summary: 'Consolidated promoter pledge data',

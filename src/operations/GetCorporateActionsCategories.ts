@@ -13,9 +13,6 @@ const table = defineTable({
   ],
 });
 
-export const corporateActionCategories = table.drizzle;
-export const corporateActionCategoriesHistory = table.history;
-
 export default defineOperation({
   name: 'GetCorporateActionsCategories',
   summary: 'Categories of corporate actions',

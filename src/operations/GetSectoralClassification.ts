@@ -40,9 +40,6 @@ const table = defineTable({
   ],
 });
 
-export const sectoralClassification = table.drizzle;
-export const sectoralClassificationHistory = table.history;
-
 export default defineOperation({
   name: 'GetSectoralClassification',
   summary: 'Sectoral classification of companies',

@@ -19,9 +19,6 @@ const table = defineTable({
   ],
 });
 
-export const seriesChanges = table.drizzle;
-export const seriesChangesHistory = table.history;
-
 export default defineOperation({
   name: 'GetSeriesChange',
   summary: 'Moves of securities between trading series',

@@ -31,9 +31,6 @@ const table = defineTable({
   ],
 });
 
-export const topGainersLosers = table.drizzle;
-export const topGainersLosersHistory = table.history;
-
 export default defineOperation({
   name: 'GetTop5GainersLosers',
   summary: 'Top gainers and losers of each trading day',

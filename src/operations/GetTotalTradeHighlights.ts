@@ -18,9 +18,6 @@ const table = defineTable({
   ],
 });
 
-export const totalTradeHighlights = table.drizzle;
-export const totalTradeHighlightsHistory = table.history;
-
 export default defineOperation({
   name: 'GetTotalTradeHighlights',
   summary: 'Summary of total trade activity of each day',

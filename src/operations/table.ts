@@ -1,19 +1,4 @@
-import { sql } from 'drizzle-orm';
-import {
-  bigint,
-  boolean,
-  date,
-  index,
-  integer,
-  numeric,
-  type PgTable,
-  pgSchema,
-  primaryKey,
-  smallint,
-  text,
-  timestamp,
-} from 'drizzle-orm/pg-core';
-import { datetime, type Field, fromRequest, type Kind } from './fields.ts';
+import { datetime, type Field, fromRequest } from './fields.ts';
 
 /** A stored value: text, whole and decimal numbers, yes/no; days and date-times travel as text. */
 export type Scalar = string | number | boolean | null;
@@ -51,9 +36,6 @@ export interface TableDefinition {
   readonly partitioned: boolean;
   /** The names its rows give to instruments; several of one row belong to the same instrument. */
   readonly names: readonly Naming[];
-  readonly drizzle: PgTable;
-  /** Replaced revisions: the same columns, and when each revision was valid. */
-  readonly history: PgTable;
 }
 
 interface TableOptions {
@@ -106,40 +88,6 @@ export const VALIDITY: Readonly<Record<string, string>> = {
   replaced_by_load_id: 'The load (etl.loads.id) that replaced or withdrew this revision.',
 };
 
-export const market = pgSchema('market');
-export const marketHistory = pgSchema('market_history');
-
-function columnFor(kind: Kind, name: string) {
-  switch (kind) {
-    case 'text':
-      return text(name);
-    case 'int2':
-      return smallint(name);
-    case 'int4':
-      return integer(name);
-    case 'int8':
-      return bigint(name, { mode: 'bigint' });
-    case 'numeric':
-      return numeric(name);
-    case 'boolean':
-      return boolean(name);
-    case 'date':
-      return date(name);
-    case 'datetime':
-      return timestamp(name, { withTimezone: true });
-  }
-}
-
-function loadAuditColumns() {
-  return {
-    first_loaded_at: timestamp('first_loaded_at', { withTimezone: true }).notNull(),
-    last_changed_at: timestamp('last_changed_at', { withTimezone: true }).notNull(),
-    revision: integer('revision').notNull(),
-    run_id: bigint('run_id', { mode: 'bigint' }).notNull(),
-    load_id: bigint('load_id', { mode: 'bigint' }).notNull(),
-  };
-}
-
 /**
  * Declares a table of the schema `market` from its fields. Adds `exchange`, the source's audit
  * columns and the load audit columns, in the order keys, values, source audit, load audit. A column that
@@ -160,44 +108,6 @@ export function defineTable(options: TableOptions): TableDefinition {
   });
   const fields = [...keyFields, ...all.filter((field) => !options.key.includes(field.column))];
   const dateColumn = keyFields.find((field) => field.kind === 'date')?.column ?? null;
-  // Each table needs column builders of its own, because drizzle binds them to it.
-  const dataColumns = () =>
-    Object.fromEntries(
-      fields.map((field) => {
-        const column = columnFor(field.kind, field.column);
-        return [field.column, options.key.includes(field.column) ? column.notNull() : column];
-      }),
-    );
-  const drizzle = market.table(options.name, { ...dataColumns(), ...loadAuditColumns() }, (table) => [
-    primaryKey({
-      name: `${options.name}_pkey`,
-      columns: options.key.map((column) => table[column as keyof typeof table]) as never,
-    }),
-  ]);
-  const history = marketHistory.table(
-    options.name,
-    {
-      ...dataColumns(),
-      ...loadAuditColumns(),
-      valid_from: timestamp('valid_from', { withTimezone: true }).notNull(),
-      valid_to: timestamp('valid_to', { withTimezone: true }).notNull(),
-      withdrawn: boolean('withdrawn').notNull(),
-      replaced_by_load_id: bigint('replaced_by_load_id', { mode: 'bigint' }).notNull(),
-    },
-    (table) => {
-      const columns = (...names: string[]) => names.map((name) => table[name as keyof typeof table]) as never;
-      const day = dateColumn === null ? ['exchange'] : ['exchange', dateColumn];
-      return [
-        primaryKey({ name: `${options.name}_history_pkey`, columns: columns(...options.key, 'revision') }),
-        // A day as it was in a past state.
-        index(`${options.name}_history_day_idx`).on(...(columns(...day) as [never])),
-        // A load asks for its days whether any row of them was withdrawn, and nearly always none was.
-        index(`${options.name}_history_withdrawn_idx`)
-          .on(...(columns(...day) as [never]))
-          .where(sql`withdrawn`),
-      ];
-    },
-  );
   return {
     name: options.name,
     comment: options.comment,
@@ -206,8 +116,6 @@ export function defineTable(options: TableOptions): TableDefinition {
     dateColumn,
     partitioned: options.partitionBy !== undefined,
     names: options.names ?? [],
-    drizzle,
-    history,
   };
 }
 

@@ -33,14 +33,15 @@ function packagesLoadedWith(files: readonly string[]): Map<string, string> {
   return packages;
 }
 
-const commands = readdirSync(join(SRC, 'cli/commands')).map((name) => join(SRC, 'cli/commands', name));
+const filesOf = (folder: string) => readdirSync(join(SRC, folder)).map((name) => join(SRC, folder, name));
 
-/** What the files of commands load to list their options. */
-const OPTIONS_OF = ['cli/parse-request.ts', 'sandbox/flags.ts'];
+/** What the files of commands load to list their options; the registry loads the operations. */
+const OPTIONS = ['cli/parse-request.ts', 'sandbox/flags.ts'].map((file) => join(SRC, file));
 
 test('the way to the help and to a mistake loads no client of a server', () => {
-  const further = OPTIONS_OF.map((file) => join(SRC, file));
-  const loaded = packagesLoadedWith([join(SRC, 'cli/main.ts'), ...commands, ...further]);
+  const operations = filesOf('operations').filter((file) => file.endsWith('.ts'));
+  const files = [join(SRC, 'cli/main.ts'), ...filesOf('cli/commands'), ...OPTIONS, ...operations];
+  const loaded = packagesLoadedWith(files);
   expect(Object.fromEntries(loaded)).toEqual({
     commander: expect.any(String),
     'fastest-levenshtein': expect.any(String),

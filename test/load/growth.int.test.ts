@@ -39,9 +39,6 @@ const table = defineTable({
   ],
 });
 
-export const newDataSet = table.drizzle;
-export const newDataSetHistory = table.history;
-
 export default defineOperation({
   name: 'GetNewDataSet',
   summary: 'A data set added later',

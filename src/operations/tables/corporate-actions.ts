@@ -34,9 +34,6 @@ const table = defineTable({
   ],
 });
 
-export const corporateActions = table.drizzle;
-export const corporateActionsHistory = table.history;
-
 /** Recognised by fields that neither the pledge nor the category sample carries. */
 export const corporateActionShape: Shape = {
   table,

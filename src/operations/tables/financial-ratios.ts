@@ -90,11 +90,6 @@ const facts = defineTable({
   ],
 });
 
-export const financialRatios = ratios.drizzle;
-export const financialRatiosHistory = ratios.history;
-export const financialRatioFacts = facts.drizzle;
-export const financialRatioFactsHistory = facts.history;
-
 export const ratioShape: Shape = {
   table: ratios,
   has: [],
