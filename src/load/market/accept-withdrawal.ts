@@ -6,6 +6,7 @@ import { insertLoad, nextLoadId } from '../state/loads.ts';
 import { updateObservedAliases } from '../state/observed-aliases.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
 import { hasRefusals, lockRefusedWithdrawal, NO_DAY, noteAccepted } from '../state/withdrawals.ts';
+import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** What became of a refused withdrawal that a person has accepted. */
@@ -39,7 +40,7 @@ export function acceptWithdrawal(
     const { exchange, day } = refused;
     const loadId = await nextLoadId(tx);
     const sql = mergeSql(table);
-    await client.query(sql.createStage);
+    await ensureStage(client, table);
     await client.query(sql.lock, [exchange, day, day]);
     const withdrawn = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [
       loadId,

@@ -13,6 +13,7 @@ import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import {
   ensurePartitions,
+  ensureStage,
   type FullSet,
   mergeTable,
   type PreservedColumns,
@@ -92,6 +93,7 @@ async function storeLoad(
   const { client } = tx;
   if (!(await lockOpenWindow(tx, load.windowId))) return null;
   const loadId = await nextLoadId(tx);
+  for (const { table } of tables) await ensureStage(client, table);
   if (load.preview) {
     // Whatever follows the savepoint is undone; what stays is the window with its counts and samples.
     await client.query('savepoint preview');

@@ -4,7 +4,7 @@ import { DAY_ROWS, raiseDayRows } from '../state/withdrawals.ts';
 
 /** The statements that store one table's records; built from the declaration alone. */
 interface MergeSql {
-  /** Creates the staging table of the connection, where it has none yet; every commit empties it. */
+  /** Creates the staging table of a connection; every commit empties it. */
   readonly createStage: string;
   readonly copy: string;
   /**
@@ -57,7 +57,7 @@ function build(table: TableDefinition): MergeSql {
   const parts = partsOf(table);
   const { stage, target, columns } = parts;
   return {
-    createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
+    createStage: `create temp table ${quote(`stage_${table.name}`)} on commit delete rows as
       select 0 as _ord, ${list(columns)} from ${target} with no data`,
     copy: `copy ${stage} (_ord, ${list(columns)}) from stdin`,
     lock: lockSql(table, parts),

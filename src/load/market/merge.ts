@@ -70,11 +70,8 @@ export async function ensurePartitions(
 ): Promise<void> {
   const column = table.dateColumn;
   if (!table.partitioned || column === null) return;
-  let existing = existingPartitions.get(database);
-  if (existing === undefined) {
-    existing = new Set();
-    existingPartitions.set(database, existing);
-  }
+  const existing = existingPartitions.get(database) ?? new Set();
+  existingPartitions.set(database, existing);
   const years = new Set(rows.map((row) => (row[column] as string).slice(0, 4)));
   for (const year of years) {
     const name = `${table.name}_${year}`;
@@ -84,15 +81,27 @@ export async function ensurePartitions(
   }
 }
 
+const stages = new WeakMap<ClientBase, Set<TableDefinition>>();
+
+/**
+ * Creates the staging table of the connection, where it has none yet; every commit empties it. To be called
+ * inside a transaction and before any savepoint: a connection whose transaction fails is thrown away.
+ */
+export async function ensureStage(client: ClientBase, table: TableDefinition): Promise<void> {
+  const existing = stages.get(client) ?? new Set();
+  stages.set(client, existing);
+  if (!existing.has(table)) await client.query(mergeSql(table).createStage);
+  existing.add(table);
+}
+
 /**
  * Copies rows into the staging table, merges them with one statement that writes only rows that
- * differ, and withdraws rows no longer listed with another. To be called inside a transaction.
+ * differ, and withdraws rows no longer listed with another. To be called inside a transaction, after `ensureStage`.
  */
 export async function mergeTable(tx: Transaction, input: MergeInput): Promise<Merged> {
   const { client } = tx;
   const { table, rows, fullSet, preserved, fetchedAt } = input;
   const sql = mergeSql(table);
-  await client.query(sql.createStage);
   if (rows.length > 0) {
     await pipeline(Readable.from(encodeRows(table, rows)), client.query(copyFrom(sql.copy)));
   }

@@ -8,21 +8,7 @@ export { SEVERITIES };
 export type Severity = (typeof SEVERITIES)[number];
 
 /** One thing that is wrong, or was. */
-export interface Finding {
-  readonly id: number;
-  readonly check: string;
-  readonly severity: Severity;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly date: string;
-  readonly instrument: string;
-  readonly expected: string | null;
-  readonly found: string | null;
-  readonly runId: number | null;
-  /** Moments as ISO 8601 in UTC. */
-  readonly foundAt: string;
-  readonly resolvedAt: string | null;
-}
+export type Finding = Awaited<ReturnType<typeof listFindings>>['findings'][number];
 
 interface FindingFilter {
   readonly check?: string | undefined;
@@ -36,10 +22,7 @@ interface FindingFilter {
 }
 
 /** Findings, the newest days first, and how many there are in all. */
-export async function listFindings(
-  db: NodePgDatabase,
-  filter: FindingFilter,
-): Promise<{ total: number; findings: Finding[] }> {
+export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
   const { check, severity, from, to } = filter;
   const matches = and(
     check === undefined ? undefined : eq(findings.check, check),

@@ -102,21 +102,13 @@ export async function countUnkeptLoads(
 }
 
 /** A load of an answer that was fetched later than another. */
-export interface LaterLoad {
-  readonly operation: string;
-  readonly from: string;
-  readonly to: string;
-  readonly instruments: readonly string[];
-  readonly variant: string;
-  readonly filtered: boolean;
-  readonly whole: readonly string[];
-}
+export type LaterLoad = Awaited<ReturnType<typeof laterLoads>>[number];
 
 /**
  * Loads, already committed, of answers that were fetched after this moment and were asked about any of these
  * days. With the locks of those days held, there will be no more.
  */
-export function laterLoads(
+export async function laterLoads(
   tx: NodePgDatabase,
   asked: {
     readonly operations: readonly string[];
@@ -127,7 +119,7 @@ export function laterLoads(
     /** No more than so many; all when not given. */
     readonly limit?: number;
   },
-): Promise<LaterLoad[]> {
+) {
   const found = tx
     .select({
       operation: loads.operation,

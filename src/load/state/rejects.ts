@@ -175,19 +175,7 @@ function isOpen({ operations, exchanges }: RejectFilter): SQL | undefined {
 }
 
 /** A refused record as a list shows it. */
-export interface OpenReject {
-  readonly id: number;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-  /** Place in the answer or file, from 0. */
-  readonly position: number;
-  readonly problems: RejectEntry['problems'];
-  readonly runId: number;
-  readonly windowId: number;
-  readonly rejectedAt: string;
-}
+export type OpenReject = Awaited<ReturnType<typeof openRejects>>[number];
 
 const asOpenReject = {
   id: rejects.id,
@@ -195,6 +183,7 @@ const asOpenReject = {
   exchange: rejects.exchange,
   from: windows.from_date,
   to: windows.to_date,
+  /** Place in the answer or file, from 0. */
   position: rejects.position,
   problems: rejects.problems,
   runId: rejects.run_id,
@@ -203,7 +192,7 @@ const asOpenReject = {
 };
 
 /** Rejects that are not resolved, the newest first. */
-export function openRejects(db: NodePgDatabase, filter: RejectFilter, limit: number): Promise<OpenReject[]> {
+export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limit: number) {
   return db
     .select(asOpenReject)
     .from(rejects)
@@ -218,7 +207,6 @@ export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): P
   const found = await db
     .select({ id: rejects.id })
     .from(rejects)
-    .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(isOpen(filter))
     .orderBy(asc(rejects.id));
   return found.map((row) => row.id);
@@ -245,23 +233,14 @@ export async function stillOpen(db: NodePgDatabase, ids: readonly number[]): Pro
 }
 
 /** One refused record with all that is known of it. */
-export interface RejectDetail extends OpenReject {
-  readonly record: unknown;
-  readonly instruments: readonly string[];
-  readonly params: Readonly<Record<string, string>>;
-  readonly resolvedAt: string | null;
-  /** Number of the kept answer it stands in, or null when that is not kept. */
-  readonly responseId: number | null;
-  /** The imported file it stands in, or null where it is of an answer. */
-  readonly file: string | null;
-}
+export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
 // Drizzle would read a record that is a JSON text, as "12", once more, as 12.
 const recordText = sql<string | null>`${rejects.record}::text`;
 const recordOf = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
 
 /** One reject, or null when there is none of this number. */
-export async function readReject(db: NodePgDatabase, id: number): Promise<RejectDetail | null> {
+export async function readReject(db: NodePgDatabase, id: number) {
   const [found] = await db
     .select({
       ...asOpenReject,
@@ -269,6 +248,7 @@ export async function readReject(db: NodePgDatabase, id: number): Promise<Reject
       instruments: windows.instruments,
       params: windows.params,
       resolvedAt: sql<string | null>`to_json(${rejects.resolved_at})#>>'{}'`,
+      /** The imported file it stands in, or null where it is of an answer. */
       file: windows.source_file,
       windowResponseId: windows.response_id,
     })
@@ -283,7 +263,9 @@ export async function readReject(db: NodePgDatabase, id: number): Promise<Reject
     .from(responses)
     .where(windowResponseId === null ? own : or(own, eq(responses.id, windowResponseId)))
     .limit(1);
-  return { ...reject, record: recordOf(reject.record), responseId: kept?.id ?? null };
+  /** Of the kept answer it stands in; null where that is not kept. */
+  const responseId = kept?.id ?? null;
+  return { ...reject, record: recordOf(reject.record), responseId };
 }
 
 /** The open rejects of a window, in the order of its answer. */
@@ -306,25 +288,21 @@ export async function openRejectsOfWindow(db: NodePgDatabase, windowId: number) 
 }
 
 /** Rejects of an imported file that is not kept: only importing it again can resolve them. */
-export interface UnkeptFile {
-  readonly file: string;
-  readonly rejects: number;
-}
+export type UnkeptFile = Awaited<ReturnType<typeof unkeptFiles>>[number];
 
 /** The files among those of these rejects that cannot be read again from what is kept, by name. */
-export async function unkeptFiles(db: NodePgDatabase, ids: readonly number[]): Promise<UnkeptFile[]> {
+export async function unkeptFiles(db: NodePgDatabase, ids: readonly number[]) {
   const kept = db
     .select({ id: responses.id })
     .from(responses)
     .where(or(eq(responses.window_id, windows.id), eq(responses.id, windows.response_id)));
-  const found = await db
-    .select({ file: windows.source_file, rejects: count() })
+  return db
+    .select({ file: sql<string>`${windows.source_file}`, rejects: count() })
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(and(hasId(ids), isNotNull(windows.source_file), notExists(kept)))
     .groupBy(windows.source_file)
     .orderBy(windows.source_file);
-  return found.map(({ file, rejects }) => ({ file: file ?? '', rejects }));
 }
 
 /**

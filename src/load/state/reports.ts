@@ -16,84 +16,17 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
 import { inTableOrder, type RowDifference } from '../market/differences.ts';
 import { statesOfRuns } from './loads.ts';
-import type { RunKind, RunState, WindowState } from './run-request.ts';
+import type { WindowState } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
 import { isOpen } from './windows/transitions.ts';
-import { countWindows, type RecordCounts, WINDOW_TOTALS } from './windows/windows.ts';
+import { countWindows, WINDOW_TOTALS } from './windows/windows.ts';
 import { withdrawalsOfRuns } from './withdrawals.ts';
 
-/** Counts of windows by end; `open` is what has not ended. */
-interface WindowCounts {
-  readonly total: number;
-  readonly loaded: number;
-  readonly empty: number;
-  readonly skipped: number;
-  readonly blocked: number;
-  readonly failed: number;
-  readonly cancelled: number;
-  readonly open: number;
-}
-
-export interface Counts extends RecordCounts {
-  readonly windows: WindowCounts;
-  readonly requests: number;
-  readonly bytes: number;
-  /** From the first start to the last end. */
-  readonly seconds: number;
-}
-
-export interface OperationReport extends Counts {
-  readonly operation: string;
-  readonly exchange: string;
-}
-
-/** A window that did not end well, by name. */
-export interface Failure {
-  readonly windowId: number;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-  readonly instruments: readonly string[];
-  readonly variant: string;
-  readonly state: 'failed' | 'blocked' | 'cancelled';
-  readonly error: string | null;
-}
-
-/** A window whose answer lacked more rows than may be withdrawn. */
-interface Suspicion {
-  readonly windowId: number;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-  readonly reason: string;
-}
-
-/** What became of the rows of a day that an answer did not list any more. */
-export type WithdrawalReport = Omit<Awaited<ReturnType<typeof withdrawalsOfRuns>>[number], 'runId'>;
-
 /** Everything about a run that has ended, or is under way. */
-export interface RunReport extends Counts {
-  readonly runId: number;
-  readonly kind: RunKind;
-  readonly state: RunState;
-  readonly from: string;
-  readonly to: string;
-  readonly error: string | null;
-  /** States of `market` before the run's first load and after its last (etl.loads.state). */
-  readonly states: { readonly before: number; readonly after: number };
-  readonly operations: readonly OperationReport[];
-  readonly failures: readonly Failure[];
-  /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
-  readonly suspicious: readonly Suspicion[];
-  /** By day, the rows that whole answers did not list any more: withdrawn, or too many to be believed. */
-  readonly withdrawals: readonly WithdrawalReport[];
-  /** For a preview: sample rows that would change. */
-  readonly preview: readonly RowDifference[];
-  /** Why windows were skipped, and how many for each reason. */
-  readonly skips: readonly { readonly reason: string; readonly windows: number }[];
-}
+export type RunReport = Awaited<ReturnType<typeof reportRun>>;
+
+/** What a run did of one operation and exchange. */
+export type OperationReport = RunReport['operations'][number];
 
 const inState = (state: WindowState) => countWindows(eq(windows.state, state));
 
@@ -105,6 +38,7 @@ const secondsBetween = (from: SQL | Column, to: SQL | Column) =>
 const notSplit = ne(windows.state, 'split');
 
 const COUNTS = {
+  /** By how they ended; `open` is what has not ended. */
   windows: {
     total: countWindows(notSplit),
     loaded: inState('loaded'),
@@ -123,19 +57,17 @@ const COUNTS = {
 const PREVIEW_ROWS = 100;
 
 /** Everything about one run. @throws PipelineError `usage` when there is no such run. */
-export async function reportRun(db: NodePgDatabase, runId: number): Promise<RunReport> {
+export async function reportRun(db: NodePgDatabase, runId: number) {
   const [report] = await readReports(db, [runId]);
   if (report === undefined) throw unknownRunError(runId);
   return report;
 }
 
 /** The newest runs, the newest first, with their reports. */
-export async function listRuns(db: NodePgDatabase, limit: number): Promise<RunReport[]> {
+export async function listRuns(db: NodePgDatabase, limit: number) {
   const found = await db.select({ id: runs.id }).from(runs).orderBy(desc(runs.id)).limit(limit);
-  return readReports(
-    db,
-    found.map(({ id }) => id),
-  );
+  const ids = found.map(({ id }) => id);
+  return readReports(db, ids);
 }
 
 /** What a window is called in a report. */
@@ -157,11 +89,11 @@ export function suspiciousWindows(db: NodePgDatabase, runIds: readonly number[])
 }
 
 /** Reports of these runs, as far as they exist, in this order; the same few queries for any number of them. */
-async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promise<RunReport[]> {
+async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
   if (runIds.length === 0) return [];
   const runId = windows.run_id;
   const ofRuns = inArray(runId, [...runIds]);
-  const { operation, exchange, instruments, variant, error } = windows;
+  const { operation, exchange, instruments, variant, state, error } = windows;
   const found = await db
     .select({
       runId: runs.id,
@@ -193,7 +125,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
         ...WINDOW_NAME,
         instruments,
         variant,
-        state: sql<Failure['state']>`${windows.state}`,
+        state,
         error,
       })
       .from(windows)
@@ -219,12 +151,17 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]): Promi
   const states = byRun(await statesOfRuns(db, runIds));
   return found.map((run) => ({
     ...run,
+    /** States of `market` before the run's first load and after its last. */
     states: states.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
+    /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
     suspicious: suspicious.get(run.runId) ?? [],
+    /** By day, the rows that whole answers did not list any more: withdrawn, or too many to be believed. */
     withdrawals: withdrawn.get(run.runId) ?? [],
+    /** For a preview: sample rows that would change. */
     preview: (previews.get(run.runId) ?? []).map(({ sample }) => inTableOrder(sample)),
+    /** Why windows were skipped, and how many for each reason. */
     skips: skips.get(run.runId) ?? [],
   }));
 }
@@ -242,27 +179,17 @@ function byRun<Row extends { readonly runId: number }>(
 }
 
 /** How far a run is. */
-export interface Progress {
-  readonly kind: RunKind;
-  readonly state: RunState;
-  readonly total: number;
-  readonly ended: number;
-  readonly requests: number;
-  readonly fetched: number;
-  /** Is part of the run yet to be planned? */
-  readonly deferred: boolean;
-}
+export type RunProgress = Awaited<ReturnType<typeof selectProgress>>[number];
 
-export interface RunProgress extends Progress {
-  readonly runId: number;
-}
+export type Progress = Omit<RunProgress, 'runId'>;
 
-function selectProgress(db: NodePgDatabase, chosen: SQL): Promise<RunProgress[]> {
+async function selectProgress(db: NodePgDatabase, chosen: SQL) {
   return db
     .select({
       runId: runs.id,
       kind: runs.kind,
       state: runs.state,
+      /** Is part of the run yet to be planned? */
       deferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
       total: countWindows(notSplit),
       ended: countWindows(sql`${notSplit} and not ${isOpen()}`),

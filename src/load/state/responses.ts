@@ -69,33 +69,34 @@ const LOCK = sql`hashtextextended('eod response bodies', 0)`;
 export async function keepAnswer(tx: NodePgDatabase, windowId: number, answer: AnswerToKeep): Promise<void> {
   const { hash, ...body } = await answer.packed;
   await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+  const { run_id, id: window_id, operation, exchange, from_date, to_date } = windows;
+  const { instruments, params, variant, filtered } = windows;
+  const request = {
+    run_id,
+    window_id,
+    operation,
+    exchange,
+    from_date,
+    to_date,
+    instruments,
+    params,
+    variant,
+    filtered,
+  };
   const [asked] = await tx
-    .select({
-      run_id: windows.run_id,
-      window_id: windows.id,
-      operation: windows.operation,
-      exchange: windows.exchange,
-      from_date: windows.from_date,
-      to_date: windows.to_date,
-      instruments: windows.instruments,
-      params: windows.params,
-      variant: windows.variant,
-      filtered: windows.filtered,
-      knownBody: responseBodies.hash,
-    })
+    .select({ request, knownBody: responseBodies.hash })
     .from(windows)
     .leftJoin(responseBodies, eq(responseBodies.hash, hash))
     .where(eq(windows.id, windowId));
   if (asked === undefined) return;
-  const { knownBody, ...request } = asked;
-  if (knownBody === null) {
+  if (asked.knownBody === null) {
     await tx
       .insert(responseBodies)
       .values({ hash, ...body })
       .onConflictDoNothing();
   }
   await tx.insert(responses).values({
-    ...request,
+    ...asked.request,
     called_on: answer.calledOn,
     hash,
     content_type: answer.contentType,
@@ -104,27 +105,15 @@ export async function keepAnswer(tx: NodePgDatabase, windowId: number, answer: A
 }
 
 /** A kept answer with its request, as read again. */
-export interface KeptAnswer {
-  readonly id: number;
-  readonly exchange: string;
-  /** First day asked about; of a file the session. */
-  readonly from: string;
-  /** Name of the file the body is, where it is no answer of the source. */
-  readonly file: string | null;
-  /** SHA-256 of the body, in hex. */
-  readonly hash: string;
-  readonly calledOn: string;
-  readonly contentType: string | null;
-  readonly fetchedAt: Date;
-  readonly body: Buffer;
-}
+export type KeptAnswer = NonNullable<Awaited<ReturnType<typeof readKeptAnswer>>>;
 
 /** Reads a kept answer, or null when it has been pruned. */
-export async function readKeptAnswer(db: NodePgDatabase, responseId: number): Promise<KeptAnswer | null> {
+export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
   const [kept] = await db
     .select({
       id: responses.id,
       exchange: responses.exchange,
+      /** First day asked about; of a file the session. */
       from: responses.from_date,
       params: responses.params,
       hash: responses.hash,
@@ -140,18 +129,11 @@ export async function readKeptAnswer(db: NodePgDatabase, responseId: number): Pr
   const { params, fetchedAt, body, ...answer } = kept;
   return {
     ...answer,
+    /** Name of the file the body is, where it is no answer of the source. */
     file: params.file ?? null,
     fetchedAt: new Date(fetchedAt),
     body: await decompress(body),
   };
-}
-
-/** What `prune` deletes, or would delete. */
-interface Pruned {
-  readonly responses: number;
-  readonly bodies: number;
-  /** Compressed bytes of those bodies. */
-  readonly bytes: number;
 }
 
 /** Rows deleted with one transaction. */
@@ -169,8 +151,8 @@ function nobodyPoints(db: NodePgDatabase, condition?: SQL): SQL {
   );
 }
 
-/** What pruning answers fetched before this moment would delete. */
-export async function prunable(db: NodePgDatabase, before: Date): Promise<Pruned> {
+/** What pruning answers fetched before this moment would delete; `bytes` is the compressed size of the bodies. */
+export async function prunable(db: NodePgDatabase, before: Date) {
   const moment = before.toISOString();
   const [bodies] = await db
     .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
@@ -184,7 +166,7 @@ export async function prunable(db: NodePgDatabase, before: Date): Promise<Pruned
 }
 
 /** Deletes answers fetched before this moment, then the bodies nobody points to any more. */
-export async function prune(database: Database, before: Date): Promise<Pruned> {
+export async function prune(database: Database, before: Date) {
   const db = database.drizzle;
   const old = db
     .select({ id: responses.id })
