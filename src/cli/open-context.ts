@@ -77,7 +77,7 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Co
   const calendar = openCalendar(cli, config);
   const log = createLog(config, cli.stderr);
   const db = await openStore(cli, config, log, wait);
-  await life.open(() => db.withRetry((once) => ensureSchema(once, config)));
+  await life.open(() => ensureSchema(db, config));
   const context = { config, log, db, calendar, clock: systemClock };
   await life.open(() => syncSessions(context));
   return context;

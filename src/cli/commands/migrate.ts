@@ -20,6 +20,6 @@ async function migrate(cli: Cli): Promise<void> {
   const { openStore } = await import('../open-context.ts');
   const db = await openStore(cli, config, createLog(config, cli.stderr), 'short');
   const before = await schemaState(db);
-  await db.withRetry((once) => migrateDatabase(once, config));
+  await migrateDatabase(db, config);
   print(cli, BEFORE[before]);
 }

@@ -1,7 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
-import { type SessionLock, takeSessionLock } from '../../load/database/session-lock.ts';
+import { type SessionLock, takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, serverTime } from '../../load/market/lookups.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/reports.ts';
@@ -202,7 +202,7 @@ async function openImport(
   asked: { readonly paths: readonly string[]; readonly force: boolean },
 ): Promise<ImportRun> {
   // Before the run is written, so that nobody takes it for one whose process is gone.
-  const lock = await takeSessionLock(context.db, lockName(runId), { wait: true });
+  const lock = await takeSessionLock(context.db, lockName(runId));
   try {
     await writeRun(context, runId, asked);
     return { runId, lock };
@@ -231,7 +231,7 @@ async function writeRun(
 
 async function endDeadImports(context: Context): Promise<void> {
   for (const id of await runningRuns(context.db.drizzle, 'import')) {
-    const lock = await takeSessionLock(context.db, lockName(id), { wait: false });
+    const lock = await trySessionLock(context.db, lockName(id));
     if (lock === null) continue;
     await cancelImport(context, id, 'its process ended before it did').finally(() => lock.release());
   }

@@ -1,6 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { readAnswer } from '../../extract/index.ts';
-import { takeSessionLock } from '../../load/database/session-lock.ts';
+import { trySessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
 import { readRunRequest } from '../../load/state/runs.ts';
 import {
@@ -45,7 +45,7 @@ export async function workReplay(context: Context, runId: number, signal: AbortS
 }
 
 async function workWithLock(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  const lock = await takeSessionLock(context.db, `eod:replay:${runId}`, { wait: false });
+  const lock = await trySessionLock(context.db, `eod:replay:${runId}`);
   if (lock === null) throw usageError(`run ${runId} is being worked on by another process`);
   try {
     await workGroups(context, runId, signal);

@@ -12,6 +12,8 @@ import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from 
 import { fillObservedAliases } from '../state/observed-aliases.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import type { Database } from './database.ts';
+import { takeSessionLock } from './session-lock.ts';
+import { transactionOn } from './transaction.ts';
 
 const MIGRATIONS = {
   migrationsFolder: join(import.meta.dirname, '../../../migrations'),
@@ -48,31 +50,32 @@ export async function schemaState(database: Database): Promise<SchemaState> {
  *
  * @throws PipelineError `usage` when the server is older than Postgres 15.
  */
-export async function migrateDatabase(
+export function migrateDatabase(
   database: Database,
   viewSettings: ViewSettings = DEFAULT_VIEW_SETTINGS,
 ): Promise<void> {
-  const client = await database.pool.connect();
-  try {
-    await checkServer(client);
-    await client.query("select pg_advisory_lock(hashtextextended('eod:migrate', 0))");
-    // Notices such as "schema already exists, skipping" would come on every run and only worry people.
-    await client.query("set client_min_messages = 'warning'");
-    const db = drizzle(client);
-    await migrate(db, MIGRATIONS);
-    await applyRepeatableFiles(db);
-    await writeMarketSchema(client);
-    await writeCompletenessView(client, viewSettings);
-    // In one transaction, because a table filled by half would look filled.
-    await db.transaction(() => fillObservedAliases(client));
-    await client.query("select pg_advisory_unlock(hashtextextended('eod:migrate', 0))");
-    await client.query('reset client_min_messages');
-    client.release();
-  } catch (error) {
-    // The connection is thrown away, and with it the transaction, the lock and the setting.
-    client.release(true);
-    throw error;
-  }
+  return database.withRetry(async (once) => {
+    await checkServer(once);
+    const lock = await takeSessionLock(once, 'eod migrate');
+    const { client } = lock;
+    try {
+      // Notices such as "schema already exists, skipping" would come on every run and only worry people.
+      await client.query("set client_min_messages = 'warning'");
+      const db = drizzle(client);
+      await migrate(db, MIGRATIONS);
+      await applyRepeatableFiles(client, await outdatedFiles(db));
+      await writeMarketSchema(client);
+      await writeCompletenessView(client, viewSettings);
+      // In one transaction, because a table filled by half would look filled.
+      await transactionOn(client, () => fillObservedAliases(client));
+      await client.query('reset client_min_messages');
+      await lock.release();
+    } catch (error) {
+      // The connection is thrown away, and with it the transaction, the lock and the setting.
+      lock.discard();
+      throw error;
+    }
+  });
 }
 
 interface RepeatableFile {
@@ -82,9 +85,9 @@ interface RepeatableFile {
 }
 
 /** Applies the repeatable files that changed, each in a transaction with the note that it was applied. */
-async function applyRepeatableFiles(db: NodePgDatabase): Promise<void> {
-  for (const { file, statements, hash } of await outdatedFiles(db)) {
-    await db.transaction(async (tx) => {
+async function applyRepeatableFiles(client: PoolClient, files: readonly RepeatableFile[]): Promise<void> {
+  for (const { file, statements, hash } of files) {
+    await transactionOn(client, async (tx) => {
       await tx.execute(sql.raw(statements));
       await tx
         .insert(repeatableMigrations)
@@ -114,12 +117,10 @@ function repeatableFiles(): RepeatableFile[] {
     });
 }
 
-async function checkServer(client: PoolClient): Promise<void> {
-  const result = await client.query<{ server_version_num: string; server_version: string }>(
-    "select current_setting('server_version_num') as server_version_num, current_setting('server_version') as server_version",
-  );
-  const version = result.rows[0];
-  if (version !== undefined && Number(version.server_version_num) < OLDEST_SERVER * 10_000) {
-    throw usageError(`Postgres ${version.server_version} is too old: eod needs ${OLDEST_SERVER} or newer`);
+async function checkServer({ pool }: Database): Promise<void> {
+  const { rows } = await pool.query('show server_version_num');
+  const major = Math.floor(Number(rows[0].server_version_num) / 10_000);
+  if (major < OLDEST_SERVER) {
+    throw usageError(`Postgres ${major} is too old: eod needs ${OLDEST_SERVER} or newer`);
   }
 }

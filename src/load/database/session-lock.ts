@@ -1,57 +1,50 @@
+import type { PoolClient } from 'pg';
 import type { Database } from './database.ts';
 
 /** An advisory lock of a database session: it lasts as long as the connection that holds it. */
 export interface SessionLock {
+  readonly client: PoolClient;
   release(): Promise<void>;
   /** Closes its connection, after an error that may have broken it: the lock goes with it. */
   discard(): void;
 }
 
 /**
- * Takes the lock of this name on a connection of its own. So others know that the process that holds it
- * lives.
- *
- * @param options.wait for whoever holds it; if not, null is returned where somebody does.
+ * Takes the lock of this name on a connection of its own, so that others know that the process that holds
+ * it lives. Waits for whoever holds it.
  */
-export async function takeSessionLock(
-  database: Database,
-  name: string,
-  options: { readonly wait: true },
-): Promise<SessionLock>;
-export async function takeSessionLock(
-  database: Database,
-  name: string,
-  options: { readonly wait: false },
-): Promise<SessionLock | null>;
-export async function takeSessionLock(
-  database: Database,
-  name: string,
-  { wait }: { readonly wait: boolean },
-): Promise<SessionLock | null> {
+export async function takeSessionLock(database: Database, name: string): Promise<SessionLock> {
+  return (await lockSession(database, name, 'pg_advisory_lock')).lock;
+}
+
+/** The same without waiting. @returns null where somebody holds the lock. */
+export async function trySessionLock(database: Database, name: string): Promise<SessionLock | null> {
+  const { answer, lock } = await lockSession(database, name, 'pg_try_advisory_lock');
+  if (answer === true) return lock;
+  lock.client.release();
+  return null;
+}
+
+async function lockSession(database: Database, name: string, take: string) {
+  const key = 'hashtextextended($1, 0)';
   const client = await database.pool.connect();
+  const lock: SessionLock = {
+    client,
+    async release() {
+      try {
+        await client.query(`select pg_advisory_unlock(${key})`, [name]);
+        client.release();
+      } catch {
+        client.release(true);
+      }
+    },
+    discard: () => client.release(true),
+  };
   try {
-    const key = 'hashtextextended($1, 0)';
-    const taken = await client.query<{ free: unknown }>(
-      `select pg_${wait ? '' : 'try_'}advisory_lock(${key}) as free`,
-      [name],
-    );
-    if (!wait && taken.rows[0]?.free !== true) {
-      client.release();
-      return null;
-    }
-    return {
-      async release() {
-        try {
-          await client.query(`select pg_advisory_unlock(${key})`, [name]);
-          client.release();
-        } catch {
-          client.release(true);
-        }
-      },
-      discard: () => client.release(true),
-    };
+    const { rows } = await client.query(`select ${take}(${key}) as answer`, [name]);
+    return { answer: rows[0].answer as unknown, lock };
   } catch (error) {
-    client.release(true);
+    lock.discard();
     throw error;
   }
 }

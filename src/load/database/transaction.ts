@@ -20,21 +20,27 @@ export interface Transaction extends NodePgDatabase {
  */
 export function transaction<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
   return database.withRetry(async ({ pool }) => {
-    const client = await pool.connect().catch((error) => {
-      throw databaseError(error);
-    });
+    let client: PoolClient | undefined;
     let broken: Error | undefined;
     try {
-      await client.query('begin');
-      const result = await work(Object.assign(drizzle(client), { client }));
-      await client.query('commit');
-      return result;
+      client = await pool.connect();
+      return await transactionOn(client, work);
     } catch (error) {
-      broken = error instanceof Error ? error : new Error(String(error));
-      throw databaseError(error);
+      broken = databaseError(error);
+      throw broken;
     } finally {
-      // A connection that saw an error is thrown away: its transaction dies with it.
-      client.release(broken);
+      client?.release(broken);
     }
   });
+}
+
+/** The same on a connection that the caller holds, and throws away after an error: its transaction dies with it. */
+export async function transactionOn<T>(
+  client: PoolClient,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  await client.query('begin');
+  const result = await work(Object.assign(drizzle(client), { client }));
+  await client.query('commit');
+  return result;
 }
