@@ -56,7 +56,7 @@ export function migrateDatabase(
 ): Promise<void> {
   return database.withRetry(async (once) => {
     await checkServer(once);
-    const lock = await takeSessionLock(once, 'eod migrate');
+    const lock = await takeSessionLock(once, 'eod:migrate');
     const { client } = lock;
     try {
       // Notices such as "schema already exists, skipping" would come on every run and only worry people.
