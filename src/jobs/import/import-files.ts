@@ -76,7 +76,8 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
   } finally {
     const bad = tally.files().filter((file) => file.state === 'failed');
-    await closeImport(context, run, { bad: bad.map(({ file, error }) => `${file}: ${error}`), stopped });
+    // An outage may have ended it; its run is ended once Postgres is back.
+    await closeImport(opened, run, { bad: bad.map(({ file, error }) => `${file}: ${error}`), stopped });
   }
   return {
     ...(await reportRun(context.db.drizzle, run.runId)),

@@ -6,8 +6,13 @@ export interface CuttingProxy {
   readonly url: string;
   /** Was the answer lost already? */
   struck(): boolean;
+  /** Breaks all connections and accepts no other while the server shall seem to be away. */
+  setAway(away: boolean): void;
   close(): Promise<void>;
 }
+
+/** Matches no text. */
+const NEVER = /(?!)/;
 
 /**
  * Forwards everything, but once: on the first connection that sends what matches `statement` and
@@ -16,12 +21,17 @@ export interface CuttingProxy {
  */
 export async function startCuttingProxy(
   target: string,
-  { statement, last }: { readonly statement: RegExp; readonly last: RegExp },
+  { statement, last }: { readonly statement: RegExp; readonly last: RegExp } = {
+    statement: NEVER,
+    last: NEVER,
+  },
 ): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   let struck = false;
+  let isAway = false;
   const server = createServer((client) => {
+    if (isAway) return client.destroy();
     const upstream = connect({ host: hostname, port: Number(port) });
     let seen = false;
     let armed = false;
@@ -55,6 +65,10 @@ export async function startCuttingProxy(
   return {
     url: url.href,
     struck: () => struck,
+    setAway(away) {
+      isAway = away;
+      if (away) for (const socket of sockets) socket.destroy();
+    },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();

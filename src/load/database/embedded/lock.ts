@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Is a process of this number alive (whoever owns it)? */
@@ -11,39 +11,57 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs `work` while holding a lock file; a lock whose holder has died is taken over. */
+/** The locks this process holds. */
+const held = new Set<string>();
+
+/**
+ * Runs `work` while holding a lock file. A lock is taken over when its holder has died, and when it names
+ * no process: an older version could be killed between creating the file and writing its number.
+ */
 export async function withLock<T>(file: string, work: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + 60_000;
   while (!tryLock(file)) {
-    const holder = Number(readOrEmpty(file));
-    if (holder > 0 && !isAlive(holder)) rmSync(file, { force: true });
+    const holder = readHolder(file);
+    if (holder !== null && !holdsLock(holder, file)) rmSync(file, { force: true });
     else if (Date.now() > deadline)
       throw new Error(`${file} is held by process ${holder} for more than a minute`);
     else await sleep(25);
   }
+  held.add(file);
   try {
     return await work();
   } finally {
+    held.delete(file);
     rmSync(file, { force: true });
   }
 }
 
+/** In a container every process may have the number of the one that held the lock before it. */
+function holdsLock(pid: number, file: string): boolean {
+  if (pid === process.pid) return held.has(file);
+  return pid > 0 && isAlive(pid);
+}
+
+/** Links a finished file into place, so that nobody meets a lock without the number of its holder. */
 function tryLock(file: string): boolean {
+  const own = `${file}.${process.pid}`;
+  writeFileSync(own, String(process.pid), { mode: 0o600 });
   try {
-    const handle = openSync(file, 'wx', 0o600);
-    writeSync(handle, String(process.pid));
-    closeSync(handle);
+    linkSync(own, file);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
+  } finally {
+    rmSync(own, { force: true });
   }
 }
 
-function readOrEmpty(file: string): string {
+/** @returns 0 for a lock that names no process; null where there is none any more. */
+function readHolder(file: string): number | null {
   try {
-    return readFileSync(file, 'utf8');
+    return Number(readFileSync(file, 'utf8')) || 0;
   } catch {
-    return '';
+    return null;
   }
 }
