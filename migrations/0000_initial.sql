@@ -213,6 +213,7 @@ CREATE TABLE "etl"."runs" (
 	"rejected" bigint DEFAULT 0 NOT NULL,
 	"withdrawn" bigint DEFAULT 0 NOT NULL,
 	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"resumed_at" timestamp with time zone,
 	"finished_at" timestamp with time zone,
 	"follow_up" text DEFAULT 'none' NOT NULL,
 	"follow_up_attempts" integer DEFAULT 0 NOT NULL,

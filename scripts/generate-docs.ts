@@ -11,6 +11,7 @@ import {
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
+  type Outage,
   type Scope,
   type Situation,
   STATUS_RULES,
@@ -58,6 +59,14 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
 
 const config = loadConfig({});
 
+const DOWN: Outage = {
+  downMs: 0,
+  sinceFailureMs: 0,
+  waitMs: 1_000,
+  probing: false,
+  runAgeMs: Number.POSITIVE_INFINITY,
+};
+
 const FIRST: Situation = {
   attempt: 1,
   ageMs: 0,
@@ -78,11 +87,11 @@ const SITUATIONS: readonly { readonly heading: string; readonly situation: Situa
   },
   {
     heading: 'the source is down',
-    situation: { ...FIRST, outage: { downMs: 0, waitMs: 1_000 } },
+    situation: { ...FIRST, outage: DOWN },
   },
   {
     heading: '… for longer than `EOD_OUTAGE_PATIENCE_MS`',
-    situation: { ...FIRST, outage: { downMs: config.EOD_OUTAGE_PATIENCE_MS + 1, waitMs: 1_000 } },
+    situation: { ...FIRST, outage: { ...DOWN, downMs: config.EOD_OUTAGE_PATIENCE_MS + 1 } },
   },
 ];
 

@@ -28,6 +28,7 @@ COMMENT ON COLUMN etl.runs.duplicate IS 'Records whose key came again in the sam
 COMMENT ON COLUMN etl.runs.rejected IS 'Records that failed validation; see etl.rejects.';
 COMMENT ON COLUMN etl.runs.withdrawn IS 'Rows that the source no longer lists.';
 COMMENT ON COLUMN etl.runs.started_at IS 'When the run was asked for.';
+COMMENT ON COLUMN etl.runs.resumed_at IS 'When somebody last resumed it.';
 COMMENT ON COLUMN etl.runs.finished_at IS 'When its last window ended; null while it is open.';
 COMMENT ON COLUMN etl.runs.follow_up IS 'What follows its end (checks of the data, alerts): none (not ended, or nothing follows), due, done, or failed (given up after five attempts).';
 COMMENT ON COLUMN etl.runs.follow_up_attempts IS 'How often that was begun.';

@@ -5,6 +5,9 @@ import { type ErrorFacts, type ErrorKind, PipelineError } from '../../src/core/e
 import {
   backoffMs,
   CountedRetry,
+  circuitIsOpen,
+  circuitPauseMs,
+  decideDuringOutage,
   decideFailure,
   decideLocalFailure,
   evidenceOf,
@@ -15,6 +18,7 @@ import {
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
+  type Outage,
   RateLimited,
   redeliveryMs,
   type Situation,
@@ -38,6 +42,16 @@ const FIRST: Situation = {
   queue: 'nightly',
   chance: 0,
 };
+
+/** A source that is down, for a run that waited for it from the first. */
+const down = (downMs: number, more: Partial<Outage> = {}): Outage => ({
+  downMs,
+  sinceFailureMs: 0,
+  waitMs: 4_000,
+  probing: false,
+  runAgeMs: Number.POSITIVE_INFINITY,
+  ...more,
+});
 
 type Facts = Partial<ErrorFacts>;
 
@@ -66,12 +80,12 @@ const BOUNDS = {
   'last attempt': { attempt: 3 },
   'old window': { ageMs: 10_000 },
   'seven days': { days: 7 },
-  'source down': { outage: { downMs: 60_000, waitMs: 4_000 } },
-  'source down, last attempt': { attempt: 3, outage: { downMs: 600_000, waitMs: 4_000 } },
-  'source down too long': { outage: { downMs: 600_001, waitMs: 4_000 } },
-  'source down, seven days': { days: 7, outage: { downMs: 60_000, waitMs: 4_000 } },
+  'source down': { outage: down(60_000) },
+  'source down, last attempt': { attempt: 3, outage: down(596_000) },
+  'source down too long': { outage: down(600_001) },
+  'source down, seven days': { days: 7, outage: down(60_000) },
   'source down too long for a backfill': {
-    outage: { downMs: 60_000, waitMs: 4_000 },
+    outage: down(60_000),
     queue: 'backfill',
   },
 } as const satisfies Record<string, Partial<Situation>>;
@@ -235,7 +249,10 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
   outage: fc.option(
     fc.record({
       downMs: fc.integer({ min: 0, max: 1e9 }),
+      sinceFailureMs: fc.integer({ min: 0, max: 1e9 }),
       waitMs: fc.integer({ min: 0, max: 30_000 }),
+      probing: fc.boolean(),
+      runAgeMs: fc.integer({ min: 0, max: 1e9 }),
     }),
   ),
   queue: fc.constantFrom('nightly', 'backfill'),
@@ -274,7 +291,7 @@ describe('whatever happens', () => {
             break;
           }
           case 'postpone':
-            expect([2_000, config.EOD_NOT_READY_WAIT_MS, situation.outage?.waitMs]).toContain(action.delayMs);
+            expect(action.delayMs).toBeLessThanOrEqual(Math.max(30_000, config.EOD_NOT_READY_WAIT_MS));
             break;
           case 'rate_limit':
             expect(action.delayMs).toBe(situation.nextHourMs);
@@ -305,7 +322,7 @@ describe('whatever happens', () => {
   });
 
   test('a window ends: every wait that does not count has a bound of its own', () => {
-    const late = { ageMs: 1e9, attempt: 1e6, outage: { downMs: 1e9, waitMs: 1 } };
+    const late = { ageMs: 1e9, attempt: 1e6, outage: down(1e9) };
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
       // These two wait for something else than the source: the turn of the hour, Postgres, our own start.
       if (['hourly_quota', 'database_away', 'aborted'].includes(kind)) continue;
@@ -351,6 +368,45 @@ describe('the pause before BullMQ hands out a job again', () => {
 describe('a window that loses its workers', () => {
   test('may lose five', () => {
     expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
+  });
+});
+
+describe('while the source is down', () => {
+  const during = (downMs: number, more: Partial<Outage> = {}, queue: Situation['queue'] = 'nightly') =>
+    decideDuringOutage(down(downMs, { sinceFailureMs: 1_000, ...more }), queue, CONFIG);
+
+  test('everybody waits for the call that tries it, however long the run has waited', () => {
+    for (const downMs of [0, 600_000, 1e9]) {
+      expect(during(downMs, { probing: true })).toEqual({ act: 'wait', delayMs: 200 });
+    }
+  });
+
+  test('it is tried when its pause is over, and at the latest when the time of the run is', () => {
+    expect(during(60_000)).toEqual({ act: 'wait', delayMs: 4_000 });
+    expect(during(60_000, { waitMs: 0 })).toEqual({ act: 'call' });
+    expect(during(599_000)).toEqual({ act: 'wait', delayMs: 1_001 });
+    expect(during(9_500, {}, 'backfill')).toEqual({ act: 'wait', delayMs: 501 });
+  });
+
+  test('a run gives up once a call has failed after its time was over', () => {
+    expect(during(600_001)).toEqual({ act: 'call' });
+    expect(during(601_000)).toEqual({ act: 'give_up' });
+    expect(during(11_000, {}, 'backfill')).toEqual({ act: 'give_up' });
+    expect(during(11_000)).toEqual({ act: 'wait', delayMs: 4_000 });
+  });
+
+  test('the time of a run begins with the run, and so does a first call', () => {
+    expect(during(1e9, { runAgeMs: 0 })).toEqual({ act: 'call' });
+    expect(during(1e9, { runAgeMs: 600_000 })).toEqual({ act: 'wait', delayMs: 1 });
+    expect(during(1e9, { runAgeMs: 601_000 })).toEqual({ act: 'give_up' });
+    expect(during(1e9, { runAgeMs: 1e9, sinceFailureMs: 1e9 })).toEqual({ act: 'call' });
+  });
+
+  test('each try that fails doubles the pause before the next, up to half a minute', () => {
+    expect([4, 5].map(circuitIsOpen)).toEqual([false, true]);
+    expect([5, 6, 7, 8, 9, 10, 50].map(circuitPauseMs)).toEqual([
+      1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
+    ]);
   });
 });
 

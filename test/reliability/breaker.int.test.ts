@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { createBreaker } from '../../src/jobs/worker/breaker.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
@@ -8,67 +9,48 @@ import { ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { clockFrom, coverageRows, EVENING, openStage, start, tally, windowsOf } from './support.ts';
 
+/** A breaker after so many calls that failed, a second apart. */
+function breakerAfter(failures: number) {
+  const clock = manualClock(10_000);
+  const breaker = createBreaker(clock);
+  for (let each = 0; each < failures; each++) {
+    clock.moveTo(clock.now() + 1_000);
+    breaker.failed();
+  }
+  return { breaker, clock };
+}
+
 describe('the circuit breaker', () => {
-  test('stays closed below its threshold, and a success starts the count anew', () => {
-    const breaker = createBreaker(manualClock(0), 3);
-    for (const _ of [1, 2, 3]) {
-      breaker.failed();
-      breaker.failed();
-      expect(breaker.admit()).toEqual({ admitted: true });
-      breaker.succeeded();
-    }
+  test('opens after five failures in a row, and a success starts the count anew', () => {
+    const { breaker } = breakerAfter(4);
+    breaker.succeeded();
+    for (let each = 0; each < 4; each++) breaker.failed();
+    expect(breaker.outage()).toBeNull();
+    breaker.failed();
+    expect(breaker.outage()).toMatchObject({ downMs: 0 });
+    breaker.succeeded();
     expect(breaker.outage()).toBeNull();
   });
 
-  test('opens, tries with one call at a time, waits twice as long after each, closes on success', () => {
-    const clock = manualClock(10_000);
-    const breaker = createBreaker(clock, 2);
-    breaker.failed();
-    clock.moveTo(12_000);
-    breaker.failed();
-    expect(breaker.admit()).toEqual({ admitted: false, waitMs: 1_000, downMs: 2_000 });
-    clock.moveTo(13_000);
-    expect(breaker.admit()).toEqual({ admitted: true });
-    // While that one call is under way nobody else is let through.
-    expect(breaker.admit()).toMatchObject({ admitted: false, downMs: 3_000 });
-    breaker.failed();
-    expect(breaker.admit()).toMatchObject({ admitted: false, waitMs: 2_000 });
-    expect(breaker.outage()).toEqual({ downMs: 3_000, waitMs: 2_000 });
-    clock.moveTo(15_000);
-    expect(breaker.admit()).toEqual({ admitted: true });
-    breaker.succeeded();
-    expect([breaker.admit(), breaker.admit(), breaker.outage()]).toEqual([
-      { admitted: true },
-      { admitted: true },
-      null,
-    ]);
-  });
-
-  test('never waits longer than half a minute, and starts small again after a recovery', () => {
-    const clock = manualClock(0);
-    const breaker = createBreaker(clock, 1);
-    const pauses: number[] = [];
-    for (let each = 0; each < 8; each++) {
-      breaker.failed();
-      const waitMs = breaker.outage()?.waitMs ?? 0;
-      pauses.push(waitMs);
-      clock.moveTo(clock.now() + waitMs);
-      expect(breaker.admit().admitted).toBe(true);
-    }
-    expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-    breaker.succeeded();
-    breaker.failed();
-    expect(breaker.outage()?.waitMs).toBe(1_000);
-  });
-
-  test('a trial that told nothing lets the next one try at once', () => {
-    const clock = manualClock(0);
-    const breaker = createBreaker(clock, 1);
-    breaker.failed();
-    clock.moveTo(1_000);
-    expect(breaker.admit().admitted).toBe(true);
+  test('tells for how long, since when nobody tried, when to try, and whether somebody does', () => {
+    const { breaker, clock } = breakerAfter(5);
+    clock.moveTo(clock.now() + 400);
+    const open = { downMs: 4_400, sinceFailureMs: 400, waitMs: 600, probing: false };
+    expect(breaker.outage()).toEqual(open);
+    breaker.beginProbe();
+    expect(breaker.outage()).toEqual({ ...open, probing: true });
     breaker.abandoned();
-    expect(breaker.admit().admitted).toBe(true);
+    expect(breaker.outage()).toEqual(open);
+    breaker.beginProbe();
+    breaker.failed();
+    expect(breaker.outage()).toEqual({ downMs: 4_400, sinceFailureMs: 0, waitMs: 2_000, probing: false });
+    clock.moveTo(clock.now() + 3_000);
+    expect(breaker.outage()).toMatchObject({ waitMs: 0 });
+  });
+
+  test('calls that were under way when it opened do not make the pause longer', () => {
+    const { breaker } = breakerAfter(9);
+    expect(breaker.outage()).toMatchObject({ waitMs: 1_000 });
   });
 });
 
@@ -133,6 +115,44 @@ describe('a source that is down', () => {
       windows.filter(({ error }) => error?.includes('the source has not answered for')),
     ).not.toHaveLength(0);
     expect(tally((await coverageRows(stage)).map((row) => row.state))).toEqual({ failed: 11 });
+  });
+
+  test('is found to be back by the next run: one call tries it, and every window waits for that call', async () => {
+    const sandbox = await startSandbox({
+      clock: clockFrom(EVENING),
+      instrumentsPerExchange: 40,
+      behaviour: { delayMs: 200 },
+    });
+    onTestFinished(() => sandbox.close());
+    const { state, url } = await door(sandbox.port);
+    const stage = await openStage({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
+    expect(await stage.run({ ...FORTNIGHT, from: '2025-09-10' })).toMatchObject({ state: 'failed' });
+    const whileDown = state.refused;
+    state.open = true;
+    const quarter = { ...FORTNIGHT, from: '2025-06-16' };
+    const report = await ended(stage, await start(stage, quarter));
+    expect(report).toMatchObject({ state: 'completed', windows: { total: 62, loaded: 62, failed: 0 } });
+    expect([sandbox.stats().requests, state.refused]).toEqual([62, whileDown]);
+  });
+
+  test('is tried once more for each run before its windows are given up, and for a run that is resumed', async () => {
+    const { state, url } = await door(0);
+    const stage = await openStage({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
+    const report = await stage.run(FORTNIGHT);
+    const tried = [state.refused];
+    const other = await ended(stage, await start(stage, { ...FORTNIGHT, exchanges: ['BSE'] }));
+    tried.push(state.refused);
+    await resumeRun(stage, report.runId);
+    const resumed = await ended(stage, report.runId);
+    tried.push(state.refused);
+    for (const one of [report, other, resumed]) {
+      expect(one).toMatchObject({ state: 'failed', windows: { failed: 11 } });
+    }
+    for (const [at, calls] of tried.entries()) {
+      const before = tried[at - 1] ?? 0;
+      expect(calls).toBeGreaterThan(before + 1);
+      expect(calls).toBeLessThanOrEqual(before + 10);
+    }
   });
 
   test('that hangs is found out at a single day, before every long window was split', async () => {

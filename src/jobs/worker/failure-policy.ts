@@ -42,11 +42,25 @@ export interface Situation {
   readonly days: number;
   /** Milliseconds until calls may start in the next clock hour. */
   readonly nextHourMs: number;
-  /** How long the source has not answered and when it is tried again; null while it answers. */
-  readonly outage: { readonly downMs: number; readonly waitMs: number } | null;
+  /** Null while the source answers. */
+  readonly outage: Outage | null;
   readonly queue: WindowQueue;
   /** A random number from 0 to 1, so that workers do not come back all at once. */
   readonly chance: number;
+}
+
+/** What is known of a source that does not answer. */
+export interface Outage {
+  /** Milliseconds since the first of the calls that failed in a row. */
+  readonly downMs: number;
+  /** Milliseconds since the last call to it failed. */
+  readonly sinceFailureMs: number;
+  /** Milliseconds until it is to be tried again. */
+  readonly waitMs: number;
+  /** A single call is trying it just now. */
+  readonly probing: boolean;
+  /** Milliseconds since the run was started or resumed. */
+  readonly runAgeMs: number;
 }
 
 type PolicyConfig = Pick<
@@ -113,13 +127,42 @@ export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, 
   return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
 }
 
-/** Is a source that has been down for so long still waited for? */
-export function isWaitedFor(
-  downMs: number,
+/** So many calls that fail in a row open the circuit. */
+const OPENING_FAILURES = 5;
+
+/** Does the source count as down after so many calls that failed in a row? Then single calls try it. */
+export function circuitIsOpen(failures: number): boolean {
+  return failures >= OPENING_FAILURES;
+}
+
+const FIRST_PROBE_MS = 1_000;
+const LONGEST_PROBE_PAUSE_MS = 30_000;
+
+/** Pause before a source that is down is tried again: twice as long after each try that failed. */
+export function circuitPauseMs(failures: number): number {
+  return Math.min(LONGEST_PROBE_PAUSE_MS, FIRST_PROBE_MS * 2 ** (failures - OPENING_FAILURES));
+}
+
+/** While a single call tries the source or the key, the others look again after this long. */
+export const PROBE_LOOK_MS = 200;
+
+/**
+ * What a window does that is to be asked for while the source is down. Its run has waited since the source went
+ * down or since the run began, whichever was later. It is given up only by a call that failed after its time was
+ * over, and each run tries the source as soon as it begins: so one that is back is noticed at once.
+ */
+export function decideDuringOutage(
+  { downMs, sinceFailureMs, waitMs, probing, runAgeMs }: Outage,
   queue: WindowQueue,
   config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>,
-): boolean {
-  return downMs <= longestOutageMs(config, queue);
+): { readonly act: 'call' | 'give_up' } | { readonly act: 'wait'; readonly delayMs: number } {
+  if (probing) return { act: 'wait', delayMs: PROBE_LOOK_MS };
+  const waitedMs = Math.min(downMs, runAgeMs);
+  const leftMs = longestOutageMs(config, queue) - waitedMs;
+  const failedInTime = sinceFailureMs > waitedMs || sinceFailureMs > -leftMs;
+  if (leftMs < 0) return { act: failedInTime ? 'call' : 'give_up' };
+  if (waitMs === 0 || sinceFailureMs > waitedMs) return { act: 'call' };
+  return { act: 'wait', delayMs: Math.min(waitMs, Math.ceil(leftMs) + 1) };
 }
 
 /** Pause before a counted attempt: exponential from the base up to a bound, half of it left to chance. */
@@ -162,7 +205,9 @@ const retry: Decide = (error, { attempt, queue, chance }, config) => {
 const retryOrWaitOut: Decide = (error, situation, config) => {
   const { outage, queue } = situation;
   if (outage === null || sourceShown(error) !== 'failure') return retry(error, situation, config);
-  return isWaitedFor(outage.downMs, queue, config) ? { act: 'postpone', delayMs: outage.waitMs } : FAIL;
+  const next = decideDuringOutage(outage, queue, config);
+  if (next.act === 'give_up') return FAIL;
+  return { act: 'postpone', delayMs: next.act === 'wait' ? next.delayMs : 0 };
 };
 
 /**

@@ -8,6 +8,7 @@ import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import type { Permit } from '../../load/state/call-budget.ts';
 import { newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
+import { readRunAge } from '../../load/state/runs.ts';
 import {
   type Claim,
   type ClaimedWindow,
@@ -22,11 +23,13 @@ import { applyFailure } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import {
   CountedRetry,
+  decideDuringOutage,
   decideFailure,
   evidenceOf,
   type FailureAction,
-  isWaitedFor,
   lostTooManyWorkers,
+  type Outage,
+  PROBE_LOOK_MS,
   RateLimited,
   type Situation,
   WorkersLost,
@@ -63,14 +66,14 @@ export async function processWindow(
 ): Promise<void> {
   let call: ClaimedCall | null = null;
   try {
-    call = await claimCall(context, job.data.windowId);
+    call = await claimCall(context, job.data);
     if (call !== null) await fetchAndLoad(context, call);
     await advanceRun(context, job.data.runId);
   } catch (error) {
     const { config, clock } = context;
     const window = call?.claim.window ?? null;
     const permit = call?.permit ?? permitOf(config, clock);
-    const action = decideFailure(error, situationOf(context, job, window, permit), config);
+    const action = decideFailure(error, await situationOf(context, job, window, permit), config);
     await applyFailure(context, { job: job.data, window, permit, error, action });
     // The windows that take its place move the run on.
     if (action.act === 'split') return;
@@ -78,21 +81,34 @@ export async function processWindow(
   }
 }
 
-function situationOf(
-  { config, breaker, kind }: WorkerContext,
+async function situationOf(
+  context: WorkerContext,
   job: Job<WindowJob>,
   window: ClaimedWindow | null,
   permit: Permit,
-): Situation {
+): Promise<Situation> {
+  const { config, kind } = context;
   return {
     attempt: job.attemptsMade + 1,
     ageMs: window?.ageMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
     nextHourMs: untilNextHour(permit.now, config.EOD_TIMEZONE),
-    outage: breaker.outage(),
+    // A run whose age cannot be read has waited as long as the source has been down.
+    outage: await outageFor(context, job.data.runId).catch(() => outageOf(context, Number.POSITIVE_INFINITY)),
     queue: kind,
     chance: Math.random(),
   };
+}
+
+/** What the source's outage means to a run; null while the source answers. */
+async function outageFor(context: WorkerContext, runId: number): Promise<Outage | null> {
+  if (context.breaker.outage() === null) return null;
+  return outageOf(context, await readRunAge(context.db.drizzle, runId));
+}
+
+function outageOf({ breaker }: WorkerContext, runAgeMs: number): Outage | null {
+  const outage = breaker.outage();
+  return outage === null ? null : { ...outage, runAgeMs };
 }
 
 /** Only windows that ask for a range of days can be asked in parts. */
@@ -133,9 +149,6 @@ export async function postponeJob(job: Job, delayMs: number, token: string | und
   throw new DelayedError();
 }
 
-/** Others look again after this long while one worker tries an unproven key. */
-const PROBE_WAIT_MS = 200;
-
 /**
  * Claims a window once a call may start: not at the turn of the hour, not while the source is down or
  * another worker tries the key, not beyond the hour's budget. Waits of seconds are waited for here;
@@ -146,11 +159,14 @@ const PROBE_WAIT_MS = 200;
  *   it; PipelineError when the key is refused, the source is down for too long, Postgres is away, or the
  *   worker is stopping.
  */
-async function claimCall(context: WorkerContext, windowId: number): Promise<ClaimedCall | null> {
+async function claimCall(
+  context: WorkerContext,
+  { runId, windowId }: WindowJob,
+): Promise<ClaimedCall | null> {
   const { config, clock, db, breaker, signal } = context;
   for (;;) {
     const permit = permitOf(config, clock);
-    const wait = waitBefore(context, permit);
+    const wait = turnWait(permit.now, config.EOD_TIMEZONE) || (await outageWait(context, runId));
     if (wait > 0) {
       await pause(wait, signal);
       continue;
@@ -179,7 +195,7 @@ async function claimCall(context: WorkerContext, windowId: number): Promise<Clai
       case 'spent':
         throw new RateLimited(untilNextHour(permit.now, config.EOD_TIMEZONE));
       case 'probing':
-        await pause(PROBE_WAIT_MS, signal);
+        await pause(PROBE_LOOK_MS, signal);
     }
   }
 }
@@ -190,17 +206,27 @@ function stillCounts({ config, clock }: WorkContext, permit: Permit): boolean {
   return hourStart(now, config.EOD_TIMEZONE) === permit.hour && turnWait(now, config.EOD_TIMEZONE) === 0;
 }
 
-/** Milliseconds until a call may start, as far as the clock and the source's health go. */
-function waitBefore({ config, breaker, kind }: WorkerContext, permit: Permit): number {
-  const turn = turnWait(permit.now, config.EOD_TIMEZONE);
-  if (turn > 0) return turn;
-  const admission = breaker.admit();
-  if (admission.admitted) return 0;
-  if (isWaitedFor(admission.downMs, kind, config)) return admission.waitMs;
-  throw new PipelineError(
-    `the source has not answered for ${Math.round(admission.downMs / 1000)} s; nothing more is asked of it`,
-    { kind: 'network' },
-  );
+/**
+ * Milliseconds until a call may start, as far as the source's health goes. After 0 a call to a source that is
+ * down counts as the one that tries it: its outcome must be told.
+ *
+ * @throws PipelineError when the source has been down for too long.
+ */
+async function outageWait(context: WorkerContext, runId: number): Promise<number> {
+  const outage = await outageFor(context, runId).catch((error) => {
+    throw databaseError(error);
+  });
+  if (outage === null) return 0;
+  const next = decideDuringOutage(outage, context.kind, context.config);
+  if (next.act === 'wait') return next.delayMs;
+  if (next.act === 'give_up') {
+    throw new PipelineError(
+      `the source has not answered for ${Math.round(outage.downMs / 1000)} s; nothing more is asked of it`,
+      { kind: 'network' },
+    );
+  }
+  context.breaker.beginProbe();
+  return 0;
 }
 
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -137,6 +137,16 @@ export async function readRunState(db: NodePgDatabase, runId: number): Promise<R
   return found[0]?.state ?? null;
 }
 
+/** Milliseconds since a run was started, or resumed. */
+export async function readRunAge(db: NodePgDatabase, runId: number): Promise<number> {
+  const since = sql`coalesce(${runs.resumed_at}, ${runs.started_at})`;
+  const [run] = await db
+    .select({ age: sql`extract(epoch from clock_timestamp() - ${since}) * 1000`.mapWith(Number) })
+    .from(runs)
+    .where(eq(runs.id, runId));
+  return run?.age ?? 0;
+}
+
 /** What a run was asked to do, as it was kept with it; null when there is no such run. */
 export async function readRunRequest(db: NodePgDatabase, runId: number): Promise<unknown> {
   const [run] = await db.select({ request: runs.request }).from(runs).where(eq(runs.id, runId));
@@ -182,7 +192,8 @@ export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<bool
   const run = found[0];
   if (run === undefined) return false;
   const followUp = { follow_up: 'none', follow_up_attempts: 0 } as const;
-  await moveRun(tx, 'reopen', { state: 'running', error: null, finished_at: null, ...followUp }, runId);
+  const reopened = { state: 'running', error: null, finished_at: null, resumed_at: now } as const;
+  await moveRun(tx, 'reopen', { ...reopened, ...followUp }, runId);
   if (run.state === 'failed') {
     await reopenWindows(tx, runId);
     await deferUnplanned(tx, runId);

@@ -36,6 +36,8 @@ export const runs = etl.table(
     bytes: count('bytes'),
     ...recordCounts(),
     started_at: moment('started_at').notNull().defaultNow(),
+    /** When somebody last resumed it: how long it waits for a source that is down begins anew. */
+    resumed_at: moment('resumed_at'),
     finished_at: moment('finished_at'),
     /** What follows its end, checks and alerts: `none` until then, and for runs that nothing follows. */
     follow_up: text('follow_up', { enum: ['none', 'due', 'done', 'failed'] })
