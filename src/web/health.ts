@@ -8,6 +8,10 @@ import type { QueueContext } from '../jobs/context.ts';
 /** A check that takes longer counts as failed. */
 const CHECK_WITHIN_MS = 2_000;
 
+/** Bounds on what a client can hold: a request that is not whole by then is refused. */
+const REQUEST_WITHIN_MS = 5_000;
+const CONNECTIONS = 256;
+
 interface HealthServer {
   readonly url: string;
   close(): Promise<void>;
@@ -32,7 +36,13 @@ export async function startHealthServer(
 ): Promise<HealthServer> {
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
   const started = performance.now();
-  const server = createServer((request, response) => {
+  const checkReadiness = oneAtATime(() => readiness(context, stopping));
+  const limits = {
+    requestTimeout: REQUEST_WITHIN_MS,
+    headersTimeout: REQUEST_WITHIN_MS,
+    connectionsCheckingInterval: 1_000,
+  };
+  const server = createServer(limits, (request, response) => {
     // Anybody may send anything: `GET //` is no address, and must not end the process.
     const target = request.url ?? '/';
     if (!URL.canParse(target, 'http://localhost')) return answer(response, 400, { error: 'no such address' });
@@ -45,11 +55,9 @@ export async function startHealthServer(
       return answer(response, 200, { status: 'alive', roles, seconds });
     }
     if (path !== '/readyz') return answer(response, 404, { error: 'there are /healthz and /readyz' });
-    readiness(context, stopping).then(
-      (facts) => answer(response, facts.ready ? 200 : 503, facts),
-      (error) => answer(response, 503, { ready: false, error: messageOf(error) }),
-    );
+    void checkReadiness().then((facts) => answer(response, facts.ready ? 200 : 503, facts));
   });
+  server.maxConnections = CONNECTIONS;
   server.listen(port, host);
   try {
     await once(server, 'listening');
@@ -58,6 +66,8 @@ export async function startHealthServer(
       `cannot listen on ${host}:${port}: ${messageOf(error)} (see EOD_HTTP_HOST, EOD_HTTP_PORT)`,
     );
   }
+  // A connection that cannot be accepted is the client's loss.
+  server.on('error', (error) => context.log.warn({ err: error }, 'health server'));
   const bound = (server.address() as AddressInfo).port;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
@@ -87,6 +97,17 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
   ]);
   const ready = database === 'ok' && queue === 'ok' && !stopping.aborted;
   return { ready, database, queue, stopping: stopping.aborted };
+}
+
+/** Lets calls that come while the work is under way share its result: they must not use up the connections. */
+function oneAtATime<T>(work: () => Promise<T>): () => Promise<T> {
+  let current: Promise<T> | null = null;
+  return () => {
+    current ??= work().finally(() => {
+      current = null;
+    });
+    return current;
+  };
 }
 
 async function within(work: Promise<unknown>): Promise<void> {

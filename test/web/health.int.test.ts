@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { startHealthServer } from '../../src/web/health.ts';
 import { testDatabase } from '../support/database.ts';
@@ -61,6 +63,106 @@ async function statusOf(url: string, target: string): Promise<string> {
   socket.end(`GET ${target} HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\n\r\n`);
   return text(socket);
 }
+
+/** Parts of requests as clients, scanners and broken proxies send them. */
+const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'CONNECT', 'TRACE', 'PRI', 'get', '', 'G\tET', 'M-SEARCH'];
+const TARGETS = [
+  '/',
+  '/healthz',
+  '/readyz',
+  '//',
+  '//[',
+  '/\\\\',
+  '*',
+  'http://',
+  'http://[::1',
+  'x:80',
+  '/%',
+  '/%00',
+  '/..//..',
+  '?',
+  '#',
+  '',
+];
+const HEADERS = [
+  'Host: x',
+  'Host: [',
+  'Connection: close',
+  'Connection: Upgrade\r\nUpgrade: websocket',
+  'Content-Length: 5',
+  'Content-Length: -1',
+  'Content-Length: 99999999999999999999',
+  'Transfer-Encoding: chunked',
+  'Expect: 100-continue',
+  'Expect: nothing',
+  'Range: bytes=9-1',
+  ': no name',
+  'no colon',
+  `X: ${'y'.repeat(20_000)}`,
+];
+const requests = fc
+  .record({
+    method: fc.oneof(fc.constantFrom(...METHODS), fc.string()),
+    target: fc.oneof(fc.constantFrom(...TARGETS), fc.webPath(), fc.string({ unit: 'binary' })),
+    version: fc.constantFrom('HTTP/1.1', 'HTTP/1.0', 'HTTP/2.0', 'HTTP/9', '', '\0'),
+    headers: fc.array(fc.oneof(fc.constantFrom(...HEADERS), fc.string({ unit: 'binary' })), { maxLength: 5 }),
+    end: fc.constantFrom('\r\n\r\n', '\n\n', '\r\n', ''),
+    body: fc.constantFrom('', 'hello', '5\r\nhello\r\n0\r\n\r\n', 'ZZ\r\n', 'GET // HTTP/1.1\r\n\r\n'),
+    length: fc.option(fc.nat({ max: 200 })),
+    leaves: fc.boolean(),
+  })
+  .map(({ method, target, version, headers, end, body, length, leaves }) => {
+    const whole = `${[`${method} ${target} ${version}`, ...headers].join('\r\n')}${end}${body}`;
+    return { text: length === null ? whole : whole.slice(0, length), leaves };
+  });
+
+test('no request, however malformed or unfinished, ends the server', async () => {
+  const { url } = await testDatabase();
+  const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+  const health = await startHealthServer(context, { roles: [], stopping: new AbortController().signal });
+  const { hostname, port } = new URL(health.url);
+  try {
+    await fc.assert(
+      fc.asyncProperty(requests, async (request) => {
+        const socket = connect(Number(port), hostname);
+        // Reset by the server, which is its right.
+        socket.on('error', () => undefined);
+        if (request.leaves) {
+          socket.write(request.text, () => socket.destroy());
+          await once(socket, 'close');
+          return;
+        }
+        socket.end(request.text, 'latin1');
+        const answer = await text(socket).catch(() => '');
+        expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
+      }),
+      { numRuns: 600 },
+    );
+    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
+    expect((await ask(`${health.url}/readyz`)).status).toBe(200);
+  } finally {
+    await health.close();
+  }
+});
+
+test('requests that are never finished do not keep others out', async () => {
+  const { url } = await testDatabase();
+  const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+  const health = await startHealthServer(context, { roles: [], stopping: new AbortController().signal });
+  const { hostname, port } = new URL(health.url);
+  const halves = Array.from({ length: 300 }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n');
+    return new Promise((resolve) => socket.on('close', resolve).resume());
+  });
+  try {
+    await Promise.all(halves);
+    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
+  } finally {
+    await health.close();
+  }
+});
 
 test('a port that is taken is told as such', async () => {
   const { url } = await testDatabase();
