@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { drizzle } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
@@ -53,7 +54,7 @@ async function expectTrue({ pool }: Database) {
     await client.query('begin');
     const kept = await read();
     await client.query('delete from etl.observed_aliases');
-    await fillObservedAliases(client);
+    await fillObservedAliases(Object.assign(drizzle(client), { client }));
     expect(kept).toEqual(await read());
   } finally {
     await client.query('rollback');

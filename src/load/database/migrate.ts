@@ -67,7 +67,7 @@ export function migrateDatabase(
       await writeMarketSchema(client);
       await writeCompletenessView(client, viewSettings);
       // In one transaction, because a table filled by half would look filled.
-      await transactionOn(client, () => fillObservedAliases(client));
+      await transactionOn(client, fillObservedAliases);
       await client.query('reset client_min_messages');
       await lock.release();
     } catch (error) {

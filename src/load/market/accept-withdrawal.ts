@@ -59,7 +59,7 @@ export function acceptWithdrawal(
       await writeCoverage(tx, { operation, exchange, runId, windowId, coverage, emptied: [day] });
     }
     const written = { table, exchange, loadId, from: day ?? '', to: day ?? '', replaced: true };
-    await updateObservedAliases(client, [written]);
+    await updateObservedAliases(tx, [written]);
     await insertLoad(tx, {
       loadId,
       windowId,

@@ -27,7 +27,7 @@ export async function emptyTables(
     await client.query(`delete from market.${quote(name)} where exchange = $1`, [asked.exchange]);
     await client.query(`delete from market_history.${quote(name)} where exchange = $1`, [asked.exchange]);
   }
-  await forgetObservedAliases(client, names, asked.exchange);
+  await forgetObservedAliases(tx, names, asked.exchange);
   await forgetWithdrawals(tx, names, asked.exchange);
   await forgetLoads(tx, asked);
 }

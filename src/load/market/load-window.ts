@@ -117,7 +117,7 @@ async function storeLoad(
     coverage: await coverageToWrite(tx, load),
     emptied: emptiedDays(merged),
   });
-  await updateObservedAliases(client, merged.written);
+  await updateObservedAliases(tx, merged.written);
   await storeWindow(tx, load.windowId, endOf(load, merged));
   // Nothing may follow: the state is that of the commit.
   if (load.outcome.state !== 'failed' && !(await isRepetition(tx, load, merged.counts))) {

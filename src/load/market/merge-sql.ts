@@ -57,7 +57,7 @@ function build(table: TableDefinition): MergeSql {
   const parts = partsOf(table);
   const { stage, target, columns } = parts;
   return {
-    createStage: `create temp table ${quote(`stage_${table.name}`)} on commit delete rows as
+    createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
       select 0 as _ord, ${list(columns)} from ${target} with no data`,
     copy: `copy ${stage} (_ord, ${list(columns)}) from stdin`,
     lock: lockSql(table, parts),

