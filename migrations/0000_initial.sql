@@ -45,6 +45,11 @@ CREATE TABLE "etl"."alerts" (
 	"error" text
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."database_identity" (
+	"id" text NOT NULL,
+	"made_for" bigint NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."findings" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"check" text NOT NULL,
@@ -910,6 +915,7 @@ CREATE INDEX "observed_aliases_scrip_code_idx" ON "etl"."observed_aliases" USING
 CREATE INDEX "observed_aliases_scrip_code_text_idx" ON "etl"."observed_aliases" USING btree ("exchange",("scrip_code"::text)) WHERE "etl"."observed_aliases"."scrip_code" > 0;--> statement-breakpoint
 CREATE INDEX "observed_aliases_instrument_idx" ON "etl"."observed_aliases" USING btree ("instrument_id");--> statement-breakpoint
 CREATE INDEX "alerts_subject_idx" ON "etl"."alerts" USING btree ("kind","subject");--> statement-breakpoint
+CREATE UNIQUE INDEX "database_identity_one_idx" ON "etl"."database_identity" USING btree ((true));--> statement-breakpoint
 CREATE INDEX "responses_asked_idx" ON "etl"."responses" USING btree ("operation","exchange","from_date");--> statement-breakpoint
 CREATE INDEX "responses_hash_idx" ON "etl"."responses" USING btree ("hash");--> statement-breakpoint
 CREATE INDEX "responses_window_idx" ON "etl"."responses" USING btree ("window_id");--> statement-breakpoint

@@ -39,7 +39,7 @@ export async function startPipeline(databaseUrl: string, sourcePort: number): Pr
   const log = createLog(config);
   const db = openDatabase({ url: databaseUrl, log });
   await migrateDatabase(db);
-  const queues = await openQueues({ databaseUrl, config, log });
+  const queues = await openQueues({ db, config, log });
   const context = { config, log, db, queues, calendar: loadCalendar(), clock: systemClock };
   const worker = startHelper('worker.ts');
   worker.send(settings);

@@ -240,3 +240,7 @@ COMMENT ON TABLE etl.repeatable_migrations IS 'Files of migrations/repeatable as
 COMMENT ON COLUMN etl.repeatable_migrations.file IS 'Name of the file.';
 COMMENT ON COLUMN etl.repeatable_migrations.hash IS 'SHA-256 of the file and of the newest migration, in hex.';
 COMMENT ON COLUMN etl.repeatable_migrations.applied_at IS 'When it was applied.';
+
+COMMENT ON TABLE etl.database_identity IS 'One row: what this database is called in the queue. A restored copy gets an id of its own when it is first used.';
+COMMENT ON COLUMN etl.database_identity.id IS 'Id of the database, part of the names of its queue on Redis and of each job.';
+COMMENT ON COLUMN etl.database_identity.made_for IS 'The oid of the database it was made for.';

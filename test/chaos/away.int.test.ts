@@ -2,7 +2,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
-import { openQueues } from '../../src/jobs/worker/queue.ts';
+import { openQueues, type Queues, type WindowJob } from '../../src/jobs/worker/queue.ts';
+import { openDatabase } from '../../src/load/database/database.ts';
+import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import { type RestartablePostgres, rowsOf, startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { startRestartableRedis } from '../support/chaos/redis.ts';
 import { newDatabase } from '../support/chaos/workload.ts';
@@ -105,8 +107,7 @@ describe('a server that is away when a command starts', () => {
 });
 
 test('eod up outlives a Postgres that dies while the queue in it is being prepared', async () => {
-  const config = loadConfig({ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_QUEUE_PREFIX: 'blocked' });
-  const queues = await openQueues({ databaseUrl: url, config, log: createLog(config) });
+  const queues = await openPrefix('blocked');
   await queues.close();
   const blocker = new pg.Client({ connectionString: url });
   blocker.on('error', () => undefined);
@@ -125,27 +126,38 @@ test('eod up outlives a Postgres that dies while the queue in it is being prepar
 });
 
 test('a worker on the queue in Postgres whose first connection fails comes to work all the same', async () => {
-  const config = loadConfig({ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_QUEUE_PREFIX: 'late' });
-  const queues = await openQueues({ databaseUrl: url, config, log: createLog(config) });
+  const queues = await openPrefix('late');
   // Nobody new is let in from now on, and the queues' own connections keep it from ending.
   const halted = postgres.halt('smart');
   await waitFor(() => refusal(url).then((code) => code === '57P03'), { what: 'a refusal' });
   const done: number[] = [];
-  const worker = queues.work<{ windowId: number }>(
-    'backfill',
-    async (job) => void done.push(job.data.windowId),
-    { concurrency: 1, runRetryDelay: 100 },
-  );
+  const worker = queues.work<WindowJob>('backfill', async (job) => void done.push(job.data.windowId), {
+    concurrency: 1,
+    runRetryDelay: 100,
+  });
   await waitFor(() => refusal(url).then((code) => code === '57P03'), { what: 'a refusal' });
   await postgres.halt('fast');
   await halted;
   await postgres.start();
-  await queues.windows.backfill.addBulk([{ name: 'window', data: { runId: 1, windowId: 7 }, opts: {} }]);
+  const data = { database: queues.databaseId, runId: 1, windowId: 7 };
+  await queues.windows.backfill.addBulk([{ name: 'window', data, opts: {} }]);
   await waitFor(() => done.length > 0, { what: 'the job' });
   expect(done).toEqual([7]);
   await worker.close();
   await queues.close();
 });
+
+/** Opens the queues of a prefix in the database, which is migrated where nothing has been before. */
+async function openPrefix(prefix: string): Promise<Queues> {
+  const config = loadConfig({ DATABASE_URL: url, EOD_LOG_LEVEL: 'silent', EOD_QUEUE_PREFIX: prefix });
+  const db = openDatabase({ url });
+  try {
+    await migrateDatabase(db);
+    return await openQueues({ db, config, log: createLog(config) });
+  } finally {
+    await db.close();
+  }
+}
 
 /** Code of the error a new connection meets, null when it is let in. */
 async function refusal(address: string): Promise<unknown> {

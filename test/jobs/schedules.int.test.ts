@@ -106,7 +106,11 @@ describe.each(backends)('schedules kept in %s', (backend) => {
     await one.queues.ticks.upsertJobScheduler(
       'GetGone-NSE',
       { pattern: '0 22 * * *', tz: 'Asia/Kolkata' },
-      { name: 'tick', data: { operation: 'GetGone', exchange: 'NSE' }, opts: {} },
+      {
+        name: 'tick',
+        data: { database: one.queues.databaseId, operation: 'GetGone', exchange: 'NSE' },
+        opts: {},
+      },
     );
     expect(await waiting()).toBe(1);
     await syncSchedules(one);
@@ -118,7 +122,11 @@ describe.each(backends)('schedules kept in %s', (backend) => {
     await one.queues.ticks.upsertJobScheduler(
       'GetSeriesChange-NSE',
       { pattern: '1 2 * * 3', tz: 'UTC' },
-      { name: 'tick', data: { operation: 'GetSeriesChange', exchange: 'NSE' }, opts: {} },
+      {
+        name: 'tick',
+        data: { database: one.queues.databaseId, operation: 'GetSeriesChange', exchange: 'NSE' },
+        opts: {},
+      },
     );
     await syncSchedules(other);
     expect(await kept()).toEqual(declared());
@@ -133,7 +141,11 @@ describe.each(backends)('schedules kept in %s', (backend) => {
   });
 
   test('a tick makes one run, however often and by however many it is handled', async () => {
-    const job = await nextTick(one, { operation: 'GetSeriesChange', exchange: 'NSE' });
+    const job = await nextTick(one, {
+      database: one.queues.databaseId,
+      operation: 'GetSeriesChange',
+      exchange: 'NSE',
+    });
     await Promise.all([processTick(one, job), processTick(other, job)]);
     await processTick(one, job);
     const runs = await one.db.pool.query(
@@ -171,8 +183,16 @@ describe.each(backends)('schedules kept in %s', (backend) => {
     onTestFinished(() => scheduler.stop());
     const opts = { removeOnComplete: true };
     await one.queues.ticks.addBulk([
-      { name: 'tick', data: { operation: 'GetCircuitBreakers', exchange: 'NSE' }, opts },
-      { name: 'tick', data: { operation: 'GetSeriesChange', exchange: 'NSE' }, opts },
+      {
+        name: 'tick',
+        data: { database: one.queues.databaseId, operation: 'GetCircuitBreakers', exchange: 'NSE' },
+        opts,
+      },
+      {
+        name: 'tick',
+        data: { database: one.queues.databaseId, operation: 'GetSeriesChange', exchange: 'NSE' },
+        opts,
+      },
     ]);
     const planned = await waitFor(async () => {
       const { rows } = await pool.query<{ tick: string }>('select tick from etl.runs');

@@ -60,7 +60,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
   const config = loadConfig(environment);
   const log = createLog(config);
   const db = openDatabase({ url: options.databaseUrl, connections: 2 * config.EOD_CONCURRENCY + 3, log });
-  const queues = await openQueues({ databaseUrl: options.databaseUrl, config, log });
+  const queues = await openQueues({ db, config, log });
   const source = createSource(
     {
       baseUrl: options.sourceUrl,

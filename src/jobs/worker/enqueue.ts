@@ -33,10 +33,10 @@ export async function announceRun(context: QueueContext, runId: number): Promise
   }
 }
 
-function windowJob({ config }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
+function windowJob({ config, queues }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
   return {
     name: 'window',
-    data: { runId: window.runId, windowId: window.id },
+    data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
     opts: {
       jobId: `run-${window.runId}-window-${window.id}`,
       attempts: config.EOD_ATTEMPTS,

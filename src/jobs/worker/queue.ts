@@ -3,16 +3,23 @@ import type { Job, JobSchedulerJson, JobsOptions, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import type { Logger } from '../../core/log.ts';
+import type { Database } from '../../load/database/database.ts';
+import { databaseId } from '../../load/state/database-identity.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 
+/** What every job names: the database (its id) whose work it is. A worker of another one refuses it. */
+interface DatabaseJob {
+  readonly database: string;
+}
+
 /** A job names its window and carries nothing else: the database is the truth, and no secret travels. */
-export interface WindowJob {
+export interface WindowJob extends DatabaseJob {
   readonly runId: number;
   readonly windowId: number;
 }
 
 /** A tick of a schedule: plan the nightly run of one operation and exchange. */
-export interface TickJob {
+export interface TickJob extends DatabaseJob {
   readonly operation: string;
   readonly exchange: string;
 }
@@ -71,6 +78,8 @@ export function queueOf(kind: RunKind): WindowQueue {
 /** The queue, on Redis or on Postgres. Nothing outside this file knows which. */
 export interface Queues {
   readonly backend: 'redis' | 'postgres';
+  /** Id of the database whose queues these are. */
+  readonly databaseId: string;
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
   /** No worker anywhere starts another window until `resume`. */
@@ -82,24 +91,47 @@ export interface Queues {
    * @returns a function that ends this.
    */
   onReturn(listener: () => void): () => void;
-  work<Data>(queue: WindowQueue | 'ticks', processor: Processor<Data>, settings: WorkerSettings): JobWorker;
+  work<Data extends DatabaseJob>(
+    queue: WindowQueue | 'ticks',
+    processor: Processor<Data>,
+    settings: WorkerSettings,
+  ): JobWorker;
   close(): Promise<void>;
 }
 
 interface QueueSettings {
-  readonly databaseUrl: string;
+  readonly db: Database;
   readonly config: Pick<Config, 'REDIS_URL' | 'EOD_QUEUE_PREFIX'>;
   readonly log: Logger;
 }
 
 /**
- * Opens the queues: on Redis where REDIS_URL is set, else in the schema `<prefix>_queue` of the database.
+ * Opens the queues: on Redis under `<prefix>:<id of the database>` where REDIS_URL is set, else in the schema
+ * `<prefix>_queue` of the database.
  * Either is disposable: what is lost there is enqueued again from the stored windows. BullMQ is loaded only
  * now, because loading it takes half of the time of a command that only reads.
  */
 export async function openQueues(settings: QueueSettings): Promise<Queues> {
   const { REDIS_URL } = settings.config;
-  return REDIS_URL === undefined ? onPostgres(settings) : onRedis(settings, REDIS_URL);
+  const id = await databaseId(settings.db.withoutRetry.drizzle);
+  return REDIS_URL === undefined ? onPostgres(settings, id) : onRedis(settings, id, REDIS_URL);
+}
+
+/** A processor that fails jobs of another database, for good: their windows are not ours. */
+function refusingOthers<Data extends DatabaseJob>(
+  databaseId: string,
+  log: Logger,
+  processor: Processor<Data>,
+  refusal: new (message: string) => Error,
+): Processor<Data> {
+  return async (job, token) => {
+    if (job.data.database === databaseId) return processor(job, token);
+    log.error(
+      { job: job.id, ofDatabase: job.data.database, databaseId },
+      'refused a job of another database',
+    );
+    throw new refusal(`a job of database ${job.data.database}; this is ${databaseId}`);
+  };
 }
 
 /**
@@ -113,12 +145,12 @@ class ListenedClient extends pg.Client {
   }
 }
 
-async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<Queues> {
+async function onPostgres({ db, config, log }: QueueSettings, databaseId: string): Promise<Queues> {
   const errors = errorLogger(log);
-  const { createPostgresBackend, withBackend } = await import('bullmq');
+  const { createPostgresBackend, UnrecoverableError, withBackend } = await import('bullmq');
   const { Queue, Worker } = withBackend(createPostgresBackend);
   const connection = (max: number) => ({
-    connectionString: databaseUrl,
+    connectionString: db.url,
     schema: `${config.EOD_QUEUE_PREFIX}_queue`,
     application_name: 'eod queue',
     migrate: true,
@@ -140,12 +172,14 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
   }
   return {
     backend: 'postgres',
+    databaseId,
     ...joinQueues(queues),
     // Jobs are as safe there as their windows.
     onReturn: () => () => undefined,
     work(name, processor, options) {
+      const own = refusingOthers(databaseId, log, processor, UnrecoverableError);
       return startReconnectingWorker(() =>
-        errors.listen(new Worker(name, processor, { ...options, connection: connection(2), autorun: false })),
+        errors.listen(new Worker(name, own, { ...options, connection: connection(2), autorun: false })),
       );
     },
     async close() {
@@ -155,13 +189,16 @@ async function onPostgres({ databaseUrl, config, log }: QueueSettings): Promise<
   };
 }
 
-async function onRedis({ config, log }: QueueSettings, url: string): Promise<Queues> {
-  const [{ Queue, Worker }, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
+async function onRedis({ config, log }: QueueSettings, databaseId: string, url: string): Promise<Queues> {
+  const [{ Queue, UnrecoverableError, Worker }, { Redis }] = await Promise.all([
+    import('bullmq'),
+    import('ioredis'),
+  ]);
   const errors = errorLogger(log);
   // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
   errors.listen(connection);
-  const options = { connection, prefix: config.EOD_QUEUE_PREFIX };
+  const options = { connection, prefix: `${config.EOD_QUEUE_PREFIX}:${databaseId}` };
   const queues = {
     nightly: new Queue<WindowJob>('nightly', options),
     backfill: new Queue<WindowJob>('backfill', options),
@@ -170,13 +207,15 @@ async function onRedis({ config, log }: QueueSettings, url: string): Promise<Que
   for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
   return {
     backend: 'redis',
+    databaseId,
     ...joinQueues(queues),
     onReturn(listener) {
       connection.on('ready', listener);
       return () => void connection.off('ready', listener);
     },
     work(name, processor, settings) {
-      return errors.listen(new Worker(name, processor, { ...settings, ...options }));
+      const own = refusingOthers(databaseId, log, processor, UnrecoverableError);
+      return errors.listen(new Worker(name, own, { ...settings, ...options }));
     },
     async close() {
       errors.mute();

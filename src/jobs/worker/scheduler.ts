@@ -19,7 +19,7 @@ const STAGGER_MINUTES = 2;
 
 const WEEKDAY = { daily: '*', sunday: '0', friday: '5', saturday: '6' } as const;
 
-export interface PlannedSchedule extends TickJob {
+export interface PlannedSchedule extends Omit<TickJob, 'database'> {
   /** `<Operation>-<exchange>`, also the id of the BullMQ job scheduler. */
   readonly id: string;
   /** Cron pattern in EOD_TIMEZONE. */
@@ -70,13 +70,17 @@ async function updateSchedules({ config, queues, log }: QueueContext): Promise<P
   for (const schedule of planned) {
     const same = known.find((scheduler) => scheduler.key === schedule.id);
     // Upserting an unchanged scheduler would throw away a tick that is due right now.
-    if (same?.pattern === schedule.pattern && same.tz === config.EOD_TIMEZONE) continue;
+    const isSame =
+      same?.pattern === schedule.pattern &&
+      same.tz === config.EOD_TIMEZONE &&
+      same.template?.data?.database === queues.databaseId;
+    if (isSame) continue;
     await queues.ticks.upsertJobScheduler(
       schedule.id,
       { pattern: schedule.pattern, tz: config.EOD_TIMEZONE },
       {
         name: 'tick',
-        data: { operation: schedule.operation, exchange: schedule.exchange },
+        data: { database: queues.databaseId, operation: schedule.operation, exchange: schedule.exchange },
         opts: { removeOnComplete: true, removeOnFail: 100 },
       },
     );

@@ -9,6 +9,7 @@ import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { writeMarketSchema } from '../market/schema.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
+import { databaseId } from '../state/database-identity.ts';
 import { fillObservedAliases } from '../state/observed-aliases.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import type { Database } from './database.ts';
@@ -64,6 +65,7 @@ export function migrateDatabase(
       const db = drizzle(client);
       await migrate(db, MIGRATIONS);
       await applyRepeatableFiles(client, await outdatedFiles(db));
+      await databaseId(db);
       await writeMarketSchema(client);
       await writeCompletenessView(client, viewSettings);
       // In one transaction, because a table filled by half would look filled.

@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { check, date, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  check,
+  date,
+  index,
+  integer,
+  jsonb,
+  primaryKey,
+  text,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import { etl, id, moment, reference } from './columns.ts';
 
 /** How severe a finding can be, the mildest first. */
@@ -59,6 +70,17 @@ export const sessions = etl.table(
     kind: text('kind', { enum: ['session', 'special', 'observed'] }).notNull(),
   },
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
+);
+
+/** One row: what this database is called in the queue, so that several can share one Redis. */
+export const databaseIdentity = etl.table(
+  'database_identity',
+  {
+    id: text('id').notNull(),
+    /** The database the id was made for, as its server numbers databases: a restored copy is another one. */
+    made_for: bigint('made_for', { mode: 'number' }).notNull(),
+  },
+  () => [uniqueIndex('database_identity_one_idx').on(sql`(true)`)],
 );
 
 /** Files of `migrations/repeatable` as the last migration applied them; drizzle keeps the others in `etl.migrations`. */
