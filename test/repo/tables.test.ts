@@ -17,6 +17,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   alerts: 'state/alerts.ts',
   call_budget: 'state/call-budget.ts',
   coverage: 'state/coverage.ts',
+  database_identity: 'state/database-identity.ts',
   day_rows: 'state/withdrawals.ts',
   findings: 'state/findings.ts',
   loads: 'state/loads.ts',
