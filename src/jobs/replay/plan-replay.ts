@@ -150,7 +150,7 @@ export async function planReplay(
     });
     // An earlier try has written it, and only its answer was lost.
     if (inserted === null) return runId;
-    await insertReplayWindows(tx, runId, answersToReplay(filter, { rejectsOnly }));
+    await insertReplayWindows(tx, runId, answersToReplay(filter, rejectsOnly));
     if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
     if (!(await setRunRange(tx, runId))) {
       await deleteRun(tx, runId);

@@ -1,10 +1,13 @@
-import type { ClientBase, Pool } from 'pg';
+import type { ClientBase } from 'pg';
 import type { Field } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads.ts';
+import type { readWindowLoad } from '../state/run-facts.ts';
 import { list, quote } from './merge-sql.ts';
+
+type Queryable = Pick<ClientBase, 'query'>;
 
 export type Change = 'inserted' | 'changed' | 'withdrawn' | 'relisted';
 
@@ -19,6 +22,12 @@ export interface RowDifference {
 
 /** Data columns of a row, as text. */
 type Texts = Readonly<Record<string, string | null>>;
+
+interface Changed {
+  readonly change: Change;
+  readonly before: Texts | null;
+  readonly after: Texts;
+}
 
 /** An SQL expression for the data columns of `row` as a jsonb object of texts. */
 function textsSql(table: TableDefinition, row: string): string {
@@ -37,10 +46,7 @@ function plain(decimal: string | null | undefined): string | null {
 }
 
 /** A difference for people and JSON, its columns in the order of the table. */
-function describeDifference(
-  table: TableDefinition,
-  { change, before, after }: { change: Change; before: Texts | null; after: Texts },
-): RowDifference {
+function describeDifference(table: TableDefinition, { change, before, after }: Changed): RowDifference {
   const key = Object.fromEntries(table.key.map((column) => [column, after[column] ?? null]));
   const differing =
     before === null
@@ -87,66 +93,58 @@ function writtenSql(table: TableDefinition, where: string): string {
       from ${history} a where a.replaced_by_load_id = $1 and a.withdrawn ${where}`;
 }
 
+/** Asks for differences: what became of each row, and its texts before and after. */
+async function readDifferences(
+  client: Queryable,
+  table: TableDefinition,
+  text: string,
+  values: readonly unknown[],
+): Promise<RowDifference[]> {
+  const { rows } = await client.query<Changed>(text, [...values]);
+  return rows.map((row) => describeDifference(table, row));
+}
+
 /** Some of the rows a load has written, of every kind of change. */
-export async function sampleDifferences(
-  client: ClientBase,
+export function sampleDifferences(
+  client: Queryable,
   table: TableDefinition,
   loadId: number,
   each: number,
 ): Promise<RowDifference[]> {
-  const found = await client.query<{ change: Change; before: Texts | null; after: Texts }>(
-    `with written as (${writtenSql(table, '')}
+  const text = `with written as (${writtenSql(table, '')}
      ), numbered as (
        select *, row_number() over (partition by change order by ${list(table.key)}) as place from written
      )
-     select change, before, after from numbered where place <= $2 order by change, place`,
-    [loadId, each],
-  );
-  return found.rows.map((row) => describeDifference(table, row));
-}
-
-/** A load and the days it was of. */
-export interface LoadFacts {
-  readonly loadId: number;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-  /** Some of its records were stored before: its days had rows already. */
-  readonly hadRows: boolean;
-}
-
-export interface Listing {
-  readonly limit: number;
-  /** Columns whose stored values may have been rounded, and to what. */
-  readonly rounded: Readonly<Record<string, number>>;
+     select change, before, after from numbered where place <= $2 order by change, place`;
+  return readDifferences(client, table, text, [loadId, each]);
 }
 
 /**
  * Where the records of a load and the rows stored before it differ: what it changed, withdrew or listed
  * again, and what it inserted into a day that had rows already. At most `limit` rows: first where the
  * two contradict each other, then where one fills what the other left open.
+ *
+ * @param listing.rounded columns whose stored values may have been rounded, and to what.
  */
-export async function differencesOfLoad(
-  pool: Pool,
+export function differencesOfLoad(
+  client: Queryable,
   table: TableDefinition,
-  load: LoadFacts,
-  { limit, rounded }: Listing,
+  load: NonNullable<Awaited<ReturnType<typeof readWindowLoad>>>,
+  listing: { readonly limit: number; readonly rounded: Readonly<Record<string, number>> },
 ): Promise<RowDifference[]> {
   const day = quote(table.dateColumn ?? 'trade_date');
   const contradicts = table.fields
     .filter(({ column }) => !table.key.includes(column))
-    .map(({ column }) => contradiction(quote(column), rounded[column]))
+    .map(({ column }) => contradiction(quote(column), listing.rounded[column]))
     .join(' or ');
   const history = `market_history.${quote(table.name)}`;
-  const found = await pool.query<{ change: Change; before: Texts | null; after: Texts }>(
-    `select a.change, a.before, a.after
+  const text = `select a.change, a.before, a.after
        from (${writtenSql(table, `and a.exchange = $2 and a.${day} between $3 and $4`)}) a,
          jsonb_populate_record(null::${history}, a._found) b
       where a.before is not null or $5
-      order by a.before is null, a.change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $6`,
-    [load.loadId, load.exchange, load.from, load.to, load.hadRows, limit],
-  );
-  return found.rows.map((row) => describeDifference(table, row));
+      order by a.before is null, a.change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $6`;
+  const { loadId, exchange, from, to, hadRows } = load;
+  return readDifferences(client, table, text, [loadId, exchange, from, to, hadRows, listing.limit]);
 }
 
 /** Do before and after say different things of a column? Null where either says nothing. */
@@ -162,43 +160,31 @@ export interface StateAndTime {
   readonly state: number;
 }
 
-/** Two states compared: what was there in the first, and in the second. */
-export interface StateDifference {
-  readonly operation: string;
-  readonly from: string;
-  readonly to: string;
-  readonly states: { readonly from: number; readonly to: number };
-  readonly inserted: number;
-  readonly changed: number;
-  readonly withdrawn: number;
-  readonly relisted: number;
-  /** At most so many as were asked for; corrections first, new rows last. */
-  readonly rows: readonly RowDifference[];
-  /** Rows that differ beyond those. */
-  readonly notListed: number;
-}
+/** Two states compared. */
+export type StateDifference = Awaited<ReturnType<typeof compareStates>>;
 
-/** What differs in an operation's tables between two states, from their revisions. */
+/**
+ * What differs in an operation's tables between two states, from their revisions. Lists at most `limit` rows,
+ * corrections first and new rows last, and says how many more there are.
+ */
 export async function compareStates(
-  pool: Pool,
+  client: Queryable,
   operation: Operation,
   { from, to }: { readonly from: StateAndTime; readonly to: StateAndTime },
   limit: number,
-): Promise<StateDifference> {
+) {
   const counts = { inserted: 0, changed: 0, withdrawn: 0, relisted: 0 };
   const rows: RowDifference[] = [];
   for (const { table } of operation.shapes) {
-    const totals = await pool.query<{ change: Change; rows: number }>(
+    const totals = await client.query<{ change: Change; rows: number }>(
       `${compared(table)} select change, count(*)::int as rows from compared group by 1`,
       [from.state, to.state],
     );
     for (const total of totals.rows) counts[total.change] += total.rows;
-    const shown = await pool.query<{ change: Change; before: Texts | null; after: Texts }>(
-      `${compared(table)} select change, before, after from compared
-        order by array_position(array['changed', 'withdrawn', 'relisted', 'inserted'], change), ${list(table.key)} limit $3`,
-      [from.state, to.state, limit - rows.length],
-    );
-    rows.push(...shown.rows.map((row) => describeDifference(table, row)));
+    const shown = `${compared(table)} select change, before, after from compared
+        order by array_position(array['changed', 'withdrawn', 'relisted', 'inserted'], change), ${list(table.key)} limit $3`;
+    const bounds = [from.state, to.state, limit - rows.length];
+    rows.push(...(await readDifferences(client, table, shown, bounds)));
   }
   const all = counts.inserted + counts.changed + counts.withdrawn + counts.relisted;
   return {

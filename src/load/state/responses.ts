@@ -30,13 +30,7 @@ const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
 /** A body made ready for keeping: compressed, and named by the SHA-256 of what it was before. */
-export interface PackedBody {
-  readonly hash: string;
-  readonly encoding: string;
-  readonly body: Buffer;
-  /** Length before compression. */
-  readonly bytes: number;
-}
+export type PackedBody = Readonly<typeof responseBodies.$inferSelect>;
 
 /** An answer, or a file read in place of one, to be kept, with what its window does not say. */
 export interface AnswerToKeep {
@@ -193,7 +187,7 @@ export async function prune(database: Database, before: Date) {
 }
 
 /** Asks again, alone with the lock: a load may have pointed to a body since. */
-function deleteBodies(database: Database, hashes: readonly string[]): Promise<{ size: number }[]> {
+function deleteBodies(database: Database, hashes: readonly string[]) {
   return transaction(database, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
     return tx
@@ -249,10 +243,7 @@ export function answeredPairs(db: NodePgDatabase) {
  *
  * @param rejectsOnly only answers something was refused of that is open, in their own window or a replay's.
  */
-export function answersToReplay(
-  filter: AnswerFilter,
-  { rejectsOnly }: { readonly rejectsOnly: boolean },
-): SQL {
+export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL {
   const all = !rejectsOnly && Object.values(filter).every((value) => value === undefined);
   // All together, they need no search for newer ones.
   if (all) return sql`select id from ${responses}`;
@@ -286,7 +277,7 @@ export async function newerFullAnswers(
   db: NodePgDatabase,
   responseId: number,
   scope: { readonly anyDays: boolean; readonly files: boolean },
-): Promise<{ id: number; isFile: boolean }[]> {
+) {
   const older = alias(responses, 'older');
   const newer = alias(responses, 'newer');
   const isFile = sql<boolean>`${newer.params}->>'file' is not null`;
@@ -408,10 +399,8 @@ export async function copyAnswers(
     if (last === undefined) break;
     after = last;
     await copyBodies(source, target.drizzle, [...new Set(found.map((row) => row.hash))]);
-    copied += await insertMissing(
-      target.drizzle,
-      found.map((row) => row.facts),
-    );
+    const facts = found.map((row) => row.facts);
+    copied += await insertMissing(target.drizzle, facts);
   }
   return copied;
 }

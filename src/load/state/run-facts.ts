@@ -15,7 +15,6 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
-import type { LoadFacts } from '../market/differences.ts';
 import { isoText } from './schema/columns.ts';
 import { accessKeys } from './schema/source.ts';
 import { loads, runs, windows } from './schema/work.ts';
@@ -162,8 +161,8 @@ export async function failureOfWindow(db: NodePgDatabase, windowId: number): Pro
   return window?.error ?? null;
 }
 
-/** What differences of a load are found by. @see differencesOfLoad (load/market) */
-export async function readWindowLoad(db: NodePgDatabase, windowId: number): Promise<LoadFacts | null> {
+/** The load of a window and the days it was of; null where it loaded nothing. */
+export async function readWindowLoad(db: NodePgDatabase, windowId: number) {
   const { updated, unchanged, stale, withdrawn } = loads;
   const [load] = await db
     .select({
@@ -171,6 +170,7 @@ export async function readWindowLoad(db: NodePgDatabase, windowId: number): Prom
       exchange: loads.exchange,
       from: loads.from_date,
       to: loads.to_date,
+      /** Were some of its records stored before? Then its days had rows already. */
       hadRows: sql<boolean>`${updated} + ${unchanged} + ${stale} + ${withdrawn} > 0`,
     })
     .from(windows)

@@ -1,5 +1,5 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { bigint, bigserial, customType, pgSchema, timestamp } from 'drizzle-orm/pg-core';
+import { type Column, type SQL, sql } from 'drizzle-orm';
+import { bigint, bigserial, boolean, customType, date, pgSchema, text, timestamp } from 'drizzle-orm/pg-core';
 
 /** What the pipeline knows about its own work. The queue is disposable; this is the truth. */
 export const etl = pgSchema('etl');
@@ -7,8 +7,30 @@ export const etl = pgSchema('etl');
 /** Columns that come again and again. */
 export const id = () => bigserial('id', { mode: 'number' }).primaryKey();
 export const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
+export const day = (name: string) => date(name, { mode: 'string' });
 export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 export const reference = (name: string) => bigint(name, { mode: 'number' });
+
+/** The window of which something is told, and what it asked of whom. */
+export const ofWindow = () => ({
+  run_id: reference('run_id').notNull(),
+  window_id: reference('window_id').notNull(),
+  operation: text('operation').notNull(),
+  exchange: text('exchange').notNull(),
+});
+
+/** The rest of a question: of which days, instruments and variant, and whether only of a part of them. */
+export const asked = () => ({
+  from_date: day('from_date').notNull(),
+  to_date: day('to_date').notNull(),
+  instruments: text('instruments').array().notNull(),
+  variant: text('variant').notNull(),
+  filtered: boolean('filtered').notNull(),
+});
+
+/** For constraints: is the value one of these? */
+export const isOneOf = (column: Column, values: readonly string[]) =>
+  sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`;
 
 export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 

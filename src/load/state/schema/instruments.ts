@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { bigint, date, index, smallint, text, unique } from 'drizzle-orm/pg-core';
-import { etl, id } from './columns.ts';
+import { bigint, index, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { day, etl, id } from './columns.ts';
 
 /**
  * The names under which the tables of `market` have shown instruments, and when: what the views
@@ -21,8 +21,8 @@ export const observedAliases = etl.table(
     name: text('name').notNull(),
     /** Rows with the same link belong to one instrument. */
     link: text('link').notNull(),
-    first_seen: date('first_seen', { mode: 'string' }).notNull(),
-    last_seen: date('last_seen', { mode: 'string' }).notNull(),
+    first_seen: day('first_seen').notNull(),
+    last_seen: day('last_seen').notNull(),
     /** Null only inside the transaction that inserts the row. */
     instrument_id: text('instrument_id'),
     /** See `Precedence` in load/market/identity.ts. */

@@ -2,7 +2,6 @@ import { sql } from 'drizzle-orm';
 import {
   bigint,
   check,
-  date,
   index,
   integer,
   jsonb,
@@ -11,7 +10,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import { etl, id, moment, reference } from './columns.ts';
+import { day, etl, id, isOneOf, moment, reference } from './columns.ts';
 
 /** How severe a finding can be, the mildest first. */
 export const SEVERITIES = ['info', 'warning', 'error'] as const;
@@ -25,7 +24,7 @@ export const findings = etl.table(
     severity: text('severity', { enum: SEVERITIES }).notNull(),
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
-    date: date('date', { mode: 'string' }).notNull(),
+    date: day('date').notNull(),
     instrument: text('instrument').notNull().default(''),
     expected: text('expected'),
     found: text('found'),
@@ -35,7 +34,7 @@ export const findings = etl.table(
   },
   (table) => [
     unique('findings_key').on(table.check, table.operation, table.exchange, table.date, table.instrument),
-    check('findings_severity', sql`${table.severity} in ('info', 'warning', 'error')`),
+    check('findings_severity', isOneOf(table.severity, SEVERITIES)),
   ],
 );
 
@@ -65,7 +64,7 @@ export const sessions = etl.table(
   'sessions',
   {
     exchange: text('exchange').notNull(),
-    day: date('day', { mode: 'string' }).notNull(),
+    day: day('day').notNull(),
     /** session, special, or observed: data came for a day the calendar calls closed. */
     kind: text('kind', { enum: ['session', 'special', 'observed'] }).notNull(),
   },

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, date, index, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
-import { bytea, etl, id, moment, reference } from './columns.ts';
+import { check, index, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
+import { asked, bytea, day, etl, id, moment, ofWindow } from './columns.ts';
 
 /** Calls made with a key in a clock hour: one budget for all workers on all machines. */
 export const callBudget = etl.table(
@@ -47,6 +47,7 @@ export const responseBodies = etl.table('response_bodies', {
   hash: text('hash').primaryKey(),
   encoding: text('encoding').notNull(),
   body: bytea('body').notNull(),
+  /** Length before compression. */
   bytes: integer('bytes').notNull(),
 });
 
@@ -55,19 +56,12 @@ export const responses = etl.table(
   'responses',
   {
     id: id(),
-    run_id: reference('run_id').notNull(),
-    window_id: reference('window_id').notNull(),
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
-    from_date: date('from_date', { mode: 'string' }).notNull(),
-    to_date: date('to_date', { mode: 'string' }).notNull(),
-    instruments: text('instruments').array().notNull(),
+    ...ofWindow(),
+    ...asked(),
     /** As in windows. With `file` the body is not an answer but an imported file of that name. */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull(),
-    variant: text('variant').notNull(),
-    filtered: boolean('filtered').notNull(),
     /** Day of the call in the source's zone: some answers belong to it. */
-    called_on: date('called_on', { mode: 'string' }).notNull(),
+    called_on: day('called_on').notNull(),
     hash: text('hash')
       .notNull()
       .references(() => responseBodies.hash),

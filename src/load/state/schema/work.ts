@@ -1,7 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, date, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
-import type { RunKind, RunState, Target, WindowState } from '../run-request.ts';
-import { count, etl, id, moment, reference } from './columns.ts';
+import { boolean, check, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
+import {
+  RUN_KINDS,
+  RUN_STATES,
+  type RunKind,
+  type RunState,
+  type Target,
+  WINDOW_STATES,
+  type WindowState,
+} from '../run-request.ts';
+import { asked, count, day, etl, id, isOneOf, moment, ofWindow, reference } from './columns.ts';
 
 /** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
 const recordCounts = () => ({
@@ -24,8 +32,8 @@ export const runs = etl.table(
     requested_by: text('requested_by').notNull(),
     /** What was asked, as `RunRequest`; of a replay and an import, what those need. */
     request: jsonb('request').notNull(),
-    from_date: date('from_date', { mode: 'string' }).notNull(),
-    to_date: date('to_date', { mode: 'string' }).notNull(),
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
     /** Makes a scheduled run unique: two schedulers asking for the same tick get one run. */
     tick: text('tick'),
     /** Operations whose windows are planned once the bhav copies of the run are in. */
@@ -50,11 +58,8 @@ export const runs = etl.table(
     index('runs_follow_up_idx').on(table.id).where(sql`${table.follow_up} = 'due'`),
     check('runs_follow_up', sql`${table.follow_up} in ('none', 'due', 'done', 'failed')`),
     index('runs_open_idx').on(table.id).where(sql`${table.state} in ('running', 'paused')`),
-    check(
-      'runs_kind',
-      sql`${table.kind} in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview')`,
-    ),
-    check('runs_state', sql`${table.state} in ('running', 'paused', 'completed', 'failed', 'cancelled')`),
+    check('runs_kind', isOneOf(table.kind, RUN_KINDS)),
+    check('runs_state', isOneOf(table.state, RUN_STATES)),
   ],
 );
 
@@ -69,8 +74,8 @@ export const windows = etl.table(
     parent_id: reference('parent_id'),
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
-    from_date: date('from_date', { mode: 'string' }).notNull(),
-    to_date: date('to_date', { mode: 'string' }).notNull(),
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
     instruments: text('instruments').array().notNull().default([]),
     /**
      * Request options and the variant asked for; never the access key. Of an import: `file`, the name of
@@ -109,10 +114,7 @@ export const windows = etl.table(
     index('windows_run_idx').on(table.run_id, table.state),
     index('windows_response_idx').on(table.response_id).where(sql`${table.response_id} is not null`),
     index('windows_open_idx').on(table.run_id).where(sql`${table.state} in ('pending', 'running')`),
-    check(
-      'windows_state',
-      sql`${table.state} in ('pending', 'running', 'loaded', 'empty', 'skipped', 'blocked', 'failed', 'cancelled', 'split')`,
-    ),
+    check('windows_state', isOneOf(table.state, WINDOW_STATES)),
     check(
       'windows_counts',
       sql`${table.fetched} = ${table.inserted} + ${table.updated} + ${table.unchanged} + ${table.stale} + ${table.duplicate} + ${table.rejected}`,
@@ -125,15 +127,8 @@ export const loads = etl.table(
   'loads',
   {
     id: id(),
-    window_id: reference('window_id').notNull(),
-    run_id: reference('run_id').notNull(),
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
-    from_date: date('from_date', { mode: 'string' }).notNull(),
-    to_date: date('to_date', { mode: 'string' }).notNull(),
-    instruments: text('instruments').array().notNull(),
-    variant: text('variant').notNull(),
-    filtered: boolean('filtered').notNull(),
+    ...ofWindow(),
+    ...asked(),
     /** Tables of which the answer listed all rows that were asked about: what it does not list is not there. */
     whole: text('whole').array().notNull().default([]),
     fetched_at: moment('fetched_at').notNull(),
@@ -159,11 +154,13 @@ export const dayRows = etl.table(
     table_name: text('table_name').notNull(),
     exchange: text('exchange').notNull(),
     /** 0001-01-01 where the table has no days. */
-    day: date('day', { mode: 'string' }).notNull(),
+    day: day('day').notNull(),
     most: integer('most').notNull(),
   },
   (table) => [primaryKey({ name: 'day_rows_pkey', columns: [table.table_name, table.exchange, table.day] })],
 );
+
+const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
 
 /** By load and day, the rows that a whole answer did not list any more: withdrawn, or too many to be believed. */
 export const withdrawals = etl.table(
@@ -171,13 +168,10 @@ export const withdrawals = etl.table(
   {
     id: id(),
     load_id: reference('load_id').notNull(),
-    window_id: reference('window_id').notNull(),
-    run_id: reference('run_id').notNull(),
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
+    ...ofWindow(),
     table_name: text('table_name').notNull(),
-    day: date('day', { mode: 'string' }),
-    state: text('state', { enum: ['withdrawn', 'refused', 'accepted', 'outdated'] }).notNull(),
+    day: day('day'),
+    state: text('state', { enum: WITHDRAWAL_STATES }).notNull(),
     reason: text('reason'),
     gone: integer('gone').notNull(),
     most: integer('most').notNull(),
@@ -195,7 +189,7 @@ export const withdrawals = etl.table(
     index('withdrawals_refused_idx')
       .on(table.table_name, table.exchange, table.day)
       .where(sql`${table.state} = 'refused'`),
-    check('withdrawals_state', sql`${table.state} in ('withdrawn', 'refused', 'accepted', 'outdated')`),
+    check('withdrawals_state', isOneOf(table.state, WITHDRAWAL_STATES)),
   ],
 );
 
@@ -206,7 +200,7 @@ export const coverage = etl.table(
   {
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
-    day: date('day', { mode: 'string' }).notNull(),
+    day: day('day').notNull(),
     /** Empty where the whole exchange was asked. */
     instrument: text('instrument').notNull().default(''),
     variant: text('variant').notNull().default(''),
@@ -223,10 +217,7 @@ export const coverage = etl.table(
       name: 'coverage_pkey',
       columns: [table.operation, table.exchange, table.day, table.instrument, table.variant],
     }),
-    check(
-      'coverage_state',
-      sql`${table.state} in ('loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed')`,
-    ),
+    check('coverage_state', isOneOf(table.state, COVERAGE_STATES)),
   ],
 );
 
@@ -234,10 +225,7 @@ export const rejects = etl.table(
   'rejects',
   {
     id: id(),
-    run_id: reference('run_id').notNull(),
-    window_id: reference('window_id').notNull(),
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
+    ...ofWindow(),
     /** Place in the answer, from 0. */
     position: integer('position').notNull(),
     record: jsonb('record'),

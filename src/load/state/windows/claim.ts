@@ -8,7 +8,7 @@ import { runs, windows } from '../schema/work.ts';
 import type { NewWindow } from './plan.ts';
 import { moveWindows, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
 
-/** A window a worker has taken on. */
+/** A window that a worker has claimed. */
 export interface ClaimedWindow extends NewWindow {
   readonly id: number;
   readonly runId: number;
@@ -20,7 +20,7 @@ export interface ClaimedWindow extends NewWindow {
   readonly ageMs: number;
 }
 
-/** What came of the wish to take a window on. */
+/** What came of a claim. */
 export type Claim =
   | {
       readonly outcome: 'claimed';
@@ -40,56 +40,51 @@ export type Claim =
   | { readonly outcome: 'spent' };
 
 /**
- * Takes a window on, if its run goes on, the key may be used and the hour's budget has a call left. The
+ * Claims a window, if its run goes on, the key may be used and the hour's budget has a call left. The
  * attempt and the call that follows are counted with the claim in one statement, so that what is
  * counted and what is asked cannot drift apart.
  */
 export async function claimWindow(db: NodePgDatabase, windowId: number, permit: Permit): Promise<Claim> {
-  const seen = await countAndTake(db, windowId, permit, { probe: false });
+  const seen = await claimIfAllowed(db, windowId, permit, false);
   if (seen === null) return { outcome: 'gone' };
   const { keyGoodAt } = seen;
-  if (isTaken(seen)) return { outcome: 'claimed', window: seen, probe: false, keyGoodAt };
+  if (seen.attempts !== null) return { outcome: 'claimed', window: seen, probe: false, keyGoodAt };
   if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
   if (seen.keyAccepted) return { outcome: 'spent' };
   if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
-  const tried = await countAndTake(db, windowId, permit, { probe: true });
-  if (tried !== null && isTaken(tried)) return { outcome: 'claimed', window: tried, probe: true, keyGoodAt };
+  const tried = await claimIfAllowed(db, windowId, permit, true);
+  if (tried !== null && tried.attempts !== null)
+    return { outcome: 'claimed', window: tried, probe: true, keyGoodAt };
   await endKeyTrial(db, permit.keyHash);
   return { outcome: tried === null ? 'gone' : 'spent' };
 }
 
-/** A window that may be claimed, and what is known of the key. */
-interface Claimable extends Omit<ClaimedWindow, 'attempts' | 'ageMs'> {
-  /** Null where it was not taken. */
-  readonly attempts: number | null;
-  readonly ageMs: number | null;
-  readonly keyAccepted: boolean;
-  readonly keyRefused: boolean;
-  readonly keyDiagnostic: string | null;
-  readonly keyGoodAt: number | null;
-}
-
-function isTaken(seen: Claimable): seen is Claimable & ClaimedWindow {
-  return seen.attempts !== null;
-}
+/** A window that may be claimed, claimed or not, and what is known of the key. */
+type Claimable = Omit<ClaimedWindow, 'attempts' | 'ageMs'> &
+  (Pick<ClaimedWindow, 'attempts' | 'ageMs'> | { readonly attempts: null; readonly ageMs: null }) & {
+    readonly keyAccepted: boolean;
+    readonly keyRefused: boolean;
+    readonly keyDiagnostic: string | null;
+    readonly keyGoodAt: number | null;
+  };
 
 /**
- * Takes a window with a call of the hour's budget, where the key is known to be good or this call tries it.
- * The window's row is locked first, so that no call is counted for a window that is not taken.
+ * Claims a window with a call of the hour's budget, where the key is known to be good or this call tries it.
+ * The window's row is locked first, so that no call is counted for a window that is not claimed.
  *
  * @returns null when the window has ended or its run does not go on.
  */
-async function countAndTake(
+async function claimIfAllowed(
   db: NodePgDatabase,
   windowId: number,
   permit: Permit,
-  { probe }: { readonly probe: boolean },
+  probe: boolean,
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
   const found = await db.execute<Claimable & Record<string, unknown>>(sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
-             w.params, w.variant, w.filtered, 
+             w.params, w.variant, w.filtered,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
@@ -102,7 +97,7 @@ async function countAndTake(
          for update of w
     ), counted as (
       ${countCall(permit, sql`from claimable where (key_accepted or ${probe})`)}
-    ), taken as (
+    ), claimed as (
       update ${windows} w
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
              lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
@@ -111,10 +106,10 @@ async function countAndTake(
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
-           t.attempts, round(extract(epoch from clock_timestamp() - t.started_at) * 1000)::float8 as "ageMs",
+           m.attempts, round(extract(epoch from clock_timestamp() - m.started_at) * 1000)::float8 as "ageMs",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt"
-      from claimable c left join taken t on true`);
+      from claimable c left join claimed m on true`);
   return found.rows[0] ?? null;
 }
 
