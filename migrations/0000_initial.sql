@@ -244,6 +244,7 @@ CREATE TABLE "etl"."windows" (
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"lost_workers" integer DEFAULT 0 NOT NULL,
 	"requests" integer DEFAULT 0 NOT NULL,
+	"not_ready_ms" integer DEFAULT 0 NOT NULL,
 	"bytes" bigint DEFAULT 0 NOT NULL,
 	"fetched" bigint DEFAULT 0 NOT NULL,
 	"inserted" bigint DEFAULT 0 NOT NULL,

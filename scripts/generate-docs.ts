@@ -69,7 +69,7 @@ const DOWN: Outage = {
 
 const FIRST: Situation = {
   attempt: 1,
-  ageMs: 0,
+  notReadyMs: 0,
   days: 1,
   nextHourMs: 1_800_000,
   outage: null,
@@ -83,7 +83,7 @@ const SITUATIONS: readonly { readonly heading: string; readonly situation: Situa
   { heading: 'of a range of 30 days', situation: { ...FIRST, days: 30 } },
   {
     heading: 'last attempt, or `EOD_NOT_READY_BUDGET_MS` is over',
-    situation: { ...FIRST, attempt: config.EOD_ATTEMPTS, ageMs: config.EOD_NOT_READY_BUDGET_MS },
+    situation: { ...FIRST, attempt: config.EOD_ATTEMPTS, notReadyMs: config.EOD_NOT_READY_BUDGET_MS },
   },
   {
     heading: 'the source is down',
@@ -108,6 +108,8 @@ function wording(action: FailureAction): string {
       return 'try again, counted';
     case 'postpone':
       return 'try again, not counted';
+    case 'await_data':
+      return `ask again in ${action.delayMs / 1_000} s, not counted`;
     case 'rate_limit':
       return 'wait for the next hour';
     case 'split':

@@ -48,6 +48,7 @@ COMMENT ON COLUMN etl.windows.state IS 'pending, running, loaded, empty, skipped
 COMMENT ON COLUMN etl.windows.attempts IS 'How often it was started.';
 COMMENT ON COLUMN etl.windows.lost_workers IS 'How often it was claimed while an earlier claim had not ended, because that worker had died or lost its connection. After five times the window fails.';
 COMMENT ON COLUMN etl.windows.requests IS 'Calls made to the source.';
+COMMENT ON COLUMN etl.windows.not_ready_ms IS 'Milliseconds it was put off in all because its answer was not ready; what else it waited for does not count.';
 COMMENT ON COLUMN etl.windows.bytes IS 'Bytes received. Unit: bytes.';
 COMMENT ON COLUMN etl.windows.fetched IS 'Records in the answers: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
 COMMENT ON COLUMN etl.windows.inserted IS 'Rows that were new.';

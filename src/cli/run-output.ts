@@ -28,11 +28,21 @@ const SECONDS: Column<OperationReport> = { head: 'seconds', cell: (row) => row.s
 
 /** A run for people: one line, a table, and what deserves a word. */
 export function runText(report: RunReport): string {
-  const { runId, kind, state, windows, requests, seconds, skips, states } = report;
+  const {
+    runId,
+    kind,
+    state,
+    windows,
+    requests,
+    callsPerLoadedWindow: calls,
+    seconds,
+    skips,
+    states,
+  } = report;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
   const rare = RARE_COLUMNS.filter(({ cell }) => cell(total) !== 0);
   return [
-    `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s, ${plural(windows.total, 'window')}, ${plural(requests, 'request')}`,
+    `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s, ${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     '',
     table([...COLUMNS, ...rare, SECONDS], [...report.operations, total]),
     ...(kind === 'preview' ? [] : ['', `state ${states.before} before, ${states.after} after`]),

@@ -28,6 +28,8 @@ import {
 const CONFIG = {
   EOD_ATTEMPTS: 3,
   EOD_BACKOFF_MS: 100,
+  EOD_CALLS_PER_HOUR: 900,
+  EOD_CONCURRENCY: 4,
   EOD_NOT_READY_BUDGET_MS: 10_000,
   EOD_NOT_READY_WAIT_MS: 50,
   EOD_OUTAGE_PATIENCE_MS: 600_000,
@@ -35,7 +37,7 @@ const CONFIG = {
 
 const FIRST: Situation = {
   attempt: 1,
-  ageMs: 0,
+  notReadyMs: 0,
   days: 1,
   nextHourMs: 777,
   outage: null,
@@ -78,7 +80,7 @@ const PUT_BACK: FailureAction = { act: 'put_back' };
 const BOUNDS = {
   first: {},
   'last attempt': { attempt: 3 },
-  'old window': { ageMs: 10_000 },
+  'budget of waiting used up': { notReadyMs: 10_000 },
   'seven days': { days: 7 },
   'source down': { outage: down(60_000) },
   'source down, last attempt': { attempt: 3, outage: down(596_000) },
@@ -115,7 +117,12 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   credential: [{ first: block('key') }],
   monthly_quota: [{ first: block('key') }],
   hourly_quota: [{ first: WAIT_FOR_HOUR }],
-  not_ready: [{ first: postpone(50), others: { 'old window': FAIL } }],
+  not_ready: [
+    {
+      first: { act: 'await_data', delayMs: 50, hold: true },
+      others: { 'budget of waiting used up': FAIL },
+    },
+  ],
   operation_blocked: [{ first: block('operation') }],
   exchange_blocked: [{ first: block('exchange') }],
   instrument_blocked: [{ first: block('window') }],
@@ -243,7 +250,7 @@ const anyError = fc
 
 const anySituation: fc.Arbitrary<Situation> = fc.record({
   attempt: fc.integer({ min: 1, max: 100 }),
-  ageMs: fc.integer({ min: 0, max: 1e9 }),
+  notReadyMs: fc.integer({ min: 0, max: 1e9 }),
   days: fc.integer({ min: 1, max: 4_000 }),
   nextHourMs: fc.integer({ min: 0, max: 3_602_000 }),
   outage: fc.option(
@@ -262,6 +269,8 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
 const anyConfig = fc.record({
   EOD_ATTEMPTS: fc.integer({ min: 1, max: 50 }),
   EOD_BACKOFF_MS: fc.integer({ min: 1, max: 600_000 }),
+  EOD_CALLS_PER_HOUR: fc.integer({ min: 1, max: 1_000_000 }),
+  EOD_CONCURRENCY: fc.integer({ min: 1, max: 64 }),
   EOD_NOT_READY_BUDGET_MS: fc.integer({ min: 10, max: 86_400_000 }),
   EOD_NOT_READY_WAIT_MS: fc.integer({ min: 10, max: 600_000 }),
   EOD_OUTAGE_PATIENCE_MS: fc.integer({ min: 1_000, max: 86_400_000 }),
@@ -291,8 +300,16 @@ describe('whatever happens', () => {
             break;
           }
           case 'postpone':
-            expect(action.delayMs).toBeLessThanOrEqual(Math.max(30_000, config.EOD_NOT_READY_WAIT_MS));
+            expect(action.delayMs).toBeLessThanOrEqual(30_000);
             break;
+          case 'await_data': {
+            const left = config.EOD_NOT_READY_BUDGET_MS - situation.notReadyMs;
+            expect(action.delayMs).toBeGreaterThan(0);
+            expect(action.delayMs).toBeLessThanOrEqual(
+              Math.min(left, Math.max(60_000, config.EOD_NOT_READY_WAIT_MS)),
+            );
+            break;
+          }
           case 'rate_limit':
             expect(action.delayMs).toBe(situation.nextHourMs);
             break;
@@ -322,7 +339,7 @@ describe('whatever happens', () => {
   });
 
   test('a window ends: every wait that does not count has a bound of its own', () => {
-    const late = { ageMs: 1e9, attempt: 1e6, outage: down(1e9) };
+    const late = { notReadyMs: 1e9, attempt: 1e6, outage: down(1e9) };
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
       // These two wait for something else than the source: the turn of the hour, Postgres, our own start.
       if (['hourly_quota', 'database_away', 'aborted'].includes(kind)) continue;
@@ -368,6 +385,37 @@ describe('the pause before BullMQ hands out a job again', () => {
 describe('a window that loses its workers', () => {
   test('may lose five', () => {
     expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
+  });
+});
+
+describe('an answer that is not ready', () => {
+  const asked = (notReadyMs: number, config: Partial<typeof CONFIG> = {}) =>
+    decideFailure(
+      error('not_ready'),
+      { ...FIRST, notReadyMs },
+      { ...CONFIG, EOD_NOT_READY_WAIT_MS: 3_000, EOD_NOT_READY_BUDGET_MS: 900_000, ...config },
+    );
+  const again = (delayMs: number, hold: boolean) => ({ act: 'await_data', delayMs, hold });
+
+  test('is asked for again after 3 s, then each time after as long as before in all, up to a minute', () => {
+    const pauses: number[] = [];
+    let waited = 0;
+    for (let next = asked(0); next.act === 'await_data'; next = asked(waited)) {
+      pauses.push(next.delayMs);
+      waited += next.delayMs;
+    }
+    expect(pauses.slice(0, 7)).toEqual([3_000, 3_000, 6_000, 12_000, 24_000, 48_000, 60_000]);
+    expect(pauses.slice(7, -1).every((pause) => pause === 60_000)).toBe(true);
+    expect([pauses.length, waited]).toEqual([20, 900_000]);
+    expect(asked(waited)).toEqual(FAIL);
+  });
+
+  test('is waited for by its worker for as long as a call of the hour is worth', () => {
+    // 900 calls an hour among 4: one each 16 s.
+    expect(asked(12_000)).toEqual(again(12_000, true));
+    expect(asked(16_000)).toEqual(again(16_000, true));
+    expect(asked(16_001)).toEqual(again(16_001, false));
+    expect(asked(0, { EOD_CALLS_PER_HOUR: 7_200, EOD_CONCURRENCY: 4 })).toEqual(again(3_000, false));
   });
 });
 

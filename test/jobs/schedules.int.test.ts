@@ -160,8 +160,8 @@ describe.each(backends)('schedules kept in %s', (backend) => {
       request: { targets: [{ operation: 'GetSeriesChange', exchange: 'NSE' }] },
     });
     const windows = await one.db.pool.query('select count(*)::int as windows from etl.windows');
-    const { waiting } = await one.queues.windows.nightly.getJobCounts();
-    expect(windows.rows[0].windows).toBe(waiting);
+    const { prioritized } = await one.queues.windows.nightly.getJobCounts();
+    expect(windows.rows[0].windows).toBe(prioritized);
     await one.db.pool.query("update etl.runs set state = 'cancelled', tick = null");
     await one.db.pool.query('delete from etl.windows; delete from etl.runs');
   });

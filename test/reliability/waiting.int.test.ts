@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { SeenRequest } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { backends, ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -36,6 +37,61 @@ describe.each(backends)('data that is not ready yet (queue on %s)', (backend) =>
     expect((await coverageRows(stage))[0]).toMatchObject({ state: 'failed', diagnostic: NOT_READY });
     await accountsOf(stage, report);
   });
+
+  test('counts only waits for the source, not stalls and outages before', async () => {
+    const stage = await openStage({
+      backend,
+      settings: { EOD_NOT_READY_BUDGET_MS: '600' },
+      behaviour: { notReady: 2 },
+    });
+    const runId = await start(stage, WEEK);
+    // As a worker leaves them that was killed an hour ago.
+    await stage.db.pool.query(
+      "update etl.windows set state = 'running', attempts = 1, started_at = now() - interval '1 hour'",
+    );
+    await stage.work();
+    expect(await ended(stage, runId)).toMatchObject({ state: 'completed', windows: { loaded: 4 } });
+  });
+
+  test('is fetched before anything new is asked for', async () => {
+    const stage = await openStage({
+      backend,
+      // So many calls an hour that none is worth waiting for.
+      settings: { EOD_CONCURRENCY: '1', EOD_NOT_READY_WAIT_MS: '100' },
+      behaviour: { notReady: 1, delayMs: 20 },
+    });
+    const report = await stage.run({ ...WEEK, from: '2025-06-16' });
+    expect(report).toMatchObject({
+      state: 'completed',
+      requests: 124,
+      windows: { loaded: 62 },
+      callsPerLoadedWindow: 2,
+    });
+    const response = await fetch(`${stage.sandbox.url}/_sandbox/requests?last=200`);
+    const requests = (await response.json()) as SeenRequest[];
+    const days = requests.sort((a, b) => a.number - b.number).map(({ params }) => params.from);
+    // Behind every day that was not asked for yet it would be the 63rd call.
+    expect(days.findIndex((day, at) => days.indexOf(day) < at)).toBeLessThan(31);
+  });
+});
+
+test('an hour of calls buys a window with every second one, where each answer must be prepared', async () => {
+  const clock = manualClock(Date.parse('2025-09-12T22:10:00+05:30'));
+  const stage = await openStage({
+    clock,
+    settings: { EOD_CALLS_PER_HOUR: '40', EOD_NIGHTLY_RESERVE: '0', EOD_NOT_READY_WAIT_MS: '1000' },
+    behaviour: { notReady: 1, callsPerHour: 40 },
+  });
+  const runId = await start(stage, { ...WEEK, from: '2025-06-16' });
+  await stage.work();
+  await waitFor(async () => {
+    const budget = await stage.db.pool.query('select from etl.call_budget where calls = 40');
+    return budget.rowCount === 1;
+  });
+  await waitFor(async () => (await windowsOf(stage, runId)).every(({ state }) => state !== 'running'));
+  const { loaded } = tally((await windowsOf(stage, runId)).map(({ state }) => state));
+  // Each of the four workers may have asked for one more.
+  expect(loaded).toBeGreaterThanOrEqual((40 - 4) / 2);
 });
 
 describe.each(['Calls per hour are limited.', 'Bandwidth per hour is limited.'])('%s', (line) => {

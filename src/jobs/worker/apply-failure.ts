@@ -85,6 +85,8 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     case 'retry':
     case 'postpone':
       return releaseWindow(db.drizzle, job.windowId, info);
+    case 'await_data':
+      return releaseWindow(db.drizzle, job.windowId, info, { notReadyMs: action.delayMs });
     case 'put_back':
       return releaseWindow(db.drizzle, job.windowId, null, { restart: true });
     case 'rate_limit':

@@ -4,6 +4,15 @@ import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts'
 
 const PORTION = 1_000;
 
+/** What is taken first, by BullMQ's priorities: the lowest. */
+export const PRIORITY = {
+  /** The source has prepared the answer, or is about to. */
+  prepared: 1,
+  /** Plus the days of the part of a window that was split. */
+  piece: 1,
+  other: 1_000_000,
+} as const;
+
 /**
  * Makes sure the queue holds a job for every open window of these runs. Job ids follow from the
  * window, so what is there already stays as it is: this may run any number of times.
@@ -41,12 +50,19 @@ function windowJob({ config, queues }: QueueContext, window: OpenWindow): NewJob
       jobId: `run-${window.runId}-window-${window.id}`,
       attempts: config.EOD_ATTEMPTS,
       backoff: { type: 'eod' },
-      // Pieces go first, so that a single day shows whether the source answers at all before every long
-      // window has met the same error.
-      lifo: window.piece,
+      priority: priorityOf(window),
       // A kept finished job would block the same id from being added again by a resume.
       removeOnComplete: true,
       removeOnFail: true,
     },
   };
+}
+
+/**
+ * Of pieces the shortest go first, so that a single day shows whether the source answers at all before every long
+ * window has met the same error.
+ */
+function priorityOf({ prepared, piece, days }: OpenWindow): number {
+  if (prepared) return PRIORITY.prepared;
+  return piece ? PRIORITY.piece + days : PRIORITY.other;
 }

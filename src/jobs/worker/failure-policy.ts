@@ -17,6 +17,8 @@ export type FailureAction =
   | { readonly act: 'retry'; readonly delayMs: number }
   /** Try again after `delayMs`; this attempt does not count. */
   | { readonly act: 'postpone'; readonly delayMs: number }
+  /** Ask again after `delayMs` for what the source prepares; no attempt counts. `hold`: the worker waits for it. */
+  | { readonly act: 'await_data'; readonly delayMs: number; readonly hold: boolean }
   /**
    * Nobody of this queue makes a call for `delayMs`; no attempt counts. `closeHour`: the source said so
    * itself, whatever was counted here.
@@ -36,8 +38,8 @@ export type Scope = 'window' | 'operation' | 'exchange' | 'key';
 export interface Situation {
   /** Attempts that counted, this one included. */
   readonly attempt: number;
-  /** Milliseconds since the window was first started. */
-  readonly ageMs: number;
+  /** Milliseconds the window was put off in all because its answer was not ready. */
+  readonly notReadyMs: number;
   /** Days the window spans, where it can be split; 1 where it cannot. */
   readonly days: number;
   /** Milliseconds until calls may start in the next clock hour. */
@@ -67,6 +69,8 @@ type PolicyConfig = Pick<
   Config,
   | 'EOD_ATTEMPTS'
   | 'EOD_BACKOFF_MS'
+  | 'EOD_CALLS_PER_HOUR'
+  | 'EOD_CONCURRENCY'
   | 'EOD_NOT_READY_BUDGET_MS'
   | 'EOD_NOT_READY_WAIT_MS'
   | 'EOD_OUTAGE_PATIENCE_MS'
@@ -80,6 +84,9 @@ export const MAX_BACKOFF_MS = 300_000;
 
 /** The source's Retry-After is followed up to here, or up to the longest outage the run waits for where that is shorter. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
+
+/** Longest pause before an answer that is not ready is asked for again, unless EOD_NOT_READY_WAIT_MS is longer. */
+export const MAX_NOT_READY_PAUSE_MS = 60_000;
 
 /** Pause before a load is tried again when Postgres was away. */
 const DATABASE_PAUSE_MS = 2_000;
@@ -184,6 +191,25 @@ export function redeliveryMs(
   return error instanceof CountedRetry ? error.delayMs : backoffMs(attempt, config.EOD_BACKOFF_MS, chance);
 }
 
+/** Each pause is as long as all before it together: a source that takes long is not asked hundreds of times. */
+function notReadyPauseMs(
+  notReadyMs: number,
+  { EOD_NOT_READY_WAIT_MS }: Pick<Config, 'EOD_NOT_READY_WAIT_MS'>,
+): number {
+  return Math.max(EOD_NOT_READY_WAIT_MS, Math.min(MAX_NOT_READY_PAUSE_MS, notReadyMs));
+}
+
+/**
+ * For how long a worker may wait in place of one more call: what is asked for and not fetched before the hour's
+ * calls are used up has to be asked for again.
+ */
+function slotMsPerCall({
+  EOD_CALLS_PER_HOUR,
+  EOD_CONCURRENCY,
+}: Pick<Config, 'EOD_CALLS_PER_HOUR' | 'EOD_CONCURRENCY'>): number {
+  return (3_600_000 * EOD_CONCURRENCY) / EOD_CALLS_PER_HOUR;
+}
+
 const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
 const PUT_BACK: FailureAction = { act: 'put_back' };
 const POSTPONE_FOR_DATABASE: FailureAction = { act: 'postpone', delayMs: DATABASE_PAUSE_MS };
@@ -268,10 +294,12 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
     key: 'accepted',
   },
   not_ready: {
-    decide: (_error, { ageMs }, config) =>
-      ageMs < config.EOD_NOT_READY_BUDGET_MS
-        ? { act: 'postpone', delayMs: config.EOD_NOT_READY_WAIT_MS }
-        : FAIL,
+    decide: (_error, { notReadyMs }, config) => {
+      const leftMs = config.EOD_NOT_READY_BUDGET_MS - notReadyMs;
+      if (leftMs <= 0) return FAIL;
+      const delayMs = Math.min(leftMs, notReadyPauseMs(notReadyMs, config));
+      return { act: 'await_data', delayMs, hold: delayMs <= slotMsPerCall(config) };
+    },
     source: 'success',
     key: 'accepted',
   },

@@ -21,6 +21,7 @@ import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { applyFailure } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
+import { PRIORITY } from './enqueue.ts';
 import {
   CountedRetry,
   decideDuringOutage,
@@ -64,20 +65,25 @@ export async function processWindow(
   job: Job<WindowJob>,
   token: string | undefined,
 ): Promise<void> {
-  let call: ClaimedCall | null = null;
-  try {
-    call = await claimCall(context, job.data);
-    if (call !== null) await fetchAndLoad(context, call);
-    await advanceRun(context, job.data.runId);
-  } catch (error) {
-    const { config, clock } = context;
-    const window = call?.claim.window ?? null;
-    const permit = call?.permit ?? permitOf(config, clock);
-    const action = decideFailure(error, await situationOf(context, job, window, permit), config);
-    await applyFailure(context, { job: job.data, window, permit, error, action });
-    // The windows that take its place move the run on.
-    if (action.act === 'split') return;
-    await handToQueue(context.queue, job, token, action, error);
+  for (let holdMs = 0; ; ) {
+    let call: ClaimedCall | null = null;
+    try {
+      if (holdMs > 0) await pause(holdMs, context.signal);
+      call = await claimCall(context, job.data);
+      if (call !== null) await fetchAndLoad(context, call);
+      return await advanceRun(context, job.data.runId);
+    } catch (error) {
+      const { config, clock } = context;
+      const window = call?.claim.window ?? null;
+      const permit = call?.permit ?? permitOf(config, clock);
+      const action = decideFailure(error, await situationOf(context, job, window, permit), config);
+      await applyFailure(context, { job: job.data, window, permit, error, action });
+      // The windows that take its place move the run on.
+      if (action.act === 'split') return;
+      if (action.act !== 'await_data' || !action.hold)
+        await handToQueue(context.queue, job, token, action, error);
+      else holdMs = action.delayMs;
+    }
   }
 }
 
@@ -90,7 +96,7 @@ async function situationOf(
   const { config, kind } = context;
   return {
     attempt: job.attemptsMade + 1,
-    ageMs: window?.ageMs ?? 0,
+    notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
     nextHourMs: untilNextHour(permit.now, config.EOD_TIMEZONE),
     // A run whose age cannot be read has waited as long as the source has been down.
@@ -131,6 +137,9 @@ async function handToQueue(
     case 'retry':
       throw new CountedRetry(action.delayMs, error);
     case 'postpone':
+      return postponeJob(job, action.delayMs, token);
+    case 'await_data':
+      await job.changePriority({ priority: PRIORITY.prepared });
       return postponeJob(job, action.delayMs, token);
     case 'put_back':
       await job.moveToWait(token);

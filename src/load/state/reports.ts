@@ -50,6 +50,11 @@ const COUNTS = {
     open: countWindows(isOpen()),
   },
   ...WINDOW_TOTALS,
+  /** Of the windows that loaded or were empty; null where none did. */
+  callsPerLoadedWindow:
+    sql`round(sum(${windows.requests})::numeric / nullif(${countWindows(inArray(windows.state, ['loaded', 'empty']))}, 0), 2)`.mapWith(
+      Number,
+    ),
   seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
 };
 

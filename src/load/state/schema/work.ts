@@ -91,6 +91,8 @@ export const windows = etl.table(
     /** How often it was claimed while an earlier claim had not ended. */
     lost_workers: integer('lost_workers').notNull().default(0),
     requests: integer('requests').notNull().default(0),
+    /** How long it was put off because its answer was not ready; nothing else it waited for counts. */
+    not_ready_ms: integer('not_ready_ms').notNull().default(0),
     bytes: count('bytes'),
     ...recordCounts(),
     /** The source's own line, where it answered with one. */

@@ -16,8 +16,8 @@ export interface ClaimedWindow extends NewWindow {
   readonly attempts: number;
   /** How many workers have ended while they worked on it. */
   readonly lostWorkers: number;
-  /** Milliseconds since its first start. */
-  readonly ageMs: number;
+  /** Milliseconds it was put off in all because its answer was not ready. */
+  readonly notReadyMs: number;
 }
 
 /** What came of a claim. */
@@ -60,8 +60,8 @@ export async function claimWindow(db: NodePgDatabase, windowId: number, permit: 
 }
 
 /** A window that may be claimed, claimed or not, and what is known of the key. */
-type Claimable = Omit<ClaimedWindow, 'attempts' | 'ageMs'> &
-  (Pick<ClaimedWindow, 'attempts' | 'ageMs'> | { readonly attempts: null; readonly ageMs: null }) & {
+type Claimable = Omit<ClaimedWindow, 'attempts'> &
+  (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) & {
     readonly keyAccepted: boolean;
     readonly keyRefused: boolean;
     readonly keyDiagnostic: string | null;
@@ -84,7 +84,7 @@ async function claimIfAllowed(
   const found = await db.execute<Claimable & Record<string, unknown>>(sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
-             w.params, w.variant, w.filtered,
+             w.params, w.variant, w.filtered, w.not_ready_ms,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
@@ -102,11 +102,11 @@ async function claimIfAllowed(
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
              lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
         from claimable, counted where w.id = claimable.id
-      returning w.attempts, w.started_at
+      returning w.attempts
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
-           m.attempts, round(extract(epoch from clock_timestamp() - m.started_at) * 1000)::float8 as "ageMs",
+           m.attempts, c.not_ready_ms as "notReadyMs",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt"
       from claimable c left join claimed m on true`);

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
@@ -19,20 +19,27 @@ export interface FailureInfo {
 /**
  * Puts a window back for a later try, keeping what went wrong.
  *
+ * @param options.notReadyMs how long it is put off because its answer is not ready.
  * @param options.restart it is as if it had not been started: the time it then waits is not the source's.
  */
 export async function releaseWindow(
   db: NodePgDatabase,
   windowId: number,
   failure: FailureInfo | null,
-  { restart = false } = {},
+  { restart = false, notReadyMs = 0 } = {},
 ): Promise<void> {
   const { error = null, diagnostic = null } = failure ?? {};
   const started_at = restart ? null : undefined;
   await moveWindows(
     db,
     'release',
-    { state: 'pending', error, diagnostic, started_at },
+    {
+      state: 'pending',
+      error,
+      diagnostic,
+      started_at,
+      not_ready_ms: sql`${windows.not_ready_ms} + ${notReadyMs}`,
+    },
     eq(windows.id, windowId),
   );
 }
@@ -216,6 +223,7 @@ export async function reopenWindows(tx: NodePgDatabase, runId: number): Promise<
     error: null,
     diagnostic: null,
     finished_at: null,
+    not_ready_ms: 0,
     fetched: 0,
     rejected: 0,
   } as const;
@@ -226,7 +234,7 @@ export async function reopenWindows(tx: NodePgDatabase, runId: number): Promise<
 export async function restartPendingWindows(tx: NodePgDatabase, runId: number): Promise<void> {
   await tx
     .update(windows)
-    .set({ started_at: null })
+    .set({ started_at: null, not_ready_ms: 0 })
     .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
 }
 
@@ -284,6 +292,9 @@ export async function openWindows(db: NodePgDatabase, runIds: readonly number[])
       kind: runs.kind,
       /** Is it a part of a window that was split? */
       piece: isNotNull(windows.parent_id).mapWith(Boolean),
+      days: sql`${windows.to_date} - ${windows.from_date} + 1`.mapWith(Number),
+      /** Was the source asked to prepare the answer? */
+      prepared: gt(windows.not_ready_ms, 0).mapWith(Boolean),
     })
     .from(windows)
     .innerJoin(runs, eq(runs.id, windows.run_id))
