@@ -133,7 +133,7 @@ async function mergeDays(client: pg.Client): Promise<number> {
     await client.query('begin');
     await client.query(STAGE_DAY, [day, instruments, EXCHANGE]);
     const start = performance.now();
-    await client.query({ name: 'merge', text: sql.merge, values: [1, 1] });
+    await client.query({ ...sql.merge, values: [1, 1] });
     await client.query('commit');
     seconds += (performance.now() - start) / 1000;
   }

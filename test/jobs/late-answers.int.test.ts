@@ -3,8 +3,10 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { packBody } from '../../src/load/state/responses.ts';
+import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
+import { type KeptAnswer, packBody } from '../../src/load/state/responses.ts';
+import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { openStore } from './import-support.ts';
@@ -79,11 +81,11 @@ describe('an answer that is loaded after one that was fetched later', () => {
   test('takes nothing away, brings nothing back and leaves the coverage as it is', async () => {
     const context = await openStore();
     await fetched(1, records(0, 53))(context);
-    await fetched(3, records(3, 53))(context);
+    await fetched(3, records(2, 53))(context);
     const before = await live(context);
     const covered = await all(context, 'select day, state, records, window_id from etl.coverage');
-    // It lacks the last three and lists the first three, which the newer one does not.
-    const late = await fetched(2, records(0, 50))(context);
+    // It lacks the last two and lists the first two, which the newer one does not.
+    const late = await fetched(2, records(0, 51))(context);
     expect(late).toMatchObject({ counts: { withdrawn: 0, inserted: 0, updated: 0 }, suspicious: null });
     expect(await live(context)).toEqual(before);
     expect(await all(context, 'select day, state, records, window_id from etl.coverage')).toEqual(covered);
@@ -103,14 +105,59 @@ describe('an answer that is loaded after one that was fetched later', () => {
     ]);
   });
 
-  test('withdraws nothing where a later answer for some instruments may have listed it, and says so', async () => {
+  test('withdraws what it does not list, but for what a later answer for some instruments lists', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);
     await fetched(3, records(0, 2))(context, { instruments: ['S000', 'S001'] });
-    const whole = await fetched(2, records(2, 20))(context);
-    expect(whole.counts).toMatchObject({ withdrawn: 0 });
-    expect(whole.suspicious).toMatch(/^2 of 20 rows .*a later answer for a part of them was loaded before/);
-    expect(await live(context)).toHaveLength(20);
+    const whole = await fetched(2, records(3, 20))(context);
+    expect(whole).toMatchObject({ counts: { withdrawn: 1 }, suspicious: null });
+    expect(await live(context)).toEqual(
+      records(0, 20).flatMap(({ Symbol: one }) => (one === 'S002' ? [] : [one])),
+    );
+  });
+
+  test('withdraws nothing where the later answer is kept no longer, and says so', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    await fetched(3, records(0, 2))(context, { instruments: ['S000', 'S001'] });
+    await context.db.pool.query('delete from etl.responses');
+    const sent = records(0, 21);
+    Object.assign(sent[5] ?? {}, { ClosePrice: 7 });
+    Object.assign(sent[6] ?? {}, { ClosePrice: 8, SavedAt: '08-29-2025 21:15:00' });
+    const whole = await fetched(2, sent.slice(2))(context);
+    expect(whole.counts).toMatchObject({ inserted: 1, updated: 1, stale: 1, unchanged: 16, withdrawn: 0 });
+    expect(whole.suspicious).toMatch(
+      /not all answers are kept: 1 row of market\.bhavcopy_cm that it has other values for and 2 that it does not list were left/,
+    );
+    expect(await live(context)).toHaveLength(21);
+  });
+
+  test('is judged with those fetched later in the order in which they were fetched', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    // Four rows less may be, three more then not: with the second in between, the third is not believed.
+    const third = await fetched(3, records(4, 20))(context);
+    expect(third).toMatchObject({ counts: { withdrawn: 4 }, suspicious: null });
+    const second = await fetched(2, [...records(0, 20), ...records(20, 23)])(context);
+    expect(second).toMatchObject({ counts: { inserted: 3, updated: 4, withdrawn: 0 } });
+    expect(second.suspicious).toMatch(/^7 of 23 rows of market\.bhavcopy_cm were not listed any more/);
+    expect(await live(context)).toHaveLength(23);
+    const [refused] = await refusedWithdrawals(context.db.drizzle, 10, 3);
+    const accepting = {
+      by: 'me',
+      readKept: (kept: KeptAnswer) => readToFold(context, kept),
+      maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
+    };
+    // An answer for one of them was fetched later still.
+    await fetched(4, records(1, 2))(context, { instruments: ['S001'] });
+    expect(await acceptWithdrawal(context.db, refused?.id ?? 0, accepting)).toMatchObject({
+      withdrawn: 6,
+      left: 17,
+    });
+    expect(await live(context)).toEqual(['S001', ...records(4, 20).map(({ Symbol: one }) => one)]);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
   });
 });
 

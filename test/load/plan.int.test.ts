@@ -46,8 +46,8 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
     return rowsLookedAt(explained.rows[0]['QUERY PLAN'][0].Plan);
   };
   const rows = {
-    merge: await looked(merge, [1, 1]),
-    withdraw: await looked(withdraw, [1, 'NSE', 0.1, 5, false, new Date().toISOString(), [day], []]),
+    merge: await looked(merge.text, [1, 1]),
+    withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], []]),
     observe: await looked(
       (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,
       ['NSE', 1, day, day],

@@ -7,6 +7,8 @@ import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const DAY = '2025-08-29';
+/** Nothing is kept in these tests. */
+const ME = { by: 'me', readKept: async () => null, maxWithdrawShare: 0.1 };
 
 const rows = (day: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));
@@ -94,12 +96,12 @@ test('what was refused is listed with rows, until a person or a better answer de
   // The day comes whole again: nothing is left to decide.
   await answer(store, rows(DAY, 0, 20));
   expect(await refusedWithdrawals(store.drizzle, 10, 3)).toEqual([]);
-  expect(await acceptWithdrawal(store, refused?.id ?? 0, 'me')).toBeNull();
+  expect(await acceptWithdrawal(store, refused?.id ?? 0, ME)).toBeNull();
 
   await answer(store, rows(DAY, 12, 20));
   const [again] = await refusedWithdrawals(store.drizzle, 10, 3);
   const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
-  expect(await acceptWithdrawal(store, again?.id ?? 0, 'me')).toMatchObject({
+  expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toMatchObject({
     withdrawn: 12,
     left: 8,
     day: DAY,
@@ -116,7 +118,7 @@ test('what was refused is listed with rows, until a person or a better answer de
   expect(past.rows).toEqual([{ before: 20, after: 8 }]);
   // From now on eight is what the day has.
   expect(await answer(store, rows(DAY, 15, 20))).toMatchObject({ withdrawn: 3, suspicious: [] });
-  expect(await acceptWithdrawal(store, again?.id ?? 0, 'me')).toBeNull();
+  expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toBeNull();
 });
 
 test('a day that loses its last rows is loaded no longer, and the report says so', async () => {

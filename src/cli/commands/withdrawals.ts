@@ -63,8 +63,13 @@ async function accept(cli: Cli, id: number, flags: Flags): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { acceptWithdrawal } = await import('../../load/market/accept-withdrawal.ts');
   const { whoAsks } = await import('../../jobs/runs/run-control.ts');
-  const { db } = await openContext(cli);
-  const accepted = await acceptWithdrawal(db, id, whoAsks());
+  const { readToFold } = await import('../../jobs/worker/store-answer.ts');
+  const context = await openContext(cli);
+  const accepted = await acceptWithdrawal(context.db, id, {
+    by: whoAsks(),
+    readKept: (kept) => readToFold(context, kept),
+    maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
+  });
   if (accepted === null)
     throw usageError(`no withdrawal ${id} waits for a decision ("eod withdrawals" lists them)`);
   if (flags.json === true) return printJson(cli, accepted);

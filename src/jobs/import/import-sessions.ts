@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Pool } from 'pg';
-import { dayAt, daysBetween } from '../../core/days.ts';
+import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import {
   everRounded,
@@ -9,23 +8,16 @@ import {
   readBhavFile,
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad, type RowDifference } from '../../load/market/differences.ts';
-import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/lookups.ts';
+import type { Tickers } from '../../load/market/lookups.ts';
 import { type PackedBody, packBody } from '../../load/state/responses.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
-import { operationNamed } from '../../operations/registry.ts';
-import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
-import { type Answered, storeAnswer } from '../worker/store-answer.ts';
+import { storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
-
-/** The operation whose records the files hold. */
-export const IMPORTED = 'GetBhavCopyCM';
-
-/** The table that stores them. */
-const importedTable = () => operationNamed(IMPORTED).shapes[0].table;
+import { IMPORTED, importedTable, NO_TICKERS, sessionAnswer } from './session-answer.ts';
 
 /** Differences listed for one session of a file. */
 const LISTED = 10;
@@ -51,9 +43,6 @@ export interface FileReport {
 
 /** A row where a file differs from what was stored. */
 export type FileDifference = RowDifference & { readonly file: string };
-
-/** Tickers for files whose rows have their own. */
-export const NO_TICKERS: Tickers = new Map();
 
 /** The tickers an import gives to rows without any: the same ones for all of its files. */
 export interface ImportTickers {
@@ -220,72 +209,4 @@ async function importSession(
         ? undefined
         : { packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
   });
-}
-
-/**
- * Makes an answer that can be stored from a session of a file, whether it was read just now or kept.
- *
- * @param tickers used only if the file has none of its own.
- */
-export async function sessionAnswer(
-  pool: Pool,
-  session: FileSession,
-  tickers: Tickers,
-): Promise<Pick<Answered, 'extracted' | 'partial' | 'preserved'>> {
-  const { day, rejects } = session;
-  const rows = session.numbered
-    ? nameRows(session.rows, day, await readSymbolsOfDay(pool, day), tickers)
-    : session.rows;
-  return {
-    extracted: {
-      batches: [{ table: importedTable(), rows }],
-      rejects,
-      fetched: rows.length + rejects.length,
-      warnings: [],
-      unknownFields: [],
-    },
-    partial: !session.complete,
-    preserved: { columns: session.unknown, rounded: session.rounded },
-  };
-}
-
-/**
- * Gives rows that have only a scrip code the ticker an analyst would look for (pure): the one stored for
- * that day, else the one stored for the nearest session, else the code itself. A ticker that two
- * companies have used goes to the one that used it nearer to the day.
- */
-function nameRows(
-  rows: readonly Row[],
-  day: string,
-  stored: ReadonlyMap<string, string>,
-  tickers: Tickers,
-): Row[] {
-  const named = rows.map((row) => {
-    const code = String(row.exchange_instrument_id);
-    const own = stored.get(code);
-    if (own !== undefined) return { row, code, symbol: own, distance: -1 };
-    const nearest = nearestPeriod(tickers.get(code) ?? [], day);
-    return { row, code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
-  });
-  const owners = new Map<string, (typeof named)[number]>();
-  for (const one of named) {
-    const other = owners.get(one.symbol);
-    if (other === undefined || one.distance < other.distance) owners.set(one.symbol, one);
-  }
-  return named.map(({ row, code, symbol }) => ({
-    ...row,
-    symbol: owners.get(symbol)?.code === code ? symbol : code,
-  }));
-}
-
-function nearestPeriod(
-  periods: readonly TickerPeriod[],
-  day: string,
-): { symbol: string; distance: number } | null {
-  let best: { symbol: string; distance: number } | null = null;
-  for (const { symbol, from, to } of periods) {
-    const distance = day < from ? daysBetween(day, from) : day > to ? daysBetween(to, day) : 0;
-    if (best === null || distance < best.distance) best = { symbol, distance };
-  }
-  return best;
 }

@@ -3,7 +3,7 @@ import { usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { emptyTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
-import { countUnkeptLoads } from '../../load/state/loads.ts';
+import { countLoads, countUnkeptLoads } from '../../load/state/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses.ts';
 import { deleteRun, insertRun, setRunRange } from '../../load/state/runs.ts';
@@ -55,6 +55,12 @@ interface Group {
   readonly exchange: string;
 }
 
+/** A group of which every kept answer is loaded. */
+interface FreshGroup extends Group {
+  /** Was it loaded before? Then that is forgotten. */
+  readonly emptied: boolean;
+}
+
 async function keptGroups({ db }: Context, { operations: named, exchanges }: AnswerFilter): Promise<Group[]> {
   const groups = new Map<string, Group>();
   for (const { operation, exchange } of await answeredPairs(db.drizzle)) {
@@ -73,24 +79,27 @@ async function keptGroups({ db }: Context, { operations: named, exchanges }: Ans
  * @throws PipelineError `usage` for a table that is empty beside a history that is not: somebody emptied it,
  *   and loading it anew would write the history twice.
  */
-async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<Group[]> {
-  const fresh: Group[] = [];
+async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<FreshGroup[]> {
+  const fresh: FreshGroup[] = [];
   for (const group of groups) {
     let filled = false;
     for (const { name, shapes } of operations) {
       if (!group.operations.includes(name)) continue;
       for (const { table } of shapes) {
-        const { live, history } = await hasRows(db.pool, table.name, group.exchange);
-        if (history && !live) {
+        const { live, history, lost } = await hasRows(db.pool, table, group.exchange);
+        if (lost) {
           throw usageError(
             `market.${table.name} (${name}) holds no row of ${group.exchange}, but its history does`,
             'rebuild',
           );
         }
-        filled ||= live;
+        filled ||= live || history;
       }
     }
-    if (!filled) fresh.push(group);
+    if (filled) continue;
+    const loads = await countLoads(db.drizzle, group);
+    // Where no answer ever brought a row, nothing was emptied.
+    if (loads.all === 0 || loads.withRows > 0) fresh.push({ ...group, emptied: loads.withRows > 0 });
   }
   return fresh;
 }
@@ -125,7 +134,9 @@ export async function planReplay(
 ): Promise<number | null> {
   const groups = await keptGroups(context, asked);
   if (rebuild) await checkAllKept(context, groups);
-  const fresh = rebuild ? groups : await freshGroups(context, groups);
+  const fresh = rebuild
+    ? groups.map((group) => ({ ...group, emptied: true }))
+    : await freshGroups(context, groups);
   // Tables are emptied whole, whoever filled them, and so are filled from answers about any day.
   const filter = rebuild
     ? { exchanges: asked.exchanges, operations: [...new Set(groups.flatMap((group) => group.operations))] }
@@ -156,7 +167,7 @@ export async function planReplay(
       await deleteRun(tx, runId);
       return null;
     }
-    for (const group of fresh) await emptyTables(tx, { ...group, runId });
+    for (const group of fresh) if (group.emptied) await emptyTables(tx, { ...group, runId });
     return runId;
   });
 }

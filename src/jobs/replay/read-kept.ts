@@ -9,15 +9,21 @@ import { type KeptAnswer, replayReached } from '../../load/state/responses.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { IMPORTED, NO_TICKERS, sessionAnswer } from '../import/import-sessions.ts';
-import type { Answered } from '../worker/store-answer.ts';
-
-/** A kept answer, or session of a file, read with the code of today. */
-export type ReadAnswer = Pick<Answered, 'extracted' | 'partial' | 'preserved'>;
+import { IMPORTED, NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
 
 /** The settings that kept answers are read with. */
-export function readSettings({ EOD_ACCESS_KEY, EOD_TIMEZONE }: Context['config']) {
+function readSettings({ EOD_ACCESS_KEY, EOD_TIMEZONE }: Context['config']) {
   return { accessKey: EOD_ACCESS_KEY ?? '', timeZone: EOD_TIMEZONE };
+}
+
+/** Reads a kept answer of the source with the code of today. @throws PipelineError `unreadable` */
+export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted {
+  return readAnswer(
+    operationNamed(kept.operation),
+    kept,
+    { body: kept.body, contentType: kept.contentType, bytes: 0 },
+    readSettings(config),
+  );
 }
 
 /** Reads the files that are kept among the answers of one replay. */

@@ -1,5 +1,4 @@
 import { usageError } from '../../core/errors.ts';
-import { readAnswer } from '../../extract/index.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
 import { readRunRequest } from '../../load/state/runs.ts';
@@ -9,20 +8,14 @@ import {
   skipWindow,
   startWindow,
 } from '../../load/state/windows/windows.ts';
-import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
+import type { ReadAnswer } from '../import/session-answer.ts';
 import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
 import { type ReplayRequest, tableGroupOf } from './plan-replay.ts';
-import {
-  createFileReader,
-  type FileReader,
-  type ReadAnswer,
-  readRejectedRecords,
-  readSettings,
-} from './read-kept.ts';
+import { createFileReader, type FileReader, readKeptSource, readRejectedRecords } from './read-kept.ts';
 
 /** What all windows of a group of tables and an exchange have in common. */
 interface GroupFacts {
@@ -106,19 +99,13 @@ async function replayAnswer(
   responseId: number,
   { fresh, files }: GroupFacts,
 ): Promise<void> {
-  const { db, config } = context;
+  const { db } = context;
   const kept = await readKeptAnswer(db.drizzle, responseId);
   if (kept === null) {
     await skipWindow(db.drizzle, window.id, 'its answer has been pruned');
     return;
   }
-  const read = (answer: KeptAnswer) =>
-    readAnswer(
-      operationNamed(window.operation),
-      { ...window, calledOn: answer.calledOn },
-      { body: answer.body, contentType: answer.contentType, bytes: 0 },
-      readSettings(config),
-    );
+  const read = (answer: KeptAnswer) => readKeptSource(context, answer);
   const answered: ReadAnswer =
     kept.file === null ? { extracted: read(kept) } : await files.read(window, kept);
   if (!fresh && (await isOutdated(context, { window, responseId, ...answered, read }))) {

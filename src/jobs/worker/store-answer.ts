@@ -1,26 +1,28 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
+import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
-import type { FullSet, PreservedColumns } from '../../load/market/merge.ts';
+import type { FullSet } from '../../load/market/merge.ts';
 import type { CoverageEntry } from '../../load/state/coverage.ts';
-import type { AnswerToKeep } from '../../load/state/responses.ts';
+import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
+import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
+import { readKept, readKeptSource, sessionOf } from '../replay/read-kept.ts';
 import { observeSessions, provenDays } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
 /** A window with its answer, read. */
-export interface Answered {
+export interface Answered extends ReadAnswer {
   readonly window: CoveredWindow & {
     readonly id: number;
     readonly runId: number;
     readonly operation: string;
     readonly exchange: string;
   };
-  readonly extracted: Extracted;
   /** The time of the call: what an empty answer means depends on it. */
   readonly calledAt: number;
   /** Bytes of the body as it was sent. */
@@ -29,10 +31,6 @@ export interface Answered {
   /** Kept for replay; left out where nothing is to be kept. */
   readonly answer?: AnswerToKeep | undefined;
   readonly rereads?: readonly number[];
-  /** May lack rows of its day although nothing was left out on purpose: none is withdrawn. */
-  readonly partial?: boolean;
-  /** Stored values that are kept, because this answer does not have them or has them less exactly. */
-  readonly preserved?: PreservedColumns;
 }
 
 /**
@@ -45,38 +43,25 @@ export async function storeAnswer(
   context: Context,
   { window, extracted, calledAt, bytes, preview, answer, rereads = [], ...file }: Answered,
 ): Promise<RecordCounts | null> {
-  const { config, db, calendar } = context;
-  const operation = operationNamed(window.operation);
-  const clock: Clock = { now: () => calledAt };
-  const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
-  const { batches, warnings } = limitSavedAt(extracted, calledAt);
-  const kept = {
-    ...extracted,
-    batches: outcome.state === 'failed' ? [] : batches,
-    fetched: outcome.state === 'failed' ? extracted.rejects.length : extracted.fetched,
-  };
-  const suspicions = strayText(extracted);
+  const { config, db } = context;
+  const { outcome, warnings, ...believed } = believedPart(context, extracted, calledAt);
   // First, so that a day the calendar was wrong about counts in the coverage.
+  const proven = provenDays(operationNamed(window.operation), window, believed.extracted);
   if (!preview)
-    await observeSessions(context, window.exchange, provenDays(operation, window, kept)).catch((error) => {
+    await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);
     });
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const coverage = coverageOf(operation, window, sessions, kept, { clock, config }).map((entry) =>
-    // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
-    suspicions.length === 0
-      ? entry
-      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
-  );
+  const { coverage, fullSets, suspicions } = judgeDays(context, window, { ...file, ...believed, calledAt });
   return loadWindow(db, {
     windowId: window.id,
     runId: window.runId,
     operation: window.operation,
     exchange: window.exchange,
-    batches: kept.batches,
-    rejects: kept.rejects,
-    fullSets: file.partial === true ? [] : fullSetsOf(operation, window, kept, coverage),
+    batches: believed.extracted.batches,
+    rejects: extracted.rejects,
+    fullSets,
     preserved: file.preserved,
+    readKept: (kept) => readToFold(context, kept),
     maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,
@@ -88,6 +73,63 @@ export async function storeAnswer(
     answer,
     rereads,
   });
+}
+
+/** Of an answer what may be stored: nothing, where too many records were refused. */
+function believedPart({ config }: Pick<Context, 'config'>, extracted: Extracted, calledAt: number) {
+  const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
+  const { batches, warnings } = limitSavedAt(extracted, calledAt);
+  const failed = outcome.state === 'failed';
+  return {
+    outcome,
+    warnings,
+    extracted: {
+      ...extracted,
+      batches: failed ? [] : batches,
+      fetched: failed ? extracted.rejects.length : extracted.fetched,
+    },
+  };
+}
+
+/** What an answer says of its days, and which rows it lists in full, judged as of its call. */
+function judgeDays(
+  { config, calendar }: Pick<Context, 'config' | 'calendar'>,
+  window: CoveredWindow & Pick<Answered['window'], 'operation' | 'exchange'>,
+  { extracted, partial, calledAt }: Pick<Answered, 'extracted' | 'partial' | 'calledAt'>,
+) {
+  const operation = operationNamed(window.operation);
+  const clock: Clock = { now: () => calledAt };
+  const suspicions = strayText(extracted);
+  const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  const coverage = coverageOf(operation, window, sessions, extracted, { clock, config }).map((entry) =>
+    // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
+    suspicions.length === 0
+      ? entry
+      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
+  );
+  return {
+    coverage,
+    fullSets: partial === true ? [] : fullSetsOf(operation, window, extracted, coverage),
+    suspicions,
+  };
+}
+
+/**
+ * Reads a kept answer as it would be stored if it came now, to be folded with others.
+ *
+ * @returns null for a file without tickers: under which ones its rows were stored depended on what was stored.
+ */
+export async function readToFold(context: Context, kept: KeptAnswer): ReturnType<ReadKept> {
+  const session = kept.file === null ? null : sessionOf(readKept(context, kept), kept);
+  if (session?.numbered === true || session === undefined) return null;
+  const file: ReadAnswer =
+    session === null
+      ? { extracted: readKeptSource(context, kept) }
+      : await sessionAnswer(context.db.pool, session, NO_TICKERS);
+  const calledAt = kept.fetchedAt.getTime();
+  const { extracted } = believedPart(context, file.extracted, calledAt);
+  const { fullSets } = judgeDays(context, kept, { ...file, extracted, calledAt });
+  return { batches: extracted.batches, fullSets, preserved: file.preserved };
 }
 
 function strayText({ strays = 0 }: Extracted): string[] {

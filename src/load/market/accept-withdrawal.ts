@@ -6,6 +6,7 @@ import { insertLoad, nextLoadId } from '../state/loads.ts';
 import { updateObservedAliases } from '../state/observed-aliases.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
 import { hasRefusals, lockRefusedWithdrawal, NO_DAY, noteAccepted } from '../state/withdrawals.ts';
+import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
@@ -30,7 +31,7 @@ export interface AcceptedWithdrawal {
 export function acceptWithdrawal(
   database: Database,
   id: number,
-  by: string,
+  { by, ...judging }: { readonly by: string; readonly readKept: ReadKept; readonly maxWithdrawShare: number },
 ): Promise<AcceptedWithdrawal | null> {
   return transaction(database, async (tx) => {
     const { client } = tx;
@@ -42,16 +43,23 @@ export function acceptWithdrawal(
     const sql = mergeSql(table);
     await ensureStage(client, table);
     await client.query(sql.lock, [exchange, day, day]);
-    const withdrawn = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [
-      loadId,
-      JSON.stringify(refused.rows),
-      refused.fetchedAt,
-    ]);
-    const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, day ?? NO_DAY]);
-    const gone = withdrawn.rows[0]?.withdrawn ?? 0;
-    const left = counted.rows[0]?.rows ?? 0;
     const { runId, windowId, operation } = refused;
-    await noteAccepted(tx, { id, table: table.name, exchange, day, rowsLeft: left, by });
+    const fetchedAt = new Date(refused.fetchedAt);
+    const days = day === null ? null : { from: day, to: day };
+    const accepted = { id, table: table.name, exchange, day, by };
+    // Answers fetched later may have listed some of the rows: then all are folded anew, with this one believed.
+    await noteAccepted(tx, { ...accepted, rowsLeft: 0 });
+    const load = { table, exchange, runId, loadId, windowId, fetchedAt, ...judging };
+    const folded = await foldIfLate(tx, { ...load, fullSet: { table, exchange, days, mayBeEmpty: true } });
+    let gone = folded?.withdrawn;
+    if (gone === undefined) {
+      const keys = JSON.stringify(refused.rows);
+      const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, fetchedAt]);
+      gone = rows[0]?.withdrawn ?? 0;
+    }
+    const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, day ?? NO_DAY]);
+    const left = counted.rows[0]?.rows ?? 0;
+    if (folded === null) await noteAccepted(tx, { ...accepted, rowsLeft: left });
     if (!(await hasRefusals(tx, windowId))) await clearSuspicion(tx, windowId);
     if (day !== null) {
       const state = left === 0 ? ('empty' as const) : ('loaded' as const);
@@ -63,7 +71,7 @@ export function acceptWithdrawal(
     await insertLoad(tx, {
       loadId,
       windowId,
-      fetchedAt: new Date(refused.fetchedAt),
+      fetchedAt,
       whole: [table.name],
       accepted: { withdrawn: gone, day },
     });

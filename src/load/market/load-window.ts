@@ -11,11 +11,11 @@ import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
+import { mergeTable, type ReadKept } from './fold.ts';
 import {
   ensurePartitions,
   ensureStage,
   type FullSet,
-  mergeTable,
   type PreservedColumns,
   setHintBits,
   touchedDays,
@@ -47,6 +47,8 @@ interface WindowLoad {
   readonly rereads?: readonly number[];
   /** Stored values to keep, because this answer knows less; none when not given. */
   readonly preserved?: PreservedColumns | undefined;
+  /** Reads kept answers again, where this one comes after one that was fetched later. */
+  readonly readKept?: ReadKept | undefined;
   /** Compare and count as usual, then roll the rows back: only the window keeps what it saw. */
   readonly preview: boolean;
 }
@@ -109,7 +111,9 @@ async function storeLoad(
   await writeWithdrawals(
     tx,
     { ...load, loadId },
-    load.fullSets.map(({ table, days }) => ({ table: table.name, days })),
+    load.fullSets.flatMap(({ table, days }) =>
+      merged.folded.includes(table.name) ? [] : [{ table: table.name, days }],
+    ),
     merged.withdrawals,
   );
   await writeCoverage(tx, {
@@ -120,20 +124,22 @@ async function storeLoad(
   await updateObservedAliases(tx, merged.written);
   await storeWindow(tx, load.windowId, endOf(load, merged));
   // Nothing may follow: the state is that of the commit.
-  if (load.outcome.state !== 'failed' && !(await isRepetition(tx, load, merged.counts))) {
+  if (load.outcome.state !== 'failed' && !(await isRepetition(tx, load, merged))) {
     await insertLoad(tx, { ...load, loadId, whole: wholeTables(load, merged) });
   }
   return merged.counts;
 }
 
 /** Read once more and nothing has changed: there is no new state, and the answer has spoken before. */
-async function isRepetition(tx: Transaction, load: WindowLoad, counts: RecordCounts): Promise<boolean> {
-  return counts.inserted + counts.updated + counts.withdrawn === 0 && (await wasLoaded(tx, load));
+async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
+  return merged.written.length === 0 && (await wasLoaded(tx, load));
 }
 
 /** Tables of which the answer decides which rows there are: not those where it was not believed. */
 function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): string[] {
-  const refused = new Set(withdrawals.filter(({ refused }) => refused !== null).map(({ table }) => table));
+  const refused = new Set(
+    withdrawals.flatMap((one) => (one.refused !== null && one.fetchedAt === undefined ? [one.table] : [])),
+  );
   return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
 }
 
@@ -167,8 +173,11 @@ function emptiedDays({ withdrawals }: MergedTables): string[] {
   );
 }
 
-function endOf({ outcome, bytes, warnings, suspicions }: WindowLoad, { counts, withdrawals }: MergedTables) {
-  const reasons = [...suspicions, ...withdrawals.flatMap(({ refused }) => refused ?? [])];
+function endOf(
+  { outcome, bytes, warnings, suspicions }: WindowLoad,
+  { counts, withdrawals, undecided }: MergedTables,
+) {
+  const reasons = [...suspicions, ...withdrawals.flatMap(({ refused }) => refused ?? []), ...undecided];
   return { ...outcome, counts, bytes, warnings, suspicious: reasons.join('; ') || null };
 }
 
@@ -176,6 +185,10 @@ interface MergedTables {
   readonly counts: RecordCounts;
   readonly withdrawals: readonly DayWithdrawal[];
   readonly written: readonly Written[];
+  /** Tables whose answers were folded anew. */
+  readonly folded: readonly string[];
+  /** What could not be decided. */
+  readonly undecided: readonly string[];
 }
 
 async function mergeTables(
@@ -184,7 +197,7 @@ async function mergeTables(
   loadId: number,
   tables: WindowLoad['batches'],
 ): Promise<MergedTables> {
-  const { runId, maxWithdrawShare, preserved, exchange } = load;
+  const { exchange } = load;
   const counts = {
     fetched: load.rejects.length,
     inserted: 0,
@@ -197,33 +210,37 @@ async function mergeTables(
   };
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
+  const folded: string[] = [];
+  const undecided: string[] = [];
   for (const { table, rows } of tables) {
     const fullSet = load.fullSets.find((set) => set.table === table);
     const merged = await mergeTable(tx, {
       table,
       rows,
-      runId,
+      runId: load.runId,
       loadId,
       windowId: load.windowId,
       exchange,
       fetchedAt: load.fetchedAt,
       fullSet,
-      maxWithdrawShare,
-      preserved,
+      maxWithdrawShare: load.maxWithdrawShare,
+      preserved: load.preserved,
+      readKept: load.readKept,
     });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }
     counts.fetched += rows.length;
-    // A stale row may have been listed again: then it was written.
-    const replaced = merged.updated + merged.stale + merged.withdrawn > 0;
-    if (replaced || merged.inserted > 0) {
+    if (merged.written + merged.withdrawn > 0) {
       const [from, to] = touchedDays(table, rows, fullSet);
+      const replaced = merged.withdrawn > 0 || merged.written > merged.inserted;
       written.push({ table, exchange, loadId, from, to, replaced });
     }
     withdrawals.push(...merged.withdrawals);
+    if (merged.folded) folded.push(table.name);
+    if (merged.undecided !== null) undecided.push(merged.undecided);
   }
-  return { counts, withdrawals, written };
+  return { counts, withdrawals, written, folded, undecided };
 }
 
 /** Sample rows of each kind of change that a preview shows, per table. */

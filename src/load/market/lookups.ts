@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import type { TableDefinition } from '../../operations/table.ts';
 
 // What planning, imports and replays look up in `market`.
 
@@ -63,16 +64,22 @@ export async function readSymbolsOfDay(pool: Pool, day: string): Promise<Readonl
   return new Map(found.rows.map(({ code, symbol }) => [code, symbol]));
 }
 
-/** Is any row of an exchange in this table of `market`, and in its history? */
+/**
+ * Is any row of an exchange in this table of `market`, or was any and is in the history? `lost`: of some row the
+ * history has a revision that was replaced, and not the one that replaced it.
+ */
 export async function hasRows(
   pool: Pool,
-  table: string,
+  { name, key }: TableDefinition,
   exchange: string,
-): Promise<{ readonly live: boolean; readonly history: boolean }> {
-  const found = await pool.query<{ live: boolean; history: boolean }>(
-    `select exists (select from market."${table}" where exchange = $1) as live,
-       exists (select from market_history."${table}" where exchange = $1) as history`,
+): Promise<{ readonly live: boolean; readonly history: boolean; readonly lost: boolean }> {
+  const same = key.map((column) => `n."${column}" = h."${column}"`).join(' and ');
+  const found = await pool.query<{ live: boolean; history: boolean; lost: boolean }>(
+    `select l.live, exists (select from market_history."${name}" where exchange = $1) as history,
+       not l.live and exists (select from market_history."${name}" h where exchange = $1 and not withdrawn and not exists (
+         select from market_history."${name}" n where ${same} and n.revision > h.revision)) as lost
+       from (select exists (select from market."${name}" where exchange = $1) as live) l`,
     [exchange],
   );
-  return found.rows[0] ?? { live: false, history: false };
+  return found.rows[0] ?? { live: false, history: false, lost: false };
 }

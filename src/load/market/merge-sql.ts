@@ -2,30 +2,36 @@ import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations
 import { LOADS } from '../state/loads.ts';
 import { DAY_ROWS, raiseDayRows } from '../state/withdrawals.ts';
 
+/** The statements that apply an answer to the rows of a place. */
+export interface ApplySql {
+  readonly target: string;
+  /** Parameters $1: the run, $2: the load. */
+  readonly merge: Statement;
+  /**
+   * Withdraws rows that the source lists no longer. $1: load, $2: exchange, $3: largest share that may be
+   * withdrawn, $4: number that always may, $5: may the source list nothing at all, $6: days (NO_DAY where the
+   * table has none), $7: those of them whose withdrawal a person has accepted.
+   */
+  readonly withdraw: Statement;
+}
+
+/** Prepared once on each connection, where it has a name. */
+interface Statement {
+  readonly name?: string;
+  readonly text: string;
+}
+
 /** The statements that store one table's records; built from the declaration alone. */
-interface MergeSql {
+interface MergeSql extends ApplySql {
   /** Creates the staging table of a connection; every commit empties it. */
   readonly createStage: string;
+  readonly stage: string;
   readonly copy: string;
   /**
    * Waits for other loads of the same table, exchange and day. $1: exchange, $2, $3: first and
    * last day of the window, or nulls where nothing will be withdrawn.
    */
   readonly lock: string;
-  /** Parameters $1: the run, $2: the load. */
-  readonly merge: string;
-  /**
-   * The same where answers fetched later were loaded already. $3, $4: first and last days of which such an answer
-   * was whole (any values, where the table has no date column), $5: when this one was fetched,
-   * $6: was the very same question answered by one of them? Then that one has confirmed, or written, every row.
-   */
-  readonly mergeLate: string;
-  /**
-   * Withdraws rows that the source lists no longer. $1: load, $2: exchange, $3: largest share that may be
-   * withdrawn, $4: number that always may, $5: may the source list nothing at all, $6: when the answer was
-   * fetched, $7: days (NO_DAY where the table has none), $8: those of them of which it cannot be told.
-   */
-  readonly withdraw: string;
   /** Withdraws rows by their keys. $1: load, $2: the keys, a JSON list, $3: rows written by answers fetched later stay. */
   readonly withdrawKeys: string;
   /** Counts the rows of a day. $1: exchange, $2: day, any where the table has no date column. */
@@ -49,6 +55,9 @@ export function mergeSql(table: TableDefinition): MergeSql {
 /** A name as an SQL identifier. */
 export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
+/** Columns of the load audit, in the order of the statements. */
+export const AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
+
 /** Names as a list of SQL identifiers, each behind a prefix such as `t.`. */
 export const list = (names: readonly string[], prefix = '') =>
   names.map((name) => prefix + quote(name)).join(', ');
@@ -59,11 +68,12 @@ function build(table: TableDefinition): MergeSql {
   return {
     createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
       select 0 as _ord, ${list(columns)} from ${target} with no data`,
+    stage,
     copy: `copy ${stage} (_ord, ${list(columns)}) from stdin`,
     lock: lockSql(table, parts),
-    merge: mergeStatement(table, parts, false),
-    mergeLate: mergeStatement(table, parts, true),
-    withdraw: withdrawStatement(table, parts),
+    target,
+    merge: { name: `merge_${table.name}`, text: mergeStatement(table, parts) },
+    withdraw: { name: `withdraw_${table.name}`, text: withdrawStatement(table, parts) },
     withdrawKeys: withdrawKeysStatement(table, parts),
     countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
       table.dateColumn === null ? '$2::date is not null' : `t.${quote(table.dateColumn)} = $2::date`
@@ -73,9 +83,20 @@ function build(table: TableDefinition): MergeSql {
   };
 }
 
-interface Parts {
+/** Where the rows of a table are: in `market`, or, while answers are folded, in tables of the transaction. */
+export interface Place {
   readonly target: string;
   readonly history: string;
+  readonly dayRows: string;
+}
+
+const STORED = ({ name }: TableDefinition): Place => ({
+  target: `market.${quote(name)}`,
+  history: `market_history.${quote(name)}`,
+  dayRows: DAY_ROWS,
+});
+
+export interface Parts extends Place {
   readonly stage: string;
   /** Data columns, keys first. */
   readonly columns: readonly string[];
@@ -84,12 +105,13 @@ interface Parts {
   readonly same: (left: string, right: string) => string;
 }
 
-function partsOf(table: TableDefinition): Parts {
+export function partsOf(table: TableDefinition, place: Place = STORED(table)): Parts {
   const columns = table.fields.map((field) => field.column);
   const audit: readonly string[] = SOURCE_AUDIT;
   return {
-    target: `market.${quote(table.name)}`,
-    history: `market_history.${quote(table.name)}`,
+    target: place.target,
+    history: place.history,
+    dayRows: place.dayRows,
     stage: `pg_temp.${quote(`stage_${table.name}`)}`,
     columns,
     values: columns.filter((column) => !table.key.includes(column) && !audit.includes(column)),
@@ -118,20 +140,14 @@ function lockSql(table: TableDefinition, { stage }: Parts): string {
  * When the next revision of a row begins: now, but always after the revision before, even if the
  * server's clock was set back. The old revision ends at the same moment, so there is no gap and no overlap.
  */
-const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond')`;
+export const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond')`;
 
 /**
  * Merges the staged records. Names with an underscore are columns of the statement itself: no column of a
  * table begins with one.
- *
- * Where answers fetched later were loaded already (`late`), the result is what it had been, had this one been
- * loaded first. A later whole answer of a day has decided which rows there are, and listed each of them: a
- * record changes such a row only if it was saved later than the stored one, and what is not there stays away;
- * the record is remembered in the history, so that the newest values return if the row ever does.
  */
-function mergeStatement(table: TableDefinition, parts: Parts, late: boolean): string {
-  const { target, history, stage, columns, values, same } = parts;
-  const audit = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
+export function mergeStatement(table: TableDefinition, parts: Parts): string {
+  const { target, history, columns, values, same } = parts;
   // A row that was withdrawn returns as its next revision. Where the record is older than that revision was,
   // the newer values return; the source's own times are kept where an answer has none.
   const returning = columns.map((column) => {
@@ -141,74 +157,42 @@ function mergeStatement(table: TableDefinition, parts: Parts, late: boolean): st
       ? `case when s._stale then ${old} else coalesce(${fresh}, ${old}) end`
       : `case when s._stale then ${old} else ${fresh} end`;
   });
-  const decided =
-    table.dateColumn === null
-      ? 'cardinality($3::date[]) > 0 and $4::date[] is not null'
-      : `exists (select from unnest($3::date[], $4::date[]) as d(a, b) where s.${quote(table.dateColumn)} between d.a and d.b)`;
-  // Of two records saved at the same time, or not saying when, that of the answer fetched later stands.
-  const wins = `case when s.source_saved_at is not null and t.source_saved_at is not null
-            then s.source_saved_at > t.source_saved_at or (s.source_saved_at = t.source_saved_at
-              and case when s._decided or $6 then l.fetched_at = $5::timestamptz else l.fetched_at <= $5::timestamptz end)
-            else not s._decided and not $6::boolean and l.fetched_at <= $5::timestamptz end`;
-  // A record that came late still tells the source's times, where the stored row has none.
-  const fills = `(${SOURCE_AUDIT.map((column) => `(t.${quote(column)} is null and s.${quote(column)} is not null)`).join(' or ')})`;
-  const kept = (column: string, fresh: string) =>
-    `${quote(column)} = ${late ? `case when s._action = 'fill' then t.${quote(column)} else ${fresh} end` : fresh}`;
   return `
     with ranked as materialized (
-      select s.*, row_number() over (
-        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _place${late ? `, ${decided} as _decided` : ''}
-      from ${stage} s
+      ${rankedRecords(table, parts)}
     ), compared as materialized (
-      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn, w.valid_to as _ended,
+      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn,
           coalesce(s.source_saved_at < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
-          ${
-            late
-              ? `when t.revision is null and s._decided then
-            case when s.source_saved_at > w.source_saved_at or (w.revision is null and s.source_saved_at is not null) then 'remember' else 'stale' end`
-              : ''
-          }
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
-          ${late ? `when not ${differs(values)} then 'unchanged' when ${wins} then 'update' when ${fills} then 'fill' else 'stale' end` : `when s.source_saved_at < t.source_saved_at then 'stale' when ${differs(values)} then 'update' else 'unchanged' end`} as _action
+          when s.source_saved_at < t.source_saved_at then 'stale' when ${differs(values)} then 'update' else 'unchanged' end as _action
       from ranked s left join ${stored(parts)} on true left join ${withdrawnBefore(table, parts)} on true
-        ${late ? `left join ${LOADS} l on l.id = t.load_id` : ''}
       where s._place = 1
     ), inserted as (
-      insert into ${target} (${list(columns)}, ${audit.join(', ')})
+      insert into ${target} (${list([...columns, ...AUDIT])})
       select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1, $2
       from compared where _action = 'insert' order by ${list(table.key)}
       returning 1
     ), relisted as (
-      insert into ${target} (${list(columns)}, ${audit.join(', ')})
+      insert into ${target} (${list([...columns, ...AUDIT])})
       select ${returning.join(', ')}, w.first_loaded_at,
         greatest(statement_timestamp(), w.valid_to + interval '1 microsecond'), w.revision + 1, $1, $2
       from compared s join ${history} w on ${same('w', 's')} and w.revision = s._withdrawn
       where s._action = 'relist'
       returning 1
-    ), remembered as (
-      ${
-        late
-          ? `insert into ${history} (${list(columns)}, ${audit.join(', ')}, valid_from, valid_to, withdrawn, replaced_by_load_id)
-      select ${list(columns)}, begins, begins, coalesce(s._withdrawn, 0) + 1, $1, $2, begins, begins + interval '1 microsecond', true, $2
-      from compared s, greatest(statement_timestamp(), s._ended) as begins where s._action = 'remember'`
-          : 'select'
-      }
     ), archived as (
-      ${archive(parts, 'compared', { withdrawn: false, where: `s._action in ('update', 'fill')`, load: '$2' })}
+      ${archive(parts, 'compared', { withdrawn: false, where: "s._action = 'update'", load: '$2' })}
     ), updated as (
       update ${target} t set
         ${[
-          ...values.map((column) => kept(column, `s.${quote(column)}`)),
+          ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
           // The source's own times are kept where an answer has none.
-          ...SOURCE_AUDIT.map((column) => {
-            const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
-            const filled = late ? `case when s._action = 'fill' then ${old} end, ` : '';
-            return `${quote(column)} = coalesce(${filled}${fresh}, ${old})`;
-          }),
+          ...SOURCE_AUDIT.map(
+            (column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`,
+          ),
         ].join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
       from compared s
-      where s._action in ('update', 'fill') and ${same('t', 's')}
+      where s._action = 'update' and ${same('t', 's')}
       returning 1
     )
     select
@@ -216,9 +200,16 @@ function mergeStatement(table: TableDefinition, parts: Parts, late: boolean): st
       (select count(*) from inserted) as inserted,
       (select count(*) from updated) + (select count(*) from relisted) - count(*) filter (where _action = 'relist' and _stale) as updated,
       count(*) filter (where _action = 'unchanged') as unchanged,
-      count(*) filter (where _action in ('stale', 'remember') or (_action = 'relist' and _stale)) as stale,
-      count(*) filter (where _action in ('insert', 'relist')) as arrived
+      count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)) as stale,
+      (select count(*) from inserted) + (select count(*) from updated) + (select count(*) from relisted) as written
     from compared`;
+}
+
+/** The staged records; of several with one key the best has the place 1. */
+export function rankedRecords(table: TableDefinition, { stage }: Parts): string {
+  return `select s.*, row_number() over (
+        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _place
+      from ${stage} s`;
 }
 
 /**
@@ -227,7 +218,7 @@ function mergeStatement(table: TableDefinition, parts: Parts, late: boolean): st
  * a risk, because the statistics do not know the day that is being loaded: the planner takes it to be
  * empty, and has read all of the day for each of its records (docs/performance.md).
  */
-function stored({ target, same }: Parts): string {
+export function stored({ target, same }: Parts): string {
   return `lateral (select * from ${target} t where ${same('t', 's')} limit 1) t`;
 }
 
@@ -247,7 +238,7 @@ function withdrawnBefore(table: TableDefinition, { history, stage, same }: Parts
 }
 
 /** Keeps the revisions about to be replaced or withdrawn; `s._moment` is when each ends. */
-function archive(
+export function archive(
   parts: Parts,
   from: string,
   { withdrawn, where, load }: { readonly withdrawn: boolean; readonly where: string; readonly load: string },
@@ -262,14 +253,14 @@ function archive(
  *
  * A day is judged by the most rows it ever had, so that it cannot be emptied in small steps, and new rows are
  * no excuse for missing ones. Where a session always has rows, an answer that would leave it none withdraws
- * nothing. Rows that an answer fetched later has written are not in question.
+ * nothing. What a person has accepted is withdrawn, and from then on the day is judged by the rows it has left.
  */
-function withdrawStatement(table: TableDefinition, parts: Parts): string {
-  const { target, history, stage, same } = parts;
+export function withdrawStatement(table: TableDefinition, parts: Parts): string {
+  const { target, history, stage, same, dayRows } = parts;
   const key = (prefix: string) => list(table.key, prefix);
   const dayOf = (row: string) =>
-    table.dateColumn === null ? '($7::date[])[1]' : `${row}.${quote(table.dateColumn)}`;
-  const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($7::date[])`;
+    table.dateColumn === null ? '($6::date[])[1]' : `${row}.${quote(table.dateColumn)}`;
+  const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($6::date[])`;
   const keys = `jsonb_build_object(${table.key.map((column) => `'${column}', g.${quote(column)}::text`).join(', ')})`;
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
   // because the planner takes the day to be empty (see `stored`).
@@ -278,7 +269,6 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
       select ${key('t.')} from ${target} t where ${scope('t')} except select ${key('listed.')} from ${stage} listed
     ), gone as materialized (
       select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
-       where not exists (select from ${LOADS} l where l.id = t.load_id and l.fetched_at > $6::timestamptz)
     ), present as materialized (
       select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written
         from ${target} t where ${scope('t')} group by 1
@@ -291,25 +281,26 @@ function withdrawStatement(table: TableDefinition, parts: Parts): string {
           greatest(p.rows - p.written + coalesce(r.rows, 0), d.most) as most,
           not $5::boolean and not exists (
             select from ${stage} listed where ${dayOf('listed')} = g._day) as emptied,
-          g._day = any($8::date[]) as undecided
+          g._day = any($7::date[]) as accepted
         from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
         left join replaced r using (_day)
-        left join ${DAY_ROWS} d on d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day
+        left join ${dayRows} d on d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day
     ), judged as materialized (
-      select *, not emptied and not undecided
-          and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric)) as allowed from counted
+      select *, accepted or (not emptied
+          and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric))) as allowed from counted
     ), archived as (
       ${archive(parts, 'gone', { withdrawn: true, where: 'exists (select from judged j where j.allowed and j._day = s._day)', load: '$1' })}
     ), withdrawn as (
       delete from ${target} t using gone s
        where exists (select from judged j where j.allowed and j._day = s._day) and ${same('t', 's')}
     ), noted as (
-      ${raiseDayRows(`
-      select '${table.name}', $2, p._day, p.rows - coalesce(j.gone, 0)
-        from present p left join judged j on j._day = p._day and j.allowed
-       where p.written > 0 or j.gone > 0 order by p._day`)}
+      ${raiseDayRows(
+        `
+      select '${table.name}', $2, _day, case when accepted then "left" else most end from judged where allowed order by _day`,
+        { into: dayRows, accepted: '$7::date[]' },
+      )}
     )
-    select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, undecided, allowed,
+    select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, allowed,
       case when allowed then '[]'::jsonb else (select jsonb_agg(${keys} order by ${list(table.key, 'g.')}) from gone g where g._day = judged._day) end as rows
       from judged order by _day`;
 }
@@ -333,10 +324,11 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
  * Does the answer differ from the stored row? The times of the source count only where the answer has
  * them, so that an exchange's own file, which has none, can agree with the service.
  */
-function differs(values: readonly string[]): string {
+export function differs(values: readonly string[], [now, record] = ['t', 's']): string {
   const row = (prefix: string) => `row(${values.map((column) => `${prefix}.${quote(column)}`).join(', ')})`;
   const times = SOURCE_AUDIT.map(
-    (column) => `(s.${quote(column)} is not null and s.${quote(column)} is distinct from t.${quote(column)})`,
+    (column) =>
+      `(${record}.${quote(column)} is not null and ${record}.${quote(column)} is distinct from ${now}.${quote(column)})`,
   );
-  return `(${[...(values.length === 0 ? [] : [`${row('t')} is distinct from ${row('s')}`]), ...times].join(' or ')})`;
+  return `(${[...(values.length === 0 ? [] : [`${row(now)} is distinct from ${row(record)}`]), ...times].join(' or ')})`;
 }

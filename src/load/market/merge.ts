@@ -3,13 +3,10 @@ import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { eachDay } from '../../core/days.ts';
-import { operations } from '../../operations/registry.ts';
 import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
-import type { Transaction } from '../database/transaction.ts';
-import { type LaterLoad, laterLoads, wasAskedLater } from '../state/loads.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
-import { mergeSql, quote } from './merge-sql.ts';
+import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
 
 /** Rows an answer lists in full: stored rows of them that it does not list are withdrawn. */
 export interface FullSet {
@@ -30,31 +27,39 @@ export interface PreservedColumns {
 }
 
 /** What became of one table's records. */
-interface Merged {
+export interface Merged {
   readonly inserted: number;
   readonly updated: number;
   readonly unchanged: number;
   readonly stale: number;
   readonly duplicate: number;
   readonly withdrawn: number;
+  /** Rows written, whichever answer they are from. */
+  readonly written: number;
   /** Days of which rows were not listed any more, and what was done about it. */
   readonly withdrawals: readonly DayWithdrawal[];
+  /** Days it was judged by which of their rows the answer lists (NO_DAY where the table has none). */
+  readonly judged: readonly string[];
 }
 
-interface MergeInput {
-  readonly table: TableDefinition;
+/** What an answer says of one table. */
+export interface TableAnswer {
   readonly rows: readonly Row[];
-  readonly runId: number;
-  readonly loadId: number;
-  readonly windowId: number;
-  readonly exchange: string;
-  /** When the source was asked. */
-  readonly fetchedAt: Date;
   readonly fullSet: FullSet | undefined;
-  /** Largest share of the rows present that may be withdrawn, as a fraction. */
-  readonly maxWithdrawShare: number;
   /** Stored values to keep; none when not given. */
   readonly preserved?: PreservedColumns | undefined;
+}
+
+/** By which load an answer is stored, and how it is judged. */
+interface Storing {
+  readonly runId: number;
+  readonly loadId: number;
+  /** Largest share of the rows present that may be withdrawn, as a fraction. */
+  readonly maxWithdrawShare: number;
+  /** Only these days are looked at; all where it is null or not given. */
+  readonly within?: ReadonlySet<string> | null;
+  /** Days of which a person has accepted that the answer lacks rows. */
+  readonly accepted?: readonly string[];
 }
 
 /** This many missing rows may always be withdrawn, whatever their share. */
@@ -94,48 +99,14 @@ export async function ensureStage(client: ClientBase, table: TableDefinition): P
   existing.add(table);
 }
 
-/**
- * Copies rows into the staging table, merges them with one statement that writes only rows that
- * differ, and withdraws rows no longer listed with another. To be called inside a transaction, after `ensureStage`.
- */
-export async function mergeTable(tx: Transaction, input: MergeInput): Promise<Merged> {
-  const { client } = tx;
-  const { table, rows, fullSet, preserved, fetchedAt } = input;
-  const sql = mergeSql(table);
-  if (rows.length > 0) {
-    await pipeline(Readable.from(encodeRows(table, rows)), client.query(copyFrom(sql.copy)));
-  }
-  const exchange = fullSet?.exchange ?? null;
-  await client.query(sql.lock, [exchange, fullSet?.days?.from ?? null, fullSet?.days?.to ?? null]);
-  if (rows.length > 0 && preserved !== undefined) {
-    await preserveStored(client, table, preserved, daySpan(table, rows));
-  }
-  // Asked with the locks held, so that whatever was loaded before is seen.
-  const [from, to] = touchedDays(table, rows, fullSet);
-  const later = await laterLoads(tx, {
-    operations: operationsOf(table),
-    exchange: input.exchange,
-    days: wholeOf(table) === 'days' ? { from, to } : null,
-    fetchedAt,
-    // Where no answer is whole, all that matters is whether there is one.
-    ...(wholeOf(table) === 'none' ? { limit: 1 } : {}),
-  });
-  // Asked for certain instruments, only the same question again speaks for the same rows.
-  const repeated = later.length > 0 && (await wasAskedLater(tx, input.windowId, fetchedAt));
-  const merged = rows.length === 0 ? NOTHING : await merge(client, input, later, repeated);
-  const withdrawals = fullSet === undefined ? [] : await withdraw(client, input, fullSet, later);
-  const withdrawn = withdrawals.reduce((sum, { gone, refused }) => sum + (refused === null ? gone : 0), 0);
-  return { ...merged, withdrawn, withdrawals };
-}
-
-/** Operations whose records this table holds. */
-const operationsOf = (table: TableDefinition) =>
-  operations.filter(({ shapes }) => shapes.some((shape) => shape.table === table)).map(({ name }) => name);
-
-/** What a whole answer of this table lists in full. */
-function wholeOf(table: TableDefinition): 'days' | 'exchange' | 'none' {
-  const shapes = operations.flatMap((operation) => operation.shapes.filter((shape) => shape.table === table));
-  return shapes.find((shape) => shape.fullSet !== 'none')?.fullSet ?? 'none';
+/** Copies rows into the staging table, which must be empty. */
+export async function stageRows(
+  client: PoolClient,
+  table: TableDefinition,
+  rows: readonly Row[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await pipeline(Readable.from(encodeRows(table, rows)), client.query(copyFrom(mergeSql(table).copy)));
 }
 
 const NOTHING: Merged = {
@@ -145,42 +116,65 @@ const NOTHING: Merged = {
   stale: 0,
   duplicate: 0,
   withdrawn: 0,
+  written: 0,
   withdrawals: [],
+  judged: [],
 };
 
-async function merge(
+/**
+ * Merges staged rows with one statement that writes only rows that differ, and withdraws rows no longer
+ * listed with another. To be called inside a transaction, with the locks of the days held.
+ *
+ * @param sql says where the rows are: in `market`, or in the tables of a fold.
+ */
+export async function applyStaged(
   client: PoolClient,
-  { table, runId, loadId, fetchedAt }: MergeInput,
-  later: readonly LaterLoad[],
-  repeated: boolean,
+  table: TableDefinition,
+  { rows, fullSet, preserved }: TableAnswer,
+  storing: Storing,
+  sql: ApplySql,
 ): Promise<Merged> {
-  const sql = mergeSql(table);
-  const decided = later.filter(({ whole }) => whole.includes(table.name));
-  const anyDay = wholeOf(table) === 'exchange';
-  const result = await client.query<Record<string, string>>(
-    later.length === 0
-      ? { name: `merge_${table.name}`, text: sql.merge, values: [runId, loadId] }
-      : {
-          text: sql.mergeLate,
-          values: [
-            runId,
-            loadId,
-            decided.map(({ from }) => (anyDay ? '-infinity' : from)),
-            decided.map(({ to }) => (anyDay ? 'infinity' : to)),
-            fetchedAt.toISOString(),
-            repeated,
-          ],
-        },
-  );
-  const count = (name: string) => Number(result.rows[0]?.[name]);
+  let merged = NOTHING;
+  if (rows.length > 0) {
+    if (preserved !== undefined) {
+      await preserveStored(client, table, sql.target, preserved, daySpan(table, rows));
+    }
+    const result = await client.query<Record<string, string>>({
+      ...sql.merge,
+      values: [storing.runId, storing.loadId],
+    });
+    merged = { ...NOTHING, ...countsOf(result.rows[0]) };
+  }
+  const judged = daysOf(fullSet).filter((day) => storing.within?.has(day) ?? true);
+  const withdrawals =
+    fullSet === undefined || judged.length === 0
+      ? []
+      : await withdraw(client, table, { ...fullSet, judged }, storing, sql);
+  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, judged };
+}
+
+/** Days of which an answer lists all rows; NO_DAY where the table has none. */
+export function daysOf(fullSet: FullSet | undefined): readonly string[] {
+  if (fullSet === undefined) return [];
+  return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
+}
+
+/** The counts a statement answers with. */
+export function countsOf(row: Readonly<Record<string, string>> | undefined) {
+  const count = (name: string) => Number(row?.[name] ?? 0);
   return {
-    ...NOTHING,
     inserted: count('inserted'),
     updated: count('updated'),
     unchanged: count('unchanged'),
     stale: count('stale'),
     duplicate: count('duplicate'),
+    written: count('written'),
   };
+}
+
+/** Rows withdrawn on these days. */
+export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
+  return withdrawals.reduce((sum, { gone, refused }) => sum + (refused === null ? gone : 0), 0);
 }
 
 /**
@@ -192,6 +186,7 @@ async function merge(
 async function preserveStored(
   client: PoolClient,
   table: TableDefinition,
+  target: string,
   { columns, rounded }: PreservedColumns,
   days: readonly string[],
 ): Promise<void> {
@@ -208,7 +203,7 @@ async function preserveStored(
     table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $1::date and $2::date`;
   await client.query(
     `update pg_temp.${quote(`stage_${table.name}`)} s set ${[...filled, ...exact].join(', ')}
-       from market.${quote(table.name)} t where ${same} ${bounded}`,
+       from ${target} t where ${same} ${bounded}`,
     [...days],
   );
 }
@@ -222,39 +217,20 @@ interface JudgedDay {
   readonly most: number;
   /** A session that always has rows would have none left. */
   readonly emptied: boolean;
-  /** An answer for a part of the day was fetched later and loaded before: it may have listed these rows. */
-  readonly undecided: boolean;
   readonly allowed: boolean;
   readonly rows: readonly RowKey[];
 }
 
 async function withdraw(
   client: PoolClient,
-  { table, loadId, maxWithdrawShare, fetchedAt }: MergeInput,
-  { exchange, days, mayBeEmpty }: FullSet,
-  later: readonly LaterLoad[],
+  table: TableDefinition,
+  { exchange, days, mayBeEmpty, judged }: FullSet & { readonly judged: readonly string[] },
+  { loadId, maxWithdrawShare, accepted = [] }: Storing,
+  sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
-  const asked = days === null ? [NO_DAY] : eachDay(days.from, days.to);
-  const overlaps = (load: LaterLoad, day: string) => days === null || (load.from <= day && day <= load.to);
-  // What a whole answer fetched later has decided stands.
-  const open = asked.filter(
-    (day) => !later.some((load) => load.whole.includes(table.name) && overlaps(load, day)),
-  );
-  if (open.length === 0) return [];
-  const undecided = open.filter((day) => later.some((load) => overlaps(load, day)));
   const result = await client.query<JudgedDay>({
-    name: `withdraw_${table.name}`,
-    text: mergeSql(table).withdraw,
-    values: [
-      loadId,
-      exchange,
-      maxWithdrawShare,
-      ALWAYS_WITHDRAWN,
-      mayBeEmpty,
-      fetchedAt.toISOString(),
-      open,
-      undecided,
-    ],
+    ...sql.withdraw,
+    values: [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, mayBeEmpty, judged, accepted],
   });
   return result.rows.map((row) => ({
     table: table.name,
@@ -262,21 +238,18 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    refused: row.allowed ? null : suspicionOf(table, row, asked.length > 1),
+    refused: row.allowed ? null : suspicionOf(table, row, judged.length > 1),
     rows: row.rows,
   }));
 }
 
 function suspicionOf(
   { name, dateColumn }: TableDefinition,
-  { day, gone, before, most, emptied, undecided }: JudgedDay,
+  { day, gone, before, most, emptied }: JudgedDay,
   several: boolean,
 ): string {
   const once = before < most ? ` (there were ${most} once)` : '';
   const missing = `${gone} of ${before} rows of market.${name}${several ? ` of ${day}` : ''} were not listed any more${once}`;
-  if (undecided) {
-    return `${missing}; a later answer for a part of them was loaded before, so none was withdrawn`;
-  }
   if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
   return `${missing}, ${dateColumn === null ? 'and no other was' : 'and no other of their day was'}; that is not believed, so none was withdrawn`;
 }
@@ -318,7 +291,7 @@ const MANY_ROWS = 1_000;
  */
 export async function setHintBits(
   client: Pick<ClientBase, 'query'>,
-  { table, rows }: Pick<MergeInput, 'table' | 'rows'>,
+  { table, rows }: { readonly table: TableDefinition; readonly rows: readonly Row[] },
   exchange: string,
   written: number,
 ): Promise<void> {

@@ -101,6 +101,22 @@ export async function countUnkeptLoads(
   );
 }
 
+/** How many loads of these operations and exchange there were, and how many of them brought rows. */
+export async function countLoads(
+  db: NodePgDatabase,
+  asked: { readonly operations: readonly string[]; readonly exchange: string },
+): Promise<{ all: number; withRows: number }> {
+  const of = and(
+    inArray(loads.operation, [...asked.operations]),
+    eq(loads.exchange, asked.exchange),
+    ne(loads.window_id, 0),
+  );
+  return {
+    all: await db.$count(loads, of),
+    withRows: await db.$count(loads, and(of, gt(loads.inserted, 0))),
+  };
+}
+
 /** A load of an answer that was fetched later than another. */
 export type LaterLoad = Awaited<ReturnType<typeof laterLoads>>[number];
 
@@ -116,11 +132,9 @@ export async function laterLoads(
     /** Null where days do not matter. */
     readonly days: { readonly from: string; readonly to: string } | null;
     readonly fetchedAt: Date;
-    /** No more than so many; all when not given. */
-    readonly limit?: number;
   },
 ) {
-  const found = tx
+  return tx
     .select({
       operation: loads.operation,
       from: loads.from_date,
@@ -128,7 +142,6 @@ export async function laterLoads(
       instruments: loads.instruments,
       variant: loads.variant,
       filtered: loads.filtered,
-      whole: loads.whole,
     })
     .from(loads)
     .where(
@@ -141,7 +154,109 @@ export async function laterLoads(
           : and(lte(loads.from_date, asked.days.to), gte(loads.to_date, asked.days.from)),
       ),
     );
-  return asked.limit === undefined ? found : found.limit(asked.limit);
+}
+
+/** Which loads may be about the same rows. */
+export interface LoadScope {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+  /** Null where days do not matter. */
+  readonly days: { readonly from: string; readonly to: string } | null;
+}
+
+/**
+ * Is there a committed load of an answer that was fetched after this moment (or at it) and may be about these
+ * rows? With the locks of their days held, there will be no more.
+ */
+export async function hasLaterLoad(
+  tx: NodePgDatabase,
+  { operations, exchange, days }: LoadScope,
+  fetchedAt: Date,
+  { orAtOnce = false } = {},
+): Promise<boolean> {
+  const moment = fetchedAt.toISOString();
+  const found = await tx
+    .select({ id: loads.id })
+    .from(loads)
+    .where(
+      and(
+        orAtOnce ? gte(loads.fetched_at, moment) : gt(loads.fetched_at, moment),
+        eq(loads.exchange, exchange),
+        inArray(loads.operation, [...operations]),
+        days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
+      ),
+    )
+    .limit(1);
+  return found.length > 0;
+}
+
+/**
+ * The kept answers that were loaded and may be about the rows of a scope, in the order in which they were
+ * fetched. The answer of the window itself is among them, with `responseId` null, whether it was loaded before
+ * or is being loaded now. What was asked decides the order of answers fetched in one millisecond.
+ *
+ * @returns null where one that was loaded is not kept.
+ */
+export async function answersToFold(
+  tx: NodePgDatabase,
+  {
+    operations,
+    exchange,
+    days,
+    sameInstruments,
+    sameDays,
+  }: LoadScope & {
+    /** Only answers about an instrument of the window … */
+    readonly sameInstruments: boolean;
+    /** … and about its days, or fetched about the same day. */
+    readonly sameDays: boolean;
+  },
+  /** `fetchedAt` is null where no answer is being loaded. */
+  { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date | null },
+): Promise<{ responseId: number | null; fetchedAt: string }[] | null> {
+  const moment = sql`${fetchedAt?.toISOString() ?? null}::timestamptz`;
+  const concerns = (one: string) => {
+    const of = (column: string) => sql.raw(`${one}.${column}`);
+    return and(
+      sql`${of('exchange')} = ${exchange} and ${of('operation')} = any(${sql.param(operations)}::text[])`,
+      days === null ? undefined : sql`${of('from_date')} <= ${days.to} and ${of('to_date')} >= ${days.from}`,
+      sameInstruments
+        ? sql`(${of('instruments')} = '{}' or own.instruments = '{}'
+            or upper(${of('instruments')}::text)::text[] && upper(own.instruments::text)::text[])`
+        : undefined,
+      sameDays
+        ? sql`(${of('from_date')} <= own.to_date and ${of('to_date')} >= own.from_date
+            or ${of('fetched_at')} between ${moment} - interval '2 days' and ${moment} + interval '2 days')`
+        : undefined,
+    );
+  };
+  const same = (one: string, other: string) =>
+    sql.raw(
+      ['operation', 'exchange', 'from_date', 'to_date', 'instruments', 'variant', 'filtered']
+        .map((column) => `${one}.${column} = ${other}.${column}`)
+        .join(' and '),
+    );
+  const isOwn = (one: string) =>
+    sql`(${same(one, 'own')} and ${sql.raw(`${one}.fetched_at`)} is not distinct from ${moment})`;
+  const found = await tx.execute<{ response: number | null; fetched: string; kept: boolean }>(sql`
+    with own as materialized (select * from ${windows} where id = ${windowId}),
+    loaded as materialized (
+      select l.* from ${loads} l, own where ${concerns('l')} and l.window_id <> 0 and not ${isOwn('l')}
+    ), kept as materialized (
+      select r.* from ${responses} r, own where ${concerns('r')} and not ${isOwn('r')}
+    )
+    select r.id::int as response, to_json(r.fetched_at)#>>'{}' as fetched, true as kept, r.fetched_at, r.operation, r.from_date, r.to_date, r.instruments, r.variant, r.filtered
+      from kept r where exists (select from loaded l where l.fetched_at = r.fetched_at and ${same('l', 'r')})
+    union all
+    select null, to_json(${moment})#>>'{}', true, ${moment}, operation, from_date, to_date, instruments, variant, filtered from own where ${moment} is not null
+    union all
+    select null, to_json(l.fetched_at)#>>'{}', false, l.fetched_at, l.operation, l.from_date, l.to_date, l.instruments, l.variant, l.filtered
+      from loaded l where not exists (
+        select from kept r where r.fetched_at = l.fetched_at and r.operation = l.operation
+           and r.from_date <= l.from_date and r.to_date >= l.to_date and r.instruments = l.instruments)
+    order by 4, 5, 6, 7, 8, 9, 10, 1`);
+  if (found.rows.some(({ kept }) => !kept)) return null;
+  return found.rows.map(({ response, fetched }) => ({ responseId: response, fetchedAt: fetched }));
 }
 
 /** The loads of the question of a window: the same days, instruments and variant. */
@@ -152,20 +267,6 @@ const sameQuestion = and(
   eq(loads.instruments, windows.instruments),
   eq(loads.variant, windows.variant),
 );
-
-/** Was a later answer to the very question of a window, of whichever operation, loaded already? */
-export async function wasAskedLater(tx: NodePgDatabase, windowId: number, fetchedAt: Date): Promise<boolean> {
-  const found = await tx
-    .select({ id: loads.id })
-    .from(windows)
-    .innerJoin(
-      loads,
-      and(sameQuestion, eq(loads.filtered, windows.filtered), gt(loads.fetched_at, fetchedAt.toISOString())),
-    )
-    .where(and(eq(windows.id, windowId), ne(windows.instruments, [])))
-    .limit(1);
-  return found.length > 0;
-}
 
 /**
  * Is the answer to the question of a window that was fetched at this moment among the loads? The moment

@@ -106,10 +106,15 @@ export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
   const [kept] = await db
     .select({
       id: responses.id,
+      operation: responses.operation,
       exchange: responses.exchange,
       /** First day asked about; of a file the session. */
       from: responses.from_date,
+      to: responses.to_date,
+      instruments: responses.instruments,
       params: responses.params,
+      variant: responses.variant,
+      filtered: responses.filtered,
       hash: responses.hash,
       calledOn: responses.called_on,
       contentType: responses.content_type,
@@ -120,11 +125,11 @@ export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
     .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
     .where(eq(responses.id, responseId));
   if (kept === undefined) return null;
-  const { params, fetchedAt, body, ...answer } = kept;
+  const { fetchedAt, body, ...answer } = kept;
   return {
     ...answer,
     /** Name of the file the body is, where it is no answer of the source. */
-    file: params.file ?? null,
+    file: kept.params.file ?? null,
     fetchedAt: new Date(fetchedAt),
     body: await decompress(body),
   };

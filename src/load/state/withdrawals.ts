@@ -24,16 +24,35 @@ export interface DayWithdrawal {
   readonly refused: string | null;
   /** Keys of the rows that were not withdrawn; empty where they were. */
   readonly rows: readonly RowKey[];
+  /** When the answer was fetched that did not list them, where it is not the one that is being loaded. */
+  readonly fetchedAt?: string;
 }
 
 /** The most rows each day of a table ever had, for the SQL of withdrawals, which is text. */
 export const DAY_ROWS = 'etl.day_rows';
 
-/** SQL that notes the rows of days where they are more than ever before. @param select table, exchange, day, rows. */
+/**
+ * SQL that notes the rows of days where they are more than ever before.
+ *
+ * @param select table, exchange, day, rows.
+ * @param notes.into the table that is written.
+ * @param notes.accepted SQL of days from now on judged by these rows, even if they are fewer.
+ */
 export const raiseDayRows = (
   select: string,
-) => `insert into ${DAY_ROWS} (table_name, exchange, day, most) ${select}
-      on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most > day_rows.most`;
+  { into, accepted }: { readonly into: string; readonly accepted: string },
+) => `insert into ${into} as d (table_name, exchange, day, most) ${select}
+      on conflict (table_name, exchange, day) do update set most = excluded.most
+       where excluded.most > d.most or d.day = any(${accepted})`;
+
+/** SQL that makes the rows of days those of another table. $1: exchange, $2: days. */
+export const replaceDayRows = (table: string, from: string) => `
+    with outdated as (
+      delete from ${DAY_ROWS} d where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[])
+         and not exists (select from ${from} f where f.day = d.day)
+    )
+    insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day
+    on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most <> d.most`;
 
 /** In it, the day of a table that has none. */
 export const NO_DAY = '0001-01-01';
@@ -75,13 +94,13 @@ export async function writeWithdrawals(
   }
   if (found.length === 0) return;
   await tx.insert(withdrawals).values(
-    found.map(({ table, day, gone, most, left, refused, rows }) => ({
+    found.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({
       load_id: load.loadId,
       window_id: load.windowId,
       run_id: load.runId,
       operation: load.operation,
       exchange: load.exchange,
-      fetched_at: load.fetchedAt.toISOString(),
+      fetched_at: fetchedAt ?? load.fetchedAt.toISOString(),
       table_name: table,
       day,
       state: refused === null ? ('withdrawn' as const) : ('refused' as const),
@@ -91,6 +110,64 @@ export async function writeWithdrawals(
       rows_left: left,
       rows,
     })),
+  );
+}
+
+/** Days of which a person has accepted that an answer lacks rows, and when that answer was fetched. */
+export async function acceptedDays(
+  tx: NodePgDatabase,
+  { table, exchange }: { readonly table: string; readonly exchange: string },
+): Promise<{ day: string; fetchedAt: string }[]> {
+  const { table_name, state, day } = withdrawals;
+  return tx
+    .select({
+      day: sql<string>`coalesce(${day}, ${NO_DAY})::text`,
+      fetchedAt: sql<string>`to_json(${withdrawals.fetched_at})#>>'{}'`,
+    })
+    .from(withdrawals)
+    .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')));
+}
+
+/**
+ * After the answers of some days were judged anew: a refusal that was noted and stands still is brought up to
+ * date, any other of these days is outdated.
+ *
+ * @returns the refusals that stand and were not noted yet.
+ */
+export async function replaceRefusals(
+  tx: NodePgDatabase,
+  {
+    table,
+    exchange,
+    days,
+  }: { readonly table: string; readonly exchange: string; readonly days: readonly string[] },
+  standing: readonly (DayWithdrawal & { readonly fetchedAt: string })[],
+): Promise<DayWithdrawal[]> {
+  const noted = await tx
+    .select({
+      id: withdrawals.id,
+      day: withdrawals.day,
+      fetchedAt: sql<string>`to_json(${withdrawals.fetched_at})#>>'{}'`,
+    })
+    .from(withdrawals)
+    .where(
+      and(
+        eq(withdrawals.state, 'refused'),
+        eq(withdrawals.table_name, table),
+        eq(withdrawals.exchange, exchange),
+        sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`,
+      ),
+    );
+  for (const { id, day, fetchedAt } of noted) {
+    const one = standing.find((other) => other.day === day && other.fetchedAt === fetchedAt);
+    const fresh =
+      one === undefined
+        ? { state: 'outdated' as const }
+        : { gone: one.gone, most: one.most, rows_left: one.left, reason: one.refused, rows: one.rows };
+    await tx.update(withdrawals).set(fresh).where(eq(withdrawals.id, id));
+  }
+  return standing.filter(
+    (one) => !noted.some(({ day, fetchedAt }) => one.day === day && one.fetchedAt === fetchedAt),
   );
 }
 

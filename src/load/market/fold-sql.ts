@@ -1,0 +1,185 @@
+import type { Shape } from '../../operations/operation.ts';
+import type { TableDefinition } from '../../operations/table.ts';
+import { LOADS } from '../state/loads.ts';
+import { DAY_ROWS, replaceDayRows } from '../state/withdrawals.ts';
+import {
+  type ApplySql,
+  AUDIT,
+  archive,
+  differs,
+  list,
+  MOMENT,
+  mergeStatement,
+  type Parts,
+  partsOf,
+  quote,
+  rankedRecords,
+  stored,
+  withdrawStatement,
+} from './merge-sql.ts';
+
+/** The statements that fold the answers of a table in tables of the transaction, and store what comes out. */
+interface FoldSql extends ApplySql {
+  /** Creates those tables. */
+  readonly create: string;
+  /** Notes the staged records, the best of each key, as those of the answer that is being loaded. */
+  readonly noteOwn: string;
+  /**
+   * Writes the rows that differ from what came out, with all of their values, and counts the records of the
+   * answer that is being loaded. Values of rows that are listed no longer are kept in the history where they
+   * are newer, so that they return if the row ever does. $1: run, $2: load, $3: days.
+   */
+  readonly store: string;
+  /** Withdraws the rows that did not come out. $1: load, $2: exchange, $3: days. */
+  readonly withdrawRest: string;
+  /** Finds a staged record that might change a stored row. */
+  readonly hasConflict: string;
+  /**
+   * Takes from the staged records those of which it is not certain what they change, and counts them. `unlisted`:
+   * rows of the days that are not staged. $1: exchange, $2: operations, $3: when the answer was fetched, $4: days
+   * that it lists in full, or null.
+   */
+  readonly keepCertain: string;
+  /** Stores the most rows of each day. $1: exchange, $2: days. */
+  readonly storeDayRows: string;
+}
+
+const built = new WeakMap<TableDefinition, FoldSql>();
+
+/** The statements for a table, built once. `whole`: what its whole answers list in full. */
+export function foldSql(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
+  let sql = built.get(table);
+  if (sql === undefined) {
+    sql = build(table, whole);
+    built.set(table, sql);
+  }
+  return sql;
+}
+
+function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
+  const temporary = (name: string) => quote(`fold_${name}${table.name}`);
+  const place = {
+    target: `pg_temp.${temporary('')}`,
+    history: `pg_temp.${temporary('history_')}`,
+    dayRows: `pg_temp.${temporary('days_')}`,
+  };
+  const market = partsOf(table);
+  const folded = partsOf(table, place);
+  const own = `pg_temp.${temporary('own_')}`;
+  const { same, stage } = folded;
+  const day = table.dateColumn === null ? '' : quote(table.dateColumn);
+  return {
+    target: place.target,
+    create: [
+      `create temp table ${temporary('')} (like ${market.target} including indexes) on commit drop`,
+      `create temp table ${temporary('history_')} (like ${market.history} including indexes) on commit drop`,
+      `create temp table ${temporary('days_')} (like ${DAY_ROWS} including indexes) on commit drop`,
+      `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _place from ${stage} s with no data`,
+    ].join('; '),
+    merge: { text: mergeStatement(table, folded) },
+    withdraw: { text: withdrawStatement(table, folded) },
+    noteOwn: `insert into ${own} ${rankedRecords(table, folded)}`,
+    store: storeStatement(table, market, folded, { own, whole }),
+    withdrawRest: `
+    with gone as materialized (
+      select ${list(table.key, 's.')}, ${day === '' ? 'null::date' : `s.${day}`} as _day, ${MOMENT} as _moment from (
+        select ${list(table.key, 't.')} from ${market.target} t where t.exchange = $2 and ${day === '' ? '$3::date[] is not null' : `t.${day} = any($3::date[])`}
+        except select ${list(table.key, 'f.')} from ${place.target} f) s join ${stored(market)} on true
+    ), archived as (
+      ${archive(market, 'gone', { withdrawn: true, where: 'true', load: '$1' })}
+    ), withdrawn as (
+      delete from ${market.target} t using gone s where ${same('t', 's')}
+    )
+    select to_char(_day, 'YYYY-MM-DD') as day, count(*)::int as gone,
+      (select count(*) from ${place.target} f where ${day === '' ? 'true' : `f.${day} = gone._day`})::int as "left"
+      from gone group by _day order by _day`,
+    hasConflict: `select from ${stage} s join ${stored(market)} on true
+      where ${differs(market.values)} and not coalesce(s.source_saved_at < t.source_saved_at, false) limit 1`,
+    keepCertain: `
+    with later as materialized (
+      select from_date, to_date from ${LOADS} l where l.exchange = $1 and l.operation = any($2)
+         and l.fetched_at > $3::timestamptz and '${table.name}' = any(l.whole)
+    ), judged as materialized (
+      select s._ord, case when s._place > 1 then 'duplicate'
+          when t.revision is null then case when exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where s.${day} between l.from_date and l.to_date`})
+            then 'stale' else 'merge' end
+          when not ${differs(market.values)} then 'unchanged'
+          when s.source_saved_at > t.source_saved_at then 'merge' else 'stale' end as _action
+        from (${rankedRecords(table, market)}) s left join ${stored(market)} on true
+    ), uncertain as (
+      delete from ${stage} s using judged j where j._ord = s._ord and j._action <> 'merge'
+    )
+    select count(*) filter (where _action = 'duplicate') as duplicate, count(*) filter (where _action = 'stale') as stale,
+      count(*) filter (where _action = 'unchanged') as unchanged,
+      (select count(*) from (
+        select ${list(table.key, 't.')} from ${market.target} t where t.exchange = $1 and ${day === '' ? '$4::date[] is not null' : `t.${day} = any($4::date[])`}
+           and not exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where t.${day} between l.from_date and l.to_date`})
+        except select ${list(table.key, 's.')} from ${stage} s) u) as unlisted
+      from judged`,
+    storeDayRows: replaceDayRows(table.name, place.dayRows),
+  };
+}
+
+function storeStatement(
+  table: TableDefinition,
+  parts: Parts,
+  folded: Parts,
+  { own, whole }: { readonly own: string; readonly whole: Shape['fullSet'] },
+): string {
+  const { target, history, columns, same } = parts;
+  const day = quote(table.dateColumn ?? '');
+  const asked = (row: string) =>
+    whole === 'none'
+      ? `$3::date[] is not null and exists (select from ${own} o where ${same('o', row)})`
+      : table.dateColumn === null
+        ? '$3::date[] is not null'
+        : `${row}.${day} = any($3::date[])`;
+  const data = columns.filter((column) => !table.key.includes(column));
+  const row = (prefix: string) => `row(${list(data, prefix)})`;
+  const agrees = `not ${differs(folded.values, ['c', 'o'])}`;
+  return `
+    with last as materialized (
+      select f.*, true as _live from (select ${list(columns)} from ${folded.target}) f where ${asked('f')}
+      union all
+      (select distinct on (${list(table.key, 'h.')}) ${list(columns, 'h.')}, false from ${folded.history} h
+        where h.withdrawn and ${asked('h')} and not exists (select from ${folded.target} f where ${same('f', 'h')})
+        order by ${list(table.key, 'h.')}, h.revision desc)
+    ), compared as materialized (
+      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn, w.valid_to as _ended, case
+          when t.revision is not null then case when ${row('t.')} is distinct from ${row('s.')} then 'update' else 'none' end
+          when s._live then case when w.revision is null then 'insert' else 'relist' end
+          when w.revision is null or ${row('w.')} is distinct from ${row('s.')} then 'remember' else 'none' end as _action
+        from last s left join ${stored(parts)} on true
+        left join lateral (select * from ${history} w where t.revision is null and w.withdrawn and ${same('w', 's')}
+          order by w.revision desc limit 1) w on true
+    ), inserted as (
+      insert into ${target} (${list([...columns, ...AUDIT])})
+      select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1, $2
+        from compared where _action = 'insert' order by ${list(table.key)}
+    ), relisted as (
+      insert into ${target} (${list([...columns, ...AUDIT])})
+      select ${list(columns, 's.')}, w.first_loaded_at,
+        greatest(statement_timestamp(), w.valid_to + interval '1 microsecond'), w.revision + 1, $1, $2
+        from compared s join ${history} w on ${same('w', 's')} and w.revision = s._withdrawn where s._action = 'relist'
+    ), remembered as (
+      insert into ${history} (${list([...columns, ...AUDIT])}, valid_from, valid_to, withdrawn, replaced_by_load_id)
+      select ${list(columns, 's.')}, begins, begins, coalesce(s._withdrawn, 0) + 1, $1, $2, begins,
+        begins + interval '1 microsecond', true, $2
+        from compared s, greatest(statement_timestamp(), s._ended) as begins where s._action = 'remember'
+    ), archived as (
+      ${archive(parts, 'compared', { withdrawn: false, where: "s._action = 'update'", load: '$2' })}
+    ), updated as (
+      update ${target} t set ${data.map((column) => `${quote(column)} = s.${quote(column)}`).join(', ')},
+        last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
+        from compared s where s._action = 'update' and ${same('t', 's')}
+    ), counted as (
+      select c._action, c._live and ${agrees} as agrees from ${own} o join compared c on ${same('c', 'o')} where o._place = 1
+    )
+    select (select count(*) from ${own} where _place > 1) as duplicate,
+      count(*) filter (where _action = 'insert') as inserted,
+      count(*) filter (where _action in ('update', 'relist') and agrees) as updated,
+      count(*) filter (where _action = 'none' and agrees) as unchanged,
+      count(*) filter (where _action <> 'insert' and not agrees) as stale,
+      (select count(*) from compared where _action in ('insert', 'update', 'relist')) as written
+      from counted`;
+}
