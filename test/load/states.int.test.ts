@@ -155,7 +155,7 @@ const WINDOW_STATEMENTS: Readonly<
   skip: [['skipped', 'skipWindow', (id) => skipWindow(db, id, 'why')]],
   split: [['split', 'splitWindow', (id) => splitWindow(db, id, [{ from: DAY, to: DAY }])]],
   cancel: [['cancelled', 'cancelWindows', (_id, runId) => cancelWindows(db, runId, 'why')]],
-  reopen: [['pending', 'reopenWindows', (_id, runId) => reopenWindows(db, runId)]],
+  reopen: [['pending', 'reopenWindows', (_id, runId) => reopenWindows(db, runId, true)]],
 };
 
 /** Every statement that writes new windows, by the transition it makes and the state they begin in. */

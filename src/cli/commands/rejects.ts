@@ -82,7 +82,7 @@ async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
   const filter = await filterOf(flags);
   const { openContext } = await import('../open-context.ts');
   const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
-  const { openRejectIds, stillOpen, unkeptFiles } = await import('../../load/state/rejects.ts');
+  const { openRejectIds, unkeptFiles } = await import('../../load/state/rejects.ts');
   const { exitCodeOfEnding, logHowToResume, workOnReplay } = await import('../work-on-run.ts');
   const context = await openContext(cli, { wait: 'short' });
   const { drizzle } = context.db;
@@ -91,7 +91,7 @@ async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
   const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
   const ending = runId === null ? null : await workOnReplay(cli, context, runId);
   const report = ending?.report ?? null;
-  const open = await stillOpen(drizzle, before);
+  const open = await openRejectIds(drizzle, { ids: before });
   const tried = before.length;
   const resolved = tried - open.length;
   if (flags.json === true) {

@@ -4,7 +4,7 @@ import { suspiciousWindows } from '../../load/state/reports.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/run-facts.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
 
-import { type EndedRun, readRunRequest } from '../../load/state/runs.ts';
+import { type EndedRun, readRun } from '../../load/state/runs.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type Gap, readGaps } from '../runs/read-gaps.ts';
@@ -81,7 +81,7 @@ async function lateness({ db, config, clock, calendar }: Context, run: EndedRun)
 
 /** The sessions that the night asked for and that are still missing. */
 async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
-  const request = (await readRunRequest(context.db.drizzle, run.id)) as RunRequest | null;
+  const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
   const asked = request?.targets ?? [];
   if (asked.length === 0) return null;
   const found = await readGaps(context, {

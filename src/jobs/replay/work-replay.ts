@@ -1,7 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
-import { readRunRequest } from '../../load/state/runs.ts';
+import { readRun } from '../../load/state/runs.ts';
 import {
   openReplayWindows,
   type ReplayWindow,
@@ -52,7 +52,7 @@ async function workWithLock(context: Context, runId: number, signal: AbortSignal
 
 async function workGroups(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   const { db, config } = context;
-  const request = (await readRunRequest(db.drizzle, runId)) as ReplayRequest | null;
+  const request = (await readRun(db.drizzle, runId))?.request as ReplayRequest | undefined;
   const fresh = new Set(request?.fresh ?? []);
   const groups = new Map<string, ReplayWindow[]>();
   for (const window of await openReplayWindows(db.drizzle, runId)) {

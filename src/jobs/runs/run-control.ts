@@ -115,9 +115,9 @@ export function whoAsks(): string {
 
 /** State of a run. @throws PipelineError `usage` when there is no such run. */
 export async function runState({ db }: Context, runId: number): Promise<RunState> {
-  const found = await stored.readRunState(db.drizzle, runId);
+  const found = await stored.readRun(db.drizzle, runId);
   if (found === null) throw unknownRunError(runId);
-  return found;
+  return found.state;
 }
 
 /** Stops a running run so that no worker starts another window of it; `resumeRun` goes on. */

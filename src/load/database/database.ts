@@ -47,7 +47,7 @@ export function openDatabase({ url, connections = 5, log, retry }: DatabaseOptio
   });
   let closing = false;
   // An idle connection that breaks (server restart) is replaced at the next use; without a
-  // listener it would end the process. While we close, a server that stops first is no news.
+  // listener it would end the process. While we close, a server that stops first is expected.
   pool.on('error', (error) => {
     if (!closing) log?.warn({ err: error }, 'lost an idle database connection');
   });

@@ -6,7 +6,7 @@ import { accessKeys } from './schema/source.ts';
 /** A key the source refused is not used again by itself for so long: 12 hours. */
 const REFUSED_KEY_REST_MS = 12 * 3_600_000;
 
-/** So long after the source last accepted a key it is taken for good without a trial: 10 minutes. */
+/** So long after the source last accepted a key it is believed to be good without a trial: 10 minutes. */
 const ACCEPTED_KEY_TRUST_MS = 10 * 60_000;
 
 /** An accepted key is written down again after this long, so that others need not try it alone. */
@@ -32,7 +32,7 @@ export async function beginKeyTrial(
   { keyHash, now, probeUntil }: Permit,
 ): Promise<boolean> {
   const until = iso(probeUntil);
-  const taken = await db
+  const begun = await db
     .insert(accessKeys)
     .values({ key_hash: keyHash, state: 'unknown', probing_until: until })
     .onConflictDoUpdate({
@@ -40,7 +40,7 @@ export async function beginKeyTrial(
       set: { probing_until: until },
       setWhere: sql`${accessKeys.probing_until} is null or ${accessKeys.probing_until} <= ${iso(now)}`,
     });
-  return taken.rowCount === 1;
+  return begun.rowCount === 1;
 }
 
 /** The call that tried the key said nothing about it, or was not made: the next one tries. */

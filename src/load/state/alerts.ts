@@ -8,7 +8,7 @@ import { alerts } from './schema/knowledge.ts';
 const FIRST_PAUSE_S = 30;
 const LONGEST_PAUSE_S = 3_600;
 
-/** An alert that nobody took for so long is no news any more. */
+/** An alert that could not be delivered for so long is out of date. */
 const NEWS_FOR = '1 day';
 
 /** Alerts claimed at once. */
@@ -51,7 +51,7 @@ export function recordAlert(
 }
 
 /**
- * Takes alerts that were not heard yet and are due. The next try of each is pushed further away
+ * Claims alerts that were not delivered yet and are due. The next try of each is pushed further away
  * before this one is made: so no two workers send the same alert.
  */
 export function claimDueAlerts(db: NodePgDatabase) {
@@ -86,7 +86,7 @@ export function claimDueAlerts(db: NodePgDatabase) {
     });
 }
 
-/** Keeps whether an alert was heard. @param problem why it was not, or null. */
+/** Notes whether an alert was delivered. @param problem why it was not, or null. */
 export async function noteDelivery(db: NodePgDatabase, id: number, problem: string | null): Promise<void> {
   const delivered_at = problem === null ? sql`now()` : undefined;
   await db.update(alerts).set({ error: problem, delivered_at }).where(eq(alerts.id, id));

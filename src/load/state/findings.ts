@@ -53,7 +53,7 @@ export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
 export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
   // Two at once would report the same finding twice, or wait for each other crosswise.
   await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod:reconcile', 0))`);
-  // Tables loaded a moment ago have no statistics yet: the planner takes them for small and joins on
+  // Tables loaded a moment ago have no statistics yet: the planner believes that they are small and joins on
   // one column of several. Hash joins use them all, and cost the same whatever it believes.
   await tx.execute(sql`set local enable_nestloop = off`);
   await tx.execute(sql`set local enable_mergejoin = off`);
@@ -78,7 +78,7 @@ interface CheckedRange {
 }
 
 export interface FindingCounts {
-  /** Findings that stand now. */
+  /** Findings there are now. */
   readonly open: number;
   /** Of these, found for the first time or found again. */
   readonly fresh: number;

@@ -288,7 +288,7 @@ function contested(): string {
 }
 
 /** Longer symbols are cut to this length. */
-export const SYMBOL_LENGTH = 200;
+const SYMBOL_LENGTH = 200;
 
 /** Longest values, because they are in an index and Postgres limits the size of its entries; real ones are shorter. */
 const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as const;

@@ -46,8 +46,8 @@ interface RejectsOfLoad {
  * Keeps the refused records of a load, inside its transaction, and ends open rejects that it makes out
  * of date.
  *
- * A newer answer that loads and covers the question of an older one speaks in its place: the older
- * one's open rejects are resolved, and what is still refused stands in the newer one's own. Where
+ * A newer answer that loads and covers the question of an older one replaces it: the open rejects of the
+ * older one are resolved, and what is still refused is among those of the newer one. Where
  * the very same records are read once more (`rereads`), those that pass now are resolved and those
  * that do not stay open under their number, with today's problems.
  */
@@ -161,14 +161,17 @@ async function insertRejects(
 /** Is the reject one of these? As one parameter, since there may be any number of them. */
 const hasId = (ids: readonly number[]) => sql`${rejects.id} = any(${sql.param(ids)}::bigint[])`;
 
+/** Which open rejects; nothing given means all. */
 export interface RejectFilter {
+  readonly ids?: readonly number[];
   readonly operations?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
 }
 
-function isOpen({ operations, exchanges }: RejectFilter): SQL | undefined {
+function isOpen({ ids, operations, exchanges }: RejectFilter): SQL | undefined {
   return and(
     isNull(rejects.resolved_at),
+    ids === undefined ? undefined : hasId(ids),
     operations === undefined ? undefined : inArray(rejects.operation, [...operations]),
     exchanges === undefined ? undefined : inArray(rejects.exchange, [...exchanges]),
   );
@@ -202,7 +205,7 @@ export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limi
     .limit(limit);
 }
 
-/** Numbers of all open rejects. */
+/** Numbers of open rejects. */
 export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): Promise<number[]> {
   const found = await db
     .select({ id: rejects.id })
@@ -220,16 +223,6 @@ export function countOpenRejects(db: NodePgDatabase) {
     .from(rejects)
     .where(isOpen({}))
     .groupBy(operation, exchange);
-}
-
-/** Which of these rejects are open still. */
-export async function stillOpen(db: NodePgDatabase, ids: readonly number[]): Promise<number[]> {
-  const found = await db
-    .select({ id: rejects.id })
-    .from(rejects)
-    .where(and(isNull(rejects.resolved_at), hasId(ids)))
-    .orderBy(asc(rejects.id));
-  return found.map((row) => row.id);
 }
 
 /** One refused record with all that is known of it. */

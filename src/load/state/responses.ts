@@ -243,7 +243,7 @@ export function answeredPairs(db: NodePgDatabase) {
 }
 
 /**
- * A query for the ids of the answers to replay: those that match, and every newer one that speaks of
+ * A query for the ids of the answers to replay: those that match, and every newer one about
  * the same days, because loading an older answer alone could bring back what a newer one has replaced.
  *
  * @param rejectsOnly only answers something was refused of that is open, in their own window or a replay's.
@@ -275,7 +275,7 @@ export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL
  * Answers fetched later that were asked for all of what an older one says, and were loaded without a reject;
  * the newest first.
  *
- * @param scope.anyDays they speak for the older one whatever days they were asked about.
+ * @param scope.anyDays whatever days they were asked about.
  * @param scope.files imported files count too. Without them there is at most one answer, the newest.
  */
 export async function newerFullAnswers(
@@ -369,7 +369,7 @@ const COPIED = 500;
 /**
  * Copies kept answers of another database into this one, with the moments they were loaded. Answers
  * that are here already stay as they are: after an interruption it can simply be done again. What
- * was copied belongs to no window (number 0) until a replay takes it on.
+ * was copied belongs to no window (number 0) until a replay reads it.
  *
  * @returns how many were new.
  */

@@ -5,14 +5,7 @@ import type { Day } from '../../core/days.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from './run-request.ts';
 import { runs, windows } from './schema/work.ts';
 import { isOpen, canBegin as windowsThatMay } from './windows/transitions.ts';
-import {
-  asksSource,
-  cancelWindows,
-  countWindows,
-  reopenWindows,
-  restartPendingWindows,
-  WINDOW_TOTALS,
-} from './windows/windows.ts';
+import { asksSource, cancelWindows, countWindows, reopenWindows, WINDOW_TOTALS } from './windows/windows.ts';
 
 /** What may become of a run. No statement sets a state that its transition does not list. */
 export const RUN_TRANSITIONS = {
@@ -131,10 +124,13 @@ export async function setRunRange(db: NodePgDatabase, runId: number): Promise<bo
   return set.rowCount === 1;
 }
 
-/** State of a run, or null when there is no such run. */
-export async function readRunState(db: NodePgDatabase, runId: number): Promise<RunState | null> {
-  const found = await db.select({ state: runs.state }).from(runs).where(eq(runs.id, runId));
-  return found[0]?.state ?? null;
+/** State of a run, and as data what it was asked to do; null when there is no such run. */
+export async function readRun(db: NodePgDatabase, runId: number) {
+  const [run] = await db
+    .select({ state: runs.state, request: runs.request })
+    .from(runs)
+    .where(eq(runs.id, runId));
+  return run ?? null;
 }
 
 /** Milliseconds since a run was started, or resumed. */
@@ -145,12 +141,6 @@ export async function readRunAge(db: NodePgDatabase, runId: number): Promise<num
     .from(runs)
     .where(eq(runs.id, runId));
   return run?.age ?? 0;
-}
-
-/** What a run was asked to do, as it was kept with it; null when there is no such run. */
-export async function readRunRequest(db: NodePgDatabase, runId: number): Promise<unknown> {
-  const [run] = await db.select({ request: runs.request }).from(runs).where(eq(runs.id, runId));
-  return run?.request ?? null;
 }
 
 /** Runs of every kind that are running, oldest first. */
@@ -184,22 +174,18 @@ export async function cancelRun(tx: NodePgDatabase, runId: number, reason: strin
  * @returns false when nothing is left to do: it is complete or cancelled.
  */
 export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<boolean> {
-  const found = await tx
+  const [run] = await tx
     .select({ state: runs.state })
     .from(runs)
     .where(and(eq(runs.id, runId), canBegin('reopen')))
     .for('update');
-  const run = found[0];
   if (run === undefined) return false;
   const followUp = { follow_up: 'none', follow_up_attempts: 0 } as const;
   const reopened = { state: 'running', error: null, finished_at: null, resumed_at: now } as const;
   await moveRun(tx, 'reopen', { ...reopened, ...followUp }, runId);
-  if (run.state === 'failed') {
-    await reopenWindows(tx, runId);
-    await deferUnplanned(tx, runId);
-  }
-  // However long ago it was first tried.
-  await restartPendingWindows(tx, runId);
+  const hasFailed = run.state === 'failed';
+  await reopenWindows(tx, runId, hasFailed);
+  if (hasFailed) await deferUnplanned(tx, runId);
   return true;
 }
 
@@ -214,28 +200,18 @@ async function deferUnplanned(tx: NodePgDatabase, runId: number): Promise<void> 
      where r.id = ${runId}`);
 }
 
-/** What waited in a run until its bhav copies are in. */
-interface Deferred {
-  readonly request: RunRequest;
-  readonly targets: readonly Target[];
-}
-
 /**
  * Takes the deferred targets of a running run, to be planned in the same transaction: its lock makes
  * it happen once.
  *
  * @returns null when there are none.
  */
-export async function takeDeferred(tx: NodePgDatabase, runId: number): Promise<Deferred | null> {
-  const found = await tx
-    .select({
-      request: sql<RunRequest>`${runs.request}`,
-      targets: runs.deferred,
-    })
+export async function takeDeferred(tx: NodePgDatabase, runId: number) {
+  const [run] = await tx
+    .select({ request: sql<RunRequest>`${runs.request}`, targets: runs.deferred })
     .from(runs)
     .where(and(eq(runs.id, runId), eq(runs.state, 'running'), sql`${runs.deferred} <> '[]'::jsonb`))
     .for('update');
-  const run = found[0];
   if (run === undefined) return null;
   await tx.update(runs).set({ deferred: [] }).where(eq(runs.id, runId));
   return run;
@@ -303,11 +279,7 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
 }
 
 /** Ends a running run that is worked on no longer, as cancelled, and what is open of it. */
-export async function abandonRun(
-  tx: NodePgDatabase,
-  runId: number,
-  reason: string,
-): Promise<EndedRun | null> {
+export async function abandonRun(tx: NodePgDatabase, runId: number, reason: string) {
   const running = await tx
     .select({ id: runs.id })
     .from(runs)
@@ -329,16 +301,13 @@ export async function runsToFollowUp(db: NodePgDatabase): Promise<number[]> {
 }
 
 /** Counts an attempt at what follows a run. @returns the run, or null when that is not due any more. */
-export async function beginFollowUp(
-  db: NodePgDatabase,
-  runId: number,
-): Promise<(EndedRun & { readonly attempt: number }) | null> {
-  const begun = await db
+export async function beginFollowUp(db: NodePgDatabase, runId: number) {
+  const [begun] = await db
     .update(runs)
     .set({ follow_up_attempts: sql`${runs.follow_up_attempts} + 1` })
     .where(and(eq(runs.id, runId), eq(runs.follow_up, 'due')))
     .returning({ ...ENDED_RUN, attempt: runs.follow_up_attempts });
-  return begun[0] ?? null;
+  return begun ?? null;
 }
 
 /** Notes how what follows a run ended. Of a run that was reopened meanwhile it is due again at its next end. */

@@ -40,7 +40,7 @@ type Transition = keyof typeof WINDOW_TRANSITIONS;
 export type WindowAfter<Name extends Transition> = (typeof WINDOW_TRANSITIONS)[Name]['to'][number];
 
 /** States of a window that is yet to be worked on. */
-export const OPEN_STATES = ['pending', 'running'] as const satisfies readonly WindowState[];
+const OPEN_STATES = ['pending', 'running'] as const satisfies readonly WindowState[];
 
 /** Is the window in a state that this transition begins at? */
 export const canBegin = (transition: Transition): SQL =>

@@ -216,26 +216,21 @@ export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: s
   await moveWindows(tx, 'cancel', cancelled, eq(windows.run_id, runId));
 }
 
-/** Opens windows of a run that failed or were blocked again. */
-export async function reopenWindows(tx: NodePgDatabase, runId: number): Promise<void> {
-  const values = {
-    state: 'pending',
-    error: null,
-    diagnostic: null,
-    finished_at: null,
-    not_ready_ms: 0,
-    fetched: 0,
-    rejected: 0,
-  } as const;
-  await moveWindows(tx, 'reopen', values, eq(windows.run_id, runId));
-}
-
-/** Restarts the time that the source has to get ready, for the pending windows of a run. */
-export async function restartPendingWindows(tx: NodePgDatabase, runId: number): Promise<void> {
+/**
+ * Lets the pending windows of a run begin as if they had never been started: the source has all of its time again.
+ *
+ * @param failed the windows that failed or were blocked too.
+ */
+export async function reopenWindows(tx: NodePgDatabase, runId: number, failed: boolean): Promise<void> {
+  const ofRun = eq(windows.run_id, runId);
+  if (failed) {
+    const ended = { error: null, diagnostic: null, finished_at: null, fetched: 0, rejected: 0 };
+    await moveWindows(tx, 'reopen', { state: 'pending', ...ended }, ofRun);
+  }
   await tx
     .update(windows)
     .set({ started_at: null, not_ready_ms: 0 })
-    .where(and(eq(windows.run_id, runId), eq(windows.state, 'pending')));
+    .where(and(ofRun, eq(windows.state, 'pending')));
 }
 
 /**
