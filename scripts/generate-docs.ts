@@ -52,6 +52,9 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
     { what: 'the answer breaks off', facts: { cutShort: true } },
   ],
   database_away: [{ what: 'Postgres is away' }],
+  database_locked: [
+    { what: 'another session holds a lock in Postgres for longer than `EOD_LOCK_TIMEOUT_MS`' },
+  ],
   database: [{ what: 'Postgres refuses a statement' }],
   usage: [{ what: 'a setting is wrong' }],
   aborted: [{ what: 'the worker stops' }],

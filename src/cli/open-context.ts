@@ -8,7 +8,12 @@ import type { Source, SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { syncSessions } from '../jobs/runs/sync-sessions.ts';
 import type { Queues } from '../jobs/worker/queue.ts';
-import { type Database, openDatabase } from '../load/database/database.ts';
+import {
+  type Database,
+  DEFAULT_TIMEOUTS,
+  openDatabase,
+  type SessionTimeouts,
+} from '../load/database/database.ts';
 import { migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
 import { type Cli, loadSettings, logStderr } from './cli.ts';
@@ -121,6 +126,11 @@ function retryOf(cli: Cli, config: Config): RetryOptions {
   };
 }
 
+function timeoutsOf(config: Config): SessionTimeouts {
+  const { EOD_LOCK_TIMEOUT_MS: lockMs, EOD_STATEMENT_TIMEOUT_MS: statementMs } = config;
+  return { ...DEFAULT_TIMEOUTS, lockMs, statementMs };
+}
+
 /** The database as it is, whatever its schema: DATABASE_URL, or the private Postgres. */
 export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wait): Promise<Database> {
   const { life } = cli;
@@ -129,7 +139,7 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
   const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
   const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
   const db = await life.open(
-    async () => openDatabase({ url, connections, log, ...retry }),
+    async () => openDatabase({ url, connections, log, timeouts: timeoutsOf(config), ...retry }),
     (opened) => opened.close(),
   );
   if (config.DATABASE_URL !== undefined) {

@@ -113,6 +113,8 @@ export const settings = {
   EOD_BACKOFF_MS: whole(1, 600_000).default(2_000),
   EOD_NOT_READY_WAIT_MS: whole(10, 600_000).default(3_000),
   EOD_NOT_READY_BUDGET_MS: whole(10, 86_400_000).default(900_000),
+  EOD_LOCK_TIMEOUT_MS: whole(100, 3_600_000).default(120_000),
+  EOD_STATEMENT_TIMEOUT_MS: whole(1_000, 86_400_000).default(3_600_000),
   EOD_SERVER_PATIENCE_MS: whole(0, 3_600_000).default(60_000),
   EOD_OUTAGE_PATIENCE_MS: whole(1_000, 86_400_000).default(3_600_000),
   EOD_MAX_REJECT_SHARE: share.default(0.2),

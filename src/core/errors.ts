@@ -35,6 +35,8 @@ export type ErrorKind =
   | 'unreadable'
   /** Postgres cannot be reached, or did not run a statement that it may run a moment later. */
   | 'database_away'
+  /** Another session has held a lock for longer than we wait; the message names it. */
+  | 'database_locked'
   /** Postgres refused a statement, and would refuse it again. */
   | 'database'
   /** Setting or command line is wrong: exit code 2. */

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { QueueContext } from '../jobs/context.ts';
+import { longLockWaits } from '../load/database/lock-waits.ts';
 
 /** A check that takes longer counts as failed. */
 const CHECK_WITHIN_MS = 2_000;
@@ -26,7 +27,7 @@ interface HealthOptions {
 
 /**
  * Answers `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work:
- * database and queue answer) with JSON on EOD_HTTP_HOST:EOD_HTTP_PORT.
+ * database and queue answer, and no session of ours is stuck at a lock) with JSON on EOD_HTTP_HOST:EOD_HTTP_PORT.
  *
  * @throws PipelineError `usage` when the port is taken.
  */
@@ -91,12 +92,19 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
       return 'no answer';
     }
   };
+  // Where the wait is over soon nobody need look; where it has lasted half of what is allowed, somebody should.
+  const stuckMs = db.timeouts.lockMs / 2;
+  const readWaits = async () => {
+    waits = await longLockWaits(db.withoutRetry.pool, stuckMs);
+  };
+  let waits: Awaited<ReturnType<typeof longLockWaits>> = [];
   const [database, queue] = await Promise.all([
-    check('database', () => db.withoutRetry.pool.query('select 1')),
+    check('database', readWaits),
     check('queue', () => queues.ticks.getJobCounts()),
   ]);
-  const ready = database === 'ok' && queue === 'ok' && !stopping.aborted;
-  return { ready, database, queue, stopping: stopping.aborted };
+  for (const wait of waits) log.warn(wait, 'readiness: waits for a lock');
+  const ready = database === 'ok' && queue === 'ok' && waits.length === 0 && !stopping.aborted;
+  return { ready, database, queue, lockWaits: waits.length, stopping: stopping.aborted };
 }
 
 /** Lets calls that come while the work is under way share its result: they must not use up the connections. */

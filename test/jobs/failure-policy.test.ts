@@ -181,6 +181,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
     },
   ],
   database_away: [{ first: postpone(2_000) }],
+  database_locked: [{ first: postpone(2_000) }],
   database: [{ first: FAIL }],
   usage: [{ first: FAIL }],
   aborted: [{ first: PUT_BACK }],
@@ -342,7 +343,7 @@ describe('whatever happens', () => {
     const late = { notReadyMs: 1e9, attempt: 1e6, outage: down(1e9) };
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
       // These two wait for something else than the source: the turn of the hour, Postgres, our own start.
-      if (['hourly_quota', 'database_away', 'aborted'].includes(kind)) continue;
+      if (['hourly_quota', 'database_away', 'database_locked', 'aborted'].includes(kind)) continue;
       expect(decide(kind, late), kind).toMatchObject({ act: 'end' });
     }
   });
@@ -365,7 +366,7 @@ describe('work that calls nobody', () => {
 
   test('ends, unless only Postgres or this process was away', () => {
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
-      const expected = kind === 'database_away' ? postpone(2_000) : kind === 'aborted' ? PUT_BACK : FAIL;
+      const expected = kind.startsWith('database_') ? postpone(2_000) : kind === 'aborted' ? PUT_BACK : FAIL;
       expect(decideLocalFailure(error(kind)), kind).toEqual(expected);
     }
     expect(decideLocalFailure(outage)).toEqual(postpone(2_000));
@@ -534,6 +535,7 @@ describe('what a failed call says of the source and of the key', () => {
     ['unreadable', {}, 1, 'success', 'unknown'],
     ['database', {}, 1, 'unknown', 'unknown'],
     ['database_away', {}, 1, 'unknown', 'unknown'],
+    ['database_locked', {}, 1, 'unknown', 'unknown'],
     ['usage', {}, 1, 'unknown', 'unknown'],
     ['aborted', {}, 1, 'unknown', 'unknown'],
   ] as const)('%s %o over %i days: %s, %s', (kind, facts, days, source, key) => {

@@ -8,7 +8,7 @@ import type { QueueContext, WorkContext } from '../../src/jobs/context.ts';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { openDatabase } from '../../src/load/database/database.ts';
+import { DEFAULT_TIMEOUTS, openDatabase } from '../../src/load/database/database.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
@@ -59,7 +59,12 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
   };
   const config = loadConfig(environment);
   const log = createLog(config);
-  const db = openDatabase({ url: options.databaseUrl, connections: 2 * config.EOD_CONCURRENCY + 3, log });
+  const db = openDatabase({
+    url: options.databaseUrl,
+    connections: 2 * config.EOD_CONCURRENCY + 3,
+    log,
+    timeouts: { ...DEFAULT_TIMEOUTS, lockMs: config.EOD_LOCK_TIMEOUT_MS },
+  });
   const queues = await openQueues({ db, config, log });
   const source = createSource(
     {

@@ -24,7 +24,10 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
       status: 200,
       body: { roles: ['worker'] },
     });
-    const ready = { status: 200, body: { ready: true, database: 'ok', queue: 'ok', stopping: false } };
+    const ready = {
+      status: 200,
+      body: { ready: true, database: 'ok', queue: 'ok', lockWaits: 0, stopping: false },
+    };
     expect(await ask(`${health.url}/readyz`)).toEqual(ready);
     expect((await ask(`${health.url}/`)).status).toBe(404);
     expect((await ask(`${health.url}/healthz`, 'POST')).status).toBe(405);

@@ -323,6 +323,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   too_large: { decide: () => FAIL, source: 'success', key: 'unknown' },
   unreadable: { decide: retry, source: 'success', key: 'unknown' },
   database_away: { decide: () => POSTPONE_FOR_DATABASE, source: 'unknown', key: 'unknown' },
+  database_locked: { decide: () => POSTPONE_FOR_DATABASE, source: 'unknown', key: 'unknown' },
   database: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
   usage: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
   aborted: { decide: () => PUT_BACK, source: 'unknown', key: 'unknown' },
@@ -358,6 +359,7 @@ function failureOf(error: unknown): PipelineError {
 export function decideLocalFailure(error: unknown): FailureAction {
   switch (failureOf(error).kind) {
     case 'database_away':
+    case 'database_locked':
       return POSTPONE_FOR_DATABASE;
     case 'aborted':
       return PUT_BACK;

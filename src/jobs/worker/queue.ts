@@ -3,7 +3,7 @@ import type { Job, JobSchedulerJson, JobsOptions, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import type { Logger } from '../../core/log.ts';
-import type { Database } from '../../load/database/database.ts';
+import { type Database, setUpSession } from '../../load/database/database.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 
@@ -154,6 +154,7 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
     schema: `${config.EOD_QUEUE_PREFIX}_queue`,
     application_name: 'eod queue',
     migrate: true,
+    onConnect: (client: pg.ClientBase) => setUpSession(client, db.timeouts),
     max,
     Client: ListenedClient,
   });

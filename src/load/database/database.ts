@@ -1,6 +1,7 @@
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
+import { nameLockHolders } from './lock-waits.ts';
 import { createRetry, type Retry, type RetryOptions } from './retry.ts';
 
 /**
@@ -13,6 +14,7 @@ export interface Database {
   readonly url: string;
   /** For single statements, and for connections a caller holds; the latter are never repeated. */
   readonly pool: pg.Pool;
+  readonly timeouts: SessionTimeouts;
   readonly drizzle: NodePgDatabase;
   /**
    * The same connections without retry, for callers that have their own answer to an outage: workers put a
@@ -24,6 +26,49 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** When Postgres gives up what a session of ours does, so that one that vanished or hangs stops nobody for good. */
+export interface SessionTimeouts {
+  /** Waiting for one lock. */
+  readonly lockMs: number;
+  /** One statement, COPY and merge included. */
+  readonly statementMs: number;
+  /** Doing nothing within a transaction: between two statements of a load only rows are encoded. */
+  readonly idleInTransactionMs: number;
+}
+
+export const DEFAULT_TIMEOUTS: SessionTimeouts = {
+  lockMs: 120_000,
+  statementMs: 3_600_000,
+  idleInTransactionMs: 300_000,
+};
+
+/** A connection on which nothing has come for so long is tested, … */
+const KEEPALIVE_S = 30;
+/** … and is broken when nothing has been confirmed for so long. */
+const UNCONFIRMED_S = 60;
+
+/**
+ * Settings of each session of ours. Not sent with the login: a pooler between us and the server may refuse
+ * what it does not know there.
+ */
+export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeouts): Promise<void> {
+  await client.query(`
+    -- Days and moments are read as Postgres writes them, which a database may have changed.
+    set datestyle to 'ISO';
+    set lock_timeout = ${timeouts.lockMs};
+    set statement_timeout = ${timeouts.statementMs};
+    set idle_in_transaction_session_timeout = ${timeouts.idleInTransactionMs};
+    -- Of a client that vanished without a word the server learns by itself, and lets go of its locks.
+    set tcp_keepalives_idle = ${KEEPALIVE_S};
+    set tcp_keepalives_interval = 10;
+    set tcp_keepalives_count = 3;
+    set tcp_user_timeout = ${UNCONFIRMED_S * 1_000}`);
+  // Also while a statement runs or waits. Some systems a server may run on refuse it.
+  await client.query(`set client_connection_check_interval = ${KEEPALIVE_S * 1_000}`).catch((error) => {
+    if ((error as { code?: unknown }).code !== '22023') throw error;
+  });
+}
+
 interface DatabaseOptions {
   readonly url: string;
   /** Connections at most; a worker needs one per window in flight and one to spare. */
@@ -31,19 +76,20 @@ interface DatabaseOptions {
   readonly log?: Logger;
   /** Without it nothing is retried. */
   readonly retry?: RetryOptions;
+  readonly timeouts?: SessionTimeouts;
 }
 
 /** Opens a pool; connects when first used. */
-export function openDatabase({ url, connections = 5, log, retry }: DatabaseOptions): Database {
+export function openDatabase(options: DatabaseOptions): Database {
+  const { url, connections = 5, log, retry, timeouts = DEFAULT_TIMEOUTS } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
     application_name: 'eod',
     connectionTimeoutMillis: 15_000,
-    // Days and moments are read as Postgres writes them, which a database may have changed.
-    onConnect: async (client) => {
-      await client.query("set datestyle to 'ISO'");
-    },
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_S * 1_000,
+    onConnect: (client) => setUpSession(client, timeouts),
   });
   let closing = false;
   // An idle connection that breaks (server restart) is replaced at the next use; without a
@@ -56,13 +102,16 @@ export function openDatabase({ url, connections = 5, log, retry }: DatabaseOptio
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.debug({ err: error }, 'lost a database connection in use'));
   });
+  const stopNaming = nameLockHolders(pool, url, timeouts.lockMs, log);
   const close = () => {
     closing = true;
+    stopNaming();
     return pool.end();
   };
   const plain: Database = {
     url,
     pool,
+    timeouts,
     drizzle: drizzle(pool),
     get withoutRetry() {
       return plain;
@@ -76,6 +125,7 @@ export function openDatabase({ url, connections = 5, log, retry }: DatabaseOptio
   return {
     url,
     pool: retrying,
+    timeouts,
     drizzle: drizzle(retrying),
     withoutRetry: plain,
     withRetry: (work) => repeat(() => work(plain)),

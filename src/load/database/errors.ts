@@ -6,8 +6,14 @@ import { messageOf, PipelineError } from '../../core/errors.ts';
  * operator intervention, system.
  */
 const TRANSIENT_CLASSES = ['08', '40', '53', '57', '58'];
-/** Lock not available, in a failed transaction, idle for too long in a transaction. */
-const TRANSIENT_CODES = ['55P03', '25P02', '25P03'];
+/** In a failed transaction, idle for too long in a transaction. */
+const TRANSIENT_CODES = ['25P02', '25P03'];
+
+/** A statement that took longer than the session allows, or that an administrator ended: it would again. */
+const CANCELED = '57014';
+
+/** A lock was not to be had within lock_timeout. */
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
  * Socket errors of a server that went away or is not there yet. The name of a container that has not
@@ -46,13 +52,15 @@ export function databaseError(error: unknown): PipelineError {
     typeof code === 'string'
       ? isSocketError(code) || isTransient(code)
       : cause instanceof Error && cause.constructor === Error;
+  const locked = code === LOCK_NOT_AVAILABLE;
   const state = typeof code === 'string' ? ` (${code})` : '';
   return new PipelineError(`Postgres: ${messageOf(cause) || 'no connection'}${state}`, {
-    kind: away ? 'database_away' : 'database',
+    kind: locked ? 'database_locked' : away ? 'database_away' : 'database',
     cause,
   });
 }
 
 function isTransient(sqlState: string): boolean {
+  if (sqlState === CANCELED) return false;
   return TRANSIENT_CLASSES.includes(sqlState.slice(0, 2)) || TRANSIENT_CODES.includes(sqlState);
 }

@@ -62,6 +62,8 @@ export function migrateDatabase(
     try {
       // Notices such as "schema already exists, skipping" would come on every run and only worry people.
       await client.query("set client_min_messages = 'warning'");
+      // An index on years of rows takes its time.
+      await client.query('set statement_timeout = 0');
       const db = drizzle(client);
       await migrate(db, MIGRATIONS);
       await applyRepeatableFiles(client, await outdatedFiles(db));
@@ -71,6 +73,7 @@ export function migrateDatabase(
       // In one transaction, because a table filled by half would look filled.
       await transactionOn(client, fillObservedAliases);
       await client.query('reset client_min_messages');
+      await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);
       await lock.release();
     } catch (error) {
       // The connection is thrown away, and with it the transaction, the lock and the setting.

@@ -1,0 +1,91 @@
+import pg from 'pg';
+import type { Logger } from '../../core/log.ts';
+
+/** A session of ours that waits for a lock, and who holds it. */
+interface LockWait {
+  readonly pid: number;
+  /** `held by pid 4711 (psql, user ana, 10.0.0.7), in its transaction since …, its last statement began …`. */
+  readonly heldBy: string;
+}
+
+/** Waits are named after this share of the lock timeout, so that the error at its end can name the holder. */
+const NAMED_AFTER = 1 / 3;
+
+/** Of a session of another user, whoever is no superuser sees no more than pid, user and application. */
+const WAITS = `
+  select l.pid, string_agg(distinct format('pid %s (%s)%s%s', h.pid,
+           concat_ws(', ', nullif(h.application_name, ''), 'user ' || h.usename, h.client_addr::text),
+           ', in its transaction since ' || to_char(h.xact_start, 'YYYY-MM-DD HH24:MI:SSOF'),
+           ', its last statement began ' || to_char(h.query_start, 'YYYY-MM-DD HH24:MI:SSOF')), '; ') as held_by
+    from pg_locks l join pg_stat_activity w on w.pid = l.pid
+   cross join lateral unnest(pg_blocking_pids(l.pid)) as blocking (pid)
+    join pg_stat_activity h on h.pid = blocking.pid
+   where not l.granted and w.datname = current_database() and w.application_name like 'eod%'
+     and l.waitstart <= clock_timestamp() - make_interval(secs => $1)
+   group by l.pid`;
+
+/** Sessions of ours in this database that have waited for a lock for so long. */
+export async function longLockWaits(
+  client: Pick<pg.ClientBase, 'query'>,
+  milliseconds: number,
+): Promise<LockWait[]> {
+  const found = await client.query<{ pid: number; held_by: string }>(WAITS, [milliseconds / 1_000]);
+  return found.rows.map(({ pid, held_by }) => ({ pid, heldBy: `held by ${held_by}` }));
+}
+
+/** What is used of a connection below pg's types: the error before anybody has been told of it. */
+interface Connection {
+  prependListener(event: 'errorMessage', listener: (error: { code?: string; message: string }) => void): void;
+}
+
+/**
+ * Lets the error of a lock timeout name who holds the lock. Once the wait has ended Postgres cannot tell any
+ * more: so while connections are in use for long they are looked at, on a connection of its own, because all of
+ * the pool's may be waiting.
+ *
+ * @returns a function that ends this.
+ */
+export function nameLockHolders(pool: pg.Pool, url: string, lockTimeoutMs: number, log?: Logger): () => void {
+  const heldBy = new Map<number, string>();
+  const inUseSince = new Map<pg.ClientBase, number>();
+  const pidOf = (client: pg.ClientBase) => (client as unknown as { processID: number }).processID;
+  pool.on('connect', (client) => {
+    const { connection } = client as unknown as { connection: Connection };
+    connection.prependListener('errorMessage', (error) => {
+      if (error.code !== '55P03') return;
+      error.message += `: ${heldBy.get(pidOf(client)) ?? 'it is not known who holds the lock'}`;
+    });
+  });
+  pool.on('acquire', (client) => inUseSince.set(client, Date.now()));
+  pool.on('release', (_error, client) => {
+    inUseSince.delete(client);
+    heldBy.delete(pidOf(client));
+  });
+  pool.on('remove', (client) => inUseSince.delete(client));
+
+  const afterMs = lockTimeoutMs * NAMED_AFTER;
+  let looking = false;
+  async function look(): Promise<void> {
+    const long = [...inUseSince.values()].some((since) => Date.now() - since >= afterMs);
+    if (!long || looking) return;
+    looking = true;
+    const client = new pg.Client({ connectionString: url, application_name: 'eod locks' });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      for (const wait of await longLockWaits(client, afterMs)) {
+        if (heldBy.get(wait.pid) === wait.heldBy) continue;
+        heldBy.set(wait.pid, wait.heldBy);
+        log?.warn(wait, 'waits for a lock');
+      }
+    } catch (error) {
+      log?.debug({ err: error }, 'could not see who holds a lock');
+    } finally {
+      looking = false;
+      await client.end().catch(() => undefined);
+    }
+  }
+  const timer = setInterval(() => void look(), afterMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,123 @@
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../src/load/database/database.ts';
+import { databaseError } from '../../src/load/database/errors.ts';
+import { transaction } from '../../src/load/database/transaction.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { startHealthServer } from '../../src/web/health.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const LOCK = 'lock table etl.windows in access exclusive mode';
+const READ = 'select count(*) from etl.windows';
+
+/** A database, its timeouts short, and a session of somebody else in it. */
+async function stage(timeouts: Partial<Database['timeouts']>) {
+  const { url } = await testDatabase();
+  const retried: string[] = [];
+  const db = openDatabase({
+    url,
+    connections: 2,
+    timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
+    retry: { forMs: 60_000, onRetry: (sentence) => retried.push(sentence) },
+  });
+  onTestFinished(() => db.close());
+  const other = new pg.Client({ connectionString: url, application_name: 'psql of ana' });
+  await other.connect();
+  onTestFinished(() => other.end());
+  const { rows } = await other.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return { db, other, pid: rows[0]?.pid ?? 0, retried };
+}
+
+test('a lock that is not let go of is an error that names its holder, and is not waited for again', async () => {
+  const { db, other, pid, retried } = await stage({ lockMs: 900 });
+  await other.query('begin');
+  await other.query(LOCK);
+  const named = new RegExp(
+    `held by pid ${pid} \\(psql of ana, user \\w+.*\\), in its transaction since \\d{4}-.*, its last statement began \\d{4}-.*\\(55P03\\)`,
+  );
+  const asked = [
+    // Both connections at once: none is left to look with.
+    transaction(db, (tx) => tx.client.query(READ)),
+    db.pool.query(READ),
+  ].map((answer) => answer.then(() => null, databaseError));
+  for (const error of await Promise.all(asked)) {
+    expect(error).toMatchObject({ kind: 'database_locked', message: expect.stringMatching(named) });
+  }
+  expect(retried).toEqual([]);
+  await other.query('rollback');
+  await transaction(db, (tx) => tx.client.query(READ));
+});
+
+test('a session that holds a lock and does nothing any more is ended, and the next gets the lock', async () => {
+  const { db, other } = await stage({ idleInTransactionMs: 300 });
+  const client = await db.pool.connect();
+  client.on('error', () => undefined);
+  await client.query('begin');
+  await client.query(LOCK);
+  await other.query(READ);
+  await expect(client.query('select 1')).rejects.toThrow();
+  client.release(true);
+});
+
+test('a statement that takes too long is ended, and not tried again', async () => {
+  const { db, retried } = await stage({ statementMs: 200 });
+  const error = await db.pool.query('select pg_sleep(60)').catch(databaseError);
+  expect(error).toMatchObject({ kind: 'database', message: expect.stringContaining('statement timeout') });
+  expect(retried).toEqual([]);
+});
+
+test('every session lets the server notice a client that vanished', async () => {
+  const { db } = await stage({});
+  const { rows } = await db.pool.query<Record<string, string>>(
+    `select current_setting('tcp_keepalives_idle') as idle, current_setting('tcp_user_timeout') as unconfirmed,
+       current_setting('client_connection_check_interval') as running, current_setting('lock_timeout') as lock,
+       current_setting('statement_timeout') as statement, current_setting('idle_in_transaction_session_timeout') as idle_in`,
+  );
+  expect(rows).toEqual([
+    { idle: '30', unconfirmed: '60000', running: '30s', lock: '2min', statement: '1h', idle_in: '5min' },
+  ]);
+});
+
+test('a window that meets a stuck lock says who holds it, and is loaded once it is free; /readyz is not ready meanwhile', async () => {
+  const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  onTestFinished(() => sandbox.close());
+  const pipeline = await openPipeline({
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
+    settings: { EOD_LOCK_TIMEOUT_MS: '1000' },
+  });
+  const other = new pg.Client({ connectionString: pipeline.db.url, application_name: 'psql of ana' });
+  await other.connect();
+  await other.query('begin; lock table etl.day_rows in access exclusive mode');
+  const stopping = new AbortController();
+  const health = await startHealthServer(pipeline, { roles: [], stopping: stopping.signal });
+  const ready = async () =>
+    (await fetch(`${health.url}/readyz`)).json() as Promise<{ ready: boolean; lockWaits: number }>;
+  expect(await ready()).toMatchObject({ ready: true, lockWaits: 0 });
+  const asked = { from: '2025-09-12', to: '2025-09-12', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
+  const runId = await start(pipeline, backfill(asked));
+  const worker = await startWorker(pipeline);
+  const seen = await waitFor(async () => {
+    const answer = await ready();
+    return answer.ready ? null : answer;
+  });
+  expect(seen).toMatchObject({ ready: false, database: 'ok', queue: 'ok', lockWaits: 1 });
+  const error = await waitFor(async () => {
+    const { rows } = await pipeline.db.pool.query<{ error: string | null }>('select error from etl.windows');
+    return rows[0]?.error ?? null;
+  });
+  expect(error).toMatch(/lock timeout: held by pid \d+ \(psql of ana/);
+  await other.end();
+  expect(await ended(pipeline, runId)).toMatchObject({
+    state: 'completed',
+    windows: { loaded: 1 },
+  });
+  await worker.stop();
+  await health.close();
+});
