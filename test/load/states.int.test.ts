@@ -28,7 +28,7 @@ import {
   insertWindows,
   type PlannedWindow,
 } from '../../src/load/state/windows/plan.ts';
-import { WINDOW_TRANSITIONS } from '../../src/load/state/windows/transitions.ts';
+import { moveWindows, WINDOW_TRANSITIONS } from '../../src/load/state/windows/transitions.ts';
 import {
   cancelWindows,
   endWindows,
@@ -115,15 +115,10 @@ async function statesOf(constraint: string): Promise<string[]> {
   return [...(found.rows[0]?.definition ?? '').matchAll(/'(\w+)'::text/g)].map((match) => match[1] as string);
 }
 
+const stored = { error: null, counts: COUNTS, bytes: 1, warnings: [], suspicious: null };
+
 const store = (state: 'loaded' | 'empty' | 'failed') => (windowId: number) =>
-  storeWindow(db, windowId, {
-    state,
-    error: null,
-    counts: COUNTS,
-    bytes: 1,
-    warnings: [],
-    suspicious: null,
-  });
+  storeWindow(db, windowId, { ...stored, state });
 
 type Statement = (windowId: number, runId: number) => Promise<unknown>;
 
@@ -245,6 +240,23 @@ const windowCases = (Object.keys(WINDOW_STATEMENTS) as (keyof typeof WINDOW_STAT
       WINDOW_STATES.map((from) => ({ transition, name, from, to, statement })),
     ),
 );
+
+test('a statement with a state that its transition does not list does not compile', () => {
+  const chosen = sql`false`;
+  const statements = [
+    // @ts-expect-error `release` leads to `pending` alone.
+    () => moveWindows(db, 'release', { state: 'loaded' }, chosen),
+    // @ts-expect-error `end` leads to `failed` or `blocked`.
+    () => moveWindows(db, 'end', { state: 'pending', error: 'why' }, chosen),
+    // @ts-expect-error SQL could be any state.
+    () => moveWindows(db, 'skip', { state: sql`'loaded'` }, chosen),
+    // @ts-expect-error a transition says where it leads.
+    () => moveWindows(db, 'skip', { error: 'why' }, chosen),
+    // @ts-expect-error an answer is not stored as `skipped`.
+    () => storeWindow(db, 0, { ...stored, state: 'skipped' }),
+  ];
+  expect(statements).toHaveLength(5);
+});
 
 describe('a window', () => {
   test('knows the states that its table may hold', async () => {

@@ -99,6 +99,13 @@ describe('a table of the schema etl', () => {
     expect(strangers((code) => tablesWritten(code, constants))).toEqual([]);
   });
 
+  test('sets the state of a window or run by a transition alone', () => {
+    const bypass = /\.update\((?:windows|runs)\)\s*\.set\(\{[^}]*\bstate\b|\bset state = '/;
+    expect(bypass.test("db.update(windows).set({ error, state: 'failed' })")).toBe(true);
+    // `finishRun` alone leaves it to SQL which of the typed states of `finish` it is.
+    expect(files.filter((file) => bypass.test(codeOf(file)))).toEqual(['state/runs.ts']);
+  });
+
   test('is declared for the SQL of load/state: nothing else of load knows the declarations', () => {
     const others = files.filter(
       (file) => !file.startsWith('state/') && codeOf(file).includes('state/schema/'),
