@@ -20,6 +20,8 @@ export interface Cli {
   readonly stderr: Output;
   readonly life: Lifecycle;
   exitCode: number;
+  /** Whether stdout has its JSON document already. */
+  printedJson?: boolean;
 }
 
 /** What a file of commands exports: what gives each its arguments, options, examples and action. */
@@ -47,6 +49,7 @@ export function print(cli: Cli, text: string): void {
 
 /** Exactly one JSON document, on stdout. */
 export function printJson(cli: Cli, document: unknown): void {
+  cli.printedJson = true;
   cli.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 }
 
@@ -57,6 +60,9 @@ export function logStderr(cli: Cli, text: string): void {
 
 /** The settings. @throws PipelineError `usage` that lists every problem. */
 export async function loadSettings(cli: Cli): Promise<Config> {
-  const { loadConfig } = await import('../core/config.ts');
-  return loadConfig(readEnvironment(cli.env, cli.cwd));
+  const { loadConfig, unknownSettings } = await import('../core/config.ts');
+  const env = readEnvironment(cli.env, cli.cwd);
+  const config = loadConfig(env);
+  for (const { name } of unknownSettings(env)) logStderr(cli, `eod: ${name} is no setting and is ignored`);
+  return config;
 }

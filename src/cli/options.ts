@@ -1,7 +1,7 @@
-import { Argument, Option } from 'commander';
-import { type Clock, today } from '../core/clock.ts';
+import { Argument, type Command, Option } from 'commander';
+import { type Clock, systemClock, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
-import { type Day, dayStart, isDay } from '../core/days.ts';
+import { addDays, type Day, dayStart, isDay, isWeekend } from '../core/days.ts';
 import { readList } from '../core/environment.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
@@ -10,6 +10,13 @@ import { EXCHANGES } from '../operations/operation.ts';
 /** The examples at the end of the help of a command. */
 export function examples(...lines: string[]): string {
   return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
+}
+
+/** Days for examples: a week that ends on the last weekday before today, which every source still has. */
+export function exampleDays(): { from: Day; to: Day } {
+  let to = addDays(today(systemClock, 'Asia/Kolkata'), -1);
+  while (isWeekend(to)) to = addDays(to, -1);
+  return { from: addDays(to, -7), to };
 }
 
 /** @param what the kind of document, where the command does not make it obvious. */
@@ -48,9 +55,9 @@ export interface RangeFlags {
   readonly to?: string;
 }
 
-/** `--from` and `--to`, with their descriptions. */
-export function rangeOptions({ from, to }: Required<RangeFlags>): [Option, Option] {
-  return [new Option('--from <day>', from), new Option('--to <day>', to)];
+/** Gives a command `--from` and `--to`, with these descriptions. */
+export function addRange(command: Command, { from, to }: Required<RangeFlags>): Command {
+  return command.option('--from <day>', from).option('--to <day>', to);
 }
 
 /** Leaving the work of a run to other processes. */
@@ -116,7 +123,9 @@ export function parseRange(flags: RangeFlags, context: DayContext): { from: Day;
   const { from, to } = parseOpenRange(flags, context);
   if (from !== undefined && to !== undefined) return { from, to };
   const missing = [from === undefined ? '--from' : '', to === undefined ? '--to' : ''].filter(Boolean);
-  throw usageError(`${missing.join(' and ')} missing: give both, e.g. --from 2025-02-20 --to 2025-02-27`);
+  throw usageError(
+    `${missing.join(' and ')} missing: give both, e.g. --from ${exampleDays().from} --to ${exampleDays().to}`,
+  );
 }
 
 const MOMENT = /^(\d{4}-\d{2}-\d{2})[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-](0\d|1[0-5]):?[0-5]\d)$/i;

@@ -3,8 +3,8 @@ import { Command, CommanderError } from 'commander';
 import { readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import { type Cli, type Commands, EXIT, logStderr } from './cli.ts';
-import { examples } from './options.ts';
+import { type Cli, type Commands, EXIT, logStderr, printJson } from './cli.ts';
+import { exampleDays, examples } from './options.ts';
 
 /** A command as the list of all of them shows it; the rest is in its file. */
 interface CommandEntry {
@@ -144,7 +144,7 @@ export function buildProgram(cli: Cli): Command {
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
       writeErr: (text) => cli.stderr.write(text),
-      outputError: (text, write) => write(oneSentence(text)),
+      outputError: (text, write) => write(`eod: ${plainSentence(text)}\n`),
     })
     .configureHelp({ showGlobalOptions: false })
     .helpCommand(false)
@@ -155,14 +155,15 @@ export function buildProgram(cli: Cli): Command {
   program
     .command('help')
     .description('help for a command')
-    .argument('[command]')
-    .action((name: string | undefined) => help(program, cli, name))
-    .addHelpText('after', examples('eod help backfill'));
+    .argument('[command...]')
+    .action((names: string[]) => help(program, cli, names))
+    .addHelpText('after', examples('eod help backfill', 'eod help rejects retry'));
+  const { from, to } = exampleDays();
   return program.addHelpText(
     'after',
     examples(
       'eod demo                                              a week of sandbox data in a private Postgres',
-      'eod backfill --all --from 2025-02-20 --to 2025-02-27  pull a range of days',
+      `eod backfill --all --from ${from} --to ${to}  pull a range of days`,
       'eod nightly                                           catch up to today',
       'eod help backfill                                     everything about one command',
     ),
@@ -176,23 +177,28 @@ export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   await file?.commands[name]?.(command, cli);
 }
 
-async function help(program: Command, cli: Cli, name: string | undefined): Promise<void> {
-  if (name === undefined) return program.outputHelp();
-  const command = program.commands.find((one) => one.name() === name);
-  if (command === undefined) {
-    throw usageError(`unknown command '${name}'${didYouMean(name, Object.keys(COMMANDS))}`);
+async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {
+  let command = program;
+  for (const name of names) {
+    const known = command.commands.map((one) => one.name());
+    const found = command.commands.find((one) => one.name() === name);
+    if (found === undefined) {
+      const of = command === program ? '' : ` of ${command.name()}`;
+      const guess = didYouMean(name, known);
+      throw usageError(`unknown command '${name}'${of}${guess}`, guess === '' ? 'list_commands' : undefined);
+    }
+    command = found;
+    await loadCommand(command, cli);
   }
-  await loadCommand(command, cli);
   command.outputHelp();
 }
 
-/** `error: unknown option '--forc'\n(Did you mean --force?)` on one line, under our name. */
-function oneSentence(text: string): string {
-  const sentence = text
+/** `error: unknown option '--forc'\n(Did you mean --force?)` on one line. */
+function plainSentence(text: string): string {
+  return text
     .trim()
     .replace(/^error: /, '')
     .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?');
-  return `eod: ${sentence}\n`;
 }
 
 function version(): string {
@@ -205,8 +211,12 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
   try {
     await buildProgram(cli).parseAsync(args, { from: 'user' });
   } catch (error) {
+    const cause = await unwrapped(error);
     // What a signal cut short is not an error, whatever broke on the way.
-    cli.exitCode = cli.life.cutShort() ?? explain(cli, await unwrapped(error));
+    const cutShort = cli.life.cutShort();
+    cli.exitCode = cutShort ?? explain(cli, cause);
+    const isHelp = cause instanceof CommanderError && cause.exitCode === 0;
+    if (args.includes('--json') && !cli.printedJson && !isHelp) printJson(cli, errorDocument(cli, cause));
   }
   for (const problem of await cli.life.close()) {
     logStderr(cli, `eod: while closing: ${problem}`);
@@ -227,6 +237,7 @@ async function unwrapped(error: unknown): Promise<unknown> {
 
 /** What helps against an error, as commands. */
 const REMEDIES: Readonly<Record<Remedy, string>> = {
+  list_commands: '"eod help" lists them',
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
   rebuild: '"eod replay OPERATION --rebuild" loads both anew from the kept answers',
@@ -242,14 +253,35 @@ export function explain(cli: Cli, error: unknown): number {
     // Commander has printed its own sentence; help that was asked for is no error.
     return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   }
+  logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
   const redact = environmentRedactor(cli);
-  const remedy = error instanceof PipelineError ? error.remedy : undefined;
-  const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;
-  logStderr(cli, redact(`eod: ${messageOf(error) || String(error)}${hint}`));
   if (/^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '') && error instanceof Error) {
     logStderr(cli, redact(error.stack ?? ''));
   }
   return error instanceof PipelineError && error.kind === 'usage' ? EXIT.usage : EXIT.failed;
+}
+
+/** What went wrong and what helps against it, without secrets. */
+function sentenceOf(cli: Cli, error: unknown): string {
+  if (error instanceof CommanderError) return plainSentence(error.message);
+  const remedy = error instanceof PipelineError ? error.remedy : undefined;
+  const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;
+  return environmentRedactor(cli)(`${messageOf(error) || String(error)}${hint}`);
+}
+
+/** An error for programs. */
+function errorDocument(cli: Cli, error: unknown) {
+  const kind = error instanceof PipelineError ? error.kind : null;
+  const { exitCode } = cli;
+  if (cli.life.cutShort() !== null)
+    return { error: { kind: 'aborted', message: 'stopped by a signal', exitCode } };
+  return {
+    error: {
+      kind: error instanceof CommanderError ? 'usage' : (kind ?? 'internal'),
+      message: sentenceOf(cli, error),
+      exitCode,
+    },
+  };
 }
 
 /** Errors of libraries may quote an address or a key. */

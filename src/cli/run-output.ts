@@ -166,7 +166,7 @@ export function forecastText(forecast: Forecast, timeZone: string): string {
     table(FORECAST_COLUMNS, [...operations, total]),
     '',
     `${forecast.from} to ${forecast.to}: ${estimated ? 'about ' : ''}${plural(requests, 'request')}; nothing was asked`,
-    `a backfill may make ${forecast.callsPerHour} calls an hour, ${forecast.leftThisHour} more in this one: ${whenText(forecast, timeZone)}`,
+    `a ${forecast.kind === 'nightly' ? 'nightly run' : 'backfill'} may make ${forecast.callsPerHour} calls an hour, ${forecast.leftThisHour} more in this one: ${whenText(forecast, timeZone)}`,
     ...(outOfReach === 0
       ? []
       : [

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { readList, SECRET_SETTINGS } from './environment.ts';
 import { usageError } from './errors.ts';
+import { nearest } from './input.ts';
 
 const whole = (low: number, high: number) =>
   z.coerce
@@ -154,14 +155,39 @@ export type Config = Readonly<z.output<typeof schema>>;
  */
 export function loadConfig(env: Readonly<Record<string, string>>): Config {
   const result = schema.safeParse(env);
-  if (result.success) return Object.freeze(result.data);
-  const lines = result.error.issues.map((issue) => {
+  const wrong = (result.error?.issues ?? []).map((issue) => {
     const name = String(issue.path[0]);
     const secret = (SECRET_SETTINGS as readonly string[]).includes(name);
     const value = secret ? '' : ` (it is "${env[name]}")`;
     return `  ${name} ${issue.message}${value}`;
   });
+  const mistyped = unknownSettings(env).flatMap(({ name, meant }) =>
+    meant === null ? [] : [`  ${name} is no setting; did you mean ${meant}?`],
+  );
+  const lines = [...mistyped, ...wrong];
+  if (result.success && lines.length === 0) return Object.freeze(result.data);
   throw usageError(
     `the settings have ${lines.length === 1 ? 'a problem' : `${lines.length} problems`}:\n${lines.join('\n')}`,
   );
+}
+
+/** A variable that is named like a setting and is none. */
+interface UnknownSetting {
+  readonly name: string;
+  /** The setting that was meant, where the name is that of one but for a slip. */
+  readonly meant: string | null;
+}
+
+/** A name with so many letters changed is still a mistyped one; EOD_TIMEOUT for EOD_TIMEOUT_MS is, too. */
+const SLIPS = 2;
+
+/** The variables of an environment that begin with EOD_ and are no settings. */
+export function unknownSettings(env: Readonly<Record<string, string>>): UnknownSetting[] {
+  const known = Object.keys(settings);
+  return Object.keys(env)
+    .filter((name) => name.startsWith('EOD_') && !known.includes(name))
+    .map((name) => {
+      const begun = known.filter((one) => one.startsWith(`${name}_`) || name.startsWith(`${one}_`));
+      return { name, meant: nearest(name, known, SLIPS) ?? begun[0] ?? null };
+    });
 }

@@ -46,8 +46,12 @@ export function didYouMean(word: string, known: readonly string[]): string {
   return guess === null ? '' : `; did you mean ${guess}?`;
 }
 
-/** The known word that is most like a mistyped one, or null when none is like it. */
-export function nearest(word: string, known: readonly string[]): string | null {
+/**
+ * The known word that is most like a mistyped one, or null when none is like it.
+ *
+ * @param most letters that may differ; half of the known word unless given.
+ */
+export function nearest(word: string, known: readonly string[], most?: number): string | null {
   if (known.length === 0) return null;
   const lower = word.toLowerCase();
   const guess = closest(
@@ -57,6 +61,7 @@ export function nearest(word: string, known: readonly string[]): string | null {
   const found = known.find((name) => name.toLowerCase() === guess) ?? null;
   if (found === null) return null;
   const changes = distance(lower, guess);
+  if (most !== undefined) return changes <= most ? found : null;
   // Two changes can replace every letter of a short word, which then has nothing in common with it.
   const alike = changes < Math.max(lower.length, found.length);
   const near = alike && changes <= Math.max(2, Math.ceil(found.length / 2));

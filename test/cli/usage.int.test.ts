@@ -72,6 +72,26 @@ describe.concurrent('mistakes in the settings', () => {
   });
 
   test.each([
+    ['EOD_CALL_PER_HOUR', 'EOD_CALLS_PER_HOUR'],
+    ['EOD_CONCURENCY', 'EOD_CONCURRENCY'],
+    ['EOD_TIMEOUT', 'EOD_TIMEOUT_MS'],
+    ['EOD_KEEP_RAW_DAY', 'EOD_KEEP_RAW_DAYS'],
+  ])('%s for %s is an error', async (name, meant) => {
+    const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { [name]: '5' } });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toBe(
+      `eod: the settings have a problem:\n  ${name} is no setting; did you mean ${meant}?\n`,
+    );
+  });
+
+  test('other names that begin with EOD_ are ignored, which is said', async () => {
+    const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { EOD_IMAGE_TAG: 'v1' } });
+    expect(code).toBe(0);
+    expect(stdout).toContain('EOD_CONCURRENCY');
+    expect(stderr).toBe('eod: EOD_IMAGE_TAG is no setting and is ignored\n');
+  });
+
+  test.each([
     ['DATABASE_URL', 'postgres://eod:hunter2@127.0.0.1:1/eod', 'status'],
     ['DATABASE_URL', 'postgres://eod:hunter2@localhost:1/eod', 'migrate'],
     ['REDIS_URL', 'redis://:hunter2@127.0.0.1:1', 'up'],

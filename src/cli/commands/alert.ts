@@ -1,7 +1,16 @@
 import { redactor } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
-import { type Cli, type Commands, EXIT, loadSettings, logStderr, print } from '../cli.ts';
-import { examples } from '../options.ts';
+import {
+  type Cli,
+  type Commands,
+  EXIT,
+  type JsonFlag,
+  loadSettings,
+  logStderr,
+  print,
+  printJson,
+} from '../cli.ts';
+import { examples, jsonOption } from '../options.ts';
 
 export const commands: Commands = {
   alert(command, cli) {
@@ -9,12 +18,13 @@ export const commands: Commands = {
     command
       .command('test')
       .description('Send a test alert to EOD_ALERT_WEBHOOK; exit code 1 when it does not arrive.')
+      .addOption(jsonOption())
       .addHelpText('after', examples('eod alert test'))
-      .action(() => sendTestAlert(cli));
+      .action((flags: JsonFlag) => sendTestAlert(cli, flags));
   },
 };
 
-async function sendTestAlert(cli: Cli): Promise<void> {
+async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
   const { EOD_ALERT_WEBHOOK: address } = await loadSettings(cli);
   if (address === undefined) {
     throw usageError('set EOD_ALERT_WEBHOOK to the address alerts shall be posted to');
@@ -28,11 +38,13 @@ async function sendTestAlert(cli: Cli): Promise<void> {
     facts: {},
     raisedAt: new Date().toISOString(),
   });
-  try {
-    await postJson(address, body, cli.life.signal);
-    print(cli, `${host} accepted the test alert`);
-  } catch (error) {
-    logStderr(cli, `${host} did not accept the test alert: ${redactor([address])(messageOf(error))}`);
-    cli.exitCode = EXIT.failed;
-  }
+  const problem = await postJson(address, body, cli.life.signal).then(
+    () => null,
+    (error) => redactor([address])(messageOf(error)),
+  );
+  if (flags.json === true) printJson(cli, { host, delivered: problem === null, problem });
+  else if (problem === null) print(cli, `${host} accepted the test alert`);
+  if (problem === null) return;
+  logStderr(cli, `${host} did not accept the test alert: ${problem}`);
+  cli.exitCode = EXIT.failed;
 }

@@ -3,12 +3,13 @@ import { systemClock } from '../../core/clock.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings } from '../cli.ts';
 import {
+  addRange,
   detachOption,
   dryRunOption,
+  exampleDays,
   examples,
   exchangeOption,
   jsonOption,
-  rangeOptions,
   repeatableOption,
 } from '../options.ts';
 import type { BackfillFlags } from '../parse-request.ts';
@@ -22,12 +23,11 @@ interface Flags extends BackfillFlags, JsonFlag {
 export const commands: Commands = {
   async backfill(command, cli) {
     const { requestOptions } = await import('../parse-request.ts');
-    const [from, to] = rangeOptions({ from: 'first day, YYYY-MM-DD', to: 'last day, YYYY-MM-DD' });
+    const { from, to } = exampleDays();
+    addRange(command, { from: 'first day, YYYY-MM-DD', to: 'last day, YYYY-MM-DD' });
     command
       .argument('[operations...]', 'operations to pull, in any case (see: eod operations)')
       .option('--all', 'every operation')
-      .addOption(from)
-      .addOption(to)
       .addOption(exchangeOption('exchanges to pull from, e.g. NSE,BSE (default: those of each operation)'))
       .option('--instruments <list>', 'only these instruments: A,B or @file with one a line')
       .option('--force', 'pull again what is loaded already')
@@ -46,10 +46,10 @@ export const commands: Commands = {
       .addHelpText(
         'after',
         examples(
-          'eod backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchange NSE,BSE',
-          'eod backfill --all --from 2025-02-20 --to 2025-02-27 --dry-run',
-          "eod backfill GetFinRatioEOD --from 2025-02-27 --to 2025-02-27 --instruments 'TCS,M&M'",
-          'eod backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --band H',
+          `eod backfill GetBhavCopyCM --from ${from} --to ${to} --exchange NSE,BSE`,
+          `eod backfill --all --from ${from} --to ${to} --dry-run`,
+          `eod backfill GetFinRatioEOD --from ${to} --to ${to} --instruments 'TCS,M&M'`,
+          `eod backfill GetCircuitBreakers --from ${from} --to ${to} --band H`,
         ),
       )
       .action((names: string[], flags: Flags) => backfill(cli, names, flags));

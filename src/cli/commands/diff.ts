@@ -3,7 +3,7 @@ import type { Config } from '../../core/config.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
 import type { StateAndTime, StateDifference } from '../../load/market/differences.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
+import { exampleDays, examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
 import { count, momentText, plural } from '../output.ts';
 import { differencesText } from '../run-output.ts';
 
@@ -21,6 +21,7 @@ const LISTED_AS_JSON = 100_000;
 
 export const commands: Commands = {
   diff(command, cli) {
+    const { to } = exampleDays();
     command
       .option('--operation <name>', 'the operation whose tables are compared, in any case')
       .option(
@@ -40,8 +41,8 @@ export const commands: Commands = {
         examples(
           'eod diff --operation GetBhavCopyCM --between 12 15',
           'eod diff --operation GetBhavCopyCM --between state:812 state:840',
-          'eod diff --operation GetBhavCopyCM --since 2025-02-27',
-          'eod diff --operation GetBhavCopyCM --since 2025-02-27T21:00:00+05:30 --json',
+          `eod diff --operation GetBhavCopyCM --since ${to}`,
+          `eod diff --operation GetBhavCopyCM --since ${to}T21:00:00+05:30 --json`,
         ),
       )
       .action((flags: Flags) => diff(cli, flags));

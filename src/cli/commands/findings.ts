@@ -4,6 +4,8 @@ import type { CheckResult } from '../../jobs/quality/check-quality.ts';
 import type { Finding } from '../../load/state/findings.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import {
+  addRange,
+  exampleDays,
   examples,
   jsonOption,
   limitOption,
@@ -11,7 +13,6 @@ import {
   parseOpenRange,
   parseRange,
   type RangeFlags,
-  rangeOptions,
 } from '../options.ts';
 import { type Column, count, table } from '../output.ts';
 
@@ -48,13 +49,12 @@ interface ReconcileFlags extends RangeFlags, JsonFlag {
 
 export const commands: Commands = {
   reconcile(command, cli) {
-    const [from, to] = rangeOptions({
+    const { from, to } = exampleDays();
+    addRange(command, {
       from: 'first day, YYYY-MM-DD (default: EOD_HISTORY_DAYS before the last)',
       to: 'last day, YYYY-MM-DD (default: today)',
     });
     command
-      .addOption(from)
-      .addOption(to)
       .option(
         '--fail-on <severity>',
         'exit with 1 when something at least this severe is open: info, warning, error',
@@ -62,20 +62,18 @@ export const commands: Commands = {
       .addOption(jsonOption())
       .addHelpText(
         'after',
-        examples('eod reconcile', 'eod reconcile --from 2025-02-20 --to 2025-02-27 --fail-on error'),
+        examples('eod reconcile', `eod reconcile --from ${from} --to ${to} --fail-on error`),
       )
       .action((flags: ReconcileFlags) => reconcile(cli, flags));
   },
   findings(command, cli) {
-    const [from, to] = rangeOptions({
+    addRange(command, {
       from: 'from this day on, YYYY-MM-DD',
       to: 'up to this day, YYYY-MM-DD',
     });
     command
       .option('--check <name>', 'only of this check')
       .option('--severity <list>', 'only of these severities: info, warning, error')
-      .addOption(from)
-      .addOption(to)
       .option('--resolved', 'also what a later check found no more')
       .addOption(limitOption(100))
       .addOption(jsonOption('a list of findings'))

@@ -13,12 +13,13 @@ import {
   printJson,
 } from '../cli.ts';
 import {
+  addRange,
   detachOption,
   dryRunOption,
+  exampleDays,
   examples,
   exchangeOption,
   jsonOption,
-  rangeOptions,
 } from '../options.ts';
 import { type Column, plural, table } from '../output.ts';
 import type { GapFlags } from '../parse-request.ts';
@@ -49,19 +50,21 @@ interface Flags extends GapFlags, JsonFlag {}
 
 export const commands: Commands = {
   gaps(command, cli) {
+    const { from, to } = exampleDays();
     addScope(command)
       .option('--all', 'also list sessions that are not published yet; they do not count as gaps')
       .addHelpText(
         'after',
         examples(
           'eod gaps',
-          'eod gaps GetBhavCopyCM --exchange NSE --from 2025-08-29 --to 2025-09-11',
+          `eod gaps GetBhavCopyCM --exchange NSE --from ${from} --to ${to}`,
           'eod gaps --json',
         ),
       )
       .action((names: string[], flags: Flags & { readonly all?: boolean }) => listGaps(cli, names, flags));
   },
   'fill-gaps'(command, cli) {
+    const { from } = exampleDays();
     addScope(command)
       .addOption(dryRunOption())
       .addOption(detachOption())
@@ -70,7 +73,7 @@ export const commands: Commands = {
         examples(
           'eod fill-gaps',
           'eod fill-gaps --dry-run',
-          'eod fill-gaps GetBhavCopyCM --from 2025-09-01 --json',
+          `eod fill-gaps GetBhavCopyCM --from ${from} --json`,
         ),
       )
       .action((names: string[], flags: Flags) => fillGaps(cli, names, flags));
@@ -79,14 +82,12 @@ export const commands: Commands = {
 
 /** Where to look for gaps; read by `gapScope`. */
 function addScope(command: Command): Command {
-  const [from, to] = rangeOptions({
+  addRange(command, {
     from: 'first day (default: the first loaded one of each operation and exchange)',
     to: 'last day (default: the last published session)',
   });
   return command
     .argument('[operations...]', 'only these operations, in any case (default: all)')
-    .addOption(from)
-    .addOption(to)
     .addOption(exchangeOption())
     .addOption(jsonOption());
 }

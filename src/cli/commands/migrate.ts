@@ -1,5 +1,5 @@
-import { type Cli, type Commands, loadSettings, print } from '../cli.ts';
-import { examples } from '../options.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { examples, jsonOption } from '../options.ts';
 
 const BEFORE = {
   missing: 'created the tables',
@@ -9,11 +9,14 @@ const BEFORE = {
 
 export const commands: Commands = {
   migrate(command, cli) {
-    command.addHelpText('after', examples('eod migrate')).action(() => migrate(cli));
+    command
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod migrate'))
+      .action((flags: JsonFlag) => migrate(cli, flags));
   },
 };
 
-async function migrate(cli: Cli): Promise<void> {
+async function migrate(cli: Cli, flags: JsonFlag): Promise<void> {
   const config = await loadSettings(cli);
   const { createLog } = await import('../../core/log.ts');
   const { migrateDatabase, schemaState } = await import('../../load/database/migrate.ts');
@@ -21,5 +24,6 @@ async function migrate(cli: Cli): Promise<void> {
   const db = await openStore(cli, config, createLog(config, cli.stderr), 'short');
   const before = await schemaState(db);
   await migrateDatabase(db, config);
-  print(cli, BEFORE[before]);
+  if (flags.json === true) printJson(cli, { before, migrated: before !== 'current' });
+  else print(cli, BEFORE[before]);
 }

@@ -1,17 +1,23 @@
 import { systemClock, today } from '../../core/clock.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings } from '../cli.ts';
-import { examples, jsonOption, parseDay } from '../options.ts';
+import { dryRunOption, exampleDays, examples, jsonOption, parseDay } from '../options.ts';
 
 interface Flags extends JsonFlag {
+  readonly dryRun?: boolean;
   readonly date?: string;
 }
 
 export const commands: Commands = {
   nightly(command, cli) {
+    const { to } = exampleDays();
     command
       .option('--date <day>', 'the night to plan for, YYYY-MM-DD (default: today)')
+      .addOption(dryRunOption())
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod nightly', 'eod nightly --date 2025-02-27 --json'))
+      .addHelpText(
+        'after',
+        examples('eod nightly', 'eod nightly --dry-run', `eod nightly --date ${to} --json`),
+      )
       .action((flags: Flags) => nightly(cli, flags));
   },
 };

@@ -14,13 +14,14 @@ import {
   printJson,
 } from '../cli.ts';
 import {
+  addRange,
+  exampleDays,
   examples,
   exchangeOption,
   jsonOption,
   parseExchanges,
   parseOpenRange,
   type RangeFlags,
-  rangeOptions,
 } from '../options.ts';
 import { plural } from '../output.ts';
 
@@ -33,14 +34,13 @@ interface Flags extends RangeFlags, JsonFlag {
 
 export const commands: Commands = {
   replay(command, cli) {
-    const [from, to] = rangeOptions({
+    const { from, to } = exampleDays();
+    addRange(command, {
       from: 'only answers about days from here, YYYY-MM-DD',
       to: 'only answers about days to here, YYYY-MM-DD',
     });
     command
       .argument('[operations...]', 'operations to replay, in any case (default: all)')
-      .addOption(from)
-      .addOption(to)
       .addOption(exchangeOption())
       .option('--rejects', 'only what was rejected and is not resolved yet')
       .addOption(
@@ -55,7 +55,7 @@ export const commands: Commands = {
         'after',
         examples(
           'eod replay',
-          'eod replay GetBhavCopyCM --from 2025-02-20 --to 2025-02-27',
+          `eod replay GetBhavCopyCM --from ${from} --to ${to}`,
           'eod replay --rejects',
           'eod replay GetBhavCopyCM --rebuild',
           'DATABASE_URL=postgres://…/fresh eod replay --source postgres://…/eod',

@@ -1,5 +1,5 @@
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { examples, jsonOption, parseMoment } from '../options.ts';
+import { exampleDays, examples, jsonOption, parseMoment } from '../options.ts';
 import { momentText } from '../output.ts';
 
 interface Flags extends JsonFlag {
@@ -8,10 +8,11 @@ interface Flags extends JsonFlag {
 
 export const commands: Commands = {
   state(command, cli) {
+    const { to } = exampleDays();
     command
       .option('--at <time>', 'the last state that was committed by then; a day, or a time with its zone')
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod state', 'eod state --at 2025-02-27T21:00:00+05:30 --json'))
+      .addHelpText('after', examples('eod state', `eod state --at ${to}T21:00:00+05:30 --json`))
       .action((flags: Flags) => showState(cli, flags));
   },
 };

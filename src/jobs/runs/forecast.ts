@@ -2,11 +2,12 @@ import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { readHour } from '../../load/state/call-budget.ts';
 import { medianWindowSeconds } from '../../load/state/run-facts.ts';
-import type { RunRequest, Target } from '../../load/state/run-request.ts';
+import type { RunKind, RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { backfillShare, hourStart, leftForBackfill, permitOf } from '../worker/quota.ts';
+import { queueOf } from '../worker/queue.ts';
+import { callsOf, permitOf } from '../worker/quota.ts';
 import { defaultInstruments, planInput, planRun } from './plan-run.ts';
 import { planWindows } from './plan-windows.ts';
 
@@ -26,10 +27,11 @@ export interface OperationForecast {
 }
 
 export interface Forecast {
+  readonly kind: RunKind;
   readonly from: Day;
   readonly to: Day;
   readonly requests: number;
-  /** Clock hours in which calls are made, at the quota left after the reserve; null: it never ends. */
+  /** Clock hours in which calls are made, at the calls a run of this kind may make; null: it never ends. */
   readonly hours: number | null;
   /** Expected end, ISO 8601; null where all calls are kept for the night. */
   readonly finishAt: string | null;
@@ -38,8 +40,8 @@ export interface Forecast {
   readonly outOfReach: number;
   /** First day within the source's reach (EOD_HISTORY_DAYS). */
   readonly reachesBackTo: Day;
+  /** Calls that a run of this kind may make in a clock hour, and how many of them are left in this one. */
   readonly callsPerHour: number;
-  /** Calls a backfill may still make in this clock hour. */
   readonly leftThisHour: number;
   /** Some operation's instruments are not known yet. */
   readonly estimated: boolean;
@@ -76,28 +78,29 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
     operations.reduce((total, one) => total + one[name], 0);
   const permit = permitOf(config, clock);
-  const leftThisHour = leftForBackfill(permit, await readHour(db.drizzle, permit));
+  const calls = callsOf(queueOf(request.kind), permit, await readHour(db.drizzle, permit));
   const requests = sum('requests');
   const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   return {
+    kind: request.kind,
     from: days[0] as Day,
     to: days.at(-1) as Day,
     requests,
     ...finish({
       requests,
-      leftThisHour,
-      perHour: backfillShare(config),
-      now: clock.now(),
-      hour: hourStart(clock.now(), config.EOD_TIMEZONE),
+      leftThisHour: calls.left,
+      perHour: calls.perHour,
+      now: permit.now,
+      hour: permit.hour,
       secondsPerCall: pace / config.EOD_CONCURRENCY,
     }),
     windows: sum('windows'),
     skipped: sum('skipped'),
     outOfReach: sum('outOfReach'),
     reachesBackTo: reach,
-    callsPerHour: backfillShare(config),
-    leftThisHour,
+    callsPerHour: calls.perHour,
+    leftThisHour: calls.left,
     estimated: operations.some((one) => one.estimated),
     operations,
   };

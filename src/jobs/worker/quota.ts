@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
 import type { HourState, Permit } from '../../load/state/call-budget.ts';
+import type { WindowQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -30,14 +31,10 @@ export function permitOf(config: QuotaSettings, clock: Clock): Permit {
     now,
     hour: hourStart(now, config.EOD_TIMEZONE),
     limit: config.EOD_CALLS_PER_HOUR,
-    backfillLimit: backfillShare(config),
+    // A share of 0.3 is not exact in binary.
+    backfillLimit: Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9),
     probeUntil: now + config.EOD_TIMEOUT_MS + 5_000,
   };
-}
-
-/** Calls an hour a backfill may make. */
-export function backfillShare(config: Pick<Config, 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE'>): number {
-  return Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9);
 }
 
 /** Start of the clock hour; Indian hours turn at half past in UTC. Milliseconds since the epoch. */
@@ -58,7 +55,12 @@ export function turnWait(nowMs: number, zone: string): number {
   return into > HOUR_MS - TURN_MS ? untilNextHour(nowMs, zone) : 0;
 }
 
-/** Calls a backfill may still make in this hour. */
-export function leftForBackfill(permit: Permit, hour: HourState): number {
-  return hour.refused === null ? Math.max(0, permit.backfillLimit - hour.calls) : 0;
+/** Calls that the runs of a queue may make in an hour, and how many of them are left in this one. */
+export function callsOf(
+  queue: WindowQueue,
+  permit: Permit,
+  hour: HourState,
+): { readonly perHour: number; readonly left: number } {
+  const perHour = queue === 'nightly' ? permit.limit : permit.backfillLimit;
+  return { perHour, left: hour.refused === null ? Math.max(0, perHour - hour.calls) : 0 };
 }
