@@ -1,7 +1,10 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
 import { type Environment, readEnvironment } from '../core/environment.ts';
+import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
 /** Where a command prints to. */
@@ -20,6 +23,8 @@ export interface Cli {
   readonly stderr: Output;
   readonly life: Lifecycle;
   exitCode: number;
+  /** Whether the command works on what `eod demo` has loaded. */
+  demo?: boolean;
   /** Whether stdout has its JSON document already. */
   printedJson?: boolean;
 }
@@ -58,11 +63,29 @@ export function logStderr(cli: Cli, text: string): void {
   cli.stderr.write(`${text}\n`);
 }
 
+/** Settings of the user that a demo respects; the others are for the real source and database. */
+const RESPECTED = ['EOD_LOG_LEVEL', 'EOD_CONCURRENCY', 'EOD_INSTRUMENT_LIMIT'];
+
+/** The settings of the demo, which has a database of its own. */
+export function demoSettings(own: Readonly<Record<string, string>>): Record<string, string> {
+  const respected = Object.entries(own).filter(([name]) => RESPECTED.includes(name));
+  return {
+    EOD_INSTRUMENT_LIMIT: '10',
+    ...Object.fromEntries(respected),
+    EOD_DATA_DIR: join(own.EOD_DATA_DIR ?? '.eod', 'demo'),
+    EOD_CALLS_PER_HOUR: '1000000',
+  };
+}
+
 /** The settings. @throws PipelineError `usage` that lists every problem. */
 export async function loadSettings(cli: Cli): Promise<Config> {
   const { loadConfig, unknownSettings } = await import('../core/config.ts');
-  const env = readEnvironment(cli.env, cli.cwd);
+  const own = readEnvironment(cli.env, cli.cwd);
+  const env = cli.demo === true ? demoSettings(own) : own;
   const config = loadConfig(env);
-  for (const { name } of unknownSettings(env)) logStderr(cli, `eod: ${name} is no setting and is ignored`);
+  if (cli.demo === true && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) {
+    throw usageError('there is no demo to look at yet: "eod demo" makes one');
+  }
+  for (const { name } of unknownSettings(own)) logStderr(cli, `eod: ${name} is no setting and is ignored`);
   return config;
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type LearningCalendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
@@ -148,14 +149,19 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
   return db;
 }
 
-async function startPrivatePostgres({ life, cwd }: Cli, config: Config, log: Logger): Promise<string> {
+async function startPrivatePostgres(cli: Cli, config: Config, log: Logger): Promise<string> {
+  const { life, cwd } = cli;
   const { startEmbeddedPostgres } = await import('../load/database/embedded/index.ts');
   const dataDir = resolve(cwd, config.EOD_DATA_DIR, 'postgres');
+  const isNew = !existsSync(dataDir);
   const server = await life.open(
     () => startEmbeddedPostgres({ dataDir, log }).catch(explainFolderError),
     (opened) => opened.stop(),
     (opened) => opened.abandon(),
   );
+  if (isNew && cli.demo !== true) {
+    logStderr(cli, `eod: DATABASE_URL is not set: made a private Postgres in ${dataDir}`);
+  }
   return server.url;
 }
 

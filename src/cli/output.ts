@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import { dayAt, timeAt } from '../core/days.ts';
 
 /** Bold, as long as it is printed to a terminal; see `print`. */
@@ -35,6 +36,47 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
         .trimEnd(),
     )
     .join('\n');
+}
+
+/** Terminals are at least this wide; a table that is wider cannot be read there. */
+const PAGE_WIDTH = 80;
+
+/**
+ * A table of the first columns and of as many others as fit on the page, in their order. Those that are
+ * zero or blank in every row are left out; what does not fit is told in lines below the table.
+ *
+ * @param name of a row, for these lines.
+ */
+export function fittedTable<Row>(
+  first: readonly Column<Row>[],
+  others: readonly Column<Row>[],
+  rows: readonly Row[],
+  name: (row: Row) => string,
+): string {
+  let columns = [...first];
+  const left: Column<Row>[] = [];
+  for (const column of others) {
+    if (rows.every((row) => isBlank(column.cell(row)))) continue;
+    const wider = [...columns, column];
+    if (tableWidth(wider, rows) <= PAGE_WIDTH) columns = wider;
+    else left.push(column);
+  }
+  const notes = rows.flatMap((row) => {
+    const facts = left.flatMap(({ head, cell }) => {
+      const value = cell(row);
+      return isBlank(value) ? [] : [`${cellText(value)} ${head}`];
+    });
+    return facts.length === 0 ? [] : [`${name(row)}: ${facts.join(', ')}`];
+  });
+  return [table(columns, rows), ...(notes.length === 0 ? [] : ['', ...notes])].join('\n');
+}
+
+function isBlank(cell: Cell): boolean {
+  return cell === null || cell === '' || cell === 0;
+}
+
+function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): number {
+  return Math.max(...stripVTControlCharacters(table(columns, rows)).split('\n').map(widthOf));
 }
 
 /** One line, whatever the source put into it. */

@@ -140,6 +140,7 @@ export function buildProgram(cli: Cli): Command {
   const program = new Command('eod')
     .description('Pulls end-of-day data of the Indian exchanges into Postgres.')
     .version(version())
+    .option('--demo', 'look at what "eod demo" has loaded')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
@@ -148,7 +149,10 @@ export function buildProgram(cli: Cli): Command {
     })
     .configureHelp({ showGlobalOptions: false })
     .helpCommand(false)
-    .hook('preSubcommand', (_program, command) => loadCommand(command, cli));
+    .hook('preSubcommand', async (program, command) => {
+      cli.demo = program.opts<{ readonly demo?: boolean }>().demo === true;
+      await loadCommand(command, cli);
+    });
   for (const [name, { description }] of Object.entries(COMMANDS)) {
     program.command(name).description(description);
   }

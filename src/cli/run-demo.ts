@@ -7,31 +7,42 @@ import { type Config, loadConfig } from '../core/config.ts';
 import { addDays } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
-import type { RunReport } from '../load/state/reports.ts';
+import { type RunReport, reportRun } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
 import { exchangesOf } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 import { startSandbox } from '../sandbox/index.ts';
-import { type Cli, EXIT, logStderr, print } from './cli.ts';
+import { type Cli, demoSettings, EXIT, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
+import { exampleDays } from './options.ts';
 import { bold, type Cell, type Column, table } from './output.ts';
 import { exitCodeOf, failuresText, runText } from './run-output.ts';
 import { newRun, workOnRun } from './work-on-run.ts';
 
 const SESSIONS = 5;
 
-/** Settings of the user the demo respects; the others are for the real source and database. */
-const RESPECTED = ['EOD_DATA_DIR', 'EOD_LOG_LEVEL', 'EOD_CONCURRENCY', 'EOD_INSTRUMENT_LIMIT'];
+/** What a demo has loaded, as JSON. */
+interface DemoReport {
+  readonly report: RunReport;
+  readonly queries: readonly Answer[];
+  readonly databaseUrl: string;
+  readonly sourceUrl: string;
+}
 
 /** Loads and shows a week; @param keep whether Postgres and the sandbox stay up until Ctrl-C. */
-export async function demo(cli: Cli, keep: boolean): Promise<void> {
+export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: boolean }): Promise<void> {
   const { life } = cli;
+  cli.demo = true;
   const calendar = loadCalendar();
   const sandbox = await life.open(
     () => startSandbox({ calendar, accessKey: 'demo' }),
     (opened) => opened.close(),
   );
-  const config = demoConfig(cli, sandbox.url);
+  const config = loadConfig({
+    ...demoSettings(readEnvironment(cli.env, cli.cwd)),
+    EOD_BASE_URL: sandbox.url,
+    EOD_ACCESS_KEY: 'demo',
+  });
   logStderr(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
   const context = await openContext(cli, { config, source: true, wait: 'short' });
   const request = demoRequest(config, calendar);
@@ -42,37 +53,20 @@ export async function demo(cli: Cli, keep: boolean): Promise<void> {
   const runId = await newRun(context, request);
   const { report, interrupted } = await workOnRun(cli, context, runId);
   if (interrupted) {
-    // Nobody will resume it: the next demo starts afresh.
     await cancelRun(context, runId);
+    logStderr(cli, `stopped: run ${runId} is cancelled; the next demo starts afresh`);
+    if (json) printJson(cli, await reportRun(context.db.drizzle, runId));
     cli.exitCode = life.cutShort() ?? EXIT.failed;
     return;
   }
-  print(cli, `\n${runText(report)}\n`);
-  print(cli, `${summaryText(report)}\n`);
+  const { url: databaseUrl } = context.db;
+  const shown = { report, queries: await runQueries(context.db.pool), databaseUrl, sourceUrl: sandbox.url };
+  if (json) printJson(cli, shown);
+  else print(cli, demoText(shown, { keep, timeZone: config.EOD_TIMEZONE }));
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);
-  print(cli, await queriesText(context.db.pool));
   cli.exitCode = exitCodeOf(report);
-  print(cli, connectText(context.db.url, keep));
-  if (!keep) return;
-  print(
-    cli,
-    `\nPostgres and the sandbox (EOD_BASE_URL=${sandbox.url} EOD_ACCESS_KEY=demo) stay up until Ctrl-C.`,
-  );
-  await life.stopped;
-}
-
-function demoConfig({ env, cwd }: Cli, sandboxUrl: string): Config {
-  const own = readEnvironment(env, cwd);
-  const respected = Object.fromEntries(RESPECTED.flatMap((name) => (own[name] ? [[name, own[name]]] : [])));
-  return loadConfig({
-    EOD_INSTRUMENT_LIMIT: '10',
-    ...respected,
-    EOD_DATA_DIR: join(respected.EOD_DATA_DIR ?? '.eod', 'demo'),
-    EOD_BASE_URL: sandboxUrl,
-    EOD_ACCESS_KEY: 'demo',
-    EOD_CALLS_PER_HOUR: '1000000',
-  });
+  if (keep) await life.stopped;
 }
 
 /** The last sessions before today of everything, asked again if need be: that is what a demo shows. */
@@ -96,14 +90,45 @@ function summaryText({ fetched, inserted, updated, unchanged, rejected }: RunRep
   return 'Run the demo again: what is loaded already will be counted as unchanged.';
 }
 
-function connectText(url: string, keep: boolean): string {
-  const command = `psql '${url}'`;
-  if (keep) return `Connect with:\n\n  ${command}`;
+function demoText(
+  { report, queries, databaseUrl, sourceUrl }: DemoReport,
+  { keep, timeZone }: { keep: boolean; timeZone: string },
+): string {
+  const shown = queries.map(({ title, sql, rows }) => {
+    const columns = Object.keys(rows[0] ?? {}).map(
+      (name): Column<Answer['rows'][number]> => ({ head: name, cell: (row) => row[name] ?? null }),
+    );
+    return `${bold(title)}\n\n${sql}\n\n${table(columns, rows)}\n`;
+  });
+  const { from, to } = exampleDays();
   return [
-    'To look around yourself, keep Postgres up with: npm run demo -- --keep',
-    'It then prints the psql command, with a new port each time; just now it would have been:',
     '',
-    `  ${command}`,
+    runText(report, timeZone),
+    '',
+    summaryText(report),
+    '',
+    ...shown,
+    ...(keep
+      ? [
+          'Connect with:',
+          '',
+          `  psql '${databaseUrl}'`,
+          '',
+          `Postgres and the sandbox (EOD_BASE_URL=${sourceUrl} EOD_ACCESS_KEY=demo) stay up until Ctrl-C.`,
+          '',
+        ]
+      : []),
+    bold('Next'),
+    '',
+    '  npx eod --demo status       what is loaded, and what is missing',
+    `  npx eod --demo run ${String(report.runId).padEnd(8)} this run once more`,
+    '  npx eod demo --keep         the same with Postgres left running, and its psql command',
+    '',
+    'To go live, copy .env.example to .env, set EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL, then',
+    '',
+    '  npx eod migrate',
+    `  npx eod backfill --all --from ${from} --to ${to} --dry-run`,
+    '  npx eod up',
   ].join('\n');
 }
 
@@ -144,21 +169,25 @@ select exchange, symbol, series, before, after, round(100 * (after / before - 1)
   },
 ];
 
-/** Runs the example queries and draws each with its text and its answer. */
-async function queriesText(pool: Pool): Promise<string> {
-  const parts: string[] = [];
-  for (const { title, sql } of EXAMPLES) {
-    const result = await pool.query<Record<string, Cell>>(sql);
-    const columns = result.fields.map(
-      ({ name }): Column<Record<string, Cell>> => ({ head: name, cell: (row) => asCell(row[name]) }),
-    );
-    parts.push(`${bold(title)}\n\n${sql}\n\n${table(columns, result.rows)}\n`);
-  }
-  return parts.join('\n');
+/** An example with its answer. */
+interface Answer extends Example {
+  readonly rows: readonly Readonly<Record<string, Cell>>[];
 }
 
-/** node-postgres hands numeric and bigint over as text; they fit for showing. */
-function asCell(value: Cell | undefined): Cell {
-  if (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value)) return Number(value);
-  return value ?? null;
+async function runQueries(pool: Pool): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (const example of EXAMPLES) {
+    const { rows } = await pool.query<Record<string, Cell>>(example.sql);
+    answers.push({ ...example, rows: rows.map(withNumbers) });
+  }
+  return answers;
+}
+
+/** node-postgres hands numeric and bigint over as text; as numbers they fit for showing. */
+function withNumbers(row: Readonly<Record<string, Cell>>): Record<string, Cell> {
+  const entries = Object.entries(row).map(([name, value]): [string, Cell] => [
+    name,
+    typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value,
+  ]);
+  return Object.fromEntries(entries);
 }

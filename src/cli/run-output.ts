@@ -2,32 +2,45 @@ import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { RowDifference } from '../load/market/differences.ts';
 import type { OperationReport, RunReport } from '../load/state/reports.ts';
 import { EXIT } from './cli.ts';
-import { bold, type Column, count, firstLines, momentText, plural, rangeText, table } from './output.ts';
+import {
+  bold,
+  type Column,
+  count,
+  firstLines,
+  fittedTable,
+  momentText,
+  plural,
+  rangeText,
+  table,
+} from './output.ts';
 
 /** Names this many windows that went wrong, or rows of a preview; the JSON document has more. */
 const NAMED = 20;
 
-const COLUMNS: readonly Column<OperationReport>[] = [
+const operationName = ({ operation, exchange }: Pick<OperationReport, 'operation' | 'exchange'>) =>
+  [operation, exchange].filter(Boolean).join(' ');
+
+const NAME: readonly Column<OperationReport>[] = [
   { head: 'operation', cell: (row) => row.operation },
   { head: 'exchange', cell: (row) => row.exchange },
+];
+
+/** The most telling first: what does not fit beside them is told below. */
+const COUNTS: readonly Column<OperationReport>[] = [
   { head: 'windows', cell: (row) => row.windows.total },
-  { head: 'skipped', cell: (row) => row.windows.skipped },
   { head: 'fetched', cell: (row) => row.fetched },
   { head: 'inserted', cell: (row) => row.inserted },
   { head: 'updated', cell: (row) => row.updated },
   { head: 'unchanged', cell: (row) => row.unchanged },
   { head: 'rejected', cell: (row) => row.rejected },
-];
-/** Rare enough to be shown only where there are any. */
-const RARE_COLUMNS: readonly Column<OperationReport>[] = [
+  { head: 'skipped', cell: (row) => row.windows.skipped },
+  { head: 'withdrawn', cell: (row) => row.withdrawn },
   { head: 'stale', cell: (row) => row.stale },
   { head: 'duplicate', cell: (row) => row.duplicate },
-  { head: 'withdrawn', cell: (row) => row.withdrawn },
 ];
-const SECONDS: Column<OperationReport> = { head: 'seconds', cell: (row) => row.seconds };
 
 /** A run for people: one line, a table, and what deserves a word. */
-export function runText(report: RunReport): string {
+export function runText(report: RunReport, timeZone: string): string {
   const {
     runId,
     kind,
@@ -38,13 +51,14 @@ export function runText(report: RunReport): string {
     seconds,
     skips,
     states,
+    startedAt,
   } = report;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
-  const rare = RARE_COLUMNS.filter(({ cell }) => cell(total) !== 0);
   return [
     `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s, ${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
+    `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
-    table([...COLUMNS, ...rare, SECONDS], [...report.operations, total]),
+    fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
     ...(kind === 'preview' ? [] : ['', `state ${states.before} before, ${states.after} after`]),
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...(skips.length > 0 ? [''] : []),

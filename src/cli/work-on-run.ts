@@ -51,7 +51,7 @@ export async function runRequest(cli: Cli, flags: RunFlags, { config, request }:
   const context = await openContext(cli, { config, source: true, wait: 'short' });
   const asked = await request(context);
   if (asked === null) return;
-  printEnding(cli, await workOnRun(cli, context, await newRun(context, asked)), flags);
+  printEnding(cli, await workOnRun(cli, context, await newRun(context, asked)), flags, config);
 }
 
 /** Plans and enqueues a new run. */
@@ -69,10 +69,10 @@ export interface Ending {
 }
 
 /** Prints the report, what went wrong and how to go on, and sets an honest exit code. */
-export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag): void {
+export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: Config): void {
   const { report, interrupted } = ending;
   if (flags.json === true) printJson(cli, report);
-  else print(cli, runText(report));
+  else print(cli, runText(report, config.EOD_TIMEZONE));
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);
   if (interrupted) logHowToResume(cli, report);

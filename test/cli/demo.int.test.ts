@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { RunReport } from '../../src/load/state/reports.ts';
 import { operations } from '../../src/operations/registry.ts';
+import { runCli } from '../support/cli.ts';
 import { runEod, spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -35,32 +37,54 @@ async function serverGone(): Promise<void> {
   await waitFor(() => !serverRuns(), { what: 'the end of the private Postgres' });
 }
 
-/** The numbers of the table's last line: windows, skipped, fetched, inserted, updated, unchanged, rejected. */
-function totals(stdout: string): number[] {
-  const line = /^total +(.*)$/m.exec(stdout)?.[1] ?? '';
-  return line.split(/ +/).map((text) => Number(text.replaceAll(',', '')));
+/** The counts of the table's last line, by their heads. */
+function totals(stdout: string): Record<string, number> {
+  const heads = (/^operation +exchange +(.*)$/m.exec(stdout)?.[1] ?? '').split(/ +/);
+  const values = (/^total +(.*)$/m.exec(stdout)?.[1] ?? '').split(/ +/);
+  return Object.fromEntries(heads.map((head, at) => [head, Number(values[at]?.replaceAll(',', ''))]));
 }
+
+/** Lines of tables that do not fit on a terminal; the first line of a report is a sentence. */
+const longLines = (text: string) =>
+  text.split('\n').filter((line) => [...line].length > 80 && !line.startsWith('run '));
 
 test('the demo loads a week of everything, then finds all of it unchanged, and leaves nothing running', async () => {
   const first = await runEod(['demo'], { cwd, env });
   expect(first.stderr).not.toMatch(/eod:|"level"/);
   expect(first.code).toBe(0);
   for (const { name } of operations) expect(first.stdout).toMatch(new RegExp(`^${name} `, 'm'));
-  const [windows, skipped, fetched, inserted, updated, , rejected] = totals(first.stdout);
-  expect({ skipped, updated, rejected }).toEqual({ skipped: 0, updated: 0, rejected: 0 });
+  const { windows, fetched, inserted, unchanged = 0, ...others } = totals(first.stdout);
+  expect(others).toEqual({});
   expect(inserted).toBeGreaterThan(5_000);
+  expect(inserted).toBe((fetched ?? 0) - unchanged);
   expect(first.stdout.match(/;$/gm)).toHaveLength(3);
-  expect(first.stdout).toMatch(/psql 'postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod'/);
+  expect(first.stdout).toMatch(/npx eod --demo status .*\n.*npx eod --demo run 1 .*\n.*npx eod demo --keep /);
+  expect(first.stdout).toMatch(/EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL/);
   await serverGone();
 
-  const second = await runEod(['demo'], { cwd, env });
+  const second = await runEod(['demo', '--json'], { cwd, env });
   expect(second.code).toBe(0);
-  expect(totals(second.stdout).slice(0, 7)).toEqual([windows, 0, fetched, 0, 0, fetched, 0]);
-  expect(second.stdout).toContain('all records are unchanged');
+  const { report, queries } = JSON.parse(second.stdout) as { report: RunReport; queries: unknown[] };
+  expect(report).toMatchObject({ runId: 2, windows: { total: windows }, fetched, unchanged: fetched });
+  expect(queries).toHaveLength(3);
+  await serverGone();
+
+  // Its data can be looked at afterwards, whatever the settings are for; the tables fit on a terminal.
+  const status = await runEod(['--demo', 'status'], { cwd, env });
+  expect(status).toMatchObject({ code: 0, stderr: '' });
+  for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${name} `, 'm'));
+  expect(status.stdout).not.toMatch(/nothing| late /);
+  const runs = await runEod(['runs', '--demo'], { cwd, env });
+  expect(runs.stdout).toMatch(/^ *2 +backfill +completed +\d\d-\d\d \d\d:\d\d /m);
+  const run = await runEod(['--demo', 'run', '1'], { cwd, env });
+  expect(run.stdout).toMatch(/^started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/m);
+  for (const { stdout } of [status, runs, run]) expect(longLines(stdout)).toEqual([]);
   await serverGone();
 
   const kept = spawnEod(['demo', '--keep'], { cwd, env });
   await kept.output(/stay up until Ctrl-C/, 30_000);
+  expect(kept.stdout()).toMatch(/psql 'postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod'/);
+  expect(kept.stdout()).toContain('all records are unchanged');
   expect(serverRuns()).toBe(true);
   kept.kill('SIGINT');
   expect(await kept.ended).toMatchObject({ code: 0 });
@@ -71,6 +95,12 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   // As under npm, which passes on what the terminal has sent already.
   broken.kill('SIGINT');
   broken.kill('SIGINT');
-  expect(await broken.ended).toMatchObject({ code: 130 });
+  expect(await broken.ended).toMatchObject({ code: 130, stderr: expect.stringMatching(/^(eod: )?stopped/m) });
   await serverGone();
-}, 120_000);
+}, 180_000);
+
+test('without a demo there is nothing to look at', async () => {
+  const { code, stdout, stderr } = await runCli(['--demo', 'status'], { cwd: temporaryFolder(), env });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toBe('eod: there is no demo to look at yet: "eod demo" makes one\n');
+});

@@ -1,14 +1,15 @@
-import type { Commands } from '../cli.ts';
-import { examples } from '../options.ts';
+import type { Commands, JsonFlag } from '../cli.ts';
+import { examples, jsonOption } from '../options.ts';
 
 export const commands: Commands = {
   demo(command, cli) {
     command
       .option('--keep', 'keep Postgres and the sandbox up afterwards, until Ctrl-C')
-      .addHelpText('after', examples('eod demo', 'eod demo --keep'))
-      .action(async (flags: { readonly keep?: boolean }) => {
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod demo', 'eod demo --keep', 'eod --demo status'))
+      .action(async (flags: JsonFlag & { readonly keep?: boolean }) => {
         const { demo } = await import('../run-demo.ts');
-        await demo(cli, flags.keep === true);
+        await demo(cli, { keep: flags.keep === true, json: flags.json === true });
       });
   },
 };

@@ -53,7 +53,7 @@ async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Pr
     },
   }).finally(() => view?.end());
   if (flags.json === true) printJson(cli, report);
-  else print(cli, importText(report));
+  else print(cli, importText(report, context.config.EOD_TIMEZONE));
   const failures = failuresText(report.files);
   if (failures !== null) logStderr(cli, failures);
   if (report.left > 0) {
@@ -67,13 +67,13 @@ function exitCodeOf({ files, left }: ImportReport): number {
 }
 
 /** The run, what became of its files, and where they disagree with what was stored. */
-function importText(report: ImportReport): string {
+function importText(report: ImportReport, timeZone: string): string {
   const { files, differences, updated, withdrawn } = report;
   const of = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
   const shown = differences.slice(0, NAMED);
   return [
     // Bad files are named on stderr; the run's own error would only name them again.
-    runText(report.left > 0 ? report : { ...report, error: null }),
+    runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
     `${plural(files.length, 'file')}: ${of('loaded')} loaded, ${of('skipped')} skipped, ${of('failed')} not imported`,
     ...(shown.length === 0

@@ -87,7 +87,7 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     rejectsOnly: flags.rejects === true,
     rebuild: flags.rebuild === true,
   });
-  if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), flags);
+  if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), flags, config);
   if (flags.rejects !== true) throw usageError('no answer is kept that this could replay');
   if (flags.json === true) printJson(cli, null);
   else print(cli, 'nothing to replay: no reject is open of which anything is kept');

@@ -2,24 +2,32 @@ import { usageError } from '../../core/errors.ts';
 import type { RunReport } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, runIdArgument } from '../options.ts';
-import { type Column, plural, table } from '../output.ts';
+import { type Column, count, momentText, plural, table } from '../output.ts';
 import { failuresText, runText } from '../run-output.ts';
 
-const COLUMNS: readonly Column<RunReport>[] = [
+const columns = (timeZone: string): Column<RunReport>[] => [
   { head: 'run', cell: (run) => run.runId },
   { head: 'kind', cell: (run) => run.kind },
   { head: 'state', cell: (run) => run.state },
+  // The year would leave no room for what went wrong.
+  {
+    head: 'started',
+    cell: (run) => momentText(run.startedAt, timeZone).slice('2025-'.length, -':00'.length),
+  },
   { head: 'from', cell: (run) => run.from },
   { head: 'to', cell: (run) => run.to },
-  { head: 'windows', cell: (run) => run.windows.total },
-  { head: 'left', cell: (run) => run.windows.open },
-  { head: 'failed', cell: (run) => run.windows.failed + run.windows.blocked },
-  { head: 'fetched', cell: (run) => run.fetched },
-  { head: 'inserted', cell: (run) => run.inserted },
-  { head: 'rejected', cell: (run) => run.rejected },
-  { head: 'suspicious', cell: (run) => run.suspicious.length },
-  { head: 'seconds', cell: (run) => run.seconds },
+  { head: 'windows', cell: windowsText },
 ];
+
+/** How many windows, or how many of them are not well, the worst first. */
+function windowsText({ windows, suspicious, rejected }: RunReport): string {
+  const of = ` of ${count(windows.total)}`;
+  const bad = windows.failed + windows.blocked;
+  if (bad > 0) return `${count(bad)}${of} failed`;
+  if (windows.open > 0) return `${count(windows.open)}${of} left`;
+  if (suspicious.length > 0) return `${count(suspicious.length)}${of} suspicious`;
+  return rejected > 0 ? `${count(windows.total)}, ${count(rejected)} rejects` : count(windows.total);
+}
 
 export const commands: Commands = {
   runs(command, cli) {
@@ -55,20 +63,21 @@ export const commands: Commands = {
 async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const reports = await import('../../load/state/reports.ts');
-  const { db } = await openContext(cli);
+  const { db, config } = await openContext(cli);
   const listed = await reports.listRuns(db.drizzle, flags.limit);
   if (flags.json === true) printJson(cli, listed);
-  else print(cli, listed.length === 0 ? 'no runs yet' : table(COLUMNS, listed));
+  else print(cli, listed.length === 0 ? 'no runs yet' : table(columns(config.EOD_TIMEZONE), listed));
 }
 
 async function showRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { reportRun } = await import('../../load/state/reports.ts');
-  const { db } = await openContext(cli);
+  const { db, config } = await openContext(cli);
   const report = await reportRun(db.drizzle, runId);
   if (flags.json === true) return printJson(cli, report);
   const failures = failuresText(report);
-  print(cli, failures === null ? runText(report) : `${runText(report)}\n\n${failures}`);
+  const text = runText(report, config.EOD_TIMEZONE);
+  print(cli, failures === null ? text : `${text}\n\n${failures}`);
 }
 
 async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
@@ -84,11 +93,11 @@ async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void
   // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
   if (kind === 'replay') {
     await runs.reopenRun(opened, runId);
-    return printEnding(cli, await workOnReplay(cli, opened, runId), flags);
+    return printEnding(cli, await workOnReplay(cli, opened, runId), flags, opened.config);
   }
   const context = await openContext(cli, { source: true, wait: 'short', opened });
   await runs.resumeRun(context, runId);
-  printEnding(cli, await workOnRun(cli, context, runId), flags);
+  printEnding(cli, await workOnRun(cli, context, runId), flags, opened.config);
 }
 
 async function cancelRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {

@@ -2,21 +2,16 @@ import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/read-
 import type { queueOf } from '../../jobs/worker/queue.ts';
 import type { RunProgress } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
-import { type Column, clockTime, table } from '../output.ts';
+import { exampleDays, examples, jsonOption } from '../options.ts';
+import { type Column, clockTime, count, fittedTable, table } from '../output.ts';
+
+const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
 
 const COLUMNS: readonly Column<OperationStatus>[] = [
   { head: 'operation', cell: (one) => one.operation },
   { head: 'exchange', cell: (one) => one.exchange },
   { head: 'complete to', cell: (one) => one.lastComplete ?? 'nothing' },
   { head: '', cell: (one) => (one.late ? 'late' : '') },
-  { head: 'missing of 30', cell: (one) => one.missingSessions },
-  { head: 'rows', cell: (one) => one.lastRecords },
-  { head: 'usually', cell: (one) => one.medianRecords },
-  { head: 'last 10 sessions', cell: (one) => recentText(one) },
-  { head: 'open rejects', cell: (one) => one.openRejects },
-  { head: 'suspicious', cell: (one) => one.suspiciousWindows },
-  { head: 'last run', cell: (one) => one.lastRun },
 ];
 
 const RUN_COLUMNS: readonly Column<RunProgress>[] = [
@@ -44,25 +39,33 @@ export const commands: Commands = {
 
 async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
-  const { readStatus } = await import('../../jobs/runs/read-status.ts');
+  const { readStatus, RECENT_SESSIONS } = await import('../../jobs/runs/read-status.ts');
+  const { MISSING_OF } = await import('../../load/state/completeness.ts');
   const context = await openContext(cli);
   const status = await readStatus(context);
   if (flags.json === true) return printJson(cli, status);
   const { queueOf } = await import('../../jobs/worker/queue.ts');
-  print(cli, statusText(status, { timeZone: context.config.EOD_TIMEZONE, queueOf }));
+  const sessions = { missingOf: MISSING_OF, recent: RECENT_SESSIONS };
+  print(cli, statusText(status, { timeZone: context.config.EOD_TIMEZONE, sessions, queueOf }));
+}
+
+/** How many sessions the status looks back. */
+interface SessionCounts {
+  readonly missingOf: number;
+  readonly recent: number;
 }
 
 interface TextOptions {
   readonly timeZone: string;
+  readonly sessions: SessionCounts;
   readonly queueOf: typeof queueOf;
 }
 
-function statusText(
-  { operations, openRuns, queue, database, quota, keyRefused, observedSessions }: Status,
-  options: TextOptions,
-): string {
+function statusText(status: Status, options: TextOptions): string {
+  const { operations, openRuns, queue, database, quota, keyRefused, observedSessions } = status;
+  const { sessions } = options;
   return [
-    table(COLUMNS, operations),
+    ...(isEmpty(status) ? [FIRST_STEPS] : [operationsText(operations, sessions)]),
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',
@@ -94,8 +97,61 @@ function quotaText(
   return [made, ...waiting].join('; ');
 }
 
-function recentText({ recent }: OperationStatus): string {
-  return Object.entries(recent)
-    .map(([state, sessions]) => `${sessions} ${STATE_NAMES[state] ?? state}`)
-    .join(', ');
+function operationsText(
+  operations: readonly OperationStatus[],
+  { missingOf, recent }: SessionCounts,
+): string {
+  const counts: readonly Column<OperationStatus>[] = [
+    { head: `missing of ${missingOf}`, cell: (one) => one.missingSessions },
+    { head: 'rows', cell: (one) => one.lastRecords },
+    { head: 'open rejects', cell: (one) => one.openRejects },
+    { head: 'suspicious', cell: (one) => one.suspiciousWindows },
+  ];
+  const notes = operations.flatMap((one) => {
+    const facts = [recentText(one, recent), unusualText(one)].filter(Boolean);
+    return facts.map((fact) => `${nameOf(one)}: ${fact}`);
+  });
+  return [
+    fittedTable(COLUMNS, counts, operations, nameOf),
+    ...(notes.length === 0 ? [] : ['', ...notes]),
+  ].join('\n');
 }
+
+/** What is known of the last sessions, where one of them is not there. */
+function recentText({ recent }: OperationStatus, sessions: number): string {
+  if (Object.keys(recent).every((state) => THERE.includes(state))) return '';
+  const states = Object.entries(recent).map(([state, number]) => `${number} ${STATE_NAMES[state] ?? state}`);
+  return `of the last ${sessions} sessions ${states.join(', ')}`;
+}
+
+/** States of a session that nobody needs to look at; what was never asked for counts as missing where it is. */
+const THERE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
+
+/** A number of rows that is off its usual one by more than this share is worth a look. */
+const UNUSUAL = 0.2;
+
+function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
+  if (lastRecords === null || medianRecords === null) return '';
+  if (Math.abs(lastRecords - medianRecords) <= medianRecords * UNUSUAL) return '';
+  return `${count(lastRecords)} rows, usually ${count(medianRecords)}`;
+}
+
+/** Was nothing ever asked for here? */
+function isEmpty({ operations, openRuns }: Status): boolean {
+  return (
+    openRuns.length === 0 && operations.every((one) => one.lastRun === null && one.lastComplete === null)
+  );
+}
+
+const { from, to } = exampleDays();
+
+/** For somebody who has just begun. */
+const FIRST_STEPS = [
+  'nothing is loaded yet; what to do first:',
+  '',
+  `  eod backfill --all --from ${from} --to ${to} --dry-run   what a week takes`,
+  `  eod backfill --all --from ${from} --to ${to}             load it`,
+  '  eod up                                                          then load every night',
+  '',
+  '"eod demo" shows all of it without a key; "eod --demo status" looks at what it has loaded',
+].join('\n');

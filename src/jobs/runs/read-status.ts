@@ -16,13 +16,13 @@ import { queueOf } from '../worker/queue.ts';
 import { keyHash, permitOf } from '../worker/quota.ts';
 import { syncSessions } from './sync-sessions.ts';
 
-/** Sessions looked back at. */
-const RECENT_SESSIONS = 10;
+/** Sessions of which the status says what is known. */
+export const RECENT_SESSIONS = 10;
 
 export interface OperationStatus extends Freshness {
   /** The watermark: last session that is loaded, or null. */
   readonly lastLoaded: Day | null;
-  /** Sessions of the last ten by what is known of them; `never` for those nobody asked about. */
+  /** The last sessions (RECENT_SESSIONS) by what is known of them; `never` for those nobody asked about. */
   readonly recent: Readonly<Partial<Record<CoverageState | 'never', number>>>;
   /** Records that were rejected and are not resolved. */
   readonly openRejects: number;

@@ -284,7 +284,7 @@ export interface Freshness extends Pair {
   readonly lastDue: Day | null;
   /** That session is not there. */
   readonly late: boolean;
-  /** Of the last thirty sessions that should be there, how many are not. */
+  /** Of the last sessions that should be there (MISSING_OF), how many are not. */
   readonly missingSessions: number;
   /** Records of the last complete session. */
   readonly lastRecords: number | null;
@@ -293,7 +293,7 @@ export interface Freshness extends Pair {
 }
 
 /** Sessions looked at for what is missing, and for how large a session usually is. */
-const LOOKED_AT = 30;
+export const MISSING_OF = 30;
 const USUAL_OVER = 20;
 
 /** How recent and how full the data of each operation and exchange of a scope is. */
@@ -311,7 +311,7 @@ export async function readFreshness(
        to_char(max(day) filter (where state = 'complete'), 'YYYY-MM-DD') as "lastComplete",
        to_char(max(day) filter (where state <> 'pending'), 'YYYY-MM-DD') as "lastDue",
        coalesce(bool_or(state = 'missing') filter (where place = 1), false) as late,
-       count(*) filter (where state = 'missing' and place <= ${LOOKED_AT})::int as "missingSessions",
+       count(*) filter (where state = 'missing' and place <= ${MISSING_OF})::int as "missingSessions",
        max(records) filter (where state = 'complete' and complete_place = 1)::float8 as "lastRecords",
        percentile_cont(0.5) within group (order by records) filter (
          where state = 'complete' and complete_place between 2 and ${USUAL_OVER + 1}) as "medianRecords"

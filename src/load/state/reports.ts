@@ -17,6 +17,7 @@ import { unknownRunError } from '../../core/errors.ts';
 import { inTableOrder, type RowDifference } from '../market/differences.ts';
 import { statesOfRuns } from './loads.ts';
 import type { WindowState } from './run-request.ts';
+import { isoText } from './schema/columns.ts';
 import { runs, windows } from './schema/work.ts';
 import { isOpen } from './windows/transitions.ts';
 import { countWindows, WINDOW_TOTALS } from './windows/windows.ts';
@@ -109,6 +110,9 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       ...COUNTS,
       seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
       error: runs.error,
+      startedAt: isoText(sql`${runs.started_at}`),
+      /** Null while the run is open. */
+      finishedAt: sql<string | null>`${isoText(sql`${runs.finished_at}`)}`,
     })
     .from(runs)
     .leftJoin(windows, eq(runId, runs.id))
