@@ -9,7 +9,7 @@ import { readEnvironment } from '../core/environment.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
 import { type RunReport, reportRun } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
-import { exchangesOf } from '../operations/operation.ts';
+import { exchangesOf, isQuarterly } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 import { startSandbox } from '../sandbox/index.ts';
 import { type Cli, demoSettings, EXIT, logStderr, print, printJson } from './cli.ts';
@@ -69,13 +69,17 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   if (keep) await life.stopped;
 }
 
+/** A quarter has at most so many days. */
+const QUARTER_DAYS = 92;
+
 /** The last sessions before today of everything, asked again if need be: that is what a demo shows. */
 function demoRequest(config: Config, calendar: Calendar): RunRequest {
   const yesterday = addDays(today(systemClock, config.EOD_TIMEZONE), -1);
   const targets = operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
       const sessions = calendar.lastSessions(exchange, yesterday, SESSIONS);
-      const from = sessions[0] ?? yesterday;
+      // Of quarters, the last one that has ended.
+      const from = isQuarterly(operation) ? addDays(yesterday, -QUARTER_DAYS) : (sessions[0] ?? yesterday);
       const to = sessions.at(-1) ?? yesterday;
       return { operation: operation.name, exchange, from, to, refetchFrom: from };
     }),

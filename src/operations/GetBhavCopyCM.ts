@@ -90,6 +90,7 @@ export default defineOperation({
     },
   ],
   windows: { per: 'session' },
+  publishedAt: '21:15',
   schedule: { at: '21:15', on: 'daily', lookback: true },
   emptyIsNormal: false,
   sample: {

@@ -45,6 +45,7 @@ export default defineOperation({
   },
   shapes: [{ table, has: ['scripId', 'band'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
+  publishedAt: '21:15',
   schedule: { at: '21:30', on: 'daily', lookback: true },
   emptyIsNormal: true,
   sample: {

@@ -20,6 +20,7 @@ export default defineOperation({
   request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
   shapes: [corporateActionShape, { table, has: ['corporateActiontype'], dated: false, fullSet: 'exchange' }],
   windows: { per: 'once' },
+  publishedAt: '21:15',
   schedule: { at: '21:57', on: 'sunday', lookback: false },
   emptyIsNormal: false,
   sample: {

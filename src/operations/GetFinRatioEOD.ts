@@ -15,11 +15,13 @@ export default defineOperation({
   shapes: [ratioFactShape, ratioShape],
   windows: {
     per: 'instrument',
+    days: 'sessions',
     asks: ({ sessions }) =>
       sessions.flatMap((day) =>
         askBothNatures({ variant: '', from: day, to: day, params: { variant: 'eod' } }),
       ),
   },
+  publishedAt: '22:00',
   schedule: { at: '22:10', on: 'daily', lookback: false },
   emptyIsNormal: true,
   sample: {

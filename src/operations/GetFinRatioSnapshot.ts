@@ -17,10 +17,12 @@ export default defineOperation({
   shapes: [ratioFactShape, ratioShape],
   windows: {
     per: 'instrument',
+    days: 'none',
     // The operation takes no dates: its answer belongs to the day of the call, and it is asked once a run.
     asks: ({ today }) =>
       askBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },
+  publishedAt: '22:00',
   schedule: { at: '23:00', on: 'saturday', lookback: false },
   emptyIsNormal: true,
   sample: {

@@ -31,21 +31,30 @@ function quartersTouching(from: string, to: string): Quarter[] {
   for (let day = from; day <= to; ) {
     const quarter = quarterOf(day);
     quarters.push(quarter);
-    day = quarterOf(nextDay(quarter.to)).from;
+    day = dayBeside(quarter.to, 1);
   }
   return quarters;
 }
 
-function nextDay(day: string): string {
-  return new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+function dayBeside(day: string, days: 1 | -1): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
 }
 
-function asks({ sessions, from, to, today, live }: AskInput): readonly Ask[] {
+/**
+ * Quarters are asked for from their last day on. A night asks for the one that ended last, too: its figures
+ * come when the next quarter is under way. End-of-day ratios are what GetFinRatioEOD answers, and are asked for here
+ * only by name.
+ */
+function asks({ sessions, from, to, today, live, options }: AskInput): readonly Ask[] {
   const ask = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
     askBothNatures({ variant: '', from, to, params });
+  const ended = dayBeside(quarterOf(today).from, -1);
+  const quarters = quartersTouching(live && ended < from ? ended : from, to).filter(({ to }) => to <= today);
   return [
-    ...sessions.flatMap((day) => ask(day, day, { variant: 'eod', type: 'EOD' })),
-    ...quartersTouching(from, to).flatMap((quarter) =>
+    ...(options.type === 'EOD'
+      ? sessions.flatMap((day) => ask(day, day, { variant: 'eod', type: 'EOD' }))
+      : []),
+    ...quarters.flatMap((quarter) =>
       ask(quarter.from, quarter.to, {
         variant: 'quarter',
         type: 'Quarter',
@@ -64,7 +73,7 @@ function asks({ sessions, from, to, today, live }: AskInput): readonly Ask[] {
 
 export default defineOperation({
   name: 'GetFinancialRatios',
-  summary: 'Financial ratios: end of day, quarterly, and real time in nightly runs',
+  summary: 'Financial ratios: quarterly, real time in nightly runs; end of day only by type EOD',
   exchanges: ['BSE'],
   request: {
     dates: 'day',
@@ -74,7 +83,7 @@ export default defineOperation({
     options: [
       {
         param: 'type',
-        meaning: 'only this kind of ratios; all that apply when not given',
+        meaning: 'only this kind of ratios; Quarter, and at night Realtime, when not given',
         values: ['EOD', 'Quarter', 'Realtime'],
         filters: false,
       },
@@ -89,7 +98,8 @@ export default defineOperation({
     ],
   },
   shapes: [ratioFactShape, ratioShape],
-  windows: { per: 'instrument', asks },
+  windows: { per: 'instrument', days: 'quarters', asks },
+  publishedAt: '22:00',
   schedule: { at: '22:30', on: 'daily', lookback: false },
   emptyIsNormal: true,
   sample: {

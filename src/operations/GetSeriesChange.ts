@@ -26,6 +26,7 @@ export default defineOperation({
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
   shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'scrip_id', dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: true },
+  publishedAt: '21:15',
   schedule: { at: '21:42', on: 'daily', lookback: true },
   emptyIsNormal: true,
   sample: {

@@ -51,6 +51,7 @@ export default defineOperation({
   },
   shapes: [{ table, has: ['scripCode', 'isLoser'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 5, everyDay: false },
+  publishedAt: '21:15',
   schedule: { at: '21:24', on: 'daily', lookback: true },
   emptyIsNormal: false,
   sample: {

@@ -25,6 +25,7 @@ export default defineOperation({
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
   shapes: [{ table, has: ['tradeHighlights'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
   schedule: { at: '21:36', on: 'daily', lookback: true },
   emptyIsNormal: false,
   sample: {

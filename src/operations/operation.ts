@@ -99,7 +99,15 @@ export interface AskInput {
   readonly today: string;
   /** Is this a nightly run of today? Only then are real-time figures worth a request. */
   readonly live: boolean;
+  /** Request options set by hand, by the source's parameter name. */
+  readonly options: Readonly<Record<string, string>>;
 }
+
+/**
+ * How long the figures of a quarter are awaited after its end: as long as the next one lasts. Until then an
+ * answer without them is not believed.
+ */
+export const QUARTER_AWAITED_DAYS = 92;
 
 /** How a date range becomes request windows. */
 type WindowPolicy =
@@ -109,8 +117,15 @@ type WindowPolicy =
   | { readonly per: 'session' }
   /** No dates: once a run. */
   | { readonly per: 'once' }
-  /** Per instrument, the questions the operation itself lists. */
-  | { readonly per: 'instrument'; readonly asks: (input: AskInput) => readonly Ask[] };
+  /**
+   * Per instrument, the questions the operation itself lists. `days`: which days should be there: sessions,
+   * last days of quarters, or none in particular.
+   */
+  | {
+      readonly per: 'instrument';
+      readonly days: 'sessions' | 'quarters' | 'none';
+      readonly asks: (input: AskInput) => readonly Ask[];
+    };
 
 export interface Schedule {
   /** `HH:mm` in the source's zone, for the first exchange; further exchanges follow minutes later. */
@@ -130,11 +145,36 @@ export interface Operation {
   /** Tried in order; the first that fits takes the record. */
   readonly shapes: readonly [Shape, ...Shape[]];
   readonly windows: WindowPolicy;
+  /** `HH:mm` in the source's zone: the day's data can be expected from then on. An empty answer before says nothing. */
+  readonly publishedAt: string;
   readonly schedule: Schedule;
-  /** Is a session without records normal, or a sign that the data is not published yet? */
+  /** Is a session without records normal, once nothing more is expected of it, or a sign that data is missing? */
   readonly emptyIsNormal: boolean;
   /** An answer as the service gives it, and the request it answers. */
   readonly sample: { readonly asked: Omit<AskedFor, 'calledOn'>; readonly answer: unknown };
+}
+
+/** When the data of a day can be expected: the operation's own time, or the setting EOD_PUBLISHED_AT where that is later. */
+export function publicationTime({ publishedAt }: Operation, earliest: string): string {
+  return publishedAt > earliest ? publishedAt : earliest;
+}
+
+/** Is it the last days of quarters that should be there of it? */
+export function isQuarterly({ windows }: Operation): boolean {
+  return windows.per === 'instrument' && windows.days === 'quarters';
+}
+
+/**
+ * Which questions an operation has for each day that should be there, by their variants; null where no day
+ * should: it knows no dates.
+ */
+export function expectedVariants({ windows }: Operation): string[] | null {
+  if (windows.per === 'once' || (windows.per === 'instrument' && windows.days === 'none')) return null;
+  if (windows.per !== 'instrument') return [''];
+  // A quarter's last day that was a session too.
+  const day = '2025-03-31';
+  const asked = { sessions: [day], from: day, to: day, today: day, live: false, options: {} };
+  return windows.asks(asked).map(({ variant }) => variant);
 }
 
 /** The service takes at most this many symbols in one instrumentIdentifiers value. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
 import { epochOf } from '../../src/core/days.ts';
 import type { Extracted } from '../../src/extract/types.ts';
 import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/worker/answer-coverage.ts';
@@ -7,15 +8,18 @@ import type { Row } from '../../src/operations/table.ts';
 
 const ZONE = 'Asia/Kolkata';
 const SESSIONS = ['2025-09-08', '2025-09-09', '2025-09-10'];
-const config = { EOD_TIMEZONE: ZONE, EOD_PUBLISHED_AT: '21:15' };
+const config = { EOD_TIMEZONE: ZONE, EOD_PUBLISHED_AT: '21:15', EOD_LOOKBACK_SESSIONS: 3 };
+const calendar = loadCalendar();
 /** The clock at a wall-clock time in India. */
 const at = (day: string, hour: number, minute = 0) => ({
   clock: { now: () => epochOf(day, hour * 3600 + minute * 60, ZONE) * 1000 },
   config,
+  calendar,
 });
 const LATER = at('2025-10-01', 12);
 
-const window = (changes: Partial<CoveredWindow> = {}): CoveredWindow => ({
+const window = (changes: Partial<CoveredWindow> = {}) => ({
+  exchange: 'BSE',
   from: '2025-09-08',
   to: '2025-09-10',
   instruments: [],
@@ -135,31 +139,58 @@ describe('what an answer tells of its days', () => {
 });
 
 describe('a day without a record', () => {
-  const none = (operation: string) => extracted(operation, []);
+  const states = (operation: string, when: ReturnType<typeof at>, nights = 3) =>
+    told(operation, extracted(operation, []), {
+      ...when,
+      config: { ...config, EOD_LOOKBACK_SESSIONS: nights },
+    }).map((line) => line.split(' ')[1]);
+  const [no, yes] = ['not_published', 'empty'];
 
-  test('of the past is empty', () => {
-    expect(told('GetBhavCopyCM', none('GetBhavCopyCM'))[2]).toBe('2025-09-10 empty 0');
+  test('is believed once as many further sessions as nights look back have been published', () => {
+    // The eighth to the tenth are Monday to Wednesday, the twelfth is a Friday, the fifteenth a Monday.
+    const evening = (day: string) => states('GetSeriesChange', at(day, 21, 15));
+    expect(evening('2025-09-10')).toEqual([no, no, no]);
+    expect(evening('2025-09-11')).toEqual([yes, no, no]);
+    expect(evening('2025-09-12')).toEqual([yes, yes, no]);
+    expect(evening('2025-09-14')).toEqual([yes, yes, no]);
+    expect(evening('2025-09-15')).toEqual([yes, yes, yes]);
+    expect(states('GetBhavCopyCM', at('2025-09-11', 21, 15))).toEqual([yes, no, no]);
   });
 
-  test('of today, before the hour of publication, is not published', () => {
-    expect(told('GetSeriesChange', none('GetSeriesChange'), at('2025-09-10', 21, 14))).toEqual([
-      '2025-09-08 empty 0',
-      '2025-09-09 empty 0',
-      '2025-09-10 not_published 0',
-    ]);
-  });
-
-  test('of today, after it, is empty only where that is normal', () => {
-    const evening = at('2025-09-10', 21, 15);
-    expect(told('GetSeriesChange', none('GetSeriesChange'), evening)[2]).toBe('2025-09-10 empty 0');
-    expect(told('GetBhavCopyCM', none('GetBhavCopyCM'), evening)[2]).toBe('2025-09-10 not_published 0');
+  test("counts a session as published at the operation's own time, or at EOD_PUBLISHED_AT where that is later", () => {
+    expect(states('GetSeriesChange', at('2025-09-10', 21, 14), 0)).toEqual([yes, yes, no]);
+    expect(states('GetSeriesChange', at('2025-09-10', 21, 15), 0)).toEqual([yes, yes, yes]);
+    expect(states('GetSeriesChange', at('2025-09-11', 21, 14))).toEqual([no, no, no]);
+    const ratios = (hour: number, EOD_PUBLISHED_AT: string) => {
+      const when = {
+        ...at('2025-09-10', hour),
+        config: { ...config, EOD_PUBLISHED_AT, EOD_LOOKBACK_SESSIONS: 0 },
+      };
+      const asked = { instruments: ['TCS'], from: '2025-09-10', variant: 'eod/Standalone' };
+      return told('GetFinRatioEOD', extracted('GetFinRatioEOD', []), when, asked).join();
+    };
+    expect(ratios(21, '20:00')).toContain(no);
+    expect(ratios(22, '20:00')).toContain(yes);
+    expect(ratios(22, '23:00')).toContain(no);
   });
 
   test('is of today by Indian time', () => {
     // 23:30 on the 9th in London is 04:00 on the 10th in India.
-    expect(told('GetSeriesChange', none('GetSeriesChange'), at('2025-09-10', 4))[2]).toContain(
-      'not_published',
-    );
+    expect(states('GetSeriesChange', at('2025-09-10', 4), 0)[2]).toBe(no);
+  });
+
+  test('that ends a quarter is believed once the next quarter is over', () => {
+    const quarter = {
+      instruments: ['TCS'],
+      from: '2025-01-01',
+      to: '2025-03-31',
+      variant: 'quarter/Standalone',
+    };
+    const of = (day: string) =>
+      told('GetFinancialRatios', extracted('GetFinancialRatios', []), at(day, 23), quarter).join();
+    expect(of('2025-03-31')).toContain(no);
+    expect(of('2025-06-30')).toContain(no);
+    expect(of('2025-07-02')).toContain(yes);
   });
 });
 

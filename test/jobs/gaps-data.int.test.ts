@@ -100,18 +100,81 @@ describe('why a session is not there', () => {
       '03': ['loaded', { instrument: 'TCS', variant }],
       '04': ['failed', { instrument: 'TCS', variant }],
     });
-    await cover(pipeline, 'GetFinancialRatios', 'BSE', {
-      '03': ['loaded', { instrument: 'TCS', variant }],
-      '04': ['loaded', { instrument: 'TCS', variant: 'realtime/Standalone' }],
-      '05': ['loaded', { instrument: 'TCS', variant }],
-    });
-    const operations = ['GetCircuitBreakers', 'GetFinRatioEOD', 'GetFinancialRatios'].map(operationNamed);
+    const operations = ['GetCircuitBreakers', 'GetFinRatioEOD'].map(operationNamed);
     expect(spans(await readGaps(pipeline, { operations }))).toEqual([
       'GetCircuitBreakers NSE 2025-09-03 2025-09-03 never_asked',
       'GetFinRatioEOD BSE 2025-09-04 2025-09-04 failed',
       'GetFinRatioEOD BSE 2025-09-05 2025-09-05 never_asked',
-      'GetFinancialRatios BSE 2025-09-04 2025-09-04 never_asked',
     ]);
+  });
+
+  test('what is awaited is no gap yet, and neither complete; of single instruments nothing is awaited', async () => {
+    const pipeline = await pipelineAt(at('2025-09-05T23:30'));
+    const variant = 'eod/Standalone';
+    await cover(pipeline, 'GetSeriesChange', 'NSE', { '03': 'loaded', '04': 'not_published' });
+    await cover(pipeline, 'GetFinRatioEOD', 'BSE', {
+      '03': ['loaded', { instrument: 'TCS', variant }],
+      '04': ['loaded', { instrument: 'TCS', variant }],
+    });
+    for (const instrument of ['A', 'B']) {
+      await cover(pipeline, 'GetFinRatioEOD', 'BSE', {
+        '04': ['not_published', { instrument, variant }],
+        '05': ['not_published', { instrument, variant }],
+      });
+    }
+    await cover(pipeline, 'GetFinRatioEOD', 'BSE', { '03': ['not_published', { instrument: 'A', variant }] });
+    const operations = ['GetSeriesChange', 'GetFinRatioEOD'].map(operationNamed);
+    const soon = await readGaps(pipeline, { operations });
+    expect(spans(soon)).toEqual(['GetSeriesChange NSE 2025-09-05 2025-09-05 never_asked']);
+    expect(spans({ gaps: soon.pending })).toEqual([
+      'GetFinRatioEOD BSE 2025-09-04 2025-09-05 not_published',
+      'GetSeriesChange NSE 2025-09-04 2025-09-04 not_published',
+    ]);
+    // Nobody asked again: after the nights that look back it is missing.
+    const late = await readGaps(await pipelineAt(at('2025-09-12T23:30'), pipeline.db.url), {
+      operations,
+      to: '2025-09-05',
+    });
+    expect(spans(late)).toContain('GetFinRatioEOD BSE 2025-09-04 2025-09-05 not_published');
+    expect(late.pending).toEqual([]);
+  });
+
+  test('of GetFinancialRatios it is the last days of quarters that should be there, from the day on', async () => {
+    const asked = { operations: [operationNamed('GetFinancialRatios')] };
+    const cover2025 = async (pipeline: Pipeline, day: string, states: Record<string, CoverageState>) =>
+      writeCoverage(pipeline.db.drizzle, {
+        operation: 'GetFinancialRatios',
+        exchange: 'BSE',
+        runId: 1,
+        windowId: null,
+        coverage: Object.entries(states).map(([instrument, state]) => ({
+          day,
+          instrument,
+          variant: 'quarter/Standalone',
+          state,
+          records: 1,
+        })),
+      });
+    const may = await pipelineAt(at('2025-05-20T23:30'));
+    expect(spans(await readGaps(may, asked))).toEqual([
+      'GetFinancialRatios BSE 2025-03-31 2025-03-31 never_asked',
+    ]);
+    await cover2025(may, '2025-03-31', { A: 'not_published', B: 'not_published', C: 'loaded' });
+    const awaited = await readGaps(may, asked);
+    expect([spans(awaited), spans({ gaps: awaited.pending })]).toEqual([
+      [],
+      ['GetFinancialRatios BSE 2025-03-31 2025-03-31 not_published'],
+    ]);
+    const { operations } = await readStatus(may);
+    const ratios = operations.find(({ operation }) => operation === 'GetFinancialRatios');
+    expect(ratios).toMatchObject({ late: false, recent: { loaded: 1, never: 3 } });
+    await cover2025(may, '2025-03-31', { B: 'loaded' });
+    expect(await readGaps(may, asked)).toMatchObject({ gaps: [], pending: [] });
+    // The days of the next quarters become due one by one; gaps of quarters are asked for as such.
+    const november = await pipelineAt(at('2025-11-20T23:30'), may.db.url);
+    const found = await readGaps(november, asked);
+    expect(spans(found)).toEqual(['GetFinancialRatios BSE 2025-06-30 2025-09-30 never_asked']);
+    expect(gapRequest(found.gaps).targets).toMatchObject([{ from: '2025-06-30', to: '2025-09-30' }]);
   });
 
   test('weekly operations are due on their weekday; undated ones are missing until they were loaded once', async () => {

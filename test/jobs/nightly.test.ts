@@ -10,11 +10,18 @@ const calendar = loadCalendar();
 /** A Wednesday; the sessions before it are 9, 8, 5, 4, 3, 2, 1 September and 29 August. */
 const TONIGHT = '2025-09-10';
 
-function target(watermark: string | null, name = 'GetBhavCopyCM', lookback = 3, history = 30) {
+function target(
+  watermark: string | null,
+  name = 'GetBhavCopyCM',
+  lookback = 3,
+  history = 30,
+  awaited: string | null = null,
+) {
   return nightlyTarget({
     operation: operationNamed(name),
     exchange: 'BSE',
     watermark,
+    awaited,
     date: TONIGHT,
     calendar,
     config: { EOD_LOOKBACK_SESSIONS: lookback, EOD_HISTORY_DAYS: history },
@@ -54,6 +61,17 @@ describe('the range of a night', () => {
 
   test('asks nothing again where the operation has no lookback', () => {
     expect(target('2025-09-08', 'GetFinRatioEOD')).toMatchObject({ from: '2025-09-08', refetchFrom: null });
+  });
+
+  test('begins with the first session whose data is awaited', () => {
+    const pledge = (awaited: string) => target('2025-09-08', 'GetConsolidatedPledge', 3, 30, awaited);
+    expect(pledge('2025-09-01')).toMatchObject({ from: '2025-09-01', refetchFrom: null });
+    expect(pledge('2025-09-09').from).toBe('2025-09-08');
+    // What is loaded already is asked again for corrections only as far as the lookback.
+    expect(target('2025-09-09', 'GetSeriesChange', 3, 30, '2025-08-29')).toMatchObject({
+      from: '2025-08-29',
+      refetchFrom: '2025-09-04',
+    });
   });
 
   test('of an older night, repeated, does not begin after it', () => {

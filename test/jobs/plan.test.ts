@@ -27,7 +27,7 @@ function input(operation: string, changes: Partial<PlanInput> = {}): PlanInput {
   };
 }
 
-const whole = (day: string) => ({ day, instrument: '', variant: '' });
+const whole = (day: string) => ({ day, instrument: '', variant: '', state: 'loaded' as const });
 const spans = (windows: readonly PlannedWindow[], state = 'pending') =>
   windows.filter((window) => window.state === state).map((window) => `${window.from}..${window.to}`);
 
@@ -194,7 +194,7 @@ describe('windows of one session', () => {
   test('skip a batch only when each of its instruments is covered, or the whole exchange is', () => {
     const instruments = ['A', 'B'];
     const at = { from: '2025-09-01', to: '2025-09-01', instruments };
-    const known = (instrument: string) => ({ day: '2025-09-01', instrument, variant: '' });
+    const known = (instrument: string) => ({ ...whole('2025-09-01'), instrument });
     const planned = (covered: PlanInput['covered']) =>
       planWindows(input('GetBhavCopyCM', { ...at, covered })).map((window) => window.state);
     expect(planned([known('A')])).toEqual(['pending']);
@@ -234,7 +234,7 @@ describe('questions per instrument', () => {
       ].map((quarter) => ({ variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone', ...quarter })),
     );
     const covered = ['Standalone', 'Consolidated'].map((nature) => ({
-      day: '2025-09-30',
+      ...whole('2025-09-30'),
       instrument: 'TCS',
       variant: `realtime/${nature}`,
     }));
@@ -246,6 +246,46 @@ describe('questions per instrument', () => {
     expect(asked('GetFinancialRatios').some((window) => window.params.type === 'Realtime')).toBe(false);
   });
 
+  test('a quarter is asked for from its last day on; a night asks for the one that ended last', () => {
+    const days = (changes: Partial<PlanInput>) =>
+      asked('GetFinancialRatios', changes)
+        .filter(({ variant }) => variant === 'quarter/Standalone')
+        .map(({ to }) => to);
+    const february = { from: '2025-02-14', to: '2025-02-26' };
+    expect(days({ ...february, today: '2025-02-26' })).toEqual([]);
+    expect(days({ ...february, today: '2025-02-26', live: true })).toEqual(['2024-12-31']);
+    expect(days({ from: '2025-03-31', to: '2025-03-31', today: '2025-03-30' })).toEqual([]);
+    expect(days({ from: '2025-03-31', to: '2025-03-31', today: '2025-03-31' })).toEqual(['2025-03-31']);
+    expect(days({ from: '2025-06-20', to: '2025-06-20', today: '2025-06-20', live: true })).toEqual([
+      '2025-03-31',
+    ]);
+    expect(asked('GetFinancialRatios', { ...february, today: '2025-02-26' })).toMatchObject([
+      { state: 'skipped', reason: 'nothing to ask for 2025-02-14 to 2025-02-26' },
+    ]);
+  });
+
+  test('figures of a quarter are awaited company by company; those of a day while most have none', () => {
+    const key = (operation: string, day: string, variant: string) => (instrument: string, state: string) =>
+      ({ operation, day, variant, instrument, state }) as unknown as PlanInput['covered'][number];
+    const open = (operation: string, covered: PlanInput['covered'], changes: Partial<PlanInput>) =>
+      asked(operation, { covered, instruments: ['A', 'B', 'C'], ...changes })
+        .filter(({ variant, state }) => variant.endsWith('Standalone') && state === 'pending')
+        .map(({ instruments }) => instruments[0]);
+    const quarter = key('GetFinancialRatios', '2025-06-30', 'quarter/Standalone');
+    const june = { from: '2025-06-30', to: '2025-06-30' };
+    const known = [quarter('A', 'loaded'), quarter('B', 'loaded'), quarter('C', 'not_published')];
+    expect(open('GetFinancialRatios', known, june)).toEqual(['C']);
+    const day = key('GetFinRatioEOD', '2025-09-01', 'eod/Standalone');
+    const first = { from: '2025-09-01', to: '2025-09-01' };
+    const few = [day('A', 'loaded'), day('B', 'loaded'), day('C', 'not_published')];
+    expect(open('GetFinRatioEOD', few, first)).toEqual([]);
+    const most = [day('A', 'loaded'), day('B', 'not_published'), day('C', 'not_published')];
+    expect(open('GetFinRatioEOD', most, first)).toEqual(['B', 'C']);
+    // The night asks whole exchanges again, too.
+    const awaited = [{ ...whole('2025-09-01'), state: 'not_published' as const }];
+    expect(spans(planWindows(input('GetSeriesChange', { ...first, covered: awaited })))).toHaveLength(1);
+  });
+
   test('options choose among the questions', () => {
     const options = { natureOfReport: 'Consolidated', type: 'EOD' };
     expect(asked('GetFinancialRatios', { options }).map((window) => window.variant)).toEqual([
@@ -255,7 +295,7 @@ describe('questions per instrument', () => {
   });
 
   test('what is known of one instrument or one nature says nothing of another', () => {
-    const covered = [{ day: '2025-09-01', instrument: 'TCS', variant: 'eod/Standalone' }];
+    const covered = [{ ...whole('2025-09-01'), instrument: 'TCS', variant: 'eod/Standalone' }];
     const windows = asked('GetFinRatioEOD', { covered, instruments: ['TCS', 'INFY'] });
     expect(windows.filter((window) => window.state === 'skipped')).toHaveLength(1);
     expect(windows.filter((window) => window.state === 'pending')).toHaveLength(7);

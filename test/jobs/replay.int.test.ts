@@ -54,7 +54,16 @@ describe('all operations, corrected once and with an instrument missing once', (
         clock,
         settings: { EOD_INSTRUMENT_LIMIT: '2' },
       });
-      const report = await runToEnd(original, backfill({ ...WEEK, force: true }));
+      const week = backfill({ ...WEEK, force: true });
+      // The quarter of that week has not ended.
+      const quarter = {
+        from: '2025-06-30',
+        to: '2025-06-30',
+        operations: ['GetFinancialRatios'],
+        force: true,
+      };
+      const targets = week.targets.concat(backfill(quarter).targets);
+      const report = await runToEnd(original, { ...week, targets });
       expect(report.state).toBe('completed');
       await sandbox.close();
     }

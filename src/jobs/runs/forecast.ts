@@ -4,11 +4,12 @@ import { readHour } from '../../load/state/call-budget.ts';
 import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import type { RunKind, RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
+import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { callsOf, permitOf } from '../worker/quota.ts';
-import { defaultInstruments, planInput, planRun } from './plan-run.ts';
+import { defaultInstruments, distinct, planInput, planRun } from './plan-run.ts';
 import { planWindows } from './plan-windows.ts';
 
 /** What a run would ask of the source, before it asks. */
@@ -60,21 +61,16 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const { config, clock, db } = context;
   const plan = await planRun(context, request);
   const reach = addDays(today(clock, config.EOD_TIMEZONE), -config.EOD_HISTORY_DAYS);
-  const operations: OperationForecast[] = [];
-  for (const target of request.targets) {
-    const deferred = plan.deferred.includes(target);
-    const windows = deferred
-      ? await planWithKnownInstruments(context, request, target)
-      : plan.windows.filter(
-          (window) => window.operation === target.operation && window.exchange === target.exchange,
-        );
-    operations.push({
-      operation: target.operation,
-      exchange: target.exchange,
-      ...tally(windows, reach),
-      estimated: deferred,
-    });
+  const later: PlannedWindow[] = [];
+  for (const target of plan.deferred) {
+    later.push(...(await planWithKnownInstruments(context, request, target)));
   }
+  const all = [...plan.windows, ...distinct(later)];
+  const operations = request.targets.map((target): OperationForecast => {
+    const { operation, exchange } = target;
+    const windows = all.filter((window) => window.operation === operation && window.exchange === exchange);
+    return { operation, exchange, ...tally(windows, reach), estimated: plan.deferred.includes(target) };
+  });
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
     operations.reduce((total, one) => total + one[name], 0);
   const permit = permitOf(config, clock);
@@ -112,7 +108,9 @@ function tally(windows: readonly PlannedWindow[], reach: Day) {
     windows: windows.length,
     requests: asked.length,
     skipped: windows.length - asked.length,
-    outOfReach: asked.filter((window) => window.from < reach).length,
+    // How far back the source keeps figures of quarters is not known.
+    outOfReach: asked.filter(({ from, operation }) => from < reach && !isQuarterly(operationNamed(operation)))
+      .length,
   };
 }
 

@@ -2,9 +2,9 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
-import { lastLoadedDay } from '../../load/state/coverage.ts';
+import { readProgress } from '../../load/state/coverage.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
-import { exchangesOf, type Operation } from '../../operations/operation.ts';
+import { exchangesOf, expectedVariants, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
@@ -18,7 +18,8 @@ interface NightlyScope {
 
 /**
  * What a night asks for: from the last loaded session of each operation and exchange, less the
- * lookback for late corrections, to `date`. After a week of downtime that is the week.
+ * lookback for late corrections, to `date`, and from the first session whose data is awaited. After a week of
+ * downtime that is the week.
  */
 export async function nightlyRequest(context: Context, scope: NightlyScope): Promise<RunRequest> {
   const { config, clock, calendar, db } = context;
@@ -27,8 +28,14 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
   for (const operation of chosen) {
     const exchanges = scope.exchange === undefined ? exchangesOf(operation, config) : [scope.exchange];
     for (const exchange of exchanges) {
-      const watermark = await lastLoadedDay(db.drizzle, operation.name, exchange);
-      targets.push(nightlyTarget({ operation, exchange, watermark, date: scope.date, calendar, config }));
+      const progress = await readProgress(db.drizzle, {
+        operation: operation.name,
+        exchange,
+        variants: expectedVariants(operation) ?? [],
+        from: addDays(scope.date, -config.EOD_HISTORY_DAYS),
+        to: scope.date,
+      });
+      targets.push(nightlyTarget({ operation, exchange, ...progress, date: scope.date, calendar, config }));
     }
   }
   return {
@@ -45,6 +52,8 @@ interface NightlyInput {
   readonly exchange: string;
   /** Last loaded day, or null when nothing is loaded yet. */
   readonly watermark: Day | null;
+  /** First day whose data may be late, or null. */
+  readonly awaited: Day | null;
   readonly date: Day;
   readonly calendar: Calendar;
   readonly config: Pick<Config, 'EOD_LOOKBACK_SESSIONS' | 'EOD_HISTORY_DAYS'>;
@@ -55,6 +64,7 @@ export function nightlyTarget({
   operation,
   exchange,
   watermark,
+  awaited,
   date,
   calendar,
   config,
@@ -67,5 +77,9 @@ export function nightlyTarget({
   const lookback = operation.schedule.lookback ? config.EOD_LOOKBACK_SESSIONS : 0;
   const first = calendar.lastSessions(exchange, edge, lookback + 1)[0] ?? edge;
   const from = first < reach ? reach : first;
-  return { ...base, from, refetchFrom: operation.schedule.lookback ? from : null };
+  return {
+    ...base,
+    from: awaited !== null && awaited < from ? awaited : from,
+    refetchFrom: operation.schedule.lookback ? from : null,
+  };
 }

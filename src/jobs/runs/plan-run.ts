@@ -77,9 +77,23 @@ export async function planDeferred(
   return distinct(windows);
 }
 
-/** Two ranges of one operation may need the same question, a quarter's ratios for one. */
-function distinct(windows: readonly PlannedWindow[]): PlannedWindow[] {
-  return [...new Map(windows.map((window) => [JSON.stringify(window), window])).values()];
+/**
+ * No question is asked twice: two ranges of one operation may need the same one, a quarter's ratios for instance,
+ * and so may two operations that ask instrument by instrument, whose variants name their questions.
+ */
+export function distinct(windows: readonly PlannedWindow[]): PlannedWindow[] {
+  const asked = new Map<string, PlannedWindow>();
+  return windows.flatMap((window) => {
+    const { exchange, variant, from, to, instruments, params, operation } = window;
+    const question = JSON.stringify([exchange, from, to, instruments, variant || [operation, params]]);
+    const first = asked.get(question);
+    if (first === undefined || (first.state === 'skipped' && first.operation === operation)) {
+      asked.set(question, window);
+      return first?.state === window.state ? [] : [window];
+    }
+    if (first.operation === operation) return [];
+    return [{ ...window, state: 'skipped' as const, reason: `the same question as ${first.operation}'s` }];
+  });
 }
 
 /** Plans one target; for operations that ask per instrument this looks the instruments up. */
@@ -155,7 +169,7 @@ async function coveredBy({ db }: Context, input: Omit<PlanInput, 'covered'>) {
     days: [...new Set(asked)].filter((day) => refetchFrom === null || day < refetchFrom),
     instruments,
     // A day that should hold records and was empty is worth asking again.
-    states: operation.emptyIsNormal ? ['loaded', 'empty'] : ['loaded'],
+    states: operation.emptyIsNormal ? ['loaded', 'empty', 'not_published'] : ['loaded'],
   });
 }
 

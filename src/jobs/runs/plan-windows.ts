@@ -1,7 +1,13 @@
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import type { CoveredKey } from '../../load/state/coverage.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { type Ask, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../../operations/operation.ts';
+import {
+  type Ask,
+  expectedVariants,
+  isQuarterly,
+  MAX_INSTRUMENTS_PER_CALL,
+  type Operation,
+} from '../../operations/operation.ts';
 
 export interface PlanInput {
   readonly operation: Operation;
@@ -55,9 +61,30 @@ export function instrumentBatches(operation: Operation, instruments: readonly st
   return batches;
 }
 
-/** Answers whether a question needs no asking. Coverage of the whole exchange covers each instrument. */
+/**
+ * Answers whether a question needs no asking. Coverage of the whole exchange covers each instrument. Data that is
+ * awaited is asked for again; but where an operation asks instrument by instrument, and most of them have theirs, the
+ * few without are left alone. Figures of a quarter come company by company, and each is awaited.
+ */
 function coverageTest(input: PlanInput): (day: Day, instrument: string, variant: string) => boolean {
-  const known = new Set(input.covered.map((key) => `${key.day}|${key.instrument}|${key.variant}`));
+  const { windows } = input.operation;
+  const quarterly = isQuarterly(input.operation) ? expectedVariants(input.operation) : [];
+  const answers = new Map<string, { all: number; awaited: number }>();
+  for (const { day, variant, state } of input.covered) {
+    const count = answers.get(`${day}|${variant}`) ?? { all: 0, awaited: 0 };
+    answers.set(`${day}|${variant}`, count);
+    count.all += 1;
+    if (state === 'not_published') count.awaited += 1;
+  }
+  const isAwaited = ({ day, variant }: CoveredKey) => {
+    const { all, awaited } = answers.get(`${day}|${variant}`) ?? { all: 0, awaited: 0 };
+    return windows.per !== 'instrument' || quarterly?.includes(variant) === true || 2 * awaited > all;
+  };
+  const known = new Set(
+    input.covered
+      .filter((key) => key.state !== 'not_published' || !isAwaited(key))
+      .map((key) => `${key.day}|${key.instrument}|${key.variant}`),
+  );
   return (day, instrument, variant) =>
     (input.refetchFrom === null || day < input.refetchFrom) &&
     (known.has(`${day}||${variant}`) || known.has(`${day}|${instrument}|${variant}`));
@@ -185,17 +212,15 @@ function skippedStretches(input: PlanInput, isCovered: (day: Day) => boolean, da
   return ranges;
 }
 
-function planAsks(
-  input: PlanInput,
-  asksOf: (ask: Pick<PlanInput, 'sessions' | 'from' | 'to' | 'today' | 'live'>) => readonly Ask[],
-): PlannedWindow[] {
+function planAsks(input: PlanInput, asksOf: (ask: PlanInput) => readonly Ask[]): PlannedWindow[] {
   const options = Object.entries(ownOptions(input));
   const all = asksOf(input);
   const asks = all.filter((ask) => options.every(([param, value]) => ask.params[param] === value));
-  if (all.length === 0) return [noSession(input)];
   if (asks.length === 0) {
-    const wanted = options.map(([param, value]) => `${param} ${value}`).join(', ');
-    return [skipAll(input, `nothing to ask for ${input.from} to ${input.to} with ${wanted}`)];
+    if (input.sessions.length === 0) return [noSession(input)];
+    const wanted = options.map(([param, value]) => ` ${param} ${value}`).join(',');
+    const range = `nothing to ask for ${input.from} to ${input.to}`;
+    return [skipAll(input, wanted === '' ? range : `${range} with${wanted}`)];
   }
   if (input.instruments.length === 0) {
     return [

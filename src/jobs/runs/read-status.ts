@@ -9,20 +9,21 @@ import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts'
 import { countSuspiciousWindows } from '../../load/state/run-facts.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
-import { exchangesOf } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
+import { exchangesOf, isQuarterly } from '../../operations/operation.ts';
+import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { keyHash, permitOf } from '../worker/quota.ts';
 import { syncSessions } from './sync-sessions.ts';
 
-/** Sessions of which the status says what is known. */
+/** Sessions of which the status says what is known; of operations that answer by quarter, so many last days of quarters. */
 export const RECENT_SESSIONS = 10;
+const RECENT_QUARTERS = 4;
 
 export interface OperationStatus extends Freshness {
   /** The watermark: last session that is loaded, or null. */
   readonly lastLoaded: Day | null;
-  /** The last sessions (RECENT_SESSIONS) by what is known of them; `never` for those nobody asked about. */
+  /** The last sessions (RECENT_SESSIONS) or quarters by what is known of them; `never` for those nobody asked about. */
   readonly recent: Readonly<Partial<Record<CoverageState | 'never', number>>>;
   /** Records that were rejected and are not resolved. */
   readonly openRejects: number;
@@ -103,12 +104,23 @@ export async function readStatus(context: Context): Promise<Status> {
   };
 }
 
+/** The last days of the last `count` quarters that have ended. */
+function quarterEnds(now: Day, count: number): Day[] {
+  const begun = 3 * Math.floor((Number(now.slice(5, 7)) - 1) / 3);
+  return Array.from({ length: count }, (_, back) =>
+    new Date(Date.UTC(Number(now.slice(0, 4)), begun - 3 * back, 0)).toISOString().slice(0, 10),
+  );
+}
+
 async function recentSessions(
   { db, calendar, clock, config }: Context,
   operation: string,
   exchange: string,
 ): Promise<OperationStatus['recent']> {
-  const sessions = calendar.lastSessions(exchange, today(clock, config.EOD_TIMEZONE), RECENT_SESSIONS);
+  const now = today(clock, config.EOD_TIMEZONE);
+  const sessions = isQuarterly(operationNamed(operation))
+    ? quarterEnds(now, RECENT_QUARTERS)
+    : calendar.lastSessions(exchange, now, RECENT_SESSIONS);
   const known = await bestStates(db.drizzle, operation, exchange, sessions);
   const counts = new Map<CoverageState | 'never', number>();
   for (const day of sessions) {

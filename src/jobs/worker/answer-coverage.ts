@@ -1,9 +1,10 @@
+import type { Calendar } from '../../calendar/calendar.ts';
 import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
-import { type Day, timeAt } from '../../core/days.ts';
+import { addDays, type Day, daysBetween, timeAt } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { CoverageEntry, CoverageState } from '../../load/state/coverage.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { type Operation, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
 
 /** The window facts that decide which days it speaks for. */
 export interface CoveredWindow {
@@ -39,19 +40,27 @@ function daysOf(
   return operation.windows.per === 'instrument' ? [window.to] : sessions;
 }
 
+/** When an answer was given, and what tells how long data is awaited. */
+interface AnswerTime {
+  readonly clock: Clock;
+  readonly calendar: Pick<Calendar, 'lastSessions'>;
+  readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_LOOKBACK_SESSIONS'>;
+}
+
 /**
  * What an answer says about each session it was asked about: day by day where its records carry
  * their day, as a whole where they do not.
  */
 export function coverageOf(
   operation: Operation,
-  window: CoveredWindow,
+  window: CoveredWindow & { readonly exchange: string },
   sessions: readonly Day[],
   extracted: Extracted,
-  when: { readonly clock: Clock; readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT'> },
+  when: AnswerTime,
 ): CoverageEntry[] {
   const calledOn = today(when.clock, when.config.EOD_TIMEZONE);
   const tally = tallyOf(operation, extracted);
+  const emptyState = emptyStateOf(operation, window, calledOn, when);
   return questionsOf(operation, window, sessions, calledOn).map((question) => {
     const { day, instrument } = question;
     const records = tally(day, instrument);
@@ -59,7 +68,7 @@ export function coverageOf(
     if (mayBeRejected(extracted, day, instrument)) {
       return { ...question, state: 'failed', records, diagnostic: 'no record of it passed; see its rejects' };
     }
-    return { ...question, state: emptyState(operation, day, when), records };
+    return { ...question, state: emptyState(day), records };
   });
 }
 
@@ -73,16 +82,28 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
   );
 }
 
-/** Nothing listed: the day has nothing, or it is too early to say. */
-function emptyState(
+/**
+ * What it means that an answer lists nothing of a day: that there is nothing, or that it may come yet. Data may be
+ * late: nothing is believed only once as many further sessions as nights look back have been published, and of a quarter
+ * once the next one is over.
+ */
+function emptyStateOf(
   operation: Operation,
-  day: Day,
-  { clock, config }: Parameters<typeof coverageOf>[4],
-): CoverageState {
-  const now = Math.floor(clock.now() / 1000);
-  if (day < today(clock, config.EOD_TIMEZONE)) return 'empty';
-  const early = timeAt(now, config.EOD_TIMEZONE).slice(0, 5) < config.EOD_PUBLISHED_AT;
-  return early || !operation.emptyIsNormal ? 'not_published' : 'empty';
+  { exchange, from, to }: CoveredWindow & { readonly exchange: string },
+  calledOn: Day,
+  { clock, calendar, config }: AnswerTime,
+): (day: Day) => CoverageState {
+  if (operation.windows.per === 'instrument' && from !== to) {
+    const awaited = daysBetween(to, calledOn) <= QUARTER_AWAITED_DAYS;
+    return () => (awaited ? 'not_published' : 'empty');
+  }
+  const { EOD_TIMEZONE, EOD_LOOKBACK_SESSIONS: nights } = config;
+  const time = timeAt(Math.floor(clock.now() / 1000), EOD_TIMEZONE).slice(0, 5);
+  const isOut = time >= publicationTime(operation, config.EOD_PUBLISHED_AT);
+  const lastOut = isOut ? calledOn : addDays(calledOn, -1);
+  const believedBefore =
+    nights === 0 ? addDays(lastOut, 1) : (calendar.lastSessions(exchange, lastOut, nights)[0] ?? lastOut);
+  return (day) => (day < believedBefore ? 'empty' : 'not_published');
 }
 
 /** Counts the records of a day and instrument. */

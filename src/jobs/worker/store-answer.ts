@@ -1,4 +1,5 @@
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, today } from '../../core/clock.ts';
+import type { Day } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import type { ReadKept } from '../../load/market/fold.ts';
@@ -101,15 +102,19 @@ function judgeDays(
   const clock: Clock = { now: () => calledAt };
   const suspicions = strayText(extracted);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const coverage = coverageOf(operation, window, sessions, extracted, { clock, config }).map((entry) =>
-    // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
-    suspicions.length === 0
-      ? entry
-      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
+  const coverage = coverageOf(operation, window, sessions, extracted, { clock, calendar, config }).map(
+    (entry) =>
+      // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
+      suspicions.length === 0
+        ? entry
+        : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
   );
   return {
     coverage,
-    fullSets: partial === true ? [] : fullSetsOf(operation, window, extracted, coverage),
+    fullSets:
+      partial === true
+        ? []
+        : fullSetsOf(operation, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     suspicions,
   };
 }
@@ -195,16 +200,17 @@ export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number)
 /**
  * What an answer is the full set of, so that rows it does not list any more can be withdrawn
  * (pure). Nothing is, when it was asked for certain instruments or a part of the day, when records
- * were rejected (one of them may be the missing row), or when it is too early for the day.
+ * were rejected (one of them may be the missing row), or on the evening of a day without records.
  */
 export function fullSetsOf(
   operation: Operation,
   window: CoveredWindow & { readonly exchange: string },
   extracted: Pick<Extracted, 'batches' | 'rejects'>,
   coverage: readonly CoverageEntry[],
+  calledOn: Day,
 ): FullSet[] {
   if (window.instruments.length > 0 || window.filtered || extracted.rejects.length > 0) return [];
-  if (coverage.some((entry) => entry.state === 'not_published')) return [];
+  if (coverage.some(({ state, day }) => state === 'not_published' && day >= calledOn)) return [];
   const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);
   return (
     operation.shapes

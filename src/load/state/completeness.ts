@@ -5,7 +5,13 @@ import type { Clock } from '../../core/clock.ts';
 import { type Config, settings } from '../../core/config.ts';
 import type { Day } from '../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
-import type { Operation } from '../../operations/operation.ts';
+import {
+  expectedVariants,
+  isQuarterly,
+  type Operation,
+  publicationTime,
+  QUARTER_AWAITED_DAYS,
+} from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { COVERAGE } from './coverage.ts';
 import { SESSIONS } from './sessions.ts';
@@ -24,8 +30,10 @@ interface CompletenessInput {
   /** The moment at which to look; null: when the query runs. */
   readonly now: Date | null;
   readonly timeZone: string;
-  /** `HH:mm` at which a session's data is published. */
+  /** `HH:mm` before which no session's data is published. */
   readonly publishedAt: string;
+  /** Sessions that nights look back. */
+  readonly lookback: number;
   /** How many days back the source is expected to reach. */
   readonly historyDays: number;
   /** Instead of the range of each pair. */
@@ -43,8 +51,9 @@ const RANKS = { loaded: 1, empty: 2, not_published: 3, failed: 4, blocked: 5, pa
  * day, state, reason, detail, records, checked_at. The view etl.completeness and what reads gaps are
  * this one query.
  *
- * An operation asked per instrument counts as there with any instrument; one that knows no dates has
- * a single line, complete once it was ever loaded, and none in a range that has an end.
+ * An operation asked per instrument counts as there with any instrument, unless the data of most is awaited; one
+ * that knows no dates has a single line, complete once it was ever loaded, and none in a range that has an end. Where it is
+ * quarters that should be there, their last days are the sessions.
  */
 function completenessSql(input: CompletenessInput): string {
   const { now, others } = input;
@@ -55,8 +64,8 @@ function completenessSql(input: CompletenessInput): string {
   return `with clock as (
   select ${there} as now_there, (${there})::date as today, ${from} as from_day, ${to} as to_day,
     (${there})::date - ${input.historyDays} as reach
-), operation (operation, variants, whole, empty_is_normal, weekday, due_at) as (
-  values ${operations.map((one) => operationRow(one, input.publishedAt)).join(',\n    ')}
+), operation (operation, variants, whole, quarterly, empty_is_normal, weekday, due_at, awaited_days) as (
+  values ${operations.map((one) => operationRow(one, input)).join(',\n    ')}
 ), expected (operation, exchange) as (
   ${pairRows(input.expected)}
 ), answer as (
@@ -68,17 +77,22 @@ function completenessSql(input: CompletenessInput): string {
   from ${COVERAGE} c join operation o using (operation)
   where o.variants is null or c.variant = any (o.variants)
 ), known as (
-  select operation, exchange, day, min(rank) as rank,
-    min(rank) = ${RANKS.loaded} or (min(rank) = ${RANKS.empty} and bool_and(empty_is_normal)) as complete,
-    coalesce(sum(records) filter (where not part_of_day), 0)::bigint as records,
-    max(diagnostic) filter (where state in ('failed', 'blocked')) as diagnostic, max(checked_at) as checked_at
-  from answer group by operation, exchange, day
+  select operation, exchange, day, case when awaited then ${RANKS.not_published} else rank end as rank,
+    not awaited and (rank = ${RANKS.loaded} or (rank = ${RANKS.empty} and empty_is_normal)) as complete,
+    records, diagnostic, checked_at
+  from (
+    select operation, exchange, day, min(rank) as rank, bool_and(empty_is_normal) as empty_is_normal,
+      2 * count(*) filter (where rank = ${RANKS.not_published}) > count(*) filter (where rank <= ${RANKS.not_published}) as awaited,
+      coalesce(sum(records) filter (where not part_of_day), 0)::bigint as records,
+      max(diagnostic) filter (where state in ('failed', 'blocked')) as diagnostic, max(checked_at) as checked_at
+    from answer group by operation, exchange, day) a
 ), span as (
   select operation, exchange, min(day) as first_day, max(day) as last_day, max(checked_at) as checked_at
   from known where complete group by operation, exchange
 ), pair as (
   select e.operation, e.exchange,
-    coalesce(clock.from_day, case when o.variants is not null then s.first_day end, clock.reach) as from_day,
+    coalesce(clock.from_day, case when o.variants is not null then s.first_day end,
+      case when o.quarterly then date_trunc('quarter', clock.now_there)::date - 1 else clock.reach end) as from_day,
     least(clock.to_day, clock.today) as to_day
   from clock, expected e join operation o using (operation) left join span s using (operation, exchange)
   union all
@@ -87,16 +101,26 @@ function completenessSql(input: CompletenessInput): string {
   where ${others} and not exists (
     select from expected e where e.operation = s.operation and e.exchange = s.exchange)
 ), due as (
-  select p.operation, p.exchange, s.day, o.variants is null as undated,
+  select p.operation, p.exchange, s.day, o.variants is null as undated, o.quarterly,
+    o.empty_is_normal and s.day + o.awaited_days + o.due_at > clock.now_there as may_come,
     s.day + (coalesce(o.weekday - extract(dow from s.day)::int, 0) + 7) % 7 + o.due_at <= clock.now_there as is_due
   from clock, pair p join operation o using (operation)
-  join ${SESSIONS} s on s.exchange = p.exchange and s.day between p.from_day and p.to_day
+  join lateral (
+    select s.day from ${SESSIONS} s
+     where not o.quarterly and s.exchange = p.exchange and s.day between p.from_day and p.to_day
+    union all
+    select q.day from (
+      select (first_day + interval '3 months')::date - 1 as day
+        from generate_series(date_trunc('quarter', p.from_day::timestamp), p.to_day::timestamp, '3 months') first_day) q
+     where o.quarterly and q.day <= p.to_day) s on true
 ), session as (
-  select d.exchange, d.operation, d.day, d.is_due, coalesce(k.complete, false) as complete,
+  select d.exchange, d.operation, d.day,
+    d.is_due and not (d.may_come and coalesce(k.rank, ${RANKS.unknown}) = ${RANKS.not_published}) as is_due,
+    d.quarterly, coalesce(k.complete, false) as complete,
     coalesce(k.rank, ${RANKS.unknown}) as rank, k.diagnostic, coalesce(k.records, 0) as records, k.checked_at
   from due d left join known k using (operation, exchange, day) where not d.undated
   union all
-  select d.exchange, d.operation, max(d.day), true, s.last_day is not null, ${RANKS.unknown}, null,
+  select d.exchange, d.operation, max(d.day), true, false, s.last_day is not null, ${RANKS.unknown}, null,
     coalesce(max(k.records), 0), s.checked_at
   from clock, due d left join span s using (operation, exchange)
   left join known k on k.operation = s.operation and k.exchange = s.exchange and k.day = s.last_day
@@ -110,36 +134,32 @@ select exchange, operation, day,
     when rank = ${RANKS.failed} then 'failed'
     when rank = ${RANKS.blocked} and diagnostic ~* '${RANGE_REFUSED_LINE}' then 'beyond_history'
     when rank = ${RANKS.blocked} then 'blocked' when rank = ${RANKS.partial} then 'partial'
-    when day < clock.reach then 'beyond_history' else 'never_asked' end as reason,
+    when day < clock.reach and not quarterly then 'beyond_history' else 'never_asked' end as reason,
   case when complete then null else diagnostic end as detail,
   records, checked_at
 from session, clock`;
 }
 
-function operationRow(operation: Operation, publishedAt: string): string {
-  const { name, emptyIsNormal, schedule } = operation;
-  const variants = sessionVariants(operation);
+/** Days after a session within which the nights that look back ask for it, and weekly ones once more. */
+const awaitedDays = (lookback: number, weekly: boolean) => Math.max(7, 2 * lookback) + (weekly ? 7 : 0);
+
+function operationRow(operation: Operation, { publishedAt, lookback }: CompletenessInput): string {
+  const { name, emptyIsNormal, schedule, windows } = operation;
+  const quarterly = isQuarterly(operation);
+  const variants = expectedVariants(operation);
   // Data is not late before the schedule asks for it; weekly operations have until their weekday.
-  const dueAt = schedule.at > publishedAt ? schedule.at : publishedAt;
+  const due = publicationTime(operation, publishedAt);
   const cells = [
     text(name),
     variants === null ? 'null::text[]' : `array[${variants.map(text).join(', ')}]::text[]`,
-    String(operation.windows.per !== 'instrument'),
+    String(windows.per !== 'instrument'),
+    String(quarterly),
     String(emptyIsNormal),
     `${WEEKDAYS[schedule.on] ?? 'null'}::int`,
-    `${text(dueAt)}::time`,
+    `${text(schedule.at > due ? schedule.at : due)}::time`,
+    String(quarterly ? QUARTER_AWAITED_DAYS : awaitedDays(lookback, schedule.on !== 'daily')),
   ];
   return `(${cells.join(', ')})`;
-}
-
-/** Which questions an operation has for a session, or null where it knows none: it is undated. */
-function sessionVariants({ windows }: Operation): string[] | null {
-  if (windows.per === 'once') return null;
-  if (windows.per !== 'instrument') return [''];
-  const day = '2025-02-27';
-  const asks = windows.asks({ sessions: [day], from: day, to: day, today: '2025-03-03', live: false });
-  const variants = asks.filter((ask) => ask.from === day && ask.to === day).map((ask) => ask.variant);
-  return variants.length === 0 ? null : variants;
 }
 
 function pairRows(pairs: readonly Pair[]): string {
@@ -152,7 +172,7 @@ const text = (value: string): string => pg.escapeLiteral(value);
 /** Settings the view is made with; a migration brings it in line when they change. */
 export type ViewSettings = Pick<
   Config,
-  'EOD_EXCHANGES' | 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS'
+  'EOD_EXCHANGES' | 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS' | 'EOD_LOOKBACK_SESSIONS'
 >;
 
 /** As they are where nothing is set. */
@@ -161,6 +181,7 @@ export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
   EOD_TIMEZONE: settings.EOD_TIMEZONE.parse(undefined),
   EOD_PUBLISHED_AT: settings.EOD_PUBLISHED_AT.parse(undefined),
   EOD_HISTORY_DAYS: settings.EOD_HISTORY_DAYS.parse(undefined),
+  EOD_LOOKBACK_SESSIONS: settings.EOD_LOOKBACK_SESSIONS.parse(undefined),
 };
 
 const COMMENT =
@@ -196,6 +217,7 @@ export async function writeCompletenessView(client: ClientBase, wanted: ViewSett
     timeZone: wanted.EOD_TIMEZONE,
     publishedAt: wanted.EOD_PUBLISHED_AT,
     historyDays: wanted.EOD_HISTORY_DAYS,
+    lookback: wanted.EOD_LOOKBACK_SESSIONS,
   });
   // Postgres keeps views in words of its own: it is asked to compare them itself.
   await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
@@ -258,6 +280,7 @@ function completenessQuery({ config, clock }: CompletenessContext, scope: Comple
     timeZone: config.EOD_TIMEZONE,
     publishedAt: config.EOD_PUBLISHED_AT,
     historyDays: config.EOD_HISTORY_DAYS,
+    lookback: config.EOD_LOOKBACK_SESSIONS,
   });
   return sql.raw(query);
 }

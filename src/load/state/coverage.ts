@@ -1,4 +1,4 @@
-import { and, eq, inArray, max, sql } from 'drizzle-orm';
+import { and, eq, gte, inArray, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { coverage } from './schema/work.ts';
 
@@ -61,8 +61,8 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
     });
 }
 
-/** A question about a day that needs no asking again. */
-export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>;
+/** A question about a day that was answered. */
+export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'variant' | 'state'>;
 
 /** Which of these days hold one of these states, for the whole exchange or for one of these instruments. */
 export async function readCovered(
@@ -76,9 +76,9 @@ export async function readCovered(
   },
 ): Promise<CoveredKey[]> {
   if (asked.days.length === 0) return [];
-  const { day, instrument, variant } = coverage;
+  const { day, instrument, variant, state } = coverage;
   return db
-    .select({ day, instrument, variant })
+    .select({ day, instrument, variant, state })
     .from(coverage)
     .where(
       and(
@@ -87,25 +87,51 @@ export async function readCovered(
         // As arrays: a list of parameters has an end, and a range of thirty years more days than it.
         sql`${day} = any(${sql.param(asked.days)}::date[])`,
         sql`${instrument} = any(${sql.param(['', ...asked.instruments])}::text[])`,
-        inArray(coverage.state, [...asked.states]),
+        inArray(state, [...asked.states]),
       ),
     )
     .orderBy(day, instrument, variant);
 }
 
-/** The watermark: the last day of which an operation and exchange is loaded, or null. */
-export async function lastLoadedDay(
+/** Answers to one question are awaited if most were empty when they were asked for: single instruments may have none. */
+const MOSTLY_AWAITED = sql`2 * count(*) filter (where ${coverage.state} = 'not_published') > count(*) filter (where ${coverage.state} in ('loaded', 'empty', 'not_published'))`;
+
+/**
+ * How far an operation and exchange has come, by the questions of these variants.
+ *
+ * @returns the watermark, which is the last loaded day up to `to`, and the first day from `from` on whose data
+ *   is awaited; each null where there is none.
+ */
+export async function readProgress(
   db: NodePgDatabase,
-  operation: string,
-  exchange: string,
-): Promise<string | null> {
-  const [found] = await db
-    .select({ day: max(coverage.day) })
+  asked: {
+    readonly operation: string;
+    readonly exchange: string;
+    readonly variants: readonly string[];
+    readonly from: string;
+    readonly to: string;
+  },
+): Promise<{ readonly watermark: string | null; readonly awaited: string | null }> {
+  const { day, variant } = coverage;
+  const chosen = and(
+    eq(coverage.operation, asked.operation),
+    eq(coverage.exchange, asked.exchange),
+    inArray(variant, [...asked.variants]),
+    lte(day, asked.to),
+  );
+  const [loaded] = await db
+    .select({ day: max(day) })
     .from(coverage)
-    .where(
-      and(eq(coverage.operation, operation), eq(coverage.exchange, exchange), eq(coverage.state, 'loaded')),
-    );
-  return found?.day ?? null;
+    .where(and(chosen, eq(coverage.state, 'loaded')));
+  const [awaited] = await db
+    .select({ day })
+    .from(coverage)
+    .where(and(chosen, gte(day, asked.from)))
+    .groupBy(day, variant)
+    .having(MOSTLY_AWAITED)
+    .orderBy(day)
+    .limit(1);
+  return { watermark: loaded?.day ?? null, awaited: awaited?.day ?? null };
 }
 
 /** What was asked so far of each operation and exchange that was ever asked. */
