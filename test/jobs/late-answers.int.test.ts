@@ -1,71 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { type KeptAnswer, packBody } from '../../src/load/state/responses.ts';
+import type { KeptAnswer } from '../../src/load/state/responses.ts';
 import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
-import { operationNamed } from '../../src/operations/registry.ts';
-import { newRun } from '../load/support.ts';
 import { openStore } from './import-support.ts';
-import { replay, rowsOf, type Sent } from './replay-support.ts';
+import { fetched, records, replay, rowsOf, type Sent } from './replay-support.ts';
 
 const DAY = '2025-08-29';
-const operation = operationNamed('GetBhavCopyCM');
-
-/** Records of the day as the source sends them. */
-const records = (from: number, to: number, changes: Sent = {}): Sent[] =>
-  Array.from({ length: to - from }, (_, at) => ({
-    TradDt: '08-29-2025',
-    Src: 'NSE',
-    Symbol: `S${String(from + at).padStart(3, '0')}`,
-    SctySrs: 'EQ',
-    ClosePrice: 100 + at,
-    SavedAt: '08-29-2025 21:02:14',
-    ...changes,
-  }));
-
-/** Fetches an answer at this minute of the evening: it can be loaded at any time afterwards. */
-function fetched(minute: number, sent: readonly Sent[]) {
-  const calledAt = Date.UTC(2025, 7, 29, 16, minute);
-  return async (context: Context, settings: { readonly instruments?: readonly string[] } = {}) => {
-    const { instruments = [] } = settings;
-    const runId = await newRun(context.db);
-    const window = await context.db.pool.query<{ id: number }>(
-      `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, state)
-       values ($1, 'GetBhavCopyCM', 'NSE', $2, $2, $3, 'running') returning id::int`,
-      [runId, DAY, instruments],
-    );
-    const body = Buffer.from(JSON.stringify({ Value: sent }));
-    const asked = { exchange: 'NSE', from: DAY, to: DAY, instruments, params: {}, calledOn: DAY };
-    const raw = { body, contentType: 'application/json', bytes: body.length };
-    const id = window.rows[0]?.id ?? 0;
-    const counts = await storeAnswer(context, {
-      window: { ...asked, id, runId, operation: operation.name, variant: '', filtered: false },
-      extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
-      calledAt,
-      bytes: 1,
-      preview: false,
-      answer: {
-        packed: packBody(body),
-        contentType: 'application/json',
-        calledOn: DAY,
-        fetchedAt: new Date(calledAt),
-      },
-    });
-    const stored = await context.db.pool.query('select suspicious, warnings from etl.windows where id = $1', [
-      id,
-    ]);
-    return { counts, ...stored.rows[0] } as {
-      counts: typeof counts;
-      suspicious: string | null;
-      warnings: string[];
-    };
-  };
-}
-
 const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
 const live = async (context: Context) =>
   (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);

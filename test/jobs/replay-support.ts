@@ -3,11 +3,15 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { request } from 'undici';
+import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
-import { tables } from '../../src/operations/registry.ts';
+import { packBody } from '../../src/load/state/responses.ts';
+import { operationNamed, tables } from '../../src/operations/registry.ts';
+import { newRun } from '../load/support.ts';
 import type { Pipeline } from '../support/pipeline.ts';
 
 /** A record of an answer, as sent. */
@@ -90,4 +94,61 @@ export async function rowsOf(
     contents[table.name] = found.rows.map(({ row }) => row);
   }
   return contents;
+}
+
+const DAY = '2025-08-29';
+
+/** Bhav copy records of the day as the source sends them. */
+export const records = (from: number, to: number, changes: Sent = {}): Sent[] =>
+  Array.from({ length: to - from }, (_, at) => ({
+    TradDt: '08-29-2025',
+    Src: 'NSE',
+    Symbol: `S${String(from + at).padStart(3, '0')}`,
+    SctySrs: 'EQ',
+    ClosePrice: 100 + at,
+    SavedAt: '08-29-2025 21:02:14',
+    ...changes,
+  }));
+
+/** Fetches a bhav copy at this minute of the evening: it can be loaded at any time afterwards. */
+export function fetched(minute: number, sent: readonly Sent[]) {
+  const calledAt = Date.UTC(2025, 7, 29, 16, minute);
+  return async (
+    context: Context,
+    settings: { readonly instruments?: readonly string[]; readonly day?: string } = {},
+  ) => {
+    const { instruments = [], day = DAY } = settings;
+    const operation = operationNamed('GetBhavCopyCM');
+    const runId = await newRun(context.db);
+    const window = await context.db.pool.query<{ id: number }>(
+      `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, state)
+       values ($1, 'GetBhavCopyCM', 'NSE', $2, $2, $3, 'running') returning id::int`,
+      [runId, day, instruments],
+    );
+    const body = Buffer.from(JSON.stringify({ Value: sent }));
+    const asked = { exchange: 'NSE', from: day, to: day, instruments, params: {}, calledOn: DAY };
+    const raw = { body, contentType: 'application/json', bytes: body.length };
+    const id = window.rows[0]?.id ?? 0;
+    const counts = await storeAnswer(context, {
+      window: { ...asked, id, runId, operation: operation.name, variant: '', filtered: false },
+      extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
+      calledAt,
+      bytes: 1,
+      preview: false,
+      answer: {
+        packed: packBody(body),
+        contentType: 'application/json',
+        calledOn: DAY,
+        fetchedAt: new Date(calledAt),
+      },
+    });
+    const stored = await context.db.pool.query('select suspicious, warnings from etl.windows where id = $1', [
+      id,
+    ]);
+    return { counts, ...stored.rows[0] } as {
+      counts: typeof counts;
+      suspicious: string | null;
+      warnings: string[];
+    };
+  };
 }

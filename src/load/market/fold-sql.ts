@@ -70,10 +70,11 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
   const day = table.dateColumn === null ? '' : quote(table.dateColumn);
   return {
     target: place.target,
+    // Their primary keys are the only indexes the statements need.
     create: [
-      `create temp table ${temporary('')} (like ${market.target} including indexes) on commit drop`,
-      `create temp table ${temporary('history_')} (like ${market.history} including indexes) on commit drop`,
-      `create temp table ${temporary('days_')} (like ${DAY_ROWS} including indexes) on commit drop`,
+      `create temp table ${temporary('')} (like ${market.target}, primary key (${list(table.key)})) on commit drop`,
+      `create temp table ${temporary('history_')} (like ${market.history}, primary key (${list([...table.key, 'revision'])})) on commit drop`,
+      `create temp table ${temporary('days_')} (like ${DAY_ROWS}, primary key (table_name, exchange, day)) on commit drop`,
       `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _place from ${stage} s with no data`,
     ].join('; '),
     merge: { text: mergeStatement(table, folded) },
