@@ -6,7 +6,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { openStore } from './import-support.ts';
 import { fetched, records, rowsOf, type Sent } from './replay-support.ts';
 
-const DAYS = Array.from({ length: 20 }, (_, at) => `2025-08-${String(at + 1).padStart(2, '0')}`);
+const DAYS = Array.from({ length: 12 }, (_, at) => `2025-08-${String(at + 1).padStart(2, '0')}`);
 const [FIRST = '', LAST = ''] = [DAYS[0], DAYS.at(-1)];
 
 const of = (day: string, sent: readonly Sent[]): Sent[] =>
