@@ -151,7 +151,7 @@ async function coverageToWrite(
   const days = coverage.map(({ day }) => day).sort();
   const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return coverage;
-  const later = await laterLoads(tx, { operations: [operation], exchange, days: { from, to }, fetchedAt });
+  const later = await laterLoads(tx, { operations: [operation], exchange, days: { from, to } }, fetchedAt);
   if (later.length === 0) return coverage;
   return coverage.filter(
     ({ day, instrument, variant }) =>
@@ -197,7 +197,6 @@ async function mergeTables(
   loadId: number,
   tables: WindowLoad['batches'],
 ): Promise<MergedTables> {
-  const { exchange } = load;
   const counts = {
     fetched: load.rejects.length,
     inserted: 0,
@@ -214,19 +213,7 @@ async function mergeTables(
   const undecided: string[] = [];
   for (const { table, rows } of tables) {
     const fullSet = load.fullSets.find((set) => set.table === table);
-    const merged = await mergeTable(tx, {
-      table,
-      rows,
-      runId: load.runId,
-      loadId,
-      windowId: load.windowId,
-      exchange,
-      fetchedAt: load.fetchedAt,
-      fullSet,
-      maxWithdrawShare: load.maxWithdrawShare,
-      preserved: load.preserved,
-      readKept: load.readKept,
-    });
+    const merged = await mergeTable(tx, { ...load, table, rows, loadId, fullSet });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }
@@ -234,7 +221,7 @@ async function mergeTables(
     if (merged.written + merged.withdrawn > 0) {
       const [from, to] = touchedDays(table, rows, fullSet);
       const replaced = merged.withdrawn > 0 || merged.written > merged.inserted;
-      written.push({ table, exchange, loadId, from, to, replaced });
+      written.push({ table, exchange: load.exchange, loadId, from, to, replaced });
     }
     withdrawals.push(...merged.withdrawals);
     if (merged.folded) folded.push(table.name);

@@ -47,14 +47,25 @@ export async function insertLoad(
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
       ${load.fetchedAt.toISOString()}, greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
-      from ${windows} w left join lateral (
-        select state, committed_at from ${loads} order by state desc limit 1) last on true
-     where w.id = ${load.windowId}`);
+      from ${windows} w ${lastState} where w.id = ${load.windowId}`);
 }
 
 async function takeStateLock(tx: NodePgDatabase): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod states', 0))`);
 }
+
+/** The last state, for the statement that writes the next. */
+const lastState = sql`left join lateral (
+        select state, committed_at from ${loads} order by state desc limit 1) last on true`;
+
+/** Operations that fill the same tables, of one exchange. */
+interface LoadGroup {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}
+
+const isOf = ({ operations, exchange }: LoadGroup) =>
+  and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
 
 /**
  * Forgets the loads of operations whose tables were emptied: their states cannot be shown any more. The
@@ -62,7 +73,7 @@ async function takeStateLock(tx: NodePgDatabase): Promise<void> {
  */
 export async function forgetLoads(
   tx: NodePgDatabase,
-  asked: { readonly operations: readonly string[]; readonly exchange: string; readonly runId: number },
+  asked: LoadGroup & { readonly runId: number },
 ): Promise<void> {
   await takeStateLock(tx);
   await tx.execute(sql`
@@ -70,124 +81,69 @@ export async function forgetLoads(
       fetched_at, committed_at, state)
     select 0, ${asked.runId}, ${asked.operations[0] ?? ''}, ${asked.exchange}, r.from_date, r.to_date, '{}', '', true,
       'epoch', greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
-      from ${runs} r left join lateral (
-        select state, committed_at from ${loads} order by state desc limit 1) last on true
-     where r.id = ${asked.runId}`);
-  await tx
-    .delete(loads)
-    .where(
-      and(
-        inArray(loads.operation, [...asked.operations]),
-        eq(loads.exchange, asked.exchange),
-        ne(loads.window_id, 0),
-      ),
-    );
+      from ${runs} r ${lastState} where r.id = ${asked.runId}`);
+  await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
 }
 
 /** How many loads of these operations and exchange changed something and have no kept answer. */
-export async function countUnkeptLoads(
-  db: NodePgDatabase,
-  asked: { readonly operations: readonly string[]; readonly exchange: string },
-): Promise<number> {
-  return db.$count(
-    loads,
-    and(
-      inArray(loads.operation, [...asked.operations]),
-      eq(loads.exchange, asked.exchange),
-      sql`${loads.inserted} + ${loads.updated} > 0`,
-      sql`not exists (select from ${responses} r where r.operation = ${loads.operation} and r.exchange = ${loads.exchange}
-        and r.fetched_at = ${loads.fetched_at})`,
-    ),
-  );
+export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
+  const isKept = sql`exists (select from ${responses} r where r.operation = ${loads.operation}
+    and r.exchange = ${loads.exchange} and r.fetched_at = ${loads.fetched_at})`;
+  return db.$count(loads, and(isOf(asked), sql`${loads.inserted} + ${loads.updated} > 0 and not ${isKept}`));
 }
 
 /** How many loads of these operations and exchange there were, and how many of them brought rows. */
 export async function countLoads(
   db: NodePgDatabase,
-  asked: { readonly operations: readonly string[]; readonly exchange: string },
+  asked: LoadGroup,
 ): Promise<{ all: number; withRows: number }> {
-  const of = and(
-    inArray(loads.operation, [...asked.operations]),
-    eq(loads.exchange, asked.exchange),
-    ne(loads.window_id, 0),
-  );
+  const made = and(isOf(asked), ne(loads.window_id, 0));
   return {
-    all: await db.$count(loads, of),
-    withRows: await db.$count(loads, and(of, gt(loads.inserted, 0))),
+    all: await db.$count(loads, made),
+    withRows: await db.$count(loads, and(made, gt(loads.inserted, 0))),
   };
 }
 
-/** A load of an answer that was fetched later than another. */
-export type LaterLoad = Awaited<ReturnType<typeof laterLoads>>[number];
-
-/**
- * Loads, already committed, of answers that were fetched after this moment and were asked about any of these
- * days. With the locks of those days held, there will be no more.
- */
-export async function laterLoads(
-  tx: NodePgDatabase,
-  asked: {
-    readonly operations: readonly string[];
-    readonly exchange: string;
-    /** Null where days do not matter. */
-    readonly days: { readonly from: string; readonly to: string } | null;
-    readonly fetchedAt: Date;
-  },
-) {
-  return tx
-    .select({
-      operation: loads.operation,
-      from: loads.from_date,
-      to: loads.to_date,
-      instruments: loads.instruments,
-      variant: loads.variant,
-      filtered: loads.filtered,
-    })
-    .from(loads)
-    .where(
-      and(
-        gt(loads.fetched_at, asked.fetchedAt.toISOString()),
-        eq(loads.exchange, asked.exchange),
-        inArray(loads.operation, [...asked.operations]),
-        asked.days === null
-          ? undefined
-          : and(lte(loads.from_date, asked.days.to), gte(loads.to_date, asked.days.from)),
-      ),
-    );
-}
-
 /** Which loads may be about the same rows. */
-export interface LoadScope {
-  readonly operations: readonly string[];
-  readonly exchange: string;
+export interface LoadScope extends LoadGroup {
   /** Null where days do not matter. */
   readonly days: { readonly from: string; readonly to: string } | null;
 }
 
 /**
- * Is there a committed load of an answer that was fetched after this moment (or at it) and may be about these
- * rows? With the locks of their days held, there will be no more.
+ * Committed loads of answers that were fetched after this moment (or at it) and may be about these rows. With
+ * the locks of their days held, there will be no more.
  */
+function isLater(scope: LoadScope, fetchedAt: Date, orAtOnce = false) {
+  const { days } = scope;
+  return and(
+    (orAtOnce ? gte : gt)(loads.fetched_at, fetchedAt.toISOString()),
+    isOf(scope),
+    days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
+  );
+}
+
+/** What the loads of later answers were asked about. */
+export async function laterLoads(tx: NodePgDatabase, scope: LoadScope, fetchedAt: Date) {
+  const { instruments, variant, filtered } = loads;
+  return tx
+    .select({ from: loads.from_date, to: loads.to_date, instruments, variant, filtered })
+    .from(loads)
+    .where(isLater(scope, fetchedAt));
+}
+
+/** Is there a load of a later answer? */
 export async function hasLaterLoad(
   tx: NodePgDatabase,
-  { operations, exchange, days }: LoadScope,
+  scope: LoadScope,
   fetchedAt: Date,
   { orAtOnce = false } = {},
 ): Promise<boolean> {
-  const moment = fetchedAt.toISOString();
-  const found = await tx
+  const later = tx
     .select({ id: loads.id })
     .from(loads)
-    .where(
-      and(
-        orAtOnce ? gte(loads.fetched_at, moment) : gt(loads.fetched_at, moment),
-        eq(loads.exchange, exchange),
-        inArray(loads.operation, [...operations]),
-        days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
-      ),
-    )
-    .limit(1);
-  return found.length > 0;
+    .where(isLater(scope, fetchedAt, orAtOnce));
+  return (await later.limit(1)).length > 0;
 }
 
 /**
@@ -259,15 +215,6 @@ export async function answersToFold(
   return found.rows.map(({ response, fetched }) => ({ responseId: response, fetchedAt: fetched }));
 }
 
-/** The loads of the question of a window: the same days, instruments and variant. */
-const sameQuestion = and(
-  eq(loads.exchange, windows.exchange),
-  eq(loads.from_date, windows.from_date),
-  eq(loads.to_date, windows.to_date),
-  eq(loads.instruments, windows.instruments),
-  eq(loads.variant, windows.variant),
-);
-
 /**
  * Is the answer to the question of a window that was fetched at this moment among the loads? The moment
  * alone does not tell: workers fetch answers to several questions in one millisecond.
@@ -276,14 +223,19 @@ export async function wasLoaded(
   tx: NodePgDatabase,
   { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date },
 ): Promise<boolean> {
+  const { operation, exchange, from_date, to_date, instruments, variant } = windows;
   const found = await tx
     .select({ id: loads.id })
     .from(windows)
     .innerJoin(
       loads,
       and(
-        sameQuestion,
-        eq(loads.operation, windows.operation),
+        eq(loads.operation, operation),
+        eq(loads.exchange, exchange),
+        eq(loads.from_date, from_date),
+        eq(loads.to_date, to_date),
+        eq(loads.instruments, instruments),
+        eq(loads.variant, variant),
         eq(loads.fetched_at, fetchedAt.toISOString()),
       ),
     )

@@ -58,7 +58,7 @@ export const replaceDayRows = (table: string, from: string) => `
 export const NO_DAY = '0001-01-01';
 
 /**
- * Notes what a load did about rows that were not listed. A refusal stands until another whole answer of its
+ * Notes what a load did about rows that were not listed. A refusal is valid until another whole answer of its
  * day, or a person, has decided.
  */
 export async function writeWithdrawals(
@@ -208,7 +208,7 @@ const asWithdrawal = {
   notedAt: sql<string>`to_json(${withdrawals.noted_at})#>>'{}'`,
 };
 
-/** Refused withdrawals that stand, the newest first, each with some of its rows. */
+/** Refused withdrawals that nobody has decided yet, the newest first, each with some of its rows. */
 export function refusedWithdrawals(db: NodePgDatabase, limit: number, samples: number) {
   return db
     .select({
@@ -231,7 +231,7 @@ export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(withdrawals.id);
 }
 
-/** Locks a refused withdrawal until the transaction ends; null where there is none of this number that stands. */
+/** Locks a refused withdrawal until the transaction ends; null where none of this number is undecided. */
 export async function lockRefusedWithdrawal(tx: NodePgDatabase, id: number) {
   const [found] = await tx
     .select({ ...asWithdrawal, rows: withdrawals.rows, fetchedAt: withdrawals.fetched_at })
@@ -241,13 +241,13 @@ export async function lockRefusedWithdrawal(tx: NodePgDatabase, id: number) {
   return found ?? null;
 }
 
-/** Does a refused withdrawal of this window stand? */
+/** Has the window a refused withdrawal that nobody has decided yet? */
 export async function hasRefusals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
   const refused = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
   return (await tx.$count(withdrawals, refused)) > 0;
 }
 
-/** Notes that a person has accepted a withdrawal. From now on the day is judged by the rows it has now. */
+/** Notes that a person has accepted a withdrawal. From now on the day is compared with the rows it has now. */
 export async function noteAccepted(
   tx: NodePgDatabase,
   accepted: {
