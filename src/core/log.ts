@@ -1,4 +1,4 @@
-import { type Logger, pino } from 'pino';
+import { type LogFn, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
 import { redactor } from './environment.ts';
 import { messageOf, PipelineError } from './errors.ts';
@@ -23,16 +23,65 @@ export function createLog(
     passwordOf(config.REDIS_URL),
   ]);
   return pino(
-    { level: config.EOD_LOG_LEVEL, base: { pid: process.pid }, serializers: { err: describeError } },
+    {
+      level: config.EOD_LOG_LEVEL,
+      base: { pid: process.pid },
+      serializers: { err: describeError },
+      hooks: { logMethod: onceForAnOutage() },
+    },
     { write: (line: string) => void stderr.write(redact(line)) },
   );
 }
 
+/** Lines about a server that is away are one event for so long. */
+const OUTAGE_MS = 60_000;
+
+/**
+ * While a server is away every connection, window and timer meets the same error. The first of them is logged,
+ * and one a minute after that.
+ */
+function onceForAnOutage(): (this: Logger, args: Parameters<LogFn>, method: LogFn) => void {
+  const loggedAt = new Map<string, number>();
+  return function log(args, method) {
+    const { err } = Object(args[0]) as { readonly err?: unknown };
+    const server = serverAway(err);
+    if (server !== null) {
+      const now = Date.now();
+      if (now - (loggedAt.get(server) ?? Number.NEGATIVE_INFINITY) < OUTAGE_MS) return;
+      loggedAt.set(server, now);
+    }
+    method.apply(this, args);
+  };
+}
+
+/** Codes of a broken connection: those of sockets, and of Postgres as it shuts down, starts or has no room. */
+const AWAY_CODES = /^(E[A-Z_]+|08\w{3}|53\w{3}|57P0\d)$/;
+
+/** What node-postgres says of a broken connection, for which it has no code. */
+const AWAY_MESSAGES = /^(Connection terminated|timeout exceeded when trying to connect)/;
+
+/** Which server an error shows to be away; null for any other error. */
+function serverAway(error: unknown): string | null {
+  const cause = withoutStatement(error);
+  if (cause instanceof PipelineError) return cause.kind === 'database_away' ? 'Postgres' : null;
+  if (!(cause instanceof Error)) return null;
+  if (AWAY_MESSAGES.test(cause.message)) return 'Postgres';
+  const { code, severity } = cause as { readonly code?: unknown; readonly severity?: unknown };
+  if (typeof code !== 'string' || !AWAY_CODES.test(code)) return null;
+  return severity === undefined ? 'connection' : 'Postgres';
+}
+
+/** Drizzle quotes the whole statement with its values; what the driver threw is within. */
+function withoutStatement(error: unknown): unknown {
+  return error instanceof Error && 'query' in error && error.cause !== undefined ? error.cause : error;
+}
+
 /**
  * The facts of an error that help, because drivers attach whole connections to theirs. The stack is
- * logged for defects only: a `PipelineError` says by itself what is wrong.
+ * logged for defects only: a `PipelineError` and an error with a code say by themselves what is wrong.
  */
-function describeError(error: unknown): object {
+function describeError(thrown: unknown): object {
+  const error = withoutStatement(thrown);
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack } = error;
   const facts = ['code', 'kind', 'status', 'diagnostic'].flatMap((key) => {
@@ -40,7 +89,8 @@ function describeError(error: unknown): object {
     return value === undefined ? [] : [[key, value]];
   });
   const cause = error.cause === undefined ? {} : { cause: messageOf(error.cause) };
-  const where = error instanceof PipelineError ? {} : { stack };
+  const isDefect = !(error instanceof PipelineError) && !('code' in error) && serverAway(error) === null;
+  const where = isDefect ? { stack } : {};
   return { type: name, message, ...Object.fromEntries(facts), ...cause, ...where };
 }
 

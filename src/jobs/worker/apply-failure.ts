@@ -1,5 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
@@ -49,20 +50,29 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const { runId, windowId } = job;
   const { log, db } = context;
   const info = failureInfo(error);
-  log.warn({ runId, windowId, err: error, action }, 'window did not load');
+  const { operation, exchange, from, to } = failure.window ?? {};
+  const facts = { runId, windowId, operation, exchange, from, to };
+  log[levelOf(action, error)]({ ...facts, err: error, action }, 'window did not load');
   try {
     await writeAction(context, failure, info);
   } catch (thrown) {
     const err = databaseError(thrown);
     if (decideLocalFailure(err).act !== 'end') {
-      log.warn({ windowId, err }, 'could not keep what went wrong');
+      log.warn({ ...facts, err }, 'could not keep what went wrong');
       return;
     }
     // Left open, the window would be asked for again and again.
-    log.error({ windowId, err }, 'could not keep what went wrong; the window ends as failed');
+    log.error({ ...facts, err }, 'could not keep what went wrong; the window ends as failed');
     await transaction(db, (tx) => endWindows(tx, { runId, windowId }, 'failed', info));
     await advanceRun(context, runId);
   }
+}
+
+/** An error for what needs a person, a warning for what is tried again, and less for what belongs to the day's work. */
+function levelOf({ act }: FailureAction, error: unknown): 'error' | 'warn' | 'info' | 'debug' {
+  if (act === 'end') return 'error';
+  if (act === 'retry') return 'warn';
+  return error instanceof PipelineError && error.kind === 'not_ready' ? 'debug' : 'info';
 }
 
 /**

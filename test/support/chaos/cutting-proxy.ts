@@ -8,6 +8,8 @@ export interface CuttingProxy {
   struck(): boolean;
   /** Breaks all connections and accepts no other while the server shall seem to be away. */
   setAway(away: boolean): void;
+  /** Connections that were not accepted meanwhile. */
+  refused(): number;
   close(): Promise<void>;
 }
 
@@ -30,8 +32,12 @@ export async function startCuttingProxy(
   const sockets = new Set<Socket>();
   let struck = false;
   let isAway = false;
+  let refused = 0;
   const server = createServer((client) => {
-    if (isAway) return client.destroy();
+    if (isAway) {
+      refused += 1;
+      return client.destroy();
+    }
     const upstream = connect({ host: hostname, port: Number(port) });
     let seen = false;
     let armed = false;
@@ -65,6 +71,7 @@ export async function startCuttingProxy(
   return {
     url: url.href,
     struck: () => struck,
+    refused: () => refused,
     setAway(away) {
       isAway = away;
       if (away) for (const socket of sockets) socket.destroy();

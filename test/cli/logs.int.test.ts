@@ -1,0 +1,89 @@
+import { afterEach, expect, test } from 'vitest';
+import { runProgram } from '../../src/cli/program.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
+import { captureCli, runCli, runJson } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const DAYS = ['--from', '2025-09-08', '--to', '2025-09-10', '--exchange', 'NSE'];
+const cwd = temporaryFolder();
+const sandboxes: Sandbox[] = [];
+
+afterEach(async () => {
+  for (const sandbox of sandboxes.splice(0)) await sandbox.close();
+});
+
+async function settings(behaviour: SandboxOptions['behaviour']) {
+  const clock = { now: () => Date.parse('2025-09-12T22:00:00+05:30') };
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 20, behaviour: behaviour ?? {} });
+  sandboxes.push(sandbox);
+  return {
+    EOD_BASE_URL: sandbox.url,
+    EOD_ACCESS_KEY: 'key',
+    EOD_NOT_READY_WAIT_MS: '10',
+    EOD_BACKOFF_MS: '1',
+  };
+}
+
+/** The log among what a command printed to stderr. */
+const logLines = (stderr: string) =>
+  stderr
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+test('a window that fails is a line that says which; one that is not ready yet is none', async () => {
+  const { url } = await testDatabase();
+  const env = {
+    ...(await settings({ notReady: 3, faults: [{ kind: 'status', operation: 'GetCircuitBreakers' }] })),
+    DATABASE_URL: url,
+    EOD_ATTEMPTS: '1',
+  };
+  const { code, stderr } = await runCli(['backfill', 'GetBhavCopyCM', 'GetCircuitBreakers', ...DAYS], {
+    cwd,
+    env,
+  });
+  expect(code).toBe(1);
+  const [alert, ...lines] = logLines(stderr).reverse();
+  expect(alert).toMatchObject({ alert: 'run_failed' });
+  expect(lines.length).toBeGreaterThan(0);
+  for (const line of lines) {
+    expect(line).toMatchObject({
+      level: 50,
+      msg: 'window did not load',
+      operation: 'GetCircuitBreakers',
+      exchange: 'NSE',
+      from: expect.stringMatching(/^2025-09-/),
+      to: expect.stringMatching(/^2025-09-/),
+      err: { kind: 'http_status' },
+    });
+  }
+});
+
+test('a Postgres that goes away is a line or two, and no SQL', async () => {
+  const { url } = await testDatabase();
+  const proxy = await startCuttingProxy(url);
+  const source = await settings({ delayMs: 100 });
+  const env = { ...source, DATABASE_URL: url, EOD_CONCURRENCY: '8' };
+  await runJson(['backfill', '--all', ...DAYS, '--detach'], { cwd, env });
+  const { cli, stderr, signal } = captureCli({
+    cwd,
+    env: { ...env, DATABASE_URL: proxy.url, EOD_HTTP_PORT: '0' },
+  });
+  const ended = runProgram(cli, ['up', '--roles', 'worker']);
+  await waitFor(() => (sandboxes[0]?.stats().requests ?? 0) > 5, { timeoutMs: 20_000 });
+  proxy.setAway(true);
+  await waitFor(() => logLines(stderr()).length > 0, { timeoutMs: 20_000 });
+  // Workers, the queue and timers meet it again and again.
+  await waitFor(() => proxy.refused() > 20, { timeoutMs: 30_000 });
+  proxy.setAway(false);
+  const before = sandboxes[0]?.stats().requests ?? 0;
+  await waitFor(() => (sandboxes[0]?.stats().requests ?? 0) > before, { timeoutMs: 30_000 });
+  signal('SIGTERM');
+  await ended;
+  await proxy.close();
+  expect(logLines(stderr()).length).toBeLessThanOrEqual(3);
+  expect(stderr()).not.toMatch(/select |update |insert |\bat file:|"stack"/);
+});

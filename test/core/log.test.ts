@@ -1,0 +1,44 @@
+import { DrizzleQueryError } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/core/config.ts';
+import { PipelineError } from '../../src/core/errors.ts';
+import { createLog } from '../../src/core/log.ts';
+
+function captureLog() {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  return { lines, log: createLog(loadConfig({}), { write }) };
+}
+
+const away = new PipelineError('Postgres: connect ECONNREFUSED', { kind: 'database_away' });
+const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
+const shutdown = Object.assign(new Error('terminating connection'), { code: '57P01', severity: 'FATAL' });
+const terminated = new Error('Connection terminated unexpectedly');
+const failed = (cause: Error) => new DrizzleQueryError('select secret from etl.windows', ['value'], cause);
+
+describe('the log', () => {
+  test('says once that Postgres is away, without statement and stack', () => {
+    const { lines, log } = captureLog();
+    for (const err of [failed(shutdown), away, terminated, failed(terminated), away]) {
+      log.warn({ err }, 'could not do it');
+    }
+    expect(lines).toHaveLength(1);
+    expect(lines[0]?.err).toEqual({ type: 'Error', message: 'terminating connection', code: '57P01' });
+    // Another server, and errors of other kinds, are lines of their own.
+    log.warn({ err: refused }, 'queue connection');
+    log.warn(
+      { err: failed(Object.assign(new Error('no such column'), { code: '42703' })) },
+      'could not do it',
+    );
+    log.warn({ err: new PipelineError('the source did not answer', { kind: 'timeout' }) }, 'x');
+    log.warn({ err: new PipelineError('the source did not answer', { kind: 'timeout' }) }, 'x');
+    expect(lines).toHaveLength(5);
+    expect(JSON.stringify(lines)).not.toMatch(/select|stack/);
+  });
+
+  test('shows the stack of a defect', () => {
+    const { lines, log } = captureLog();
+    log.error({ err: new TypeError('undefined is not a function') }, 'a defect');
+    expect(lines[0]?.err).toMatchObject({ type: 'TypeError', stack: expect.stringContaining('log.test.ts') });
+  });
+});
