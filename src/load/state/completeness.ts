@@ -22,23 +22,15 @@ export interface Pair {
   readonly exchange: string;
 }
 
-interface CompletenessInput {
+/** Which sessions to look at. */
+export interface CompletenessScope {
   /** Expected from their first complete session on; over the source's reach where nothing is there. */
   readonly expected: readonly Pair[];
   /** Also whatever else was ever loaded, between its first and last complete session. */
   readonly others: boolean;
-  /** The moment at which to look; null: when the query runs. */
-  readonly now: Date | null;
-  readonly timeZone: string;
-  /** `HH:mm` before which no session's data is published. */
-  readonly publishedAt: string;
-  /** Sessions that nights look back. */
-  readonly lookback: number;
-  /** How many days back the source is expected to reach. */
-  readonly historyDays: number;
   /** Instead of the range of each pair. */
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
+  readonly from?: Day | undefined;
+  readonly to?: Day | undefined;
 }
 
 const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
@@ -54,20 +46,22 @@ const RANKS = { loaded: 1, empty: 2, not_published: 3, failed: 4, blocked: 5, pa
  * An operation asked per instrument counts as there with any instrument, unless the data of most is awaited; one
  * that knows no dates has a single line, complete once it was ever loaded, and none in a range that has an end. Where it is
  * quarters that should be there, their last days are the sessions.
+ *
+ * @param now the moment at which to look; null: when the query runs.
  */
-function completenessSql(input: CompletenessInput): string {
-  const { now, others } = input;
-  const moment = now === null ? 'statement_timestamp()' : `${text(now.toISOString())}::timestamptz`;
-  const from = input.from === undefined ? 'null::date' : `${text(input.from)}::date`;
-  const to = input.to === undefined ? 'null::date' : `${text(input.to)}::date`;
-  const there = `${moment} at time zone ${text(input.timeZone)}`;
+function completenessSql(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
+  const { expected, others } = scope;
+  const moment = now === null ? 'statement_timestamp()' : `${text(new Date(now).toISOString())}::timestamptz`;
+  const from = scope.from === undefined ? 'null::date' : `${text(scope.from)}::date`;
+  const to = scope.to === undefined ? 'null::date' : `${text(scope.to)}::date`;
+  const there = `${moment} at time zone ${text(config.EOD_TIMEZONE)}`;
   return `with clock as (
   select ${there} as now_there, (${there})::date as today, ${from} as from_day, ${to} as to_day,
-    (${there})::date - ${input.historyDays} as reach
+    (${there})::date - ${config.EOD_HISTORY_DAYS} as reach
 ), operation (operation, variants, whole, quarterly, empty_is_normal, weekday, due_at, awaited_days) as (
-  values ${operations.map((one) => operationRow(one, input)).join(',\n    ')}
+  values ${operations.map((one) => operationRow(one, config)).join(',\n    ')}
 ), expected (operation, exchange) as (
-  ${pairRows(input.expected)}
+  ${pairRows(expected)}
 ), answer as (
   select c.operation, c.exchange, c.day, c.state, c.records, c.diagnostic, c.checked_at, o.whole and c.instrument <> '' as part_of_day, o.empty_is_normal,
     case when o.whole and c.instrument <> '' then case c.state when 'loaded' then ${RANKS.partial} else ${RANKS.unknown} end
@@ -143,7 +137,10 @@ from session, clock`;
 /** Days after a session within which the nights that look back ask for it, and weekly ones once more. */
 const awaitedDays = (lookback: number, weekly: boolean) => Math.max(7, 2 * lookback) + (weekly ? 7 : 0);
 
-function operationRow(operation: Operation, { publishedAt, lookback }: CompletenessInput): string {
+function operationRow(
+  operation: Operation,
+  { EOD_PUBLISHED_AT: publishedAt, EOD_LOOKBACK_SESSIONS: lookback }: ViewSettings,
+): string {
   const { name, emptyIsNormal, schedule, windows } = operation;
   const quarterly = isQuarterly(operation);
   const variants = expectedVariants(operation);
@@ -210,15 +207,7 @@ export function scheduledPairs({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>)
 
 /** Makes, or brings up to date, the view etl.completeness; writes nothing when it is as it should be. */
 export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
-  const query = completenessSql({
-    expected: scheduledPairs(wanted),
-    others: true,
-    now: null,
-    timeZone: wanted.EOD_TIMEZONE,
-    publishedAt: wanted.EOD_PUBLISHED_AT,
-    historyDays: wanted.EOD_HISTORY_DAYS,
-    lookback: wanted.EOD_LOOKBACK_SESSIONS,
-  });
+  const query = completenessSql(wanted, { expected: scheduledPairs(wanted), others: true }, null);
   // Postgres keeps views in words of its own: it is asked to compare them itself.
   await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
   const compared = await client.query<{ same: boolean }>(
@@ -256,15 +245,6 @@ export interface SessionState extends Pair {
   readonly records: number;
 }
 
-/** Which sessions to look at. */
-export interface CompletenessScope {
-  readonly expected: readonly Pair[];
-  /** Also what else was ever loaded. */
-  readonly others: boolean;
-  readonly from?: Day | undefined;
-  readonly to?: Day | undefined;
-}
-
 /** When and with which settings to look. */
 interface CompletenessContext {
   readonly config: ViewSettings;
@@ -273,17 +253,8 @@ interface CompletenessContext {
 }
 
 /** The query for a scope, as of the context's clock and settings. */
-function completenessQuery({ config, clock }: CompletenessContext, scope: CompletenessScope) {
-  const query = completenessSql({
-    ...scope,
-    now: new Date(clock.now()),
-    timeZone: config.EOD_TIMEZONE,
-    publishedAt: config.EOD_PUBLISHED_AT,
-    historyDays: config.EOD_HISTORY_DAYS,
-    lookback: config.EOD_LOOKBACK_SESSIONS,
-  });
-  return sql.raw(query);
-}
+const completenessQuery = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
+  sql.raw(completenessSql(config, scope, clock.now()));
 
 /** An interface as drizzle takes the rows of a statement. */
 type Row<Shape> = { [Name in keyof Shape]: Shape[Name] };
