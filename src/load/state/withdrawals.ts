@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, between, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { dayRows, withdrawals } from './schema/work.ts';
 
@@ -57,6 +57,14 @@ export const replaceDayRows = (table: string, from: string) => `
 /** In it, the day of a table that has none. */
 export const NO_DAY = '0001-01-01';
 
+/** Refused withdrawals of tables that nobody has decided yet. */
+const isUndecided = (exchange: string, tables: readonly string[]) =>
+  and(
+    eq(withdrawals.state, 'refused'),
+    inArray(withdrawals.table_name, [...tables]),
+    eq(withdrawals.exchange, exchange),
+  );
+
 /**
  * Notes what a load did about rows that were not listed. A refusal is valid until another whole answer of its
  * day, or a person, has decided.
@@ -78,19 +86,11 @@ export async function writeWithdrawals(
   found: readonly DayWithdrawal[],
 ): Promise<void> {
   for (const { table, days } of judged) {
+    const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
     await tx
       .update(withdrawals)
       .set({ state: 'outdated' })
-      .where(
-        and(
-          eq(withdrawals.state, 'refused'),
-          eq(withdrawals.table_name, table),
-          eq(withdrawals.exchange, load.exchange),
-          days === null
-            ? isNull(withdrawals.day)
-            : sql`${withdrawals.day} between ${days.from} and ${days.to}`,
-        ),
-      );
+      .where(and(isUndecided(load.exchange, [table]), ofDays));
   }
   if (found.length === 0) return;
   await tx.insert(withdrawals).values(
@@ -129,10 +129,10 @@ export async function acceptedDays(
 }
 
 /**
- * After the answers of some days were judged anew: a refusal that was noted and stands still is brought up to
+ * After the answers of some days were applied anew: a refusal that was noted and came out again is brought up to
  * date, any other of these days is outdated.
  *
- * @returns the refusals that stand and were not noted yet.
+ * @returns the refusals that were not noted yet.
  */
 export async function replaceRefusals(
   tx: NodePgDatabase,
@@ -141,7 +141,7 @@ export async function replaceRefusals(
     exchange,
     days,
   }: { readonly table: string; readonly exchange: string; readonly days: readonly string[] },
-  standing: readonly (DayWithdrawal & { readonly fetchedAt: string })[],
+  refused: readonly (DayWithdrawal & { readonly fetchedAt: string })[],
 ): Promise<DayWithdrawal[]> {
   const noted = await tx
     .select({
@@ -152,21 +152,19 @@ export async function replaceRefusals(
     .from(withdrawals)
     .where(
       and(
-        eq(withdrawals.state, 'refused'),
-        eq(withdrawals.table_name, table),
-        eq(withdrawals.exchange, exchange),
+        isUndecided(exchange, [table]),
         sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`,
       ),
     );
   for (const { id, day, fetchedAt } of noted) {
-    const one = standing.find((other) => other.day === day && other.fetchedAt === fetchedAt);
+    const one = refused.find((other) => other.day === day && other.fetchedAt === fetchedAt);
     const fresh =
       one === undefined
         ? { state: 'outdated' as const }
         : { gone: one.gone, most: one.most, rows_left: one.left, reason: one.refused, rows: one.rows };
     await tx.update(withdrawals).set(fresh).where(eq(withdrawals.id, id));
   }
-  return standing.filter(
+  return refused.filter(
     (one) => !noted.some(({ day, fetchedAt }) => one.day === day && one.fetchedAt === fetchedAt),
   );
 }
@@ -180,16 +178,7 @@ export async function forgetWithdrawals(
   await tx
     .delete(dayRows)
     .where(and(inArray(dayRows.table_name, [...tables]), eq(dayRows.exchange, exchange)));
-  await tx
-    .update(withdrawals)
-    .set({ state: 'outdated' })
-    .where(
-      and(
-        inArray(withdrawals.table_name, [...tables]),
-        eq(withdrawals.exchange, exchange),
-        eq(withdrawals.state, 'refused'),
-      ),
-    );
+  await tx.update(withdrawals).set({ state: 'outdated' }).where(isUndecided(exchange, tables));
 }
 
 const asWithdrawal = {
