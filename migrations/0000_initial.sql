@@ -268,6 +268,11 @@ CREATE TABLE "etl"."windows" (
 	CONSTRAINT "windows_counts" CHECK ("etl"."windows"."fetched" = "etl"."windows"."inserted" + "etl"."windows"."updated" + "etl"."windows"."unchanged" + "etl"."windows"."stale" + "etl"."windows"."duplicate" + "etl"."windows"."rejected")
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."workers" (
+	"worker" text PRIMARY KEY NOT NULL,
+	"seen_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."withdrawals" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"load_id" bigint NOT NULL,

@@ -190,6 +190,10 @@ COMMENT ON COLUMN etl.range_limits.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.range_limits.days IS 'Days a request may span. Unit: days.';
 COMMENT ON COLUMN etl.range_limits.learned_at IS 'When the source said so.';
 
+COMMENT ON TABLE etl.workers IS 'Processes that work on runs; eod status says when none was seen for a minute.';
+COMMENT ON COLUMN etl.workers.worker IS 'Host and number of the process.';
+COMMENT ON COLUMN etl.workers.seen_at IS 'When it last said that it is alive, as it does every half minute.';
+
 COMMENT ON TABLE etl.sessions IS 'Sessions of the exchanges as the calendar knows them.';
 COMMENT ON COLUMN etl.sessions.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.sessions.day IS 'Session day.';

@@ -135,6 +135,16 @@ export function clockTime(iso: string, timeZone: string): string {
   return `${timeAt(Date.parse(iso) / 1000, timeZone).slice(0, 5)} ${zoneName(iso, timeZone)}`;
 }
 
+/** Null while workers are alive; otherwise a sentence that says since when none is. */
+export function noWorkersText(
+  { seen, lastSeenAt }: { readonly seen: number; readonly lastSeenAt: string | null },
+  timeZone: string,
+): string | null {
+  if (seen > 0) return null;
+  const last = lastSeenAt === null ? '' : `, the last one at ${momentText(lastSeenAt, timeZone)}`;
+  return `no worker has been seen for a minute${last}; "eod up" starts one`;
+}
+
 /** `IST` for Asia/Kolkata. */
 function zoneName(iso: string, timeZone: string): string {
   const parts = new Intl.DateTimeFormat('en-IN', { timeZone, timeZoneName: 'short' }).formatToParts(

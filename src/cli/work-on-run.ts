@@ -9,9 +9,10 @@ import { pauseRun, startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
 import { type Progress, type RunReport, reportRun, runProgress } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
+import { readWorkers } from '../load/state/workers.ts';
 import { type Cli, type JsonFlag, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
-import { clockTime, plural } from './output.ts';
+import { clockTime, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
 import { exitCodeOf, failuresText, forecastText, runText } from './run-output.ts';
 
@@ -44,7 +45,10 @@ export async function runRequest(cli: Cli, flags: RunFlags, { config, request }:
     const context = await openContext(cli, { config, queue: true, wait: 'short' });
     const asked = await request(context);
     if (asked === null) return;
-    const report = await reportRun(context.db.drizzle, await newRun(context, asked));
+    const { drizzle } = context.db;
+    const report = await reportRun(drizzle, await newRun(context, asked));
+    const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
+    if (nobody !== null) logStderr(cli, nobody);
     if (flags.json === true) return printJson(cli, report);
     return print(cli, `run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
   }

@@ -32,6 +32,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   sessions: 'state/sessions.ts',
   windows: 'state/windows/',
   withdrawals: 'state/withdrawals.ts',
+  workers: 'state/workers.ts',
 };
 
 const schema: Readonly<Record<string, unknown>> = { ...instruments, ...knowledge, ...source, ...work };

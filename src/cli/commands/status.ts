@@ -1,9 +1,11 @@
+import type { Config } from '../../core/config.ts';
+import { messageOf } from '../../core/errors.ts';
 import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/read-status.ts';
 import type { queueOf } from '../../jobs/worker/queue.ts';
 import type { RunProgress } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { exampleDays, examples, jsonOption } from '../options.ts';
-import { type Column, clockTime, count, fittedTable, table } from '../output.ts';
+import { type Column, clockTime, count, fittedTable, noWorkersText, table } from '../output.ts';
 
 const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
 
@@ -43,10 +45,11 @@ async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   const { MISSING_OF } = await import('../../load/state/completeness.ts');
   const context = await openContext(cli);
   const status = await readStatus(context);
-  if (flags.json === true) return printJson(cli, status);
+  const queueProblem = await redisProblem(context.config);
+  if (flags.json === true) return printJson(cli, { ...status, queueProblem });
   const { queueOf } = await import('../../jobs/worker/queue.ts');
   const sessions = { missingOf: MISSING_OF, recent: RECENT_SESSIONS };
-  print(cli, statusText(status, { timeZone: context.config.EOD_TIMEZONE, sessions, queueOf }));
+  print(cli, statusText(status, { timeZone: context.config.EOD_TIMEZONE, sessions, queueProblem, queueOf }));
 }
 
 /** How many sessions the status looks back. */
@@ -55,15 +58,27 @@ interface SessionCounts {
   readonly recent: number;
 }
 
+async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
+  if (REDIS_URL === undefined) return null;
+  const { checkRedis } = await import('../reachable.ts');
+  return checkRedis(REDIS_URL, { forMs: 0, onRetry: () => undefined }).then(
+    () => null,
+    (error) => messageOf(error),
+  );
+}
+
 interface TextOptions {
   readonly timeZone: string;
   readonly sessions: SessionCounts;
+  /** Why Redis cannot be used; null where it can, and where there is none. */
+  readonly queueProblem: string | null;
   readonly queueOf: typeof queueOf;
 }
 
 function statusText(status: Status, options: TextOptions): string {
-  const { operations, openRuns, queue, database, quota, keyRefused, observedSessions } = status;
-  const { sessions } = options;
+  const { operations, openRuns, queue, database, quota, keyRefused, observedSessions, workers } = status;
+  const { sessions, queueProblem, timeZone } = options;
+  const nobody = noWorkersText(workers, timeZone);
   return [
     ...(isEmpty(status) ? [FIRST_STEPS] : [operationsText(operations, sessions)]),
     '',
@@ -75,6 +90,8 @@ function statusText(status: Status, options: TextOptions): string {
     ),
     ...(keyRefused === null ? [] : [`the source refused the access key: ${keyRefused}`]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, options)]),
+    ...(nobody === null ? [] : [nobody]),
+    ...(queueProblem === null ? [] : [queueProblem]),
     `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,
   ].join('\n');
 }

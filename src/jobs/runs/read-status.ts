@@ -9,6 +9,7 @@ import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts'
 import { countSuspiciousWindows } from '../../load/state/run-facts.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
+import { readWorkers } from '../../load/state/workers.ts';
 import { exchangesOf, isQuarterly } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -37,6 +38,8 @@ export interface OperationStatus extends Freshness {
 export interface Status {
   readonly queue: 'redis' | 'postgres';
   readonly database: 'DATABASE_URL' | 'private';
+  /** Workers seen within the last minute, and when one was seen last. */
+  readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly operations: readonly OperationStatus[];
   readonly openRuns: readonly RunProgress[];
   /** The key's budget of this clock hour; null where no key is set. */
@@ -89,6 +92,7 @@ export async function readStatus(context: Context): Promise<Status> {
   }
   return {
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
+    workers: await readWorkers(db.drizzle),
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations: statuses.sort((a, b) => (a.operation < b.operation ? -1 : a.operation > b.operation ? 1 : 0)),
     openRuns: await openRunsProgress(db.drizzle),

@@ -1,5 +1,7 @@
+import { hostname } from 'node:os';
 import { runningRuns } from '../../load/state/runs.ts';
 import { openWindows } from '../../load/state/windows/windows.ts';
+import { markWorkerSeen } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
@@ -35,7 +37,7 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
 }
 
 /**
- * Requeues lost windows now, from time to time, and at once when the queue's server is back. A server
+ * Says that this worker is alive and requeues lost windows, now, from time to time, and at once when the queue's server is back. A server
  * that is away just now is no reason not to start: it is tried again soon.
  */
 export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
@@ -51,6 +53,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     clearTimeout(timer);
     let next = EVERY_MS;
     try {
+      await markWorkerSeen(context.db.drizzle, `${hostname()} ${process.pid}`);
       await requeueLostWindows(context);
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');

@@ -242,3 +242,10 @@ export const rejects = etl.table(
     index('rejects_open_idx').on(table.operation, table.exchange).where(sql`${table.resolved_at} is null`),
   ],
 );
+
+/** Processes that work on runs, and when each was last alive. */
+export const workers = etl.table('workers', {
+  /** Host and process. */
+  worker: text('worker').primaryKey(),
+  seen_at: moment('seen_at').notNull().defaultNow(),
+});

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { runProgram } from '../../src/cli/program.ts';
+import type { Status } from '../../src/jobs/runs/read-status.ts';
+import { captureCli, runCli, runJson } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { query } from './support.ts';
+
+const cwd = temporaryFolder();
+const SOURCE = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'key', EOD_HTTP_PORT: '0' };
+
+test('of an empty database it says what to do first', async () => {
+  const { url } = await testDatabase();
+  const { code, stdout } = await runCli(['status'], { cwd, env: { DATABASE_URL: url } });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^nothing is loaded yet; what to do first:\n\n {2}eod backfill --all .*--dry-run/);
+  expect(stdout).toContain('eod --demo status');
+  expect(stdout.match(/nothing/g)).toHaveLength(1);
+});
+
+test('says when no worker has been seen for a minute, and so does --detach', async () => {
+  const { url } = await testDatabase();
+  const env = { ...SOURCE, DATABASE_URL: url };
+  const status = async () => (await runCli(['status'], { cwd, env })).stdout;
+  expect(await status()).toMatch(/^no worker has been seen for a minute; "eod up" starts one$/m);
+  const days = ['--from', '2025-09-08', '--to', '2025-09-08', '--exchange', 'NSE'];
+  const detached = await runCli(['backfill', 'GetBhavCopyCM', ...days, '--detach'], { cwd, env });
+  expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 1 window\n' });
+  expect(detached.stderr).toBe('no worker has been seen for a minute; "eod up" starts one\n');
+
+  const { cli, stderr, signal } = captureCli({ cwd, env });
+  const ended = runProgram(cli, ['up', '--roles', 'worker']);
+  await waitFor(() => stderr().includes('eod is up'), { timeoutMs: 20_000 });
+  expect(await status()).not.toContain('no worker');
+  const { json } = await runJson<Status>(['status'], { cwd, env });
+  expect(json.workers).toEqual({ seen: 1, lastSeenAt: expect.stringMatching(/^\d{4}-.*Z$/) });
+  signal('SIGTERM');
+  await ended;
+  await query(url, "update etl.workers set seen_at = '2025-09-08T22:00:00+05:30'");
+  expect(await status()).toContain(
+    'no worker has been seen for a minute, the last one at 2025-09-08 22:00:00;',
+  );
+});
+
+test('says that Redis does not answer', async () => {
+  const { url } = await testDatabase();
+  const env = { DATABASE_URL: url, REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
+  const { code, stdout } = await runCli(['status'], { cwd, env });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED/m);
+  const { json } = await runJson<{ queueProblem: string }>(['status'], { cwd, env });
+  expect(json.queueProblem).toMatch(/^cannot use Redis/);
+});
