@@ -5,7 +5,7 @@ import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads.ts';
 import { updateObservedAliases } from '../state/observed-aliases.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
-import { hasRefusals, lockRefusedWithdrawal, NO_DAY, noteAccepted } from '../state/withdrawals.ts';
+import { hasRefusals, NO_DAY, noteAccepted, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -35,14 +35,17 @@ export function acceptWithdrawal(
 ): Promise<AcceptedWithdrawal | null> {
   return transaction(database, async (tx) => {
     const { client } = tx;
-    const refused = await lockRefusedWithdrawal(tx, id);
-    const table = tables.find(({ name }) => name === refused?.table);
-    if (refused === null || table === undefined) return null;
-    const { exchange, day } = refused;
-    const loadId = await nextLoadId(tx);
+    const found = await readRefusedWithdrawal(tx, id);
+    const table = tables.find(({ name }) => name === found?.table);
+    if (found === null || table === undefined) return null;
+    const { exchange, day } = found;
     const sql = mergeSql(table);
     await ensureStage(client, table);
+    // First the lock of the day, as every load takes it; a load it had to wait for may have settled the matter.
     await client.query(sql.lock, [exchange, day, day]);
+    const refused = await readRefusedWithdrawal(tx, id);
+    if (refused === null) return null;
+    const loadId = await nextLoadId(tx);
     const { runId, windowId, operation } = refused;
     const fetchedAt = new Date(refused.fetchedAt);
     const days = day === null ? null : { from: day, to: day };

@@ -220,13 +220,12 @@ export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(withdrawals.id);
 }
 
-/** Locks a refused withdrawal until the transaction ends; null where none of this number is undecided. */
-export async function lockRefusedWithdrawal(tx: NodePgDatabase, id: number) {
+/** A refused withdrawal; null where none of this number is undecided. */
+export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
   const [found] = await tx
     .select({ ...asWithdrawal, rows: withdrawals.rows, fetchedAt: withdrawals.fetched_at })
     .from(withdrawals)
-    .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')))
-    .for('update');
+    .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')));
   return found ?? null;
 }
 
