@@ -19,7 +19,7 @@ const SYMBOLS = 14;
 /** Of which times a record says that it was saved; 0: of none. */
 const SAVED = ['', '08-21-2025 21:02:14', '08-21-2025 21:15:00', '08-21-2025 22:30:00'] as const;
 /** When the first answer was fetched. */
-const FIRST_CALL = Date.UTC(2025, 7, 22, 6);
+const FIRST_CALL = Date.UTC(2025, 9, 22, 6);
 
 /** The kinds of answers, by what a whole one lists in full. */
 const KINDS = {
@@ -230,7 +230,7 @@ function questionOf({ kind, from, to, part, fetched }: Answer) {
     to: last,
     instruments: part === 'instruments' ? some : [],
     params: kind === 'instrument' ? { variant: 'eod', natureOfReport: 'Standalone' } : {},
-    calledOn: '2025-08-22',
+    calledOn: '2025-10-22',
   };
 }
 
