@@ -74,6 +74,7 @@ const FIRST: Situation = {
   attempt: 1,
   notReadyMs: 0,
   days: 1,
+  intoHourMs: 1_800_000,
   nextHourMs: 1_800_000,
   outage: null,
   queue: 'nightly',
@@ -114,7 +115,7 @@ function wording(action: FailureAction): string {
     case 'await_data':
       return `ask again in ${action.delayMs / 1_000} s, not counted`;
     case 'rate_limit':
-      return 'wait for the next hour';
+      return 'look again each minute until the next hour';
     case 'split':
       return `split into ${action.days} days${action.learned ? ', remember the limit' : ''}`;
     case 'put_back':

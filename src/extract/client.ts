@@ -1,4 +1,5 @@
 import { Agent, request } from 'undici';
+import type { Clock } from '../core/clock.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import { type Body, type Headers, readBody } from './body.ts';
 import { keyRedactor } from './build-request.ts';
@@ -8,6 +9,8 @@ import type { RawAnswer, SourceSettings } from './types.ts';
 export interface Client {
   /** One GET, without redirects. Throws PipelineError for whatever is not a 200 with a whole body. */
   get(url: string, signal?: AbortSignal): Promise<RawAnswer & { readonly status: number }>;
+  /** Milliseconds by which the source's clock is ahead of ours, as far as its answers have shown. */
+  clockOffsetMs(): number;
   close(): Promise<void>;
 }
 
@@ -20,7 +23,7 @@ type ClientSettings = Pick<
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /** The HTTP client: a pool of kept connections, one deadline for the whole of each call. */
-export function createClient(settings: ClientSettings): Client {
+export function createClient(settings: ClientSettings, clock: Clock): Client {
   const { timeoutMs, maxResponseBytes } = settings;
   const redact = keyRedactor(settings.accessKey);
   const agent = new Agent({
@@ -31,8 +34,11 @@ export function createClient(settings: ClientSettings): Client {
     connect: { timeout: timeoutMs, rejectUnauthorized: settings.tlsVerify },
   });
 
+  let clockOffset = 0;
+
   return {
     async get(url, signal) {
+      const sentAt = clock.now();
       const deadline = AbortSignal.timeout(timeoutMs);
       let answering = false;
       try {
@@ -41,6 +47,12 @@ export function createClient(settings: ClientSettings): Client {
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
           headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
         });
+        clockOffset = correctedOffset(
+          clockOffset,
+          Date.parse(single(headers.date) ?? ''),
+          sentAt,
+          clock.now(),
+        );
         if (statusCode !== 200) throw await answerError(statusCode, headers, body);
         answering = true;
         const answer = await readBody(body, headers, maxResponseBytes);
@@ -54,6 +66,7 @@ export function createClient(settings: ClientSettings): Client {
         throw transportError(error, { timeoutMs, redact, cutShort: answering });
       }
     },
+    clockOffsetMs: () => clockOffset,
     close: () => agent.close(),
   };
 
@@ -66,6 +79,18 @@ export function createClient(settings: ClientSettings): Client {
       statusError(status, single(headers['retry-after']))
     );
   }
+}
+
+/** A Date header that is farther from our clock than this says nothing about the turn of the hour. */
+const MAX_CLOCK_OFFSET_MS = 1_800_000;
+
+/**
+ * By how much the source's clock is ahead of ours: what is known of it, moved into the bounds that one more Date
+ * header sets. The header is cut to the second, and was written at some moment between `sentAt` and `receivedAt`.
+ */
+function correctedOffset(known: number, date: number, sentAt: number, receivedAt: number): number {
+  if (!(Math.abs(date - receivedAt) <= MAX_CLOCK_OFFSET_MS)) return known;
+  return Math.min(Math.max(known, date - receivedAt), date + 999 - sentAt);
 }
 
 function single(header: string | string[] | undefined): string | null {

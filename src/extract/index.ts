@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../core/clock.ts';
 import type { Logger } from '../core/log.ts';
 import { buildUrl, keyRedactor } from './build-request.ts';
 import { createClient } from './client.ts';
@@ -11,8 +12,8 @@ export { readAnswer } from './read.ts';
 export type * from './types.ts';
 
 /** The source service behind `settings.baseUrl`. Close it to let its connections go. */
-export function createSource(settings: SourceSettings, log?: Logger): Source {
-  const client = createClient(settings);
+export function createSource(settings: SourceSettings, log?: Logger, clock: Clock = systemClock): Source {
+  const client = createClient(settings, clock);
   const redact = keyRedactor(settings.accessKey);
   return {
     async fetch(operation, asked, signal) {
@@ -33,6 +34,7 @@ export function createSource(settings: SourceSettings, log?: Logger): Source {
         throw error;
       }
     },
+    clockOffsetMs: () => client.clockOffsetMs(),
     read: (operation, asked, answer) => readAnswer(operation, asked, answer, settings),
     close: () => client.close(),
   };

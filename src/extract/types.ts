@@ -74,6 +74,8 @@ export interface Source {
    * @param signal aborts the call (kind `aborted`).
    */
   fetch(operation: Operation, asked: AskedFor, signal?: AbortSignal): Promise<RawAnswer>;
+  /** Milliseconds by which the source's clock is ahead of ours, as far as its answers have shown. */
+  clockOffsetMs(): number;
   /** Reads and validates an answer; pure. */
   read(operation: Operation, asked: AskedFor, answer: RawAnswer): Extracted;
   close(): Promise<void>;

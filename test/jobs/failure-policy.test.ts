@@ -39,6 +39,7 @@ const FIRST: Situation = {
   attempt: 1,
   notReadyMs: 0,
   days: 1,
+  intoHourMs: 1_800_000,
   nextHourMs: 777,
   outage: null,
   queue: 'nightly',
@@ -202,11 +203,11 @@ describe('each kind of error in each situation', () => {
 
 describe('what is no error of the source', () => {
   test('a spent budget makes the queue wait, and leaves the window and the hour alone', () => {
-    expect(decideFailure(new RateLimited(5_000), { ...FIRST, attempt: 99 }, CONFIG)).toEqual({
-      act: 'rate_limit',
-      delayMs: 5_000,
-      closeHour: false,
-    });
+    const spent = (nextHourMs: number) =>
+      decideFailure(new RateLimited(), { ...FIRST, attempt: 99, nextHourMs }, CONFIG);
+    expect(spent(777)).toEqual({ act: 'rate_limit', delayMs: 777, closeHour: false });
+    // It is looked at again before the next hour: the limit may have been raised.
+    expect(spent(3_000_000)).toEqual({ act: 'rate_limit', delayMs: 60_000, closeHour: false });
   });
 
   test('a window that lost too many workers fails', () => {
@@ -253,6 +254,7 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
   attempt: fc.integer({ min: 1, max: 100 }),
   notReadyMs: fc.integer({ min: 0, max: 1e9 }),
   days: fc.integer({ min: 1, max: 4_000 }),
+  intoHourMs: fc.integer({ min: 0, max: 3_600_000 }),
   nextHourMs: fc.integer({ min: 0, max: 3_602_000 }),
   outage: fc.option(
     fc.record({
@@ -312,7 +314,7 @@ describe('whatever happens', () => {
             break;
           }
           case 'rate_limit':
-            expect(action.delayMs).toBe(situation.nextHourMs);
+            expect(action.delayMs).toBe(Math.min(situation.nextHourMs, 60_000));
             break;
           case 'split':
             expect(action.days).toBeGreaterThanOrEqual(1);
@@ -333,7 +335,11 @@ describe('whatever happens', () => {
     fc.assert(
       fc.property(anythingElse, anySituation, (thrown, situation) => {
         expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|end)$/);
-        expect(evidenceOf(thrown, situation.days)).toEqual({ source: 'unknown', key: 'unknown' });
+        expect(evidenceOf(thrown, situation.days)).toEqual({
+          source: 'unknown',
+          key: 'unknown',
+          hour: 'unknown',
+        });
         expect(typeof failureInfo(thrown).error).toBe('string');
       }),
     );
@@ -386,6 +392,21 @@ describe('the pause before BullMQ hands out a job again', () => {
 describe('a window that loses its workers', () => {
   test('may lose five', () => {
     expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
+  });
+});
+
+describe('a refusal for the quota of the hour', () => {
+  const refused = (intoHourMs: number) =>
+    decideFailure(
+      error('hourly_quota'),
+      { ...FIRST, intoHourMs, nextHourMs: 3_600_000 - intoHourMs },
+      CONFIG,
+    );
+
+  test('closes the hour, unless it has just turned: then the hour of the source may not have', () => {
+    expect(refused(300_000)).toEqual({ act: 'rate_limit', delayMs: 60_000, closeHour: true });
+    expect(refused(299_999)).toEqual({ act: 'rate_limit', delayMs: 60_000, closeHour: false });
+    expect(refused(3_590_000)).toEqual({ act: 'rate_limit', delayMs: 10_000, closeHour: true });
   });
 });
 
@@ -539,7 +560,8 @@ describe('what a failed call says of the source and of the key', () => {
     ['usage', {}, 1, 'unknown', 'unknown'],
     ['aborted', {}, 1, 'unknown', 'unknown'],
   ] as const)('%s %o over %i days: %s, %s', (kind, facts, days, source, key) => {
-    expect(evidenceOf(error(kind, facts), days)).toEqual({ source, key });
+    const hour = kind === 'hourly_quota' ? 'closed' : kind === 'not_ready' ? 'open' : 'unknown';
+    expect(evidenceOf(error(kind, facts), days)).toEqual({ source, key, hour });
   });
 });
 

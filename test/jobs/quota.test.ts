@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { hourStart, turnWait, untilNextHour } from '../../src/jobs/worker/quota.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import { createSourceClock, hourStart, turnWait, untilNextHour } from '../../src/jobs/worker/quota.ts';
+import { manualClock } from '../sandbox/support.ts';
 
 describe('the clock hour', () => {
   const IST = 'Asia/Kolkata';
@@ -33,5 +35,43 @@ describe('the clock hour', () => {
         },
       ),
     );
+  });
+});
+
+describe('the clock of the source', () => {
+  const at = (time: string) => Date.parse(`2025-09-12T${time}+05:30`);
+
+  function sourceClock(start: string, offsetMs = 0) {
+    const clock = manualClock(at(start));
+    const source = { clockOffsetMs: () => offsetMs };
+    return { clock, hours: createSourceClock({ clock, source, config: loadConfig({}) }) };
+  }
+
+  test('follows its Date headers', () => {
+    const { hours } = sourceClock('23:00:05', -30_000);
+    expect(hours.now()).toBe(at('22:59:35'));
+    expect(hours.intoHour()).toBe(3_575_000);
+  });
+
+  test('is behind by as much as a refusal soon after the turn shows, and a minute more', () => {
+    const { clock, hours } = sourceClock('23:00:05');
+    hours.hourRefused();
+    expect(hours.now()).toBe(at('22:59:00'));
+    clock.moveTo(at('23:01:07'));
+    expect(hours.now()).toBe(at('23:00:02'));
+    // The hour of the source turns even later.
+    hours.hourRefused();
+    expect(hours.now()).toBe(at('22:59:00'));
+    // So it does at the next turn.
+    clock.moveTo(at('23:59:59') + 2 * 60_000);
+    expect(hours.now()).toBe(at('23:59:52'));
+  });
+
+  test('is not doubted by a refusal later in the hour', () => {
+    const { clock, hours } = sourceClock('23:00:05');
+    hours.hourRefused();
+    clock.moveTo(at('23:05:00'));
+    hours.hourRefused();
+    expect(hours.now()).toBe(at('23:05:00'));
   });
 });

@@ -56,6 +56,7 @@ const PERMIT: Permit = {
   keyHash: 'key',
   now: Date.parse('2025-09-08T12:00:00Z'),
   hour: Date.parse('2025-09-08T11:30:00Z'),
+  closedBefore: Date.parse('2025-09-08T11:59:00Z'),
   limit: 1_000_000,
   backfillLimit: 1_000_000,
   probeUntil: Date.parse('2025-09-08T12:01:00Z'),

@@ -25,6 +25,8 @@ export interface StageOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly backend?: Backend;
   readonly clock?: Clock;
+  /** The sandbox's own, where it is to differ. */
+  readonly sourceClock?: Clock;
   /** Instruments of each exchange of the sandbox; few when not given. */
   readonly instruments?: number;
 }
@@ -51,7 +53,7 @@ afterEach(async () => {
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const clock = options.clock ?? clockFrom(EVENING);
   const sandbox = await startSandbox({
-    clock,
+    clock: options.sourceClock ?? clock,
     instrumentsPerExchange: options.instruments ?? 40,
     behaviour: options.behaviour ?? {},
   });

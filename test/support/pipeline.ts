@@ -80,6 +80,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
       tlsVerify: config.EOD_TLS_VERIFY,
     },
     log,
+    options.clock,
   );
   const pipeline: Pipeline = {
     config,

@@ -46,7 +46,7 @@ type SplitAction = Extract<FailureAction, { act: 'split' }>;
  */
 export async function applyFailure(context: QueueContext, failure: Failure): Promise<void> {
   const { job, error, action } = failure;
-  if (action.act === 'rate_limit' && !action.closeHour) return;
+  if (action.act === 'rate_limit' && failure.window === null) return;
   const { runId, windowId } = job;
   const { log, db } = context;
   const info = failureInfo(error);
@@ -100,7 +100,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     case 'put_back':
       return releaseWindow(db.drizzle, job.windowId, null, { restart: true });
     case 'rate_limit':
-      await closeHour(db.drizzle, permit, info.diagnostic ?? info.error);
+      if (action.closeHour) await closeHour(db.drizzle, permit, info.diagnostic ?? info.error);
       // The wait for the next hour does not count as time the source took.
       return releaseWindow(db.drizzle, job.windowId, info, { restart: true });
     case 'split':

@@ -42,6 +42,8 @@ export interface Situation {
   readonly notReadyMs: number;
   /** Days the window spans, where it can be split; 1 where it cannot. */
   readonly days: number;
+  /** Milliseconds since the clock hour turned, by the source's clock as far as it is known. */
+  readonly intoHourMs: number;
   /** Milliseconds until calls may start in the next clock hour. */
   readonly nextHourMs: number;
   /** Null while the source answers. */
@@ -96,14 +98,32 @@ const BACKFILL_SHARE = 60;
 
 /** Not an error: the hour's budget holds no call, and the window was not touched. */
 export class RateLimited extends Error {
-  readonly delayMs: number;
-
-  constructor(delayMs: number) {
-    super(`calls wait for ${Math.ceil(delayMs / 1000)} s`);
+  constructor() {
+    super('the calls of this hour are used up');
     this.name = 'RateLimited';
-    this.delayMs = delayMs;
   }
 }
+
+/**
+ * So often workers look again at an hour whose calls are used up: the limit may have been raised, and one call a
+ * minute shows whether the source has relented.
+ */
+export const HOUR_LOOK_MS = 60_000;
+
+/** A refusal so soon after the turn of the hour may come from a source whose clock is behind. */
+const TURN_OF_HOUR_MS = 300_000;
+
+/** May the source's hour not have turned yet? Then a refusal does not close the new one. */
+export function isTurnOfHour(intoHourMs: number): boolean {
+  return intoHourMs < TURN_OF_HOUR_MS;
+}
+
+/** Nobody of the queue makes a call before the next hour, or before the hour is looked at again. */
+const waitForCalls = ({ nextHourMs }: Situation, closeHour: boolean): FailureAction => ({
+  act: 'rate_limit',
+  delayMs: Math.min(nextHourMs, HOUR_LOOK_MS),
+  closeHour,
+});
 
 /** The window was claimed by several workers, and each of them ended before it did. */
 export class WorkersLost extends Error {
@@ -289,7 +309,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   credential: { decide: () => block('key'), source: 'success', key: 'refused' },
   monthly_quota: { decide: () => block('key'), source: 'success', key: 'accepted' },
   hourly_quota: {
-    decide: (_error, { nextHourMs }) => ({ act: 'rate_limit', delayMs: nextHourMs, closeHour: true }),
+    decide: (_error, situation) => waitForCalls(situation, !isTurnOfHour(situation.intoHourMs)),
     source: 'success',
     key: 'accepted',
   },
@@ -336,7 +356,7 @@ function mayBeTooMuch({ kind, cutShort }: PipelineError): boolean {
 
 /** Decides what is done about anything that was thrown while a window was worked on. */
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
-  if (error instanceof RateLimited) return { act: 'rate_limit', delayMs: error.delayMs, closeHour: false };
+  if (error instanceof RateLimited) return waitForCalls(situation, false);
   if (error instanceof WorkersLost) return FAIL;
   const failure = failureOf(error);
   if (situation.days > 1 && mayBeTooMuch(failure))
@@ -376,19 +396,23 @@ interface Evidence {
   readonly key: 'accepted' | 'refused' | 'unknown';
 }
 
+/** What it says of the quota of the hour. */
+type HourEvidence = 'open' | 'closed' | 'unknown';
+
 /**
  * What an error of a call to the source says of the source and of the key.
  *
  * @param days as in `Situation`.
  */
-export function evidenceOf(error: unknown, days: number): Evidence {
-  if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown' };
+export function evidenceOf(error: unknown, days: number): Evidence & { readonly hour: HourEvidence } {
+  if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown', hour: 'unknown' };
   const { key } = RULES[error.kind];
   return {
     // Asked for less, it may answer in time.
     source: error.kind === 'timeout' && days > 1 ? 'unknown' : sourceShown(error),
     // Any line except one that refuses the key shows that the key is good.
     key: key === 'accepted' && error.diagnostic === undefined ? 'unknown' : key,
+    hour: error.kind === 'hourly_quota' ? 'closed' : error.kind === 'not_ready' ? 'open' : 'unknown',
   };
 }
 

@@ -6,7 +6,7 @@ import { incomplete } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
-import type { Permit } from '../../load/state/call-budget.ts';
+import { openHour, type Permit } from '../../load/state/call-budget.ts';
 import { newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
 import { readRunAge } from '../../load/state/runs.ts';
 import {
@@ -36,7 +36,7 @@ import {
   WorkersLost,
 } from './failure-policy.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { hourStart, permitOf, turnWait, untilNextHour } from './quota.ts';
+import { hourStart, permitOf, type SourceClock, turnWait, untilNextHour } from './quota.ts';
 import { storeAnswer } from './store-answer.ts';
 
 /** What the work on the windows of one queue needs. */
@@ -45,6 +45,7 @@ interface WorkerContext extends WorkContext {
   readonly queue: JobQueue<WindowJob>;
   readonly kind: WindowQueue;
   readonly breaker: Breaker;
+  readonly sourceClock: SourceClock;
   /** Ends calls and waits when the worker stops. */
   readonly signal: AbortSignal;
 }
@@ -75,8 +76,8 @@ export async function processWindow(
     } catch (error) {
       const { config, clock } = context;
       const window = call?.claim.window ?? null;
-      const permit = call?.permit ?? permitOf(config, clock);
-      const action = decideFailure(error, await situationOf(context, job, window, permit), config);
+      const permit = call?.permit ?? permitOf(config, clock, context.sourceClock);
+      const action = decideFailure(error, await situationOf(context, job, window), config);
       await applyFailure(context, { job: job.data, window, permit, error, action });
       // The windows that take its place move the run on.
       if (action.act === 'split') return;
@@ -91,14 +92,14 @@ async function situationOf(
   context: WorkerContext,
   job: Job<WindowJob>,
   window: ClaimedWindow | null,
-  permit: Permit,
 ): Promise<Situation> {
-  const { config, kind } = context;
+  const { config, kind, sourceClock } = context;
   return {
     attempt: job.attemptsMade + 1,
     notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
-    nextHourMs: untilNextHour(permit.now, config.EOD_TIMEZONE),
+    intoHourMs: sourceClock.intoHour(),
+    nextHourMs: untilNextHour(sourceClock.now(), config.EOD_TIMEZONE),
     // A run whose age cannot be read has waited as long as the source has been down.
     outage: await outageFor(context, job.data.runId).catch(() => outageOf(context, Number.POSITIVE_INFINITY)),
     queue: kind,
@@ -172,10 +173,10 @@ async function claimCall(
   context: WorkerContext,
   { runId, windowId }: WindowJob,
 ): Promise<ClaimedCall | null> {
-  const { config, clock, db, breaker, signal } = context;
+  const { config, clock, sourceClock, db, breaker, signal } = context;
   for (;;) {
-    const permit = permitOf(config, clock);
-    const wait = turnWait(permit.now, config.EOD_TIMEZONE) || (await outageWait(context, runId));
+    const permit = permitOf(config, clock, sourceClock);
+    const wait = turnWait(sourceClock.now(), config.EOD_TIMEZONE) || (await outageWait(context, runId));
     if (wait > 0) {
       await pause(wait, signal);
       continue;
@@ -202,7 +203,7 @@ async function claimCall(
       case 'refused':
         throw keyRefusedError(claim.diagnostic);
       case 'spent':
-        throw new RateLimited(untilNextHour(permit.now, config.EOD_TIMEZONE));
+        throw new RateLimited();
       case 'probing':
         await pause(PROBE_LOOK_MS, signal);
     }
@@ -210,8 +211,8 @@ async function claimCall(
 }
 
 /** Is it still the hour whose budget holds the call, and not its very end? */
-function stillCounts({ config, clock }: WorkContext, permit: Permit): boolean {
-  const now = clock.now();
+function stillCounts({ config, sourceClock }: WorkerContext, permit: Permit): boolean {
+  const now = sourceClock.now();
   return hourStart(now, config.EOD_TIMEZONE) === permit.hour && turnWait(now, config.EOD_TIMEZONE) === 0;
 }
 
@@ -274,6 +275,7 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
   const packed = config.EOD_KEEP_RAW ? packBody(answer.body) : null;
   packed?.catch(() => undefined);
   await markKeyAccepted(db.drizzle, permit, claim);
+  if (claim.triesHour) await reopenHour(context, permit);
   const extracted = source.read(operation, asked, answer);
   if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
   logWarnings(context, window, extracted);
@@ -319,16 +321,25 @@ async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked
   }
 }
 
-/** Passes on what a failed call says of the source's health, and of the key where this call tried it. */
+/** The source answers in an hour that it had closed: the others need not wait. */
+async function reopenHour({ db, queue }: WorkerContext, permit: Permit): Promise<void> {
+  await openHour(db.drizzle, permit);
+  await queue.removeRateLimitKey();
+}
+
+/** Passes on what a failed call says of the source's health and hour, and of the key where this call tried it. */
 async function recordEvidence(
-  { db, breaker }: WorkerContext,
+  context: WorkerContext,
   { claim, permit }: ClaimedCall,
   error: unknown,
 ): Promise<void> {
+  const { db, breaker, sourceClock } = context;
   const evidence = evidenceOf(error, splittableDays(claim.window));
   if (evidence.source === 'failure') breaker.failed();
   else if (evidence.source === 'success') breaker.succeeded();
   else breaker.abandoned();
+  if (evidence.hour === 'closed') sourceClock.hourRefused();
+  else if (evidence.hour === 'open' && claim.triesHour) await reopenHour(context, permit);
   if (!claim.probe) return;
   if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, permit, claim);
   // A refused key stays marked as being tried: see `markKeyRefused`.

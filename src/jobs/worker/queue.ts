@@ -37,6 +37,8 @@ export interface JobQueue<Data> {
   resume(): Promise<void>;
   isPaused(): Promise<boolean>;
   rateLimit(milliseconds: number): Promise<void>;
+  /** Ends what `rateLimit` began. */
+  removeRateLimitKey(): Promise<unknown>;
   getJobCounts(): Promise<Record<string, number>>;
   upsertJobScheduler(
     id: string,

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
+import type { Source } from '../../extract/types.ts';
 import type { HourState, Permit } from '../../load/state/call-budget.ts';
+import { HOUR_LOOK_MS, isTurnOfHour } from './failure-policy.ts';
 import type { WindowQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
@@ -23,17 +25,52 @@ export function keyHash(accessKey: string): string {
   return createHash('sha256').update(accessKey).digest('hex').slice(0, 16);
 }
 
-/** What a call made now depends on: the key, the clock hour and the shares of its budget. */
-export function permitOf(config: QuotaSettings, clock: Clock): Permit {
+/**
+ * What a call made now depends on: the key, the clock hour and the shares of its budget.
+ *
+ * @param sourceClock the clock by which the source counts its hours; ours where it is not known.
+ */
+export function permitOf(config: QuotaSettings, clock: Clock, sourceClock = clock): Permit {
   const now = clock.now();
   return {
     keyHash: keyHash(config.EOD_ACCESS_KEY ?? ''),
     now,
-    hour: hourStart(now, config.EOD_TIMEZONE),
+    hour: hourStart(sourceClock.now(), config.EOD_TIMEZONE),
+    closedBefore: now - HOUR_LOOK_MS,
     limit: config.EOD_CALLS_PER_HOUR,
     // A share of 0.3 is not exact in binary.
     backfillLimit: Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9),
     probeUntil: now + config.EOD_TIMEOUT_MS + 5_000,
+  };
+}
+
+/** The clock by which the source counts its hours. */
+export interface SourceClock extends Clock {
+  /** Milliseconds since the hour turned, by the source's Date headers alone. */
+  intoHour(): number;
+  /** The source says that the hour's quota is used up. Soon after the turn, its hour has not turned yet. */
+  hourRefused(): void;
+}
+
+/** Follows the source's Date headers, and its refusals where its quota turns later than those say. */
+export function createSourceClock({
+  clock,
+  source,
+  config,
+}: {
+  readonly clock: Clock;
+  readonly source: Pick<Source, 'clockOffsetMs'>;
+  readonly config: QuotaSettings;
+}): SourceClock {
+  let lagMs = 0;
+  const dated = () => clock.now() + source.clockOffsetMs();
+  const intoHour = () => dated() - hourStart(dated(), config.EOD_TIMEZONE);
+  return {
+    now: () => dated() - lagMs,
+    intoHour,
+    hourRefused() {
+      lagMs = isTurnOfHour(intoHour()) ? intoHour() + HOUR_LOOK_MS : 0;
+    },
   };
 }
 

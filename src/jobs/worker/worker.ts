@@ -6,6 +6,7 @@ import { createBreaker } from './breaker.ts';
 import { redeliveryMs } from './failure-policy.ts';
 import { processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
+import { createSourceClock } from './quota.ts';
 import { startRequeueing } from './requeue.ts';
 
 /** How often alerts that could not be delivered are sent again. */
@@ -32,11 +33,16 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   const { config, queues, clock } = context;
   limitHeapGrowth();
   const abort = new AbortController();
+  // The budget may hold calls again since a worker last looked: the limit was raised, or the hour turned.
+  await Promise.all(WINDOW_QUEUES.map((kind) => queues.windows[kind].removeRateLimitKey())).catch((error) =>
+    context.log.warn({ err: error }, 'could not look at the hour again; workers will within a minute'),
+  );
   const requeueing = await startRequeueing(context);
   // Both queues ask the same source, so they share what is known of its health.
   const breaker = createBreaker(clock);
+  const sourceClock = createSourceClock(context);
   const workers = WINDOW_QUEUES.map((kind) => {
-    const own = { ...context, queue: queues.windows[kind], kind, breaker, signal: abort.signal };
+    const own = { ...context, queue: queues.windows[kind], kind, breaker, sourceClock, signal: abort.signal };
     return queues.work<WindowJob>(
       kind,
       (job, token) => processWindow(own, job, token),

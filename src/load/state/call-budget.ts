@@ -14,6 +14,8 @@ export interface Permit {
   readonly now: number;
   /** Start of the clock hour. */
   readonly hour: number;
+  /** An hour that the source closed before this moment is tried again, by one call. */
+  readonly closedBefore: number;
   readonly limit: number;
   /** What of the limit a backfill may use: the rest is kept for the night. */
   readonly backfillLimit: number;
@@ -27,20 +29,24 @@ const iso = (moment: number) => new Date(moment).toISOString();
 
 /**
  * A statement that counts one call in the hour and returns its row; nothing when as many calls as allowed
- * were counted already, or the source has closed the hour.
+ * were counted already, or the source has closed the hour. `tries_hour`: it did so a while ago, and this one call
+ * is to find out whether it still does.
  *
  * @param claimable `from claimable where …`: the claim it is counted for, with the calls it is `allowed`.
  */
-export function countCall({ keyHash, hour }: Hour, claimable: SQL): SQL {
+export function countCall({ keyHash, hour, now, closedBefore }: Permit, claimable: SQL): SQL {
   return sql`
     insert into ${callBudget} as budget (key_hash, hour, calls)
     select ${keyHash}, ${iso(hour)}::timestamptz, 1 ${claimable} and allowed > 0
-    on conflict (key_hash, hour) do update set calls = budget.calls + 1
-     where budget.calls < (select allowed from claimable) and budget.refused_at is null
-    returning calls`;
+    on conflict (key_hash, hour) do update
+       set calls = budget.calls + 1,
+           refused_at = case when budget.refused_at is not null then ${iso(now)}::timestamptz end
+     where budget.calls < (select allowed from claimable)
+       and (budget.refused_at is null or budget.refused_at <= ${iso(closedBefore)}::timestamptz)
+    returning calls, budget.refused_at is not null as tries_hour`;
 }
 
-/** The source says the hour is spent, whatever we counted: nobody asks again before the next. */
+/** The source says the hour is spent, whatever we counted: only single calls ask again before the next. */
 export async function closeHour(
   db: NodePgDatabase,
   { keyHash, hour, now }: Pick<Permit, 'keyHash' | 'hour' | 'now'>,
@@ -51,6 +57,17 @@ export async function closeHour(
     .insert(callBudget)
     .values({ key_hash: keyHash, hour: iso(hour), calls: 0, ...closed })
     .onConflictDoUpdate({ target: [callBudget.key_hash, callBudget.hour], set: closed });
+}
+
+/** The source has answered in an hour it had closed. */
+export async function openHour(
+  db: NodePgDatabase,
+  { keyHash, hour }: Pick<Permit, 'keyHash' | 'hour'>,
+): Promise<void> {
+  await db
+    .update(callBudget)
+    .set({ refused_at: null, diagnostic: null })
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
 }
 
 export interface HourState {

@@ -41,6 +41,7 @@ export class Responder {
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    response.setHeader('date', new Date(this.#parts.clock.now()).toUTCString());
     const target = `http://sandbox${request.url ?? '/'}`;
     if (!URL.canParse(target)) {
       plain(response, 400, 'Bad request.');

@@ -27,6 +27,8 @@ export type Claim =
       readonly window: ClaimedWindow;
       /** Nobody knows whether the key is good: this call tries it, and the other workers wait for it. */
       readonly probe: boolean;
+      /** The source has closed the hour: this call tries whether it still does. */
+      readonly triesHour: boolean;
       /** When the source last accepted the key, as far as it was written down. */
       readonly keyGoodAt: number | null;
     }
@@ -47,26 +49,33 @@ export type Claim =
 export async function claimWindow(db: NodePgDatabase, windowId: number, permit: Permit): Promise<Claim> {
   const seen = await claimIfAllowed(db, windowId, permit, false);
   if (seen === null) return { outcome: 'gone' };
-  const { keyGoodAt } = seen;
-  if (seen.attempts !== null) return { outcome: 'claimed', window: seen, probe: false, keyGoodAt };
+  if (seen.attempts !== null) return claimedOf(seen, false);
   if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
   if (seen.keyAccepted) return { outcome: 'spent' };
   if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
   const tried = await claimIfAllowed(db, windowId, permit, true);
-  if (tried !== null && tried.attempts !== null)
-    return { outcome: 'claimed', window: tried, probe: true, keyGoodAt };
+  if (tried !== null && tried.attempts !== null) return claimedOf(tried, true);
   await endKeyTrial(db, permit.keyHash);
   return { outcome: tried === null ? 'gone' : 'spent' };
 }
 
+function claimedOf(window: ClaimedWindow & KeyFacts, probe: boolean): Claim {
+  return { outcome: 'claimed', window, probe, triesHour: window.triesHour, keyGoodAt: window.keyGoodAt };
+}
+
+/** What is known of the key and its hour. */
+interface KeyFacts {
+  readonly keyAccepted: boolean;
+  readonly keyRefused: boolean;
+  readonly keyDiagnostic: string | null;
+  readonly keyGoodAt: number | null;
+  readonly triesHour: boolean;
+}
+
 /** A window that may be claimed, claimed or not, and what is known of the key. */
 type Claimable = Omit<ClaimedWindow, 'attempts'> &
-  (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) & {
-    readonly keyAccepted: boolean;
-    readonly keyRefused: boolean;
-    readonly keyDiagnostic: string | null;
-    readonly keyGoodAt: number | null;
-  };
+  (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) &
+  KeyFacts;
 
 /**
  * Claims a window with a call of the hour's budget, where the key is known to be good or this call tries it.
@@ -102,11 +111,11 @@ async function claimIfAllowed(
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
              lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
         from claimable, counted where w.id = claimable.id
-      returning w.attempts
+      returning w.attempts, counted.tries_hour
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
-           m.attempts, c.not_ready_ms as "notReadyMs",
+           m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt"
       from claimable c left join claimed m on true`);
