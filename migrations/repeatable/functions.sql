@@ -2,9 +2,10 @@
 -- A function whose parameters change has to be dropped here first.
 
 -- Creates the partition of one year. ATTACH instead of CREATE … PARTITION OF, because ATTACH does not lock out
--- readers and writers of the other years.
+-- readers and writers of the other years. It runs with the rights of its owner, so that a role that may only read and
+-- write rows can load a year of which nothing is stored yet; hence only whoever is granted it may call it.
 CREATE OR REPLACE FUNCTION etl.ensure_year_partition(p_table text, p_year integer) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   child text := format('%s_%s', p_table, p_year);
 BEGIN
@@ -21,6 +22,7 @@ BEGIN
     p_table, child, make_date(p_year, 1, 1), make_date(p_year + 1, 1, 1));
 END
 $$;
+REVOKE EXECUTE ON FUNCTION etl.ensure_year_partition(text, integer) FROM PUBLIC;
 
 -- States: loads are numbered in the order of their commits (etl.loads.state), so that a number names what was stored.
 CREATE OR REPLACE FUNCTION market.state() RETURNS bigint

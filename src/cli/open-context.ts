@@ -15,6 +15,7 @@ import {
   openDatabase,
   type SessionTimeouts,
 } from '../load/database/database.ts';
+import { databaseError } from '../load/database/errors.ts';
 import { migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
 import { type Cli, loadSettings, logStderr } from './cli.ts';
@@ -34,6 +35,9 @@ export type Wait =
   | 'short'
   /** For a service, which may be started before its servers: waits for EOD_SERVER_PATIENCE_MS at any time. */
   | 'long';
+
+/** SQLSTATE of a role that lacks a right. */
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** Longer than a restart takes. */
 const SHORT_WAIT_MS = 10_000;
@@ -175,12 +179,18 @@ function explainFolderError(error: unknown): never {
 
 /** Creates the tables where there are none. Those of the user's own server are changed by `eod migrate` only. */
 async function ensureSchema(db: Database, config: Config): Promise<void> {
-  const state = await schemaState(db);
-  if (state === 'current') return;
-  if (state === 'behind' && config.DATABASE_URL !== undefined) {
-    throw usageError('the tables of this database are of an older version: run "eod migrate" first');
+  try {
+    const state = await schemaState(db);
+    if (state === 'current') return;
+    if (state === 'behind' && config.DATABASE_URL !== undefined) {
+      throw usageError('the tables of this database are of an older version: run "eod migrate" first');
+    }
+    await migrateDatabase(db, config);
+  } catch (error) {
+    const { cause, message } = databaseError(error);
+    if ((cause as { code?: unknown } | undefined)?.code !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw usageError(`there are no tables that this role may use (${message})`, 'migrate');
   }
-  await migrateDatabase(db, config);
 }
 
 /**

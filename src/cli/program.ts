@@ -245,6 +245,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
   rebuild: '"eod replay OPERATION --rebuild" loads both anew from the kept answers',
+  migrate: 'run "eod migrate" as the owner of the tables',
 };
 
 /**

@@ -44,8 +44,8 @@ export type ErrorKind =
   /** The work was called off (Ctrl-C, cancel). */
   | 'aborted';
 
-/** What helps against an error of `usage`: a look at what there is, or a rebuild of tables. */
-export type Remedy = 'list_commands' | 'list_runs' | 'list_operations' | 'rebuild';
+/** What helps against an error of `usage`: a look at what there is, a rebuild of tables, or their migration. */
+export type Remedy = 'list_commands' | 'list_runs' | 'list_operations' | 'rebuild' | 'migrate';
 
 export interface ErrorFacts {
   readonly kind: ErrorKind;

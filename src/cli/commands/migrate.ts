@@ -24,6 +24,10 @@ async function migrate(cli: Cli, flags: JsonFlag): Promise<void> {
   const db = await openStore(cli, config, createLog(config, cli.stderr), 'short');
   const before = await schemaState(db);
   await migrateDatabase(db, config);
+  if (config.REDIS_URL === undefined) {
+    const { prepareQueueTables } = await import('../../jobs/worker/queue.ts');
+    await db.withRetry(() => prepareQueueTables({ db, config }));
+  }
   if (flags.json === true) printJson(cli, { before, migrated: before !== 'current' });
   else print(cli, BEFORE[before]);
 }

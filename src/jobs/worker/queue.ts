@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, JobSchedulerJson, JobsOptions, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
+import { usageError } from '../../core/errors.ts';
 import type { Logger } from '../../core/log.ts';
 import { type Database, setUpSession } from '../../load/database/database.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
@@ -147,15 +148,64 @@ class ListenedClient extends pg.Client {
   }
 }
 
+/** What is used of a connection to create the queue's tables. */
+type MigrationClient = Parameters<typeof import('bullmq').runMigrations>[0];
+
+/**
+ * Creates the queue's tables in the database, or brings them up to this version of BullMQ. Where they are up to
+ * date nothing is written, and reading and writing rows is all a role needs.
+ *
+ * @throws PipelineError `usage` when that is needed and this role may not.
+ */
+export async function prepareQueueTables({
+  db,
+  config,
+}: Pick<QueueSettings, 'db' | 'config'>): Promise<void> {
+  const { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations } = await import('bullmq');
+  const schema = queueSchema(config);
+  const client = await db.withoutRetry.pool.connect();
+  try {
+    const { rows } = await client.query<{ schema: boolean; tables: boolean }>(
+      "select to_regnamespace($1) is not null as schema, to_regclass($1 || '.migration') is not null as tables",
+      [schema],
+    );
+    const found = rows[0];
+    if (
+      found?.tables === true &&
+      (await assertSchemaCompatibility(client, schema)) >= LATEST_SCHEMA_VERSION
+    ) {
+      return client.release();
+    }
+    // Asked to create a schema that is there, Postgres refuses whoever may not create schemas.
+    const query = async (text: string, values?: unknown[]) =>
+      found?.schema === true && text.startsWith('CREATE SCHEMA') ? undefined : client.query(text, values);
+    await runMigrations({ query } as unknown as MigrationClient, schema);
+    // The first job of a queue would create its sequence.
+    for (const name of [...WINDOW_QUEUES, 'ticks']) {
+      await client.query(`select "${schema}".next_job_id($1)`, [name]);
+    }
+    client.release();
+  } catch (error) {
+    client.release(true);
+    if ((error as { code?: unknown }).code !== '42501') throw error;
+    throw usageError(
+      `the tables of the queue (schema ${schema}) are missing or of an older version, and this role may not change that`,
+      'migrate',
+    );
+  }
+}
+
+const queueSchema = ({ EOD_QUEUE_PREFIX }: QueueSettings['config']) => `${EOD_QUEUE_PREFIX}_queue`;
+
 async function onPostgres({ db, config, log }: QueueSettings, databaseId: string): Promise<Queues> {
   const errors = errorLogger(log);
   const { createPostgresBackend, UnrecoverableError, withBackend } = await import('bullmq');
   const { Queue, Worker } = withBackend(createPostgresBackend);
+  await prepareQueueTables({ db, config });
   const connection = (max: number) => ({
     connectionString: db.url,
-    schema: `${config.EOD_QUEUE_PREFIX}_queue`,
+    schema: queueSchema(config),
     application_name: 'eod queue',
-    migrate: true,
     onConnect: (client: pg.ClientBase) => setUpSession(client, db.timeouts),
     max,
     Client: ListenedClient,

@@ -4,6 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { dayAt } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import { ensureNextPartitions } from '../../load/market/merge.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
@@ -123,6 +124,7 @@ const SYNC_MS = 60_000;
 /** Keeps the schedules in the queue and plans the nights they announce. Any number may run. */
 export async function startScheduler(context: QueueContext): Promise<RunningWorker> {
   await syncSchedules(context);
+  await ensureNextPartitions(context.db.pool);
   // A tick that meets an outage is put off by the failure policy.
   const once = { ...context, db: context.db.withoutRetry };
   const worker = context.queues.work<TickJob>(
@@ -133,6 +135,9 @@ export async function startScheduler(context: QueueContext): Promise<RunningWork
   const timer = setInterval(() => {
     syncSchedules(once).catch((error) =>
       context.log.warn({ err: error }, 'could not compare the schedules with the queue'),
+    );
+    ensureNextPartitions(once.db.pool).catch((error) =>
+      context.log.warn({ err: error }, 'could not create the partitions of the next year'),
     );
   }, SYNC_MS);
   timer.unref();

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
+import { ensureNextPartitions } from '../market/merge.ts';
 import { writeMarketSchema } from '../market/schema.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
@@ -65,9 +65,10 @@ export function migrateDatabase(
       // An index on years of rows takes its time.
       await client.query('set statement_timeout = 0');
       const db = drizzle(client);
-      await migrate(db, MIGRATIONS);
+      await applyMigrations(client);
       await applyRepeatableFiles(client, await outdatedFiles(db));
       await databaseId(db);
+      await ensureNextPartitions(client);
       await writeMarketSchema(client);
       await writeCompletenessView(client, viewSettings);
       // In one transaction, because a table filled by half would look filled.
@@ -79,6 +80,35 @@ export function migrateDatabase(
       // The connection is thrown away, and with it the transaction, the lock and the setting.
       lock.discard();
       throw error;
+    }
+  });
+}
+
+/**
+ * Applies the migrations that this database does not have, in one transaction. Drizzle's own function
+ * would begin with `create schema if not exists`, which needs the right to create schemas even where all are
+ * there: an administrator may have made them for us.
+ */
+async function applyMigrations(client: PoolClient): Promise<void> {
+  const { rows } = await client.query<{ name: string }>('select nspname as name from pg_namespace');
+  const isThere = (schema: string) => rows.some(({ name }) => name === schema);
+  if (!isThere('etl')) await client.query('create schema etl');
+  await transactionOn(client, async (tx) => {
+    await client.query(
+      'create table if not exists etl.migrations (id serial primary key, hash text not null, created_at bigint)',
+    );
+    const applied = await client.query<{ newest: string | null }>(
+      'select max(created_at) as newest from etl.migrations',
+    );
+    const newest = Number(applied.rows[0]?.newest ?? 0);
+    for (const { folderMillis, hash, sql: statements } of readMigrationFiles(MIGRATIONS)) {
+      if (folderMillis <= newest) continue;
+      for (const statement of statements) {
+        const schema = /^CREATE SCHEMA IF NOT EXISTS "(\w+)";?\s*$/m.exec(statement)?.[1];
+        if (schema !== undefined && (schema === 'etl' || isThere(schema))) continue;
+        await client.query(statement);
+      }
+      await tx.execute(sql`insert into etl.migrations (hash, created_at) values (${hash}, ${folderMillis})`);
     }
   });
 }

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { eachDay } from '../../core/days.ts';
+import { tables } from '../../operations/registry.ts';
 import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
@@ -65,6 +66,8 @@ interface Storing {
 /** This many missing rows may always be withdrawn, whatever their share. */
 const ALWAYS_WITHDRAWN = 5;
 
+const ENSURE_PARTITION = 'select etl.ensure_year_partition($1, $2)';
+
 const existingPartitions = new WeakMap<Database, Set<string>>();
 
 /** Creates the yearly partitions that these rows need, in transactions of their own. */
@@ -81,8 +84,16 @@ export async function ensurePartitions(
   for (const year of years) {
     const name = `${table.name}_${year}`;
     if (existing.has(name)) continue;
-    await database.pool.query('select etl.ensure_year_partition($1, $2)', [table.name, Number(year)]);
+    await database.pool.query(ENSURE_PARTITION, [table.name, Number(year)]);
     existing.add(name);
+  }
+}
+
+/** Creates the partitions of this year and the next before any load needs them. */
+export async function ensureNextPartitions(client: Pick<ClientBase, 'query'>): Promise<void> {
+  const year = new Date().getUTCFullYear();
+  for (const { name } of tables.filter(({ partitioned }) => partitioned)) {
+    for (const each of [year, year + 1]) await client.query(ENSURE_PARTITION, [name, each]);
   }
 }
 

@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { emptyDatabase } from '../support/database.ts';
+import { spawnEod } from '../support/eod.ts';
+import { type Backend, backends } from '../support/pipeline.ts';
+import { redisUrl } from '../support/redis.ts';
+import { execute } from '../support/template.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const ROLES = ['owner', 'worker', 'reader'] as const;
+type Role = (typeof ROLES)[number];
+
+/** The statements of docs/security.md, by who runs them. */
+const [administrator, owner, ownerAfter] = [
+  ...readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8').matchAll(
+    /```sql\n([\s\S]*?)```/g,
+  ),
+].map(([, sql]) => sql as string) as [string, string, string];
+
+const made: string[] = [];
+afterAll(async () => {
+  for (const role of made)
+    await execute(inject('databaseAdminUrl'), `drop owned by ${role}; drop role ${role}`).catch(
+      () => undefined,
+    );
+});
+
+/** A database as an administrator prepares it, and addresses to log in as each role. Roles are of the whole server. */
+async function prepare() {
+  const { url } = await emptyDatabase();
+  const own = `r${randomBytes(4).toString('hex')}`;
+  const named = (sql: string) => sql.replaceAll(/eod_(?=owner|worker|reader)/g, `${own}_`);
+  await execute(url, named(administrator));
+  const urls = {} as Record<Role, string>;
+  for (const role of ROLES) {
+    made.push(`${own}_${role}`);
+    await execute(url, `alter role ${own}_${role} password 'kiwi'`);
+    const login = new URL(url);
+    login.username = `${own}_${role}`;
+    login.password = 'kiwi';
+    urls[role] = login.href;
+  }
+  return { urls, grant: (sql: string) => execute(urls.owner, named(sql)) };
+}
+
+const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+
+/** Settings of a role; the prefix is that of the documented schema. */
+function settings(url: string, backend: Backend, sandbox: Sandbox): Record<string, string> {
+  return {
+    DATABASE_URL: url,
+    EOD_BASE_URL: sandbox.url,
+    EOD_ACCESS_KEY: 'a key for tests',
+    EOD_HTTP_PORT: '0',
+    EOD_LOG_LEVEL: 'error',
+    ...(backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
+  };
+}
+
+async function query(url: string, sql: string) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+describe.each(backends)('the three roles of docs/security.md, the queue on %s', (backend) => {
+  test('migrate as the owner, work as the worker, look as the reader', async () => {
+    const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+    const { urls, grant } = await prepare();
+    const cwd = temporaryFolder();
+    const asRole = (role: Role) => ({ env: settings(urls[role], backend, sandbox), cwd });
+    await grant(owner);
+    for (const says of [/created the tables/, /up to date already/]) {
+      expect(await runCli(['migrate'], asRole('owner'))).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(says),
+      });
+    }
+    await grant(ownerAfter);
+    const year = new Date().getUTCFullYear();
+    const partitions =
+      "select relname as name from pg_class where relnamespace = 'market_partitions'::regnamespace and relkind = 'r'";
+    expect((await query(urls.owner, partitions)).map(({ name }) => name).sort()).toEqual([
+      `bhavcopy_cm_${year}`,
+      `bhavcopy_cm_${year + 1}`,
+    ]);
+
+    // Of a year that has no partition yet.
+    const asked = ['GetBhavCopyCM', 'GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-12'];
+    const run = await runJson<{ state: string; inserted: number }>(['backfill', ...asked], asRole('worker'));
+    expect(run).toMatchObject({ code: 0, json: { state: 'completed' } });
+    expect(run.json.inserted).toBeGreaterThan(10);
+    expect((await query(urls.owner, partitions)).map(({ name }) => name)).toContain('bhavcopy_cm_2025');
+    expect(await runCli(['replay', 'GetBhavCopyCM'], asRole('worker'))).toMatchObject({ code: 0 });
+    expect(
+      await runCli(['reconcile', '--from', '2025-09-11', '--to', '2025-09-12'], asRole('worker')),
+    ).toMatchObject({ stderr: '' });
+    expect(await runCli(['status'], asRole('worker'))).toMatchObject({ code: 0 });
+    const up = spawnEod(['up'], { env: settings(urls.worker, backend, sandbox), cwd });
+    await up.output(/eod is up/);
+    up.kill();
+    expect(await up.ended).toMatchObject({ code: 0 });
+    await expect(query(urls.worker, 'drop table market.series_changes')).rejects.toThrow(/must be owner/);
+    await expect(query(urls.worker, 'create table etl.mine ()')).rejects.toThrow(/permission denied/);
+
+    const state = await query(urls.reader, 'select market.state()::int as state');
+    expect(state[0].state).toBeGreaterThan(0);
+    expect(await query(urls.reader, `select from market.bhavcopy_cm_at(${state[0].state})`)).toHaveLength(
+      (await query(urls.reader, 'select from market.bhavcopy_cm')).length,
+    );
+    await query(
+      urls.reader,
+      'select * from market.instruments join market.instrument_aliases using (instrument_id)',
+    );
+    await query(urls.reader, 'select * from etl.completeness');
+    for (const refused of [
+      'delete from market.bhavcopy_cm',
+      'select * from etl.response_bodies',
+      'select * from etl.access_keys',
+      "select etl.ensure_year_partition('bhavcopy_cm', 1999)",
+    ]) {
+      await expect(query(urls.reader, refused), refused).rejects.toThrow(/permission denied/);
+    }
+    await sandbox.close();
+  });
+});
+
+test('a worker before the first migrate is told what to do', async () => {
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  const { urls } = await prepare();
+  const env = settings(urls.worker, 'postgres', sandbox);
+  const { code, stderr } = await runCli(['nightly'], { env, cwd: temporaryFolder() });
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(/eod migrate/) });
+  await sandbox.close();
+});
