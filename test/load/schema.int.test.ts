@@ -173,18 +173,18 @@ describe('migrating', () => {
   test('applies a file of functions, views or comments again once it has changed', async () => {
     const store = openPool((await emptyDatabase()).url);
     await migrateDatabase(store);
-    await store.pool.query('drop function etl.ensure_year_partition');
+    await store.pool.query('drop function market.state(timestamptz)');
     await migrateDatabase(store);
-    const partitions = async () =>
-      (await store.pool.query("select to_regproc('etl.ensure_year_partition') is not null as there")).rows;
-    expect(await partitions()).toEqual([{ there: false }]);
+    const there = async () =>
+      (await store.pool.query("select to_regprocedure('market.state(timestamptz)') is not null as there")).rows;
+    expect(await there()).toEqual([{ there: false }]);
 
     await store.pool.query(
       "update etl.repeatable_migrations set hash = 'older' where file = 'functions.sql'",
     );
     expect(await schemaState(store)).toBe('behind');
     await migrateDatabase(store);
-    expect(await partitions()).toEqual([{ there: true }]);
+    expect(await there()).toEqual([{ there: true }]);
     expect(await schemaState(store)).toBe('current');
   });
 
