@@ -63,7 +63,7 @@ export function runText(report: RunReport, timeZone: string): string {
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
-    ...(kind === 'preview' ? ['', previewText(report)] : []),
+    ...(kind === 'preview' ? ['', previewText(report, timeZone)] : []),
     ...suspiciousLines(report),
     ...withdrawnLines(report),
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
@@ -71,13 +71,13 @@ export function runText(report: RunReport, timeZone: string): string {
 }
 
 /** What a preview would have changed, by example; it stored nothing. */
-function previewText({ preview, skips, ...counts }: RunReport): string {
+function previewText({ preview, skips, ...counts }: RunReport, timeZone: string): string {
   const { inserted, updated, withdrawn, unchanged, stale, rejected } = counts;
   const shown = preview.slice(0, NAMED);
   const more = preview.length - shown.length;
   return [
     `nothing was stored; it would insert ${count(inserted)}, change ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
-    ...(shown.length === 0 ? [] : ['', differencesText(shown)]),
+    ...(shown.length === 0 ? [] : ['', differencesText(shown, timeZone)]),
     ...(more > 0 ? ['', `${plural(more, 'further example')} with --json`] : []),
     ...(skips.some(({ reason }) => reason.startsWith('loaded already'))
       ? ['what is loaded already was not asked for; --force compares that too']
@@ -129,38 +129,41 @@ export function exitCodeOf({ windows, state }: RunReport): number {
 }
 
 /** Rows that differ: a table for each market table, its key column by column. */
-export function differencesText(rows: readonly RowDifference[]): string {
+export function differencesText(rows: readonly RowDifference[], timeZone: string): string {
   const names = [...new Set(rows.map((row) => row.table))];
   return names
     .map((name) => {
       const own = rows.filter((row) => row.table === name);
-      return `${bold(name)}\n${table(differenceColumns(own), own)}`;
+      return `${bold(name)}\n${table(differenceColumns(own, timeZone), own)}`;
     })
     .join('\n\n');
 }
 
-function differenceColumns(rows: readonly RowDifference[]): Column<RowDifference>[] {
+function differenceColumns(rows: readonly RowDifference[], timeZone: string): Column<RowDifference>[] {
   const keys = Object.keys(rows[0]?.key ?? {});
   return [
     { head: 'change', cell: (row) => row.change },
     ...keys.map((key) => ({ head: key, cell: (row: RowDifference) => row.key[key] ?? '' })),
     // Most rows of a first load have nothing to compare with.
     ...(rows.some(({ columns }) => Object.keys(columns).length > 0)
-      ? [{ head: 'columns, old → new', cell: changedColumns }]
+      ? [{ head: 'columns, old → new', cell: (row: RowDifference) => changedColumns(row, timeZone) }]
       : []),
   ];
 }
 
-/** `close_price: 3049.45 → 3333.3`. */
-export function changedColumns({
-  columns,
-}: {
-  readonly columns: Readonly<Record<string, { readonly old: unknown; readonly new: unknown }>>;
-}): string {
+/** `close_price: 3049.45 → 3333.3`; moments on the clocks of a zone, as everywhere else in a text. */
+export function changedColumns({ columns }: Pick<RowDifference, 'columns'>, timeZone: string): string {
+  const text = (value: unknown) => {
+    if (value === null || value === undefined) return 'null';
+    return MOMENT.test(String(value)) ? momentText(String(value), timeZone) : String(value);
+  };
   return Object.entries(columns)
-    .map(([column, value]) => `${column}: ${value.old ?? 'null'} → ${value.new ?? 'null'}`)
+    .map(([column, value]) => `${column}: ${text(value.old)} → ${text(value.new)}`)
     .join(', ');
 }
+
+/** A date-time with its zone, as Postgres writes it. */
+const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$/;
 
 const FORECAST_COLUMNS: readonly Column<OperationForecast>[] = [
   { head: 'operation', cell: (row) => row.operation },

@@ -145,7 +145,7 @@ describe('an interrupted import', () => {
     await proxy.close();
     expect(stderr()).not.toMatch(SQL);
     expect(stderr().trim().split('\n').at(-1)).toMatch(/^eod: Postgres: /);
-    expect(stdout()).toBe('');
+    expect(JSON.parse(stdout())).toMatchObject({ error: { kind: 'database_away', exitCode: 1 } });
     expect(await query(url, 'select state, error from etl.runs')).toEqual([
       { state: 'cancelled', error: 'stopped by an error; import the same files again to go on' },
     ]);

@@ -1,7 +1,17 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { print } from '../../src/cli/cli.ts';
-import { bold, clockTime, duration, firstLines, plural, rangeText, table } from '../../src/cli/output.ts';
+import {
+  bold,
+  clockTime,
+  duration,
+  firstLines,
+  fittedTable,
+  plural,
+  rangeText,
+  table,
+} from '../../src/cli/output.ts';
+import { changedColumns } from '../../src/cli/run-output.ts';
 import { captureCli } from '../support/cli.ts';
 
 interface Row {
@@ -54,4 +64,40 @@ test('words for counts, times and ranges', () => {
   expect(rangeText({ from: '2025-02-27', to: '2025-02-27' })).toBe('2025-02-27');
   expect(rangeText({ from: '2025-02-20', to: '2025-02-27' })).toBe('2025-02-20 to 2025-02-27');
   expect(firstLines([1, 2, 3], 2, (one) => `${one}`)).toEqual(['1', '2', '  … and 1 more']);
+});
+
+test('changed columns show moments on the clocks of the zone, whatever zone Postgres wrote them in', () => {
+  const columns = {
+    announced_at: { old: '2025-09-12T15:32:14+00:00', new: '2025-09-12 21:05:00+05:30' },
+    close_price: { old: '1.50', new: null },
+  };
+  expect(changedColumns({ columns }, 'Asia/Kolkata')).toBe(
+    'announced_at: 2025-09-12 21:02:14 → 2025-09-12 21:05:00, close_price: 1.50 → null',
+  );
+});
+
+test('a table that is too wide tells the rest below', () => {
+  const rows = [
+    { name: 'A'.repeat(60), some: 1, more: 22, none: 0 },
+    { name: 'B', some: 0, more: 0, none: 0 },
+  ];
+  const column = (head: 'some' | 'more' | 'none') => ({
+    head,
+    cell: (row: (typeof rows)[number]) => row[head],
+  });
+  const name = { head: 'name', cell: (row: (typeof rows)[number]) => row.name };
+  const heads = ['some', 'none', 'more'] as const;
+  const text = fittedTable([name], heads.map(column), rows, (row) => row.name.slice(0, 1));
+  expect(text.split('\n').map((line) => line.replaceAll(/ {2,}/g, '|'))).toEqual([
+    '\u001b[1mname\u001b[22m|\u001b[1msome\u001b[22m|\u001b[1mmore\u001b[22m',
+    `${'A'.repeat(60)}|1|22`,
+    'B|0|0',
+  ]);
+  const wide = fittedTable(
+    [name, { ...name, cell: () => 'C'.repeat(15) }],
+    heads.map(column),
+    rows,
+    () => 'A',
+  );
+  expect(wide).toMatch(/\n\nA: 1 some, 22 more$/);
 });

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
+import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import { captureCli, runCli, runJson } from '../support/cli.ts';
-import { testDatabase } from '../support/database.ts';
+import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -52,4 +53,28 @@ test('says that Redis does not answer', async () => {
   expect(stdout).toMatch(/^cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED/m);
   const { json } = await runJson<{ queueProblem: string }>(['status'], { cwd, env });
   expect(json.queueProblem).toMatch(/^cannot use Redis/);
+});
+
+test('migrate --json says what it found', async () => {
+  const env = { DATABASE_URL: (await emptyDatabase()).url };
+  const first = await runJson(['migrate'], { cwd, env });
+  expect(first.json).toEqual({ before: 'missing', migrated: true });
+  const second = await runJson(['migrate'], { cwd, env });
+  expect(second.json).toEqual({ before: 'current', migrated: false });
+});
+
+test('nightly --dry-run says what the night would take, and asks nothing', async () => {
+  const env = {
+    DATABASE_URL: (await testDatabase()).url,
+    EOD_CALLS_PER_HOUR: '100',
+    EOD_NIGHTLY_RESERVE: '30%',
+  };
+  const { code, json } = await runJson<Forecast>(['nightly', '--dry-run'], { cwd, env });
+  expect(code).toBe(0);
+  // The reserve is for the nights themselves.
+  expect(json).toMatchObject({ kind: 'nightly', callsPerHour: 100, leftThisHour: 100 });
+  expect(json.requests).toBeGreaterThan(10);
+  const { stdout } = await runCli(['nightly', '--dry-run'], { cwd, env });
+  expect(stdout).toContain('a nightly run may make 100 calls an hour');
+  expect(await query(env.DATABASE_URL, 'select from etl.runs')).toEqual([]);
 });

@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import { buildProgram, loadCommand, runProgram } from '../../src/cli/program.ts';
+import { systemClock, today } from '../../src/core/clock.ts';
+import { daysBetween } from '../../src/core/days.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { captureCli, runCli } from '../support/cli.ts';
 import { runEod } from '../support/eod.ts';
@@ -59,6 +61,39 @@ describe.concurrent('mistakes on the command line', () => {
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect(stderr).toMatch(/^eod: /);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+});
+
+describe.concurrent('with --json an error is a document too', () => {
+  test.each([
+    [['runs', '--limit', '0'], 'usage', /^--limit: "0" is not a whole number/],
+    [['runs', '--limti', '0'], 'usage', /^unknown option '--limti'; did you mean --limit\?$/],
+    [['operations', 'GetNothing'], 'usage', /\("eod operations" lists them\)$/],
+    [['frobnicate'], 'usage', /^unknown command 'frobnicate'$/],
+  ])('eod %j', async (args, kind, message) => {
+    const { code, stdout, stderr } = await runCli([...args, '--json'], { cwd });
+    const { error } = JSON.parse(stdout) as { error: { message: string } };
+    expect(error).toEqual({ kind, message: expect.stringMatching(message), exitCode: 2 });
+    expect(code).toBe(2);
+    expect(stderr).toBe(`eod: ${error.message}\n`);
+  });
+
+  test('a server that cannot be reached, without its password', async () => {
+    const env = { DATABASE_URL: 'postgres://eod:hunter2@127.0.0.1:1/eod' };
+    const { code, stdout } = await runCli(['status', '--json'], { cwd, env });
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'usage', exitCode: 2 } });
+    expect(stdout).toContain('ECONNREFUSED');
+    expect(stdout).not.toContain('hunter2');
+  });
+
+  test('a signal', async () => {
+    const { cli, stdout, signal } = captureCli({ cwd });
+    signal('SIGINT');
+    expect(await runProgram(cli, ['runs', '--json'])).toBe(130);
+    expect(JSON.parse(stdout())).toEqual({
+      error: { kind: 'aborted', message: 'stopped by a signal', exitCode: 130 },
+    });
   });
 });
 
@@ -194,6 +229,36 @@ describe('help', () => {
       stdout: '',
       stderr: "eod: unknown command 'statsu'; did you mean status?\n",
     });
+  });
+
+  test('knows commands of commands, and says where to look for others', async () => {
+    const one = await runCli(['help', 'rejects', 'retry'], { cwd });
+    expect(one).toEqual(await runCli(['rejects', 'retry', '--help'], { cwd }));
+    const none = await runCli(['help', 'nonsuch'], { cwd });
+    expect(none).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'eod: unknown command \'nonsuch\' ("eod help" lists them)\n',
+    });
+    const sub = await runCli(['help', 'rejects', 'rety'], { cwd });
+    expect(sub.stderr).toBe("eod: unknown command 'rety' of rejects; did you mean retry?\n");
+  });
+
+  test('gives examples of days that a source still has', async () => {
+    const { commands } = buildProgram(captureCli().cli);
+    const texts = await Promise.all(
+      ['', ...commands.map((command) => command.name())].map((name) =>
+        runCli(['help', ...(name === '' ? [] : [name])], { cwd }),
+      ),
+    );
+    const lines = texts.flatMap(({ stdout }) => stdout.split('\n').filter((line) => /^ +\$ /.test(line)));
+    const days = lines.flatMap((line) => line.match(/\b20\d\d-\d\d-\d\d/g) ?? []);
+    const now = today(systemClock, 'Asia/Kolkata');
+    expect(days.length).toBeGreaterThan(10);
+    for (const day of days) {
+      expect(day < now).toBe(true);
+      expect(daysBetween(day, now)).toBeLessThan(30);
+    }
   });
 
   test('eod alone shows the help as a mistake', async () => {

@@ -79,7 +79,7 @@ function statesOf({ between, since }: Flags, config: Config): (db: NodePgDatabas
     }
     const named = [namedMoment(first, config), namedMoment(second, config)] as const;
     if (first === second) throw usageError(`--between names ${named[0].name} twice; name two`);
-    return (db) => betweenMoments(db, named);
+    return (db) => betweenMoments(db, named, config);
   }
   if (since !== undefined && between === undefined) {
     const then: NamedMoment = {
@@ -87,7 +87,7 @@ function statesOf({ between, since }: Flags, config: Config): (db: NodePgDatabas
       name: '--since:',
       value: parseMoment('--since', since, { config }),
     };
-    return async (db) => ({ from: await readNamed(db, then), to: await readNow(db) });
+    return async (db) => ({ from: await readNamed(db, then, config), to: await readNow(db) });
   }
   throw usageError('give either --between A B (runs, states or times) or --since TIME');
 }
@@ -113,8 +113,9 @@ function namedMoment(text: string, config: Config): NamedMoment {
 async function betweenMoments(
   db: NodePgDatabase,
   [first, second]: readonly [NamedMoment, NamedMoment],
+  config: Config,
 ): Promise<States> {
-  const [from, to] = [await readNamed(db, first), await readNamed(db, second)];
+  const [from, to] = [await readNamed(db, first, config), await readNamed(db, second, config)];
   if (from.isOpen) throw usageError(`${first.name} has not ended: nothing can be compared with its end`);
   if (from.at > to.at || from.state > to.state) {
     const ended = first.kind === 'run' && second.kind === 'run' ? 'ended' : 'is';
@@ -134,6 +135,7 @@ async function readNow(db: NodePgDatabase): Promise<StateAndTime> {
 async function readNamed(
   db: NodePgDatabase,
   { kind, name, value }: NamedMoment,
+  { EOD_TIMEZONE }: Config,
 ): Promise<StateAndTime & { readonly isOpen: boolean }> {
   const { readMoment, readRunEnd } = await import('../../load/state/run-facts.ts');
   const { readState, stateAt, statesOfRuns } = await import('../../load/state/loads.ts');
@@ -150,7 +152,9 @@ async function readNamed(
     return { at: end.at, state: states?.after ?? 0, isOpen: false };
   }
   const { at, isFuture } = await readMoment(db, value);
-  if (isFuture) throw usageError(`${name} ${at} is in the future`);
+  if (isFuture) {
+    throw usageError(`${name} ${momentText(at, EOD_TIMEZONE)} (${EOD_TIMEZONE}) is in the future`);
+  }
   return { at, state: (await stateAt(db, at)).state, isOpen: false };
 }
 
@@ -164,7 +168,7 @@ function differenceText(result: StateDifference, timeZone: string): string {
   );
   return [
     `${result.operation}, ${from} to ${to} (${timeZone}): ${counts.join(', ') || 'nothing changed'}`,
-    ...(rows.length === 0 ? [] : ['', differencesText(rows)]),
+    ...(rows.length === 0 ? [] : ['', differencesText(rows, timeZone)]),
     ...(notListed === 0 ? [] : ['', `${plural(notListed, 'more row')}; --limit shows more`]),
   ].join('\n');
 }

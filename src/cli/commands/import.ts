@@ -9,11 +9,11 @@ import { changedColumns, runText } from '../run-output.ts';
 /** So many files and differences are printed for people; the JSON document has more. */
 const NAMED = 20;
 
-const DIFFERENCES: readonly Column<FileDifference>[] = [
+const differenceColumns = (timeZone: string): Column<FileDifference>[] => [
   { head: 'file', cell: (row) => row.file },
   { head: 'change', cell: (row) => row.change },
   { head: 'row', cell: (row) => Object.values(row.key).join(' ') },
-  { head: 'columns, stored → file', cell: changedColumns },
+  { head: 'columns, stored → file', cell: (row) => changedColumns(row, timeZone) },
 ];
 
 interface Flags extends JsonFlag {
@@ -81,7 +81,7 @@ function importText(report: ImportReport, timeZone: string): string {
       : [
           '',
           `The files differ from what was stored before: ${count(updated)} changed, ${count(withdrawn)} withdrawn; some of the rows:`,
-          table(DIFFERENCES, shown),
+          table(differenceColumns(timeZone), shown),
         ]),
   ].join('\n');
 }
