@@ -204,6 +204,23 @@ test('records of a day or an exchange that was not asked for are rejected, and l
   );
 });
 
+test('a day that was loaded is in doubt again after an answer with records nobody asked for, until a good one comes', async () => {
+  const context = await openStore();
+  const coverage = () => all(context, 'select day::text, state, records::int from etl.coverage');
+  await fetched(1, records(0, 40))(context);
+  expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
+  const stray = { ...records(30, 31)[0], TradDt: '08-28-2025' };
+  expect(await fetched(3, [...records(0, 40), stray])(context)).toMatchObject({
+    suspicious: 'a record is of a day or an exchange that was not asked for',
+  });
+  expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
+  // An older one does not settle it, a newer one does.
+  await fetched(2, records(0, 40))(context);
+  expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
+  await fetched(4, records(0, 40))(context);
+  expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
+});
+
 test('a record that says it was saved after the call is taken as saved then', async () => {
   const context = await openStore();
   const odd = await fetched(1, records(0, 1, { SavedAt: '01-01-2199 00:00:00' }))(context);

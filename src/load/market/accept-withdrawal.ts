@@ -67,7 +67,7 @@ export function acceptWithdrawal(
     if (day !== null) {
       const state = left === 0 ? ('empty' as const) : ('loaded' as const);
       const coverage = [{ day, instrument: '', variant: '', state, records: left }];
-      await writeCoverage(tx, { operation, exchange, runId, windowId, coverage, emptied: [day] });
+      await writeCoverage(tx, { operation, exchange, runId, windowId, coverage, reopened: [day] });
     }
     const written = { table, exchange, loadId, from: day ?? '', to: day ?? '', replaced: true };
     await updateObservedAliases(tx, [written]);

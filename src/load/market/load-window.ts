@@ -119,7 +119,7 @@ async function storeLoad(
   await writeCoverage(tx, {
     ...load,
     coverage: await coverageToWrite(tx, load),
-    emptied: emptiedDays(merged),
+    reopened: load.suspicions.length > 0 ? load.coverage.map(({ day }) => day) : emptiedDays(merged),
   });
   await updateObservedAliases(tx, merged.written);
   await storeWindow(tx, load.windowId, endOf(load, merged));

@@ -24,13 +24,13 @@ interface CoverageOwner {
   readonly runId: number;
   readonly windowId: number | null;
   readonly coverage: readonly CoverageEntry[];
-  /** Days whose last rows were withdrawn by this load: they are loaded no longer. */
-  readonly emptied?: readonly string[];
+  /** Days that are loaded no longer: their last rows were withdrawn, or what came for them is in doubt. */
+  readonly reopened?: readonly string[];
 }
 
 /**
- * Records what is known of days. What was loaded stays `loaded` whatever a later call meets: the
- * rows are still there. Rows are written in key order, so that two writers cannot deadlock.
+ * Records what is known of days. What was loaded stays `loaded` whatever a later call meets, since the
+ * rows are still there, but for `reopened` days. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): Promise<void> {
   const { operation, exchange, runId, windowId, coverage: entries } = owner;
@@ -42,8 +42,8 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
         as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)
      order by e.day, e.instrument, e.variant`;
-  const emptied = sql.param(owner.emptied ?? []);
-  const wasLoaded = sql`(${coverage.state} = 'loaded' and ${coverage.day} <> all(${emptied}::date[]))`;
+  const reopened = sql.param(owner.reopened ?? []);
+  const wasLoaded = sql`(${coverage.state} = 'loaded' and ${coverage.day} <> all(${reopened}::date[]))`;
   const { day, instrument, variant } = coverage;
   await db
     .insert(coverage)
