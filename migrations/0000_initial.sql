@@ -190,9 +190,13 @@ CREATE TABLE "etl"."rejects" (
 	"operation" text NOT NULL,
 	"exchange" text NOT NULL,
 	"position" integer NOT NULL,
+	"from_date" date NOT NULL,
+	"to_date" date NOT NULL,
+	"fingerprint" text NOT NULL,
 	"record" jsonb,
 	"problems" jsonb NOT NULL,
-	"rejected_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"first_seen_at" timestamp with time zone NOT NULL,
+	"last_seen_at" timestamp with time zone NOT NULL,
 	"resolved_at" timestamp with time zone
 );
 --> statement-breakpoint
@@ -930,7 +934,7 @@ CREATE INDEX "loads_committed_idx" ON "etl"."loads" USING btree ("committed_at")
 CREATE INDEX "loads_asked_idx" ON "etl"."loads" USING btree ("operation","exchange","to_date");--> statement-breakpoint
 CREATE INDEX "loads_fetched_idx" ON "etl"."loads" USING btree ("fetched_at");--> statement-breakpoint
 CREATE INDEX "rejects_window_idx" ON "etl"."rejects" USING btree ("window_id");--> statement-breakpoint
-CREATE INDEX "rejects_open_idx" ON "etl"."rejects" USING btree ("operation","exchange") WHERE "etl"."rejects"."resolved_at" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "rejects_open_key" ON "etl"."rejects" USING btree ("operation","exchange","fingerprint") WHERE "etl"."rejects"."resolved_at" is null;--> statement-breakpoint
 CREATE INDEX "runs_follow_up_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."follow_up" = 'due';--> statement-breakpoint
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint

@@ -135,15 +135,19 @@ COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked.';
 
 COMMENT ON TABLE etl.rejects IS 'Every record that failed validation, as sent, with each of its problems.';
 COMMENT ON COLUMN etl.rejects.id IS 'Number of the reject.';
-COMMENT ON COLUMN etl.rejects.run_id IS 'The run that fetched it.';
-COMMENT ON COLUMN etl.rejects.window_id IS 'The window that fetched it.';
+COMMENT ON COLUMN etl.rejects.run_id IS 'The run that fetched it last.';
+COMMENT ON COLUMN etl.rejects.window_id IS 'The window that fetched it last.';
 COMMENT ON COLUMN etl.rejects.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.rejects.exchange IS 'Exchange asked.';
 COMMENT ON COLUMN etl.rejects.position IS 'Place in the answer, from 0.';
+COMMENT ON COLUMN etl.rejects.from_date IS 'The day it names; the first day asked about where it names none that can be read.';
+COMMENT ON COLUMN etl.rejects.to_date IS 'The day it names; the last day asked about where it names none that can be read.';
+COMMENT ON COLUMN etl.rejects.fingerprint IS 'SHA-256 of the record and of what it was asked about, in hex: open once however often it is sent.';
 COMMENT ON COLUMN etl.rejects.record IS 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.';
 COMMENT ON COLUMN etl.rejects.problems IS 'Each problem with the path of its field.';
-COMMENT ON COLUMN etl.rejects.rejected_at IS 'When it was rejected.';
-COMMENT ON COLUMN etl.rejects.resolved_at IS 'When the record was loaded after all; null until then.';
+COMMENT ON COLUMN etl.rejects.first_seen_at IS 'When the first answer with it was fetched.';
+COMMENT ON COLUMN etl.rejects.last_seen_at IS 'When the last answer with it was fetched, which is that of the window.';
+COMMENT ON COLUMN etl.rejects.resolved_at IS 'When the record was read after all, or was sent no longer; null until then.';
 
 COMMENT ON TABLE etl.response_bodies IS 'Bodies of answers, each kept once.';
 COMMENT ON COLUMN etl.response_bodies.hash IS 'SHA-256 of the body as it was read, in hex.';

@@ -1,6 +1,7 @@
+import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { OpenReject, RejectDetail } from '../../src/load/state/rejects.ts';
+import { type OpenReject, type RejectDetail, writeRejects } from '../../src/load/state/rejects.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
@@ -63,8 +64,10 @@ test('rejects: listed, shown, tried again, resolved', async () => {
   // As if the code of that time could not read one record, the one of today cannot read another.
   await query(
     url,
-    `insert into etl.rejects (run_id, window_id, operation, exchange, position, record, problems)
-     select run_id, id, operation, exchange, place, '{"Symbol": "M&M"}', '[{"path": "ClosePrice", "message": "is odd"}]'
+    `insert into etl.rejects (run_id, window_id, operation, exchange, position, record, problems, from_date, to_date,
+       fingerprint, first_seen_at, last_seen_at)
+     select run_id, id, operation, exchange, place, '{"Symbol": "M&M"}', '[{"path": "ClosePrice", "message": "is odd"}]',
+            from_date, to_date, place::text, started_at - interval '1 s', started_at - interval '1 s'
        from etl.windows, unnest(array[2, 3]) as place where exchange = 'NSE' order by id limit 2`,
   );
   const { json: list } = await runJson<OpenReject[]>(['rejects', '--operation', 'GetBhavCopyCM'], options());
@@ -87,12 +90,22 @@ test('rejects: listed, shown, tried again, resolved', async () => {
 test('a record that still fails is said to, with exit code 1', async () => {
   await query(
     url,
-    `with w as (
-       insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
-       values (1, 'GetSeriesChange', 'BSE', '2025-09-12', '2025-09-12', 'loaded') returning id)
-     insert into etl.rejects (run_id, window_id, operation, exchange, position, record, problems)
-     select 1, id, 'GetSeriesChange', 'BSE', 0, '{"ChangeDate": "soon", "ScripId": "A"}', '[]' from w`,
+    `insert into etl.windows (id, run_id, operation, exchange, from_date, to_date, state)
+     values (900, 1, 'GetSeriesChange', 'BSE', '2025-09-12', '2025-09-12', 'loaded')`,
   );
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await writeRejects(drizzle({ client }), {
+    runId: 1,
+    windowId: 900,
+    operation: 'GetSeriesChange',
+    exchange: 'BSE',
+    rejects: [{ position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] }],
+    outcome: { state: 'failed' },
+    coverage: [],
+    fetchedAt: new Date('2025-09-12T16:00:00Z'),
+  });
+  await client.end();
   const { json, code } = await runJson<{ resolved: number; open: number[] }>(['rejects', 'retry'], options());
   expect(code).toBe(1);
   expect(json).toMatchObject({ resolved: 0 });
@@ -181,10 +194,13 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     ['prune', '--days', '0', '--dry-run'],
     options(),
   );
-  expect(dry.json).toMatchObject({ responses: kept?.n, dryRun: true });
+  // Two rejects are resolved, one is open.
+  expect(dry.json).toMatchObject({ responses: kept?.n, rejects: 2, dryRun: true });
   const rows = await query(url, ROWS);
   const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0'], options());
-  expect(real.json).toMatchObject({ responses: kept?.n, bodies: dry.json.bodies });
+  expect(real.json).toMatchObject({ responses: kept?.n, bodies: dry.json.bodies, rejects: 2 });
+  expect(await query(url, 'select from etl.rejects where resolved_at is null')).toHaveLength(1);
+  expect(await query(url, 'select from etl.rejects')).toHaveLength(1);
   expect(await query(url, 'select from etl.response_bodies')).toEqual([]);
   expect(await query(url, ROWS)).toEqual(rows);
 });

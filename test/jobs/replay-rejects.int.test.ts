@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { openRejects, readReject } from '../../src/load/state/rejects.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { fixReading, type Meddler, replay, type Sent, startMeddler } from './replay-support.ts';
 
 const DAY = {
@@ -80,16 +82,43 @@ describe('a record that is rejected', () => {
     expect(detail?.responseId).not.toBeNull();
   });
 
-  test('is resolved by a newer answer, and replaced by a new reject if it is rejected there too', async () => {
+  test('stays one however often it is sent, says when it was first and last, and is resolved once it is read', async () => {
     const [first] = await rejectsOf(pipeline);
-    await runToEnd(pipeline, backfill(DAY));
-    const [second, ...more] = await rejectsOf(pipeline);
+    expect(first?.firstSeenAt).toBe(first?.lastSeenAt);
+    for (let time = 0; time < 3; time++) {
+      expect(await runToEnd(pipeline, backfill(DAY))).toMatchObject({ rejected: 1 });
+    }
+    const [last, ...more] = await rejectsOf(pipeline);
     expect(more).toEqual([]);
-    expect(second?.id).not.toBe(first?.id);
+    expect(last).toMatchObject({ id: first?.id, firstSeenAt: first?.firstSeenAt, runId: 4 });
+    expect(Date.parse(last?.lastSeenAt ?? '')).toBeGreaterThan(Date.parse(first?.firstSeenAt ?? ''));
     source.meddle = () => undefined;
     await runToEnd(pipeline, backfill(DAY));
     expect(await rejectsOf(pipeline)).toEqual([]);
     expect(await rows(pipeline)).toBe(all);
+  });
+
+  test('is resolved when it is no longer sent', async () => {
+    source.meddle = (records) => {
+      records.splice(PLACE, 1);
+    };
+    await runToEnd(pipeline, backfill(DAY));
+    expect(await rejectsOf(pipeline)).toEqual([]);
+  });
+
+  test('is not resolved by an answer that was not believed, nor by one about a part of the day', async () => {
+    const before = await rejectsOf(pipeline);
+    source.meddle = (records) => {
+      records.splice(PLACE, 1);
+      spoilAll(records);
+    };
+    expect(await runToEnd(pipeline, backfill(DAY))).toMatchObject({ state: 'failed' });
+    expect((await rejectsOf(pipeline)).map(({ id }) => id)).toContain(before[0]?.id);
+    source.meddle = () => undefined;
+    await runToEnd(pipeline, backfill({ ...DAY, instruments: ['TCS'] }));
+    expect(await rejectsOf(pipeline)).toHaveLength(all);
+    await runToEnd(pipeline, backfill(DAY));
+    expect(await rejectsOf(pipeline)).toEqual([]);
   });
 
   test('is not resolved by the replay of an older answer', async () => {
@@ -117,6 +146,41 @@ test('a day that failed because of its many rejects is loaded completely once th
   expect(await rejectsOf(pipeline)).toHaveLength(1);
   const coverage = await pipeline.db.pool.query('select state, records::int from etl.coverage');
   expect(coverage.rows).toEqual([{ state: 'loaded', records: report.fetched - 1 }]);
+});
+
+test('the rejects of a window that failed are resolved once its run is resumed and it loads', async () => {
+  const pipeline = await open();
+  source.meddle = spoilAll;
+  const { runId } = await runToEnd(pipeline, backfill(DAY));
+  expect((await rejectsOf(pipeline)).length).toBeGreaterThan(10);
+  source.meddle = () => undefined;
+  const worker = await startWorker(pipeline);
+  await resumeRun(pipeline, runId);
+  expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', rejected: 0 });
+  await worker.stop();
+  expect(await rejectsOf(pipeline)).toEqual([]);
+});
+
+test('a record is the same one in an answer about more days; of another instrument it is another', async () => {
+  const pipeline = await open();
+  const spoilDay = (records: Sent[]) => {
+    for (const record of records) if (record.Date === '09-11-2025') record.Quantity = 'many';
+  };
+  source.meddle = spoilDay;
+  const movers = { operations: ['GetTop5GainersLosers'], exchanges: ['BSE'], force: true };
+  await runToEnd(pipeline, backfill({ ...movers, from: '2025-09-11', to: '2025-09-11' }));
+  const before = await rejectsOf(pipeline);
+  expect(new Set(before.map(({ from, to }) => `${from} ${to}`))).toEqual(new Set(['2025-09-11 2025-09-11']));
+  await runToEnd(pipeline, backfill({ ...movers, from: '2025-09-08', to: '2025-09-12' }));
+  const ids = (rejects: typeof before) => rejects.map(({ id }) => id).sort();
+  expect(ids(await rejectsOf(pipeline))).toEqual(ids(before));
+  source.meddle = (records) => {
+    records.splice(0, records.length, { MarketCap: 'much', EPS: 1 });
+  };
+  const ratios = { operations: ['GetFinRatioEOD'], exchanges: ['BSE'], instruments: ['TCS', 'INFY'] };
+  await runToEnd(pipeline, backfill({ ...ratios, from: '2025-09-11', to: '2025-09-11' }));
+  const bare = (await rejectsOf(pipeline)).filter(({ operation }) => operation === 'GetFinRatioEOD');
+  expect(bare).toHaveLength(4);
 });
 
 test('where no answer is kept, the record as it was stored is read again', async () => {

@@ -29,7 +29,8 @@ export async function startMeddler(sourceUrl: string): Promise<Meddler> {
   const server = createServer((incoming, outgoing) => {
     request(`${sourceUrl}${incoming.url ?? ''}`)
       .then(async ({ statusCode, body }) => {
-        const answer = (await body.json()) as { Value: Sent[] };
+        const sent = (await body.json()) as { Value: Sent[] } | Sent;
+        const answer = Array.isArray(sent.Value) ? (sent as { Value: Sent[] }) : { Value: [sent] };
         meddler.meddle(answer.Value);
         outgoing.writeHead(statusCode, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
       })

@@ -83,7 +83,7 @@ describe('a window', () => {
   test('thousands of rejects are all kept', async () => {
     const rejects = Array.from({ length: 3_000 }, (_, position) => ({
       position,
-      record: { text: 'x'.repeat(3_000) },
+      record: { position, text: 'x'.repeat(3_000) },
       problems: [{ path: 'p', message: 'm' }],
     }));
     expect(await loadBhav(store, [], { runId, rejects })).toMatchObject({ fetched: 3_000, rejected: 3_000 });

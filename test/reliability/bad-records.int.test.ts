@@ -84,7 +84,10 @@ async function expectStored({ windowId, extracted, counts }: Loaded): Promise<vo
     expect(await difference(store, table, rows), table.name).toEqual({ strangers: 0, lost: 0 });
   }
   const rejects = await storedRejects(store, windowId);
-  expect(rejects.map(({ position }) => position)).toEqual(extracted.rejects.map(({ position }) => position));
+  // A record that the answer holds twice is one reject.
+  const records = extracted.rejects.map(({ record }) => JSON.stringify(record));
+  const first = extracted.rejects.filter((_, place) => records.indexOf(records[place] ?? '') === place);
+  expect(rejects.map(({ position }) => position)).toEqual(first.map(({ position }) => position));
   expect(rejects.every(({ problems }) => problems.length > 0)).toBe(true);
 }
 

@@ -33,15 +33,18 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
     throw usageError('answers are kept forever: set EOD_KEEP_RAW_DAYS or give --days');
   }
   const { openContext } = await import('../open-context.ts');
+  const { prunableRejects, pruneRejects } = await import('../../load/state/rejects.ts');
   const { prunable, prune } = await import('../../load/state/responses.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;
   const pruned = dryRun ? await prunable(db.drizzle, before) : await prune(db, before);
-  if (flags.json === true) return printJson(cli, { before: before.toISOString(), dryRun, ...pruned });
+  const rejects = await (dryRun ? prunableRejects : pruneRejects)(db.drizzle, before);
+  if (flags.json === true)
+    return printJson(cli, { before: before.toISOString(), dryRun, ...pruned, rejects });
   const megabytes = count(Math.round(pruned.bytes / 10_000) / 100);
   print(
     cli,
-    `${dryRun ? 'would delete' : 'deleted'} ${plural(pruned.responses, 'answer')} older than ${plural(days, 'day')} and ${count(pruned.bodies)} bodies (${megabytes} MB)`,
+    `${dryRun ? 'would delete' : 'deleted'} ${plural(pruned.responses, 'answer')} older than ${plural(days, 'day')} and ${count(pruned.bodies)} bodies (${megabytes} MB), and ${plural(rejects, 'reject')} resolved before that`,
   );
 }

@@ -131,11 +131,11 @@ function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
 }
 
 function detailText(reject: RejectDetail): string {
-  const { id, operation, exchange, position, runId, windowId, rejectedAt, resolvedAt, file } = reject;
+  const { id, operation, exchange, position, runId, windowId, resolvedAt, file } = reject;
   const what = file === null ? 'answer' : 'file';
   return [
     `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}, record ${position} of ${file ?? 'the answer'}`,
-    `rejected at ${rejectedAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
+    `seen first at ${reject.firstSeenAt}, last at ${reject.lastSeenAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
     reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
     '',
     ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),

@@ -93,10 +93,10 @@ const SHORTENED = '…';
 export async function readRejectedRecords(
   { db, config }: Context,
   window: ReplayWindow,
-): Promise<{ extracted: Extracted; rejectedAt: number }> {
+): Promise<{ extracted: Extracted; seenAt: number }> {
   const rejected = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
   const operation = operationNamed(window.operation);
-  const rejectedAt = rejected[0]?.rejectedAt.getTime() ?? Date.now();
+  const seenAt = rejected[0]?.seenAt.getTime() ?? Date.now();
   const needsPlaces = operation.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 1),
   );
@@ -105,7 +105,7 @@ export async function readRejectedRecords(
   const readable = rejected.filter(whole);
   const extracted = readAnswer(
     operation,
-    { ...window, calledOn: dayAt(Math.floor(rejectedAt / 1000), config.EOD_TIMEZONE) },
+    { ...window, calledOn: dayAt(Math.floor(seenAt / 1000), config.EOD_TIMEZONE) },
     { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
     readSettings(config),
   );
@@ -116,7 +116,7 @@ export async function readRejectedRecords(
     })),
     ...rejected
       .filter((one) => !whole(one))
-      .map(({ position, record, problems }) => ({ position, record, problems })),
+      .map(({ seenAt: _, day, ...reject }) => ({ ...reject, ...(day === null ? {} : { day }) })),
   ];
-  return { extracted: { ...extracted, rejects, fetched: rejected.length }, rejectedAt };
+  return { extracted: { ...extracted, rejects, fetched: rejected.length }, seenAt };
 }

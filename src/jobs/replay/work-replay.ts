@@ -124,11 +124,11 @@ async function replayAnswer(
 }
 
 async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
-  const { extracted, rejectedAt } = await readRejectedRecords(context, window);
+  const { extracted, seenAt } = await readRejectedRecords(context, window);
   await storeAnswer(context, {
     window,
     extracted,
-    calledAt: rejectedAt,
+    calledAt: seenAt,
     bytes: 0,
     preview: false,
     rereads: window.parentId === null ? [] : [window.parentId],

@@ -1,14 +1,16 @@
+import { createHash } from 'node:crypto';
 import {
   and,
   asc,
-  type Column,
   count,
   desc,
   eq,
+  gte,
   inArray,
   isNotNull,
   isNull,
-  ne,
+  lt,
+  lte,
   notExists,
   or,
   type SQL,
@@ -17,6 +19,7 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { operationNamed } from '../../operations/registry.ts';
+import type { CoverageEntry } from './coverage.ts';
 import { type AnswerFilter, matchesFilter } from './responses.ts';
 import { responses } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
@@ -28,6 +31,8 @@ export interface RejectEntry {
   readonly position: number;
   readonly record: unknown;
   readonly problems: (typeof rejects.$inferSelect)['problems'];
+  /** The day it names, where that can be read. */
+  readonly day?: string;
 }
 
 /** A load as far as its rejects, and older ones, are concerned. */
@@ -40,122 +45,167 @@ interface RejectsOfLoad {
   /** Windows whose open rejects are among the records of this load, read once more. */
   readonly rereads?: readonly number[];
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
+  readonly coverage: readonly Pick<CoverageEntry, 'state'>[];
+  /** When the source was asked. */
+  readonly fetchedAt: Date;
+}
+
+/** What the answer of a window was asked about. */
+type Asked = Pick<
+  typeof windows.$inferSelect,
+  'from_date' | 'to_date' | 'instruments' | 'variant' | 'filtered'
+>;
+
+/**
+ * Keeps the rejected records of a load, inside its transaction: each once for what was asked about, however often it
+ * is sent. Open rejects that the answer should hold, if they were still sent, and does not reject are resolved: the
+ * record was read, or is no longer sent.
+ */
+export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Promise<void> {
+  const [asked] = await tx
+    .select({
+      from_date: windows.from_date,
+      to_date: windows.to_date,
+      instruments: windows.instruments,
+      variant: windows.variant,
+      filtered: windows.filtered,
+    })
+    .from(windows)
+    .where(eq(windows.id, load.windowId));
+  if (asked === undefined) return;
+  const present = new Map<string, RejectEntry>();
+  for (const entry of load.rejects) {
+    const fingerprint = fingerprintOf(load, asked, entry);
+    // An answer may hold the same record twice.
+    if (!present.has(fingerprint)) present.set(fingerprint, entry);
+  }
+  // Locked in one order everywhere, so that two loads cannot deadlock.
+  const outdated = await lockOutdated(tx, load, asked, [...present.keys()]);
+  await tx.update(rejects).set({ resolved_at: now }).where(hasId(outdated));
+  await keepRejects(tx, load, asked, present);
+}
+
+const isDated = (operation: string) => operationNamed(operation).request.dates !== 'none';
+
+/** Names a record and what it was asked about: a record that names no instrument means another one for each. */
+function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day }: RejectEntry): string {
+  const { per } = operationNamed(operation).windows;
+  const days = isDated(operation) ? [day ?? asked.from_date, day ?? asked.to_date] : [];
+  const scope = [asked.variant, per === 'instrument' ? asked.instruments : [], days];
+  return createHash('sha256')
+    .update(JSON.stringify([scope, record], sortedKeys))
+    .digest('hex');
+}
+
+/** For JSON.stringify: Postgres keeps the keys of a record in an order of its own. */
+function sortedKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /**
- * Keeps the refused records of a load, inside its transaction, and ends open rejects that it makes out
- * of date.
+ * Locks the open rejects of days that were asked about.
  *
- * A newer answer that loads and covers the question of an older one replaces it: the open rejects of the
- * older one are resolved, and what is still refused is among those of the newer one. Where
- * the very same records are read once more (`rereads`), those that pass now are resolved and those
- * that do not stay open under their number, with today's problems.
+ * @returns those that the answer makes out of date: none where nothing of it was stored or it is not believed, none
+ *   that were seen in an answer fetched later, and none that are `present` in it.
  */
-export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Promise<void> {
-  if (load.outcome.state === 'loaded') await resolveOutdated(tx, load);
-  await insertRejects(tx, load, await updateReread(tx, load));
-}
-
-async function resolveOutdated(tx: NodePgDatabase, load: RejectsOfLoad): Promise<void> {
-  const dated = operationNamed(load.operation).windows.per !== 'once';
-  const newer = alias(windows, 'newer');
+async function lockOutdated(
+  tx: NodePgDatabase,
+  load: RejectsOfLoad,
+  asked: Asked,
+  present: readonly string[],
+): Promise<number[]> {
+  const { rereads = [], outcome, coverage, fetchedAt } = load;
+  const dated = isDated(load.operation);
   const older = alias(windows, 'older');
   const reject = alias(rejects, 'reject');
-  const outdated = tx
-    .select({ id: reject.id })
-    .from(newer)
-    .innerJoin(
-      reject,
-      and(
-        eq(reject.operation, newer.operation),
-        eq(reject.exchange, newer.exchange),
-        isNull(reject.resolved_at),
-      ),
-    )
+  const answered = sql`(
+    not ${asked.filtered} and ${older.variant} = ${asked.variant}
+    and (${asked.instruments.length === 0} or (${older.instruments} <> '{}' and ${older.instruments} <@ ${sql.param(asked.instruments)}::text[]))
+    and (${!dated} or (${reject.from_date} >= ${asked.from_date} and ${reject.to_date} <= ${asked.to_date})))`;
+  const open = await tx
+    .select({
+      id: reject.id,
+      outdated: sql<boolean>`${reject.last_seen_at} <= ${fetchedAt.toISOString()}::timestamptz
+        and ${reject.fingerprint} <> all(${sql.param(present)}::text[])
+        and (${reject.window_id} = any(${sql.param(rereads)}::bigint[]) or ${answered})`,
+    })
+    .from(reject)
     .innerJoin(older, eq(older.id, reject.window_id))
     .where(
       and(
-        eq(newer.id, load.windowId),
-        eq(newer.filtered, false),
-        ne(older.id, newer.id),
-        sql`${older.id} <> all(${sql.param(load.rereads ?? [])}::bigint[])`,
-        eq(older.variant, newer.variant),
-        sql`(${newer.instruments} = '{}' or (${older.instruments} <> '{}' and ${older.instruments} <@ ${newer.instruments}))`,
-        dated
-          ? sql`${older.from_date} >= ${newer.from_date} and ${older.to_date} <= ${newer.to_date}`
-          : undefined,
-        sql`${firstLoadedAt(older, reject.rejected_at)} <= ${firstLoadedAt(newer, sql`clock_timestamp()`)}`,
+        eq(reject.operation, load.operation),
+        eq(reject.exchange, load.exchange),
+        isNull(reject.resolved_at),
+        dated ? lte(reject.from_date, asked.to_date) : undefined,
+        dated ? gte(reject.to_date, asked.from_date) : undefined,
       ),
     )
     .orderBy(reject.id)
     .for('update', { of: reject });
-  await tx.update(rejects).set({ resolved_at: now }).where(inArray(rejects.id, outdated));
-}
-
-/** When the answer of a window was first loaded: of a replay's window that is long ago. */
-function firstLoadedAt(
-  window: { readonly id: Column; readonly response_id: Column },
-  otherwise: Column | SQL,
-) {
-  return sql`coalesce((
-    select kept.loaded_at from ${responses} kept
-     where kept.id = coalesce(${window.response_id}, (
-       select min(own.id) from ${responses} own where own.window_id = ${window.id}))), ${otherwise})`;
-}
-
-/** @returns the rejects that are to be written anew. */
-async function updateReread(tx: NodePgDatabase, load: RejectsOfLoad): Promise<readonly RejectEntry[]> {
-  const { rereads = [], outcome } = load;
-  if (rereads.length === 0) return load.rejects;
-  const open = await tx
-    .select({ id: rejects.id, position: rejects.position })
-    .from(rejects)
-    .where(and(inArray(rejects.window_id, [...rereads]), isNull(rejects.resolved_at)))
-    .orderBy(rejects.id)
-    .for('update');
-  const still = new Map(load.rejects.map((reject) => [reject.position, reject]));
-  // Of a window that failed nothing was stored: records that pass now are not resolved either.
-  const passed = outcome.state === 'failed' ? [] : open.filter((row) => !still.has(row.position));
-  await tx
-    .update(rejects)
-    .set({ resolved_at: now })
-    .where(hasId(passed.map((row) => row.id)));
-  const kept = open.filter((row) => still.has(row.position));
-  const problems = JSON.stringify(
-    kept.map((row) => ({ id: row.id, problems: still.get(row.position)?.problems })),
-  );
-  await tx
-    .update(rejects)
-    .set({ problems: sql`today.problems` })
-    .from(sql`jsonb_to_recordset(${problems}::jsonb) as today(id bigint, problems jsonb)`)
-    .where(sql`${rejects.id} = today.id and ${rejects.problems} <> today.problems`);
-  const known = new Set(kept.map((row) => row.position));
-  return load.rejects.filter((reject) => !known.has(reject.position));
+  const believed =
+    outcome.state === 'loaded' ||
+    (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
+  return believed ? open.filter(({ outdated }) => outdated).map(({ id }) => id) : [];
 }
 
 /** One statement carries at most about this many characters of records. */
 const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
 
-async function insertRejects(
+/** Writes rejects that are new; of those that are known, when they were seen, and in which answer last. */
+async function keepRejects(
   tx: NodePgDatabase,
-  { runId, windowId, operation, exchange }: RejectsOfLoad,
-  entries: readonly RejectEntry[],
+  { runId, windowId, operation, exchange, fetchedAt }: RejectsOfLoad,
+  asked: Asked,
+  present: ReadonlyMap<string, RejectEntry>,
 ): Promise<void> {
   let records: string[] = [];
   let characters = 0;
-  for (const [place, { position, record, problems }] of entries.entries()) {
-    const text = JSON.stringify({ position, record: record ?? null, problems });
-    records.push(text);
-    characters += text.length;
-    if (characters < STATEMENT_CHARACTERS && place < entries.length - 1) continue;
+  const write = async () => {
     await tx.execute(sql`
-      insert into ${rejects} (run_id, window_id, operation, exchange, position, record, problems)
-      select ${runId}, ${windowId}, ${operation}, ${exchange}, r.position, r.record, r.problems
-        from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb)
-          as r(position integer, record jsonb, problems jsonb)`);
+      insert into ${rejects} as known (run_id, window_id, operation, exchange, position, from_date, to_date,
+        fingerprint, record, problems, first_seen_at, last_seen_at)
+      select ${runId}, ${windowId}, ${operation}, ${exchange}, r.position, coalesce(r.day, ${asked.from_date}),
+             coalesce(r.day, ${asked.to_date}), r.fingerprint, r.record, r.problems, seen.at, seen.at
+        from (select ${fetchedAt.toISOString()}::timestamptz as at) seen,
+             jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb)
+               as r(position integer, day date, fingerprint text, record jsonb, problems jsonb)
+       order by r.fingerprint
+      on conflict (operation, exchange, fingerprint) where resolved_at is null do update set
+        run_id = case when excluded.last_seen_at > known.last_seen_at then excluded.run_id else known.run_id end,
+        window_id = case when excluded.last_seen_at > known.last_seen_at then excluded.window_id else known.window_id end,
+        position = case when excluded.last_seen_at > known.last_seen_at then excluded.position else known.position end,
+        problems = excluded.problems,
+        first_seen_at = least(known.first_seen_at, excluded.first_seen_at),
+        last_seen_at = greatest(known.last_seen_at, excluded.last_seen_at)
+      where excluded.last_seen_at > known.last_seen_at or excluded.first_seen_at < known.first_seen_at
+        or excluded.problems <> known.problems`);
     records = [];
     characters = 0;
+  };
+  // In the order of their names, so that two loads cannot deadlock.
+  for (const fingerprint of [...present.keys()].sort()) {
+    const { position, record = null, problems, day } = present.get(fingerprint) as RejectEntry;
+    const text = JSON.stringify({ position, day, fingerprint, record, problems });
+    records.push(text);
+    characters += text.length;
+    if (characters >= STATEMENT_CHARACTERS) await write();
   }
+  if (records.length > 0) await write();
+}
+
+/** Rejects that were resolved before this moment: open ones stay, because nobody else tells of their records. */
+const isOld = (before: Date) => lt(rejects.resolved_at, before.toISOString());
+
+/** How many rejects `pruneRejects` would delete. */
+export async function prunableRejects(db: NodePgDatabase, before: Date): Promise<number> {
+  return db.$count(rejects, isOld(before));
+}
+
+/** Deletes rejects that were resolved before this moment. @returns how many. */
+export async function pruneRejects(db: NodePgDatabase, before: Date): Promise<number> {
+  const deleted = await db.delete(rejects).where(isOld(before));
+  return deleted.rowCount ?? 0;
 }
 
 /** Is the reject one of these? As one parameter, since there may be any number of them. */
@@ -184,14 +234,15 @@ const asOpenReject = {
   id: rejects.id,
   operation: rejects.operation,
   exchange: rejects.exchange,
-  from: windows.from_date,
-  to: windows.to_date,
+  from: rejects.from_date,
+  to: rejects.to_date,
   /** Place in the answer or file, from 0. */
   position: rejects.position,
   problems: rejects.problems,
   runId: rejects.run_id,
   windowId: rejects.window_id,
-  rejectedAt: sql<string>`to_json(${rejects.rejected_at})#>>'{}'`,
+  firstSeenAt: sql<string>`to_json(${rejects.first_seen_at})#>>'{}'`,
+  lastSeenAt: sql<string>`to_json(${rejects.last_seen_at})#>>'{}'`,
 };
 
 /** Rejects that are not resolved, the newest first. */
@@ -268,15 +319,18 @@ export async function openRejectsOfWindow(db: NodePgDatabase, windowId: number) 
       position: rejects.position,
       record: recordText,
       problems: rejects.problems,
-      rejectedAt: rejects.rejected_at,
+      day: sql<
+        string | null
+      >`case when ${rejects.from_date} = ${rejects.to_date} then ${rejects.from_date}::text end`,
+      seenAt: rejects.last_seen_at,
     })
     .from(rejects)
     .where(and(eq(rejects.window_id, windowId), isNull(rejects.resolved_at)))
     .orderBy(rejects.position);
-  return found.map(({ record, rejectedAt, ...reject }) => ({
+  return found.map(({ record, seenAt, ...reject }) => ({
     ...reject,
     record: recordOf(record),
-    rejectedAt: new Date(rejectedAt),
+    seenAt: new Date(seenAt),
   }));
 }
 

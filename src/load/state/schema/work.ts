@@ -1,5 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  jsonb,
+  primaryKey,
+  text,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import {
   RUN_KINDS,
   RUN_STATES,
@@ -230,16 +240,25 @@ export const rejects = etl.table(
     ...ofWindow(),
     /** Place in the answer, from 0. */
     position: integer('position').notNull(),
+    /** The day it names; the days asked about where it names none that can be read. */
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
+    /** SHA-256 of the record and of what it was asked about, in hex: one that comes again is the same reject. */
+    fingerprint: text('fingerprint').notNull(),
     record: jsonb('record'),
     problems: jsonb('problems')
       .$type<readonly { readonly path: string; readonly message: string }[]>()
       .notNull(),
-    rejected_at: moment('rejected_at').notNull().defaultNow(),
+    /** When the first and the last answer with it were fetched. */
+    first_seen_at: moment('first_seen_at').notNull(),
+    last_seen_at: moment('last_seen_at').notNull(),
     resolved_at: moment('resolved_at'),
   },
   (table) => [
     index('rejects_window_idx').on(table.window_id),
-    index('rejects_open_idx').on(table.operation, table.exchange).where(sql`${table.resolved_at} is null`),
+    uniqueIndex('rejects_open_key')
+      .on(table.operation, table.exchange, table.fingerprint)
+      .where(sql`${table.resolved_at} is null`),
   ],
 );
 
