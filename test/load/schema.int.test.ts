@@ -176,7 +176,8 @@ describe('migrating', () => {
     await store.pool.query('drop function market.state(timestamptz)');
     await migrateDatabase(store);
     const there = async () =>
-      (await store.pool.query("select to_regprocedure('market.state(timestamptz)') is not null as there")).rows;
+      (await store.pool.query("select to_regprocedure('market.state(timestamptz)') is not null as there"))
+        .rows;
     expect(await there()).toEqual([{ there: false }]);
 
     await store.pool.query(

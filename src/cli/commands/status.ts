@@ -144,11 +144,12 @@ function recentText({ recent }: OperationStatus, sessions: number): string {
 /** States of a session that nobody needs to look at; what was never asked for counts as missing where it is. */
 const THERE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
 
-/** A number of rows that is off its usual one by more than this share is worth a look. */
+/** A number of rows that is off its usual one by more than this share is worth a look, where it is not small. */
 const UNUSUAL = 0.2;
+const SMALL = 100;
 
 function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
-  if (lastRecords === null || medianRecords === null) return '';
+  if (lastRecords === null || medianRecords === null || medianRecords < SMALL) return '';
   if (Math.abs(lastRecords - medianRecords) <= medianRecords * UNUSUAL) return '';
   return `${count(lastRecords)} rows, usually ${count(medianRecords)}`;
 }

@@ -42,5 +42,6 @@ async function up(cli: Cli, text: string): Promise<void> {
     );
   }
   logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${health.url}/healthz`);
+  if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;
 }
