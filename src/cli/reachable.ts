@@ -1,6 +1,7 @@
 import { messageOf, usageError } from '../core/errors.ts';
 import type { Database } from '../load/database/database.ts';
 import { databaseError, isSocketError } from '../load/database/errors.ts';
+import { sharesSessions } from '../load/database/pooler.ts';
 import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database/retry.ts';
 
 const WITHIN_MS = 5_000;
@@ -19,6 +20,10 @@ interface ConnectFailure {
   readonly retryable: boolean;
 }
 
+/** Why a pooler of transactions cannot be used. */
+const SHARED_SESSIONS =
+  'a pooler there gives each transaction another session, which locks, temporary tables and prepared statements do not survive; set pool_mode = session in it, or connect to Postgres itself';
+
 /**
  * Makes the first connection of a database, so that a wrong address is reported as such, at once. Waits for a
  * server that cannot be reached yet, and not for one that refuses the login.
@@ -29,9 +34,8 @@ export async function checkPostgres({ url, withoutRetry }: Database, retry: Retr
   const server: Server = { name: 'Postgres', place: placeOf(url), setting: 'DATABASE_URL' };
   await waitForServer(server, retry, async () => {
     try {
-      const client = await withoutRetry.pool.connect();
-      client.release();
-      return null;
+      if (!(await sharesSessions(withoutRetry.pool))) return null;
+      return { reason: SHARED_SESSIONS, retryable: false };
     } catch (error) {
       return { reason: reasonOf(error), retryable: databaseError(error).kind === 'database_away' };
     }

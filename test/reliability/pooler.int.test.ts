@@ -1,0 +1,123 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
+import { freePrefix, redisUrl } from '../support/redis.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const INSTALL = 'sudo apt-get install -y --no-install-recommends pgbouncer';
+
+/** A real pgbouncer before a fresh database, and the address of the database through it. */
+async function startPooler(mode: 'session' | 'transaction' | 'statement') {
+  if (spawnSync('pgbouncer', ['--version'], { stdio: 'ignore' }).status !== 0) {
+    throw new Error(`this test needs pgbouncer on the PATH, on Debian or Ubuntu:\n  ${INSTALL}`);
+  }
+  const direct = new URL((await testDatabase()).url);
+  const port = await freePort();
+  const file = join(temporaryFolder(), 'pgbouncer.ini');
+  writeFileSync(
+    file,
+    `[databases]
+* = host=${direct.hostname} port=${direct.port} user=${direct.username} password=${decodeURIComponent(direct.password)}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+`,
+    { mode: 0o644 },
+  );
+  // It does not run as root.
+  const account = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
+  const server = spawn('pgbouncer', [...account, file], { stdio: 'ignore' });
+  onTestFinished(async () => {
+    const gone = once(server, 'exit');
+    if (server.exitCode === null && server.kill('SIGKILL')) await gone;
+  });
+  const pooled = new URL(direct);
+  pooled.hostname = '127.0.0.1';
+  pooled.port = String(port);
+  await waitFor(
+    async () => {
+      const client = new pg.Client({ connectionString: pooled.href });
+      client.on('error', () => undefined);
+      try {
+        await client.connect();
+        return true;
+      } catch {
+        return false;
+      } finally {
+        await client.end().catch(() => undefined);
+      }
+    },
+    { what: 'pgbouncer' },
+  );
+  return pooled;
+}
+
+/** Settings of a command that works through the pooler. */
+const settings = (url: URL, sourceUrl: string) => ({
+  DATABASE_URL: url.href,
+  REDIS_URL: redisUrl(),
+  EOD_QUEUE_PREFIX: freePrefix(),
+  EOD_BASE_URL: sourceUrl,
+  EOD_ACCESS_KEY: 'a key for tests',
+  EOD_LOG_LEVEL: 'error',
+});
+
+test.each([
+  [
+    'transaction',
+    'a pooler there gives each transaction another session, which locks, temporary tables and prepared statements do not survive; set pool_mode = session in it, or connect to Postgres itself',
+  ],
+  // In pgbouncer's own words.
+  ['statement', 'transaction blocks not allowed in statement pooling mode'],
+] as const)('pgbouncer with pool_mode = %s is refused in one sentence', async (mode, reason) => {
+  const url = await startPooler(mode);
+  for (const command of [['status'], ['migrate'], ['up']]) {
+    const options = { env: settings(url, 'http://127.0.0.1:9'), cwd: temporaryFolder() };
+    const { code, stderr } = await runCli(command, options);
+    const sentence = `eod: cannot use Postgres at ${url.host}${url.pathname}: ${reason} (see DATABASE_URL)\n`;
+    expect({ code, stderr }).toEqual({ code: 2, stderr: sentence });
+  }
+});
+
+test('a pooler that others use at the same moment is found out all the same', async () => {
+  const url = await startPooler('transaction');
+  const others = new pg.Pool({ connectionString: url.href, max: 4 });
+  others.on('error', () => undefined);
+  let busy = true;
+  const traffic = Promise.all(
+    Array.from({ length: 4 }, async () => {
+      while (busy) await others.query('select 1').catch(() => undefined);
+    }),
+  );
+  for (let round = 0; round < 10; round += 1) {
+    const options = { env: settings(url, 'http://127.0.0.1:9'), cwd: temporaryFolder() };
+    expect(await runCli(['status'], options)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('pooler'),
+    });
+  }
+  busy = false;
+  await traffic;
+  await others.end();
+});
+
+test('through pgbouncer with pool_mode = session the pipeline works', async () => {
+  const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  onTestFinished(() => sandbox.close());
+  const options = { env: settings(await startPooler('session'), sandbox.url), cwd: temporaryFolder() };
+  const asked = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];
+  const run = await runJson<object>(asked, options);
+  expect(run).toMatchObject({ code: 0, json: { state: 'completed', windows: { loaded: 4 } } });
+});
