@@ -76,15 +76,16 @@ const settings = (url: URL, sourceUrl: string) => ({
 test.each([
   [
     'transaction',
+    ['status', 'migrate', 'up'],
     'a pooler there gives each transaction another session, which locks, temporary tables and prepared statements do not survive; set pool_mode = session in it, or connect to Postgres itself',
   ],
-  // In pgbouncer's own words.
-  ['statement', 'transaction blocks not allowed in statement pooling mode'],
-] as const)('pgbouncer with pool_mode = %s is refused in one sentence', async (mode, reason) => {
+  // In pgbouncer's own words; commands that do work say before that they wait, as for any refusal of a pooler.
+  ['statement', ['status'], 'transaction blocks not allowed in statement pooling mode'],
+] as const)('pgbouncer with pool_mode = %s is refused in one sentence', async (mode, commands, reason) => {
   const url = await startPooler(mode);
-  for (const command of [['status'], ['migrate'], ['up']]) {
+  for (const command of commands) {
     const options = { env: settings(url, 'http://127.0.0.1:9'), cwd: temporaryFolder() };
-    const { code, stderr } = await runCli(command, options);
+    const { code, stderr } = await runCli([command], options);
     const sentence = `eod: cannot use Postgres at ${url.host}${url.pathname}: ${reason} (see DATABASE_URL)\n`;
     expect({ code, stderr }).toEqual({ code: 2, stderr: sentence });
   }
