@@ -5,12 +5,16 @@ import { rowsOf } from './postgres.ts';
 const COUNTS = ['fetched', 'inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'rejected'] as const;
 const SUMS = [...COUNTS, 'requests', 'bytes', 'withdrawn'] as const;
 
+/** Imports that an outage ended, and that were begun again with the same files: the last one counts. */
+const BEGUN_AGAIN = `(select i.id from etl.runs i where i.kind = 'import' and i.finished_at is not null
+  and exists (select from etl.runs later where later.kind = 'import' and later.id > i.id))`;
+
 /** Each check is a statement that finds nothing where all is well. */
 const CHECKS: readonly { readonly what: string; readonly statement: string }[] = [
   {
     what: 'windows without a good end',
     statement: `select id::int, state, operation, from_date::text, error from etl.windows
-      where state not in ('loaded', 'empty', 'skipped', 'split') or finished_at is null`,
+      where (state not in ('loaded', 'empty', 'skipped', 'split') or finished_at is null) and run_id not in ${BEGUN_AGAIN}`,
   },
   {
     what: 'windows whose counts do not add up',
@@ -22,7 +26,7 @@ const CHECKS: readonly { readonly what: string; readonly statement: string }[] =
     statement: `select r.id::int, r.state, r.error from etl.runs r cross join lateral (
         select ${SUMS.map((name) => `coalesce(sum(${name}), 0) as ${name}`).join(', ')}
           from etl.windows where run_id = r.id) as sums
-      where r.state <> 'completed' or r.finished_at is null
+      where (r.state <> 'completed' and r.id not in ${BEGUN_AGAIN}) or r.finished_at is null
         or row(${SUMS.map((name) => `r.${name}`).join(', ')}) is distinct from row(${SUMS.map((name) => `sums.${name}`).join(', ')})`,
   },
   {

@@ -9,6 +9,9 @@ export type ActKind =
   | 'restart Redis, empty'
   | 'cut connections to Postgres'
   | 'cut connections to Redis'
+  | 'replay in place'
+  | 'kill -9 a replay and resume it'
+  | 'import files'
   | 'start a second backfill and a night at once';
 
 export interface Act {
@@ -26,11 +29,15 @@ export function planActs(seed: number, kills: number, backend: Backend): Act[] {
   const random = randomFrom(seed);
   const restarts = Math.max(1, Math.round(kills / 25));
   const cuts = Math.max(1, Math.round(kills / 16));
+  const replays = Math.max(1, Math.round(kills / 30));
   const acts: ActKind[] = [
     ...times(kills, 'kill -9 a worker'),
     ...times(restarts, 'restart Postgres, fast'),
     ...times(restarts, 'restart Postgres, immediate'),
     ...times(cuts, 'cut connections to Postgres'),
+    ...times(replays, 'replay in place'),
+    ...times(replays, 'kill -9 a replay and resume it'),
+    'import files',
     ...times(backend === 'redis' ? restarts : 0, 'restart Redis, empty'),
     ...times(backend === 'redis' ? cuts : 0, 'cut connections to Redis'),
   ];

@@ -1,10 +1,12 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '../../../src/core/errors.ts';
 import { waitFor } from '../wait-for.ts';
 import { checkBooks, checkBudget, checkMemory, type MemoryFigures } from './checks.ts';
 import { compareDatabases } from './compare.ts';
 import { eod, type Place, type SandboxProcess, startEod, startSandboxProcess } from './eod.ts';
+import { checkFold } from './fold.ts';
 import { type ActKind, type Backend, planActs } from './plan.ts';
 import { type RestartablePostgres, rowsOf, startRestartablePostgres } from './postgres.ts';
 import { type Program, tail } from './process.ts';
@@ -14,6 +16,7 @@ import { type RestartableRedis, startRestartableRedis } from './redis.ts';
 import { startWorkers, type WorkerFigures, type WorkerGroup } from './workers.ts';
 import {
   backfillArgs,
+  importArgs,
   loadUndisturbed,
   newDatabase,
   nightlyArgs,
@@ -137,6 +140,8 @@ interface Stage {
   readonly random: () => number;
   /** Commands that go on beside the acts. */
   readonly beside: Program[];
+  /** Imports that go on beside the acts, begun again as long as an outage ends them. */
+  readonly imports: Promise<unknown>[];
 }
 
 async function disturbed(
@@ -178,6 +183,7 @@ async function disturbed(
       redis,
       group,
       beside: [],
+      imports: [],
       progress: watchProgress(url),
       random: randomFrom(seed + 1),
     };
@@ -216,6 +222,7 @@ async function perform(
   }
   if (late > 0) problems.push(`${late} acts came after the work was done: the source must be slower`);
   await stage.progress.end();
+  await Promise.all(stage.imports).catch((error) => problems.push(messageOf(error)));
   for (const program of stage.beside) {
     const { code, signal } = await program.ended;
     if (code !== 0)
@@ -237,6 +244,36 @@ const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
           and pid <> pg_backend_pid() and backend_type = 'client backend' and md5(pid || $1) < '8'`,
       [String(random())],
     ),
+  'replay in place': async ({ place, url, beside }) => {
+    const before = await newestRun(url);
+    beside.push(startEod(place, ['replay']));
+    await replayAfter(url, before);
+  },
+  'kill -9 a replay and resume it': async ({ place, url, beside }) => {
+    const before = await newestRun(url);
+    const replay = startEod(place, ['replay', 'GetBhavCopyCM']);
+    const { id } = await replayAfter(url, before);
+    const isUnderWay = `select from etl.windows where run_id = $1 and finished_at is not null`;
+    await waitFor(async () => replay.ending() !== null || (await rowsOf(url, isUnderWay, [id])).length > 0, {
+      what: 'the replay',
+    });
+    replay.kill('SIGKILL');
+    await replay.ended;
+    const [run] = await rowsOf<{ state: string }>(url, 'select state from etl.runs where id = $1', [id]);
+    if (run?.state === 'running') beside.push(startEod(place, ['resume', String(id)]));
+  },
+  'import files': async ({ place, imports }) => {
+    const importAll = async () => {
+      for (let left = 40; ; left -= 1) {
+        try {
+          return await eod(place, importArgs());
+        } catch (error) {
+          if (left === 0) throw error;
+        }
+      }
+    };
+    imports.push(importAll());
+  },
   'start a second backfill and a night at once': async ({
     place,
     url,
@@ -258,6 +295,18 @@ const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
     });
   },
 };
+
+const newestRun = async (url: string) =>
+  (await rowsOf<{ id: number }>(url, 'select coalesce(max(id), 0)::int as id from etl.runs'))[0]?.id ?? 0;
+
+const replayAfter = (url: string, before: number) =>
+  waitFor(
+    async () => {
+      const query = "select id::int from etl.runs where id > $1 and kind = 'replay' order by id limit 1";
+      return (await rowsOf<{ id: number }>(url, query, [before]).catch(() => []))[0] ?? null;
+    },
+    { timeoutMs: 60_000, what: 'a replay' },
+  );
 
 const ALL_AT_WORK = `
   select where (select count(*) from etl.runs where kind = 'backfill') = 2 and exists (
@@ -301,6 +350,7 @@ async function reckon({ stage, expected, sandbox, ...outcome }: Outcome): Promis
       ...outcome.problems,
       ...comparison.problems,
       ...(await checkBooks(url)),
+      ...(await checkFold(url)),
       ...(await checkBudget(url, stats, CALLS_PER_HOUR)),
       ...group.problems(),
       ...growth,

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../../src/load/database/database.ts';
 import { migrateDatabase } from '../../../src/load/database/migrate.ts';
 import { execute, withDatabase } from '../template.ts';
@@ -47,6 +48,13 @@ export function backfillArgs({ from, to }: Range): string[] {
   return ['backfill', ...OPERATIONS, '--from', from, '--to', to];
 }
 
+const FILES = ['cm01OCT2019bhav.csv.zip', 'cm09OCT2019bhav.csv.zip', 'sec_bhavdata_full_14112024.csv'].map(
+  (name) => fileURLToPath(new URL(`../../fixtures/files/${name}`, import.meta.url)),
+);
+
+/** Files of days that no backfill asks for. */
+export const importArgs = () => ['import', ...FILES];
+
 export function nightlyArgs({ night }: Workload): string[] {
   return ['nightly', '--date', night];
 }
@@ -70,4 +78,5 @@ export async function loadUndisturbed(place: Place, workload: Workload): Promise
   await eod(place, backfillArgs(workload.first));
   await eod(place, backfillArgs(workload.second));
   await eod(nightPlace(place), nightlyArgs(workload));
+  await eod(place, importArgs());
 }
