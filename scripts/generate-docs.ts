@@ -74,6 +74,7 @@ const FIRST: Situation = {
   attempt: 1,
   notReadyMs: 0,
   days: 1,
+  ageDays: 0,
   intoHourMs: 1_800_000,
   nextHourMs: 1_800_000,
   outage: null,
@@ -117,7 +118,7 @@ function wording(action: FailureAction): string {
     case 'rate_limit':
       return 'look again each minute until the next hour';
     case 'split':
-      return `split into ${action.days} days${action.learned ? ', remember the limit' : ''}`;
+      return `split into ${action.days} days${action.named ? ', and the others of the run' : ''}`;
     case 'put_back':
       return 'put back';
     case 'end':

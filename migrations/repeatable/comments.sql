@@ -188,11 +188,11 @@ COMMENT ON COLUMN etl.call_budget.calls IS 'Calls granted in this hour. Unit: ca
 COMMENT ON COLUMN etl.call_budget.refused_at IS 'When the source said that the hour''s calls are used up, whatever was counted here: others may use the same key.';
 COMMENT ON COLUMN etl.call_budget.diagnostic IS 'The line with which it said so.';
 
-COMMENT ON TABLE etl.range_limits IS 'The longest range the source allowed, learned from its refusals.';
+COMMENT ON TABLE etl.range_limits IS 'The longest range the source allows, as far as refusals and answers have proven it; tried again after a week.';
 COMMENT ON COLUMN etl.range_limits.key_hash IS 'Hash of the access key; never the key.';
 COMMENT ON COLUMN etl.range_limits.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.range_limits.days IS 'Days a request may span. Unit: days.';
-COMMENT ON COLUMN etl.range_limits.learned_at IS 'When the source said so.';
+COMMENT ON COLUMN etl.range_limits.learned_at IS 'When that was proven last.';
 
 COMMENT ON TABLE etl.workers IS 'Processes that work on runs; eod status says when none was seen for a minute.';
 COMMENT ON COLUMN etl.workers.worker IS 'Host and number of the process.';

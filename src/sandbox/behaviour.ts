@@ -30,6 +30,8 @@ export interface Behaviour {
   /** Longest range in days: for all operations, or by operation name. */
   readonly maxRangeDays: number | Readonly<Record<string, number>> | undefined;
   readonly historyDays: number | undefined;
+  /** The refusal of days further back names that number, as that of a range too long does. */
+  readonly namesHistory: boolean;
   readonly disabledOperations: readonly string[];
   readonly disabledExchanges: readonly string[];
   /** A trial key: only these instruments may be asked for by name. */
@@ -54,6 +56,7 @@ export const DEFAULT_BEHAVIOUR: Behaviour = {
   callsPerHour: 0,
   maxRangeDays: undefined,
   historyDays: undefined,
+  namesHistory: false,
   disabledOperations: [],
   disabledExchanges: [],
   demoInstruments: undefined,

@@ -200,6 +200,11 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     parse: (value) => behave({ historyDays: parseWholeNumber('--history-days', value, { least: 0 }) }),
   },
   {
+    flag: '--names-history',
+    description: 'the refusal of days further back names how many it answers',
+    parse: (value) => behave({ namesHistory: value === 'true' }),
+  },
+  {
     flag: '--disable-operations <list>',
     description: 'operations the key has no right to',
     parse: (value) => behave({ disabledOperations: names(value).map((name) => operationNamed(name).name) }),

@@ -39,6 +39,7 @@ const FIRST: Situation = {
   attempt: 1,
   notReadyMs: 0,
   days: 1,
+  ageDays: 0,
   intoHourMs: 1_800_000,
   nextHourMs: 777,
   outage: null,
@@ -72,7 +73,7 @@ const block = (scope: 'window' | 'operation' | 'exchange' | 'key'): FailureActio
 });
 const retryAfter = (delayMs: number): FailureAction => ({ act: 'retry', delayMs });
 const postpone = (delayMs: number): FailureAction => ({ act: 'postpone', delayMs });
-const half = (days: number): FailureAction => ({ act: 'split', days, learned: false });
+const half = (days: number): FailureAction => ({ act: 'split', days, named: false });
 
 const WAIT_FOR_HOUR: FailureAction = { act: 'rate_limit', delayMs: 777, closeHour: true };
 const PUT_BACK: FailureAction = { act: 'put_back' };
@@ -134,8 +135,8 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       facts: { limitDays: 5 },
       first: block('window'),
       others: {
-        'seven days': { act: 'split', days: 5, learned: true },
-        'source down, seven days': { act: 'split', days: 5, learned: true },
+        'seven days': { act: 'split', days: 5, named: true },
+        'source down, seven days': { act: 'split', days: 5, named: true },
       },
     },
   ],
@@ -254,6 +255,7 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
   attempt: fc.integer({ min: 1, max: 100 }),
   notReadyMs: fc.integer({ min: 0, max: 1e9 }),
   days: fc.integer({ min: 1, max: 4_000 }),
+  ageDays: fc.integer({ min: -400, max: 10_000 }),
   intoHourMs: fc.integer({ min: 0, max: 3_600_000 }),
   nextHourMs: fc.integer({ min: 0, max: 3_602_000 }),
   outage: fc.option(
@@ -526,6 +528,17 @@ describe('a range that is too much', () => {
       days = shorter;
     }
     expect(decideFailure(range(1), FIRST, CONFIG)).toEqual(block('window'));
+  });
+
+  test('is too far back where it is well within the length that is named, and all of it further back', () => {
+    const thirty = (days: number, ageDays: number) =>
+      decide('range_refused', { days, ageDays }, { limitDays: 30 });
+    expect(thirty(90, 60)).toEqual({ act: 'split', days: 30, named: true });
+    // The source may count the days of a range in another way.
+    expect(thirty(30, 60)).toEqual(half(15));
+    expect(thirty(15, 60)).toEqual(block('window'));
+    expect(thirty(15, 30)).toEqual(half(8));
+    expect(decide('range_refused', { days: 15, ageDays: 60 })).toEqual(half(8));
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { daysBetween } from '../../src/core/days.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
-import { backends } from '../support/pipeline.ts';
+import { backends, ended } from '../support/pipeline.ts';
 import {
   accountsOf,
   coverageRows,
@@ -76,6 +76,50 @@ describe.each(backends)('a range that is refused with its limit (queue on %s)', 
     const other = await start(stage, { ...MONTH, operations: ['GetSeriesChange'] });
     expect(Math.max(...(await windowsOf(stage, other)).map(span))).toBe(26);
   });
+});
+
+const limitsOf = async ({ db }: Stage) =>
+  (await db.pool.query('select operation, days from etl.range_limits')).rows;
+
+test('days too far back, refused with the number of days that are kept, are no limit of the length', async () => {
+  const stage = await openStage({
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: { historyDays: 30, namesHistory: true },
+  });
+  // Three windows of thirty days; it is the twelfth of September.
+  const asked = { ...HIGHLIGHTS, from: '2025-06-15', to: '2025-09-12' };
+  const report = await stage.run(asked);
+  expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
+  for (const { day, state } of await coverageRows(stage)) {
+    if (state !== 'holiday') expect([day, state]).toEqual([day, day >= '2025-08-13' ? 'loaded' : 'blocked']);
+  }
+  expect(await limitsOf(stage)).toEqual([]);
+  expect(report.requests).toBeLessThan(20);
+  const next = await start(stage, { ...asked, force: true });
+  expect((await windowsOf(stage, next)).map(span)).toContain(30);
+});
+
+test('a limit that is not named is found, stored once it is proven, and raised by a longer answer', async () => {
+  const stage = await openStage({
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: {
+      faults: [{ kind: 'diagnostic', value: 'Date is out of allowed range.', minDays: 8, first: 3 }],
+    },
+  });
+  await stage.run(HIGHLIGHTS);
+  // Halves of 26 days: 13 were refused, 7 answered.
+  expect(await limitsOf(stage)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 7 }]);
+  const plan = async () =>
+    Math.max(...(await windowsOf(stage, await start(stage, { ...HIGHLIGHTS, force: true }))).map(span));
+  // Monday to Friday.
+  expect(await plan()).toBe(5);
+  // After a week the whole length is tried again.
+  await stage.db.pool.query("update etl.range_limits set learned_at = learned_at - interval '8 days'");
+  expect(await plan()).toBe(26);
+  // Meanwhile the source has no limit: what is answered raises ours.
+  const { rows } = await stage.db.pool.query('select max(id)::int as id from etl.runs');
+  await ended(stage, rows[0].id);
+  expect(await limitsOf(stage)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 26 }]);
 });
 
 test('a limit of one day costs a call for each session, beside the one that was refused', async () => {

@@ -6,7 +6,6 @@ import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
 import { closeHour, type Permit } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
-import { learnRangeLimit } from '../../load/state/range-limits.ts';
 import { stopPlanning } from '../../load/state/runs.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import {
@@ -104,7 +103,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       // The wait for the next hour does not count as time the source took.
       return releaseWindow(db.drizzle, job.windowId, info, { restart: true });
     case 'split':
-      return window === null ? undefined : splitAndEnqueue(context, window, action, permit.keyHash);
+      return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
     case 'end': {
       if (action.scope === 'key') await pauseForKey(context, permit, info);
       const runs = await endWithCoverage(context, job, window, action, info);
@@ -180,14 +179,14 @@ function byKey(a: EndedWindow, b: EndedWindow): number {
 }
 
 /**
- * Splits a window the source would not answer as a whole. Where the source named its limit, the
- * limit is remembered and the run's other windows of the operation are split before they are asked.
+ * Splits a window the source would not answer as a whole. Where the source named its limit, the run's other
+ * windows of the operation are split before they are asked. Whether it is a limit shows when the parts are answered.
  */
 async function splitAndEnqueue(
   context: QueueContext,
   window: ClaimedWindow,
-  { days, learned }: SplitAction,
-  keyHash: string,
+  { days, named }: SplitAction,
+  diagnostic: string | null,
 ): Promise<void> {
   const { id, runId, operation } = window;
   const policy = operationNamed(operation).windows;
@@ -195,9 +194,8 @@ async function splitAndEnqueue(
   const piecesOf = ({ exchange, from, to }: Pick<ClaimedWindow, 'exchange' | 'from' | 'to'>) =>
     pieces(from, to, days, everyDay ? undefined : context.calendar.sessions(exchange, from, to));
   await transaction(context.db, async (tx) => {
-    if (learned) await learnRangeLimit(tx, { keyHash, operation, days });
-    await splitWindow(tx, id, piecesOf(window));
-    if (!learned) return;
+    await splitWindow(tx, id, piecesOf(window), diagnostic);
+    if (!named) return;
     for (const wide of await lockWiderWindows(tx, { runId, operation, days })) {
       await splitWindow(tx, wide.id, piecesOf(wide));
     }

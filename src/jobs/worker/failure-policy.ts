@@ -24,8 +24,8 @@ export type FailureAction =
    * itself, whatever was counted here.
    */
   | { readonly act: 'rate_limit'; readonly delayMs: number; readonly closeHour: boolean }
-  /** Ask in ranges of at most `days`. `learned`: that is the source's own limit, to be remembered. */
-  | { readonly act: 'split'; readonly days: number; readonly learned: boolean }
+  /** Ask in ranges of at most `days`. `named`: by the source, so that the run's other windows are split unasked. */
+  | { readonly act: 'split'; readonly days: number; readonly named: boolean }
   /** Put the window back as if it had not been started: the worker is stopping. */
   | { readonly act: 'put_back' }
   /** End windows, as failed or as blocked by the source. */
@@ -42,6 +42,8 @@ export interface Situation {
   readonly notReadyMs: number;
   /** Days the window spans, where it can be split; 1 where it cannot. */
   readonly days: number;
+  /** Days since the last day of the window. */
+  readonly ageDays: number;
   /** Milliseconds since the clock hour turned, by the source's clock as far as it is known. */
   readonly intoHourMs: number;
   /** Milliseconds until calls may start in the next clock hour. */
@@ -327,10 +329,12 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   exchange_blocked: { decide: () => block('exchange'), source: 'success', key: 'accepted' },
   instrument_blocked: { decide: () => block('window'), source: 'success', key: 'accepted' },
   range_refused: {
-    decide: ({ limitDays }, { days }) => {
-      if (days <= 1) return block('window');
-      const helps = limitDays !== undefined && limitDays >= 1 && limitDays < days;
-      return { act: 'split', days: helps ? limitDays : half(days), learned: limitDays !== undefined };
+    // Too long, or too far back: the line does not say which. A range that is well within the length it names, and
+    // all of it further back than that, is too far back; all else is asked for in parts, which shows it.
+    decide: ({ limitDays = 0 }, { days, ageDays }) => {
+      if (days <= 1 || (days <= half(limitDays) && ageDays > limitDays)) return block('window');
+      const named = limitDays >= 1 && limitDays < days;
+      return { act: 'split', days: named ? limitDays : half(days), named };
     },
     source: 'success',
     key: 'accepted',
@@ -360,7 +364,7 @@ export function decideFailure(error: unknown, situation: Situation, config: Poli
   if (error instanceof WorkersLost) return FAIL;
   const failure = failureOf(error);
   if (situation.days > 1 && mayBeTooMuch(failure))
-    return { act: 'split', days: half(situation.days), learned: false };
+    return { act: 'split', days: half(situation.days), named: false };
   return RULES[failure.kind].decide(failure, situation, config);
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
+import { today } from '../../core/clock.ts';
 import { dayAt, daysBetween } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { incomplete } from '../../extract/index.ts';
@@ -7,6 +8,7 @@ import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit } from '../../load/state/call-budget.ts';
+import { learnRangeLimit } from '../../load/state/range-limits.ts';
 import { newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
 import { readRunAge } from '../../load/state/runs.ts';
 import {
@@ -93,11 +95,12 @@ async function situationOf(
   job: Job<WindowJob>,
   window: ClaimedWindow | null,
 ): Promise<Situation> {
-  const { config, kind, sourceClock } = context;
+  const { config, kind, sourceClock, clock } = context;
   return {
     attempt: job.attemptsMade + 1,
     notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
+    ageDays: window === null ? 0 : daysBetween(window.to, today(clock, config.EOD_TIMEZONE)),
     intoHourMs: sourceClock.intoHour(),
     nextHourMs: untilNextHour(sourceClock.now(), config.EOD_TIMEZONE),
     // A run whose age cannot be read has waited as long as the source has been down.
@@ -295,6 +298,9 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
             fetchedAt: new Date(calledAt),
           },
   });
+  if (operation.windows.per === 'range') {
+    await learnRangeLimit(db.drizzle, { keyHash: permit.keyHash, windowId: window.id });
+  }
   context.log.info(
     { runId: window.runId, windowId: window.id, operation: window.operation, counts },
     counts === null ? 'window had ended already' : 'window loaded',

@@ -146,6 +146,8 @@ interface RangeLimits {
   readonly maxRangeDays: number | undefined;
   /** How many days back the service goes, if it is limited. */
   readonly historyDays: number | undefined;
+  /** Does the refusal of days further back name how many are kept? */
+  readonly namesHistory: boolean;
 }
 
 function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
@@ -159,7 +161,8 @@ function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
     throw new Diagnostic(`Date is out of allowed range of ${limit}.`);
   }
   if (limits.historyDays !== undefined && daysBetween(from, today) > limits.historyDays) {
-    throw new Diagnostic('Date is out of allowed range.');
+    const named = limits.namesHistory ? ` of ${limits.historyDays} days` : '';
+    throw new Diagnostic(`Date is out of allowed range${named}.`);
   }
 }
 

@@ -104,10 +104,11 @@ export class Responder {
   }
 
   #limits(operation: Operation) {
-    const { maxRangeDays, historyDays } = this.#parts.behaviour;
+    const { maxRangeDays, historyDays, namesHistory } = this.#parts.behaviour;
     return {
       maxRangeDays: typeof maxRangeDays === 'object' ? maxRangeDays[operation.name] : maxRangeDays,
       historyDays,
+      namesHistory,
     };
   }
 

@@ -29,7 +29,7 @@ export const accessKeys = etl.table(
   (table) => [check('access_keys_state', sql`${table.state} in ('unknown', 'good', 'refused')`)],
 );
 
-/** The longest range the source allowed an operation and key, learned from its refusals. */
+/** The longest range the source allows an operation and key, as far as that was proven. */
 export const rangeLimits = etl.table(
   'range_limits',
   {

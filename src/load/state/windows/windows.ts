@@ -243,11 +243,12 @@ export async function splitWindow(
   tx: NodePgDatabase,
   windowId: number,
   pieces: Parameters<typeof insertPieces>[2],
+  diagnostic: string | null = null,
 ): Promise<boolean> {
   const parent = await moveWindows(
     tx,
     'split',
-    { state: 'split', finished_at: now },
+    { state: 'split', diagnostic, finished_at: now },
     eq(windows.id, windowId),
   );
   if (parent.rowCount === 0) return false;
