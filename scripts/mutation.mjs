@@ -23,7 +23,7 @@ const MODULES = {
   'src/extract/values.ts': ['test/extract/values.test.ts'],
   'src/jobs/runs/plan-windows.ts': ['test/jobs/plan.test.ts'],
   'src/jobs/worker/failure-policy.ts': ['test/jobs/failure-policy.test.ts'],
-  'src/load/market/instruments/identity.ts': ['test/load/identity.test.ts'],
+  'src/load/market/identity.ts': ['test/load/identity.test.ts'],
 };
 
 const wanted = process.argv.slice(2);
@@ -53,7 +53,8 @@ for (const [module, tests] of selected) {
 for (const { module, share, noticed, counted } of summary) {
   console.log(`${(share * 100).toFixed(1).padStart(5)} %  ${noticed} of ${counted}  ${module}`);
 }
-if (summary.some(({ share }) => share < THRESHOLD)) process.exitCode = 1;
+// A module without mutants is not there any more: its share is NaN.
+if (!summary.every(({ share }) => share >= THRESHOLD)) process.exitCode = 1;
 
 function report(module, mutants) {
   const counted = mutants.filter(

@@ -130,3 +130,13 @@ test('a filled database of the last release keeps every row when it is migrated'
     expect(rows, table).toEqual([{ rows: 2 }]);
   }
 });
+
+test('a migration that was changed after it was applied is refused, and changes nothing', async () => {
+  const store = openPool((await emptyDatabase()).url);
+  await migrateDatabase(store);
+  await store.pool.query("update etl.migrations set hash = 'of another text'");
+  expect(await schemaState(store)).toBe('behind');
+  await expect(migrateDatabase(store)).rejects.toThrow(
+    /a migration that this database has was changed since/,
+  );
+});

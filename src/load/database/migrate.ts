@@ -35,12 +35,13 @@ export async function schemaState(database: Database): Promise<SchemaState> {
     "select to_regclass('etl.migrations') is not null as there",
   );
   if (!found.rows[0]?.there) return 'missing';
-  const applied = await database.pool.query<{ newest: string | null }>(
-    'select max(created_at) as newest from etl.migrations',
+  const applied = await database.pool.query<{ created_at: string; hash: string }>(
+    'select created_at, hash from etl.migrations order by created_at desc limit 1',
   );
-  const newest = readMigrationFiles(MIGRATIONS).at(-1)?.folderMillis ?? 0;
-  const difference = Number(applied.rows[0]?.newest ?? 0) - newest;
+  const newest = readMigrationFiles(MIGRATIONS).at(-1);
+  const difference = Number(applied.rows[0]?.created_at ?? 0) - (newest?.folderMillis ?? 0);
   if (difference !== 0) return difference > 0 ? 'current' : 'behind';
+  if (applied.rows[0]?.hash !== newest?.hash) return 'behind';
   return (await outdatedFiles(database.drizzle)).length === 0 ? 'current' : 'behind';
 }
 
@@ -49,7 +50,8 @@ export async function schemaState(database: Database): Promise<SchemaState> {
  * then what follows from the operation files (comments and as-of functions of `market`) and from the
  * settings (the view of completeness). Safe to run from several processes at once: they queue up.
  *
- * @throws PipelineError `usage` when the server is older than Postgres 15.
+ * @throws PipelineError `usage` when the server is older than Postgres 15, or when a migration that this
+ *   database has is not the one of this version.
  */
 export function migrateDatabase(
   database: Database,
@@ -97,11 +99,18 @@ async function applyMigrations(client: PoolClient): Promise<void> {
     await client.query(
       'create table if not exists etl.migrations (id serial primary key, hash text not null, created_at bigint)',
     );
-    const applied = await client.query<{ newest: string | null }>(
-      'select max(created_at) as newest from etl.migrations',
+    const { rows: applied } = await client.query<{ hash: string; created_at: string }>(
+      'select hash, created_at from etl.migrations',
     );
-    const newest = Number(applied.rows[0]?.newest ?? 0);
+    const hashes = new Map(applied.map(({ hash, created_at }) => [Number(created_at), hash]));
+    const newest = Math.max(0, ...hashes.keys());
     for (const { folderMillis, hash, sql: statements } of readMigrationFiles(MIGRATIONS)) {
+      if ((hashes.get(folderMillis) ?? hash) !== hash) {
+        throw usageError(
+          'a migration that this database has was changed since, so its tables may differ from what this version ' +
+            'expects: it was made by a version between releases. Use a new database, or that version',
+        );
+      }
       if (folderMillis <= newest) continue;
       for (const statement of statements) {
         const schema = /^CREATE SCHEMA IF NOT EXISTS "(\w+)";?\s*$/m.exec(statement)?.[1];

@@ -54,9 +54,14 @@ export async function answer(
   const { operation } = query;
   const { sample, declared } = known.get(operation.name) ?? invented(operation);
   const dataSet = behaviour.shapes === 'declared' && declared !== undefined ? declared : sample;
-  const fields = answerFields(shapeOf(operation, dataSet).table);
+  const { table } = shapeOf(operation, dataSet);
+  const fields = answerFields(table);
   const made = await dataSet.records(market, query);
-  const records = made.map((record, at) => complete(record, fields, `${operation.name} ${at}`));
+  const keys = fields.filter(({ column }) => table.key.includes(column));
+  const records = made.map((record) => {
+    const key = keys.map(({ source }) => record[source]).join(' ');
+    return complete(record, fields, `${operation.name} ${key}`);
+  });
   const mark = behaviour.bom ? '\ufeff' : '';
   if (query.format !== 'Json') {
     const body = mark + csvBody(records, fields, query.dates, operation.name === 'GetTotalTradeHighlights');
