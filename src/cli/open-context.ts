@@ -25,7 +25,7 @@ import { checkPostgres, checkRedis } from './reachable.ts';
 const SPARE_CONNECTIONS = 3;
 
 /** What a command does about a Postgres or Redis that is away. */
-export type Wait =
+type Wait =
   /** Reports it at once, because somebody waits for the answer. */
   | 'none'
   /**

@@ -2,8 +2,7 @@ import { Argument, type Command, Option } from 'commander';
 import { type Clock, systemClock, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { addDays, type Day, dayStart, isDay, isWeekend } from '../core/days.ts';
-import { readList } from '../core/environment.ts';
-import { messageOf, usageError } from '../core/errors.ts';
+import { usageError } from '../core/errors.ts';
 import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 
@@ -148,19 +147,6 @@ export function parseMoment(flag: string, text: string, { config }: Pick<DayCont
 /** Exchanges, in any case; undefined when none are given. @throws PipelineError `usage` */
 export function parseExchanges(text: string | undefined): string[] | undefined {
   return text === undefined ? undefined : parseChoices('--exchange', text, EXCHANGES, 'exchange');
-}
-
-/** `A, B` or `@file`; empty when none are given. @throws PipelineError `usage` */
-export function parseInstruments(text: string | undefined, cwd: string): string[] {
-  if (text === undefined) return [];
-  let names: string[];
-  try {
-    names = readList(text, cwd);
-  } catch (error) {
-    throw usageError(`--instruments: ${text} cannot be read: ${messageOf(error)}`);
-  }
-  if (names.length === 0) throw usageError(`--instruments: ${text || 'it'} names no instrument`);
-  return names;
 }
 
 /** A list of known words, without regard to case, each once. @throws PipelineError `usage` */

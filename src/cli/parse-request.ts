@@ -1,5 +1,6 @@
 import { Option } from 'commander';
-import { usageError } from '../core/errors.ts';
+import { readList } from '../core/environment.ts';
+import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import type { Context } from '../jobs/context.ts';
 import type { GapScope } from '../jobs/runs/read-gaps.ts';
@@ -12,14 +13,7 @@ import {
   spelledOption,
 } from '../operations/operation.ts';
 import { operationNamed, operations } from '../operations/registry.ts';
-import {
-  type DayContext,
-  parseExchanges,
-  parseInstruments,
-  parseOpenRange,
-  parseRange,
-  type RangeFlags,
-} from './options.ts';
+import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to ask for; request options are among them, by name. */
 export interface BackfillFlags extends RangeFlags {
@@ -66,6 +60,19 @@ export function backfillRequest(
     );
   }
   return { kind: 'backfill', targets, instruments, options, live: false };
+}
+
+/** `A, B` or `@file`; empty when none are given. @throws PipelineError `usage` */
+function parseInstruments(text: string | undefined, cwd: string): string[] {
+  if (text === undefined) return [];
+  let names: string[];
+  try {
+    names = readList(text, cwd);
+  } catch (error) {
+    throw usageError(`--instruments: ${text} cannot be read: ${messageOf(error)}`);
+  }
+  if (names.length === 0) throw usageError(`--instruments: ${text || 'it'} names no instrument`);
+  return names;
 }
 
 function checkInstruments(chosen: readonly Operation[], instruments: readonly string[]): void {

@@ -6,7 +6,7 @@ import { count, duration } from './output.ts';
 const PLAIN_LINE_EVERY_MS = 10_000;
 
 /** Shows how far a run is, on stderr. */
-export interface ProgressView {
+interface ProgressView {
   /** @param pause the time of day until which the hour's calls are used up, or null. */
   update(progress: Progress, pause?: string | null): void;
   end(): void;

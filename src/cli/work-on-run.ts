@@ -5,10 +5,11 @@ import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { workReplay } from '../jobs/replay/work-replay.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
-import { pauseRun, startRun } from '../jobs/runs/run-control.ts';
+import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
 import { type Progress, type RunReport, reportRun, runProgress } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
+import { pauseRun } from '../load/state/runs.ts';
 import { readWorkers } from '../load/state/workers.ts';
 import { type Cli, type JsonFlag, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
@@ -112,7 +113,7 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
     if (!life.signal.aborted) throw error;
   } finally {
     view.end();
-    if (!ended && life.signal.aborted) await pauseRun(context, runId);
+    if (!ended && life.signal.aborted) await pauseRun(context.db.drizzle, runId);
     await worker?.stop();
   }
   return { report: await reportRun(context.db.drizzle, runId), interrupted: !ended };
@@ -164,13 +165,13 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
     await work.catch(async (error) => {
       // A run that another process works on is not ours to pause. While Postgres is away it cannot be
       // done, and need not be: a running run can be resumed too.
-      if (!isUsage(error)) await pauseRun(context, runId).catch(() => undefined);
+      if (!isUsage(error)) await pauseRun(db.drizzle, runId).catch(() => undefined);
       throw error;
     });
   }
   const { state } = await runProgress(db.drizzle, runId);
   const interrupted = life.signal.aborted && state === 'running';
-  if (interrupted) await pauseRun(context, runId);
+  if (interrupted) await pauseRun(context.db.drizzle, runId);
   return { report: await reportRun(db.drizzle, runId), interrupted };
 }
 

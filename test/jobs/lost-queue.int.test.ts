@@ -1,9 +1,9 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { pauseRun } from '../../src/jobs/runs/run-control.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { pauseRun } from '../../src/load/state/runs.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import {
@@ -106,7 +106,7 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
   test('while a worker is at work, it brings the rest back and goes on', async () => {
     const pipeline = await open();
     const runId = await start(pipeline, REQUEST);
-    await pauseRun(pipeline, runId);
+    await pauseRun(pipeline.db.drizzle, runId);
     const worker = await startWorker(pipeline);
     await waitFor(async () =>
       Object.values(await pipeline.queues.windows.backfill.getJobCounts()).every((jobs) => jobs === 0),

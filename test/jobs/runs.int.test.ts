@@ -1,7 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { cancelRun, pauseRun, resumeRun } from '../../src/jobs/runs/run-control.ts';
+import { cancelRun, resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
+import { pauseRun } from '../../src/load/state/runs.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, backfill, ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
@@ -89,7 +90,7 @@ describe.each(backends)('a run that is taken in hand, the queue in %s', (backend
   test('paused: nothing further is started until it is resumed, then all of it is done', async () => {
     const runId = await start(pipeline, REQUEST);
     await someDone(runId);
-    await pauseRun(pipeline, runId);
+    await pauseRun(pipeline.db.drizzle, runId);
     await waitFor(async () => !(await underWay(runId)));
     const { state, windows } = await report(runId);
     expect(state).toBe('paused');

@@ -3,7 +3,6 @@ import type { FileDifference, FileReport } from '../../jobs/import/import-sessio
 import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, count, firstLines, plural, table } from '../output.ts';
-import type { ProgressView } from '../progress.ts';
 import { changedColumns, runText } from '../run-output.ts';
 
 /** So many files and differences are printed for people; the JSON document has more. */
@@ -42,7 +41,7 @@ async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Pr
   const { importFiles } = await import('../../jobs/import/import-files.ts');
   const { progressView } = await import('../progress.ts');
   const context = await openContext(cli, { wait: 'short' });
-  let view: ProgressView | undefined;
+  let view: ReturnType<typeof progressView> | undefined;
   const report = await importFiles(context, {
     paths,
     force: flags.force === true,

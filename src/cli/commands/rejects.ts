@@ -28,7 +28,7 @@ export const commands: Commands = {
     command.addHelpText('after', examples('eod rejects', 'eod rejects show 17', 'eod rejects retry'));
     command
       .command('list', { isDefault: true })
-      .description('the open rejects')
+      .description('List the open rejects.')
       .option('--operation <list>', 'only these operations')
       .addOption(exchangeOption())
       .addOption(limitOption(50))
@@ -36,7 +36,7 @@ export const commands: Commands = {
       .action((flags: FilterFlags & { readonly limit: number }) => listRejects(cli, flags));
     command
       .command('show')
-      .description('one reject with the record as it was sent')
+      .description('Show one reject with the record as it was sent.')
       .argument('<id>', 'number of the reject')
       .addOption(jsonOption())
       .action((id: string, flags: JsonFlag) =>
@@ -44,7 +44,7 @@ export const commands: Commands = {
       );
     command
       .command('retry')
-      .description('read the rejected records again with the current code; what passes now is loaded')
+      .description('Read the rejected records again with the current code, and load what passes now.')
       .option('--operation <list>', 'only these operations')
       .addOption(exchangeOption())
       .addOption(jsonOption())

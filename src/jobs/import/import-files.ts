@@ -6,10 +6,10 @@ import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, serverTime } from '../../load/market/lookups.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/reports.ts';
 import { importedFileHashes } from '../../load/state/run-facts.ts';
-import { abandonRun, insertRun, runningRuns, setRunRange } from '../../load/state/runs.ts';
+import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { reserveRunId, whoAsks } from '../runs/run-control.ts';
+import { whoAsks } from '../runs/run-control.ts';
 import { createTurns, findFiles, fingerprint, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
@@ -56,7 +56,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   const width = context.config.EOD_CONCURRENCY;
   const paths = await findFiles(options.paths);
   const asked = { paths: options.paths, force: options.force };
-  const runId = await reserveRunId(opened);
+  const runId = await reserveRunId(opened.db.drizzle);
   // Retried as a whole, because the lock is lost with its connection.
   const run = await opened.db.withRetry((db) => openImport({ ...context, db }, runId, asked));
   const tally = createTally(run.runId, paths.length, options);

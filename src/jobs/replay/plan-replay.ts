@@ -6,12 +6,12 @@ import { hasRows } from '../../load/market/lookups.ts';
 import { countLoads, countUnkeptLoads } from '../../load/state/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses.ts';
-import { deleteRun, insertRun, setRunRange } from '../../load/state/runs.ts';
+import { deleteRun, insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
 import { operations } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { reserveRunId, whoAsks } from '../runs/run-control.ts';
+import { whoAsks } from '../runs/run-control.ts';
 
 /** What a replay was asked to do; kept with its run. */
 export interface ReplayRequest extends AnswerFilter {
@@ -147,7 +147,7 @@ export async function planReplay(
     rejectsOnly: rejectsOnly && !rebuild,
     fresh: fresh.map(({ name }) => name),
   };
-  const runId = await reserveRunId(context);
+  const runId = await reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {
     const day = today(context.clock, context.config.EOD_TIMEZONE);
     const inserted = await insertRun(tx, {

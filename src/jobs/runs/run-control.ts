@@ -20,11 +20,6 @@ interface StartOptions {
   readonly requestedBy?: string;
 }
 
-/** A number for a run that is yet to be written: see `insertRun`. */
-export function reserveRunId({ db }: Pick<Context, 'db'>): Promise<number> {
-  return stored.reserveRunId(db.drizzle);
-}
-
 /**
  * Plans a request, writes the run with all its windows in one transaction and enqueues them.
  *
@@ -85,7 +80,7 @@ async function insertRun(
 ): Promise<number | null> {
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   const { tick } = options;
-  const id = await reserveRunId(context);
+  const id = await stored.reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {
     const inserted = await stored.insertRun(tx, {
       id,
@@ -118,11 +113,6 @@ export async function runState({ db }: Context, runId: number): Promise<RunState
   const found = await stored.readRun(db.drizzle, runId);
   if (found === null) throw unknownRunError(runId);
   return found.state;
-}
-
-/** Stops a running run so that no worker starts another window of it; `resumeRun` goes on. */
-export async function pauseRun({ db }: Context, runId: number): Promise<void> {
-  await stored.pauseRun(db.drizzle, runId);
 }
 
 /** Calls a run off: what has not ended becomes `cancelled`. What is loaded stays. */

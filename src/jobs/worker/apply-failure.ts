@@ -27,7 +27,7 @@ import { decideLocalFailure, type FailureAction, failureInfo } from './failure-p
 import type { WindowJob } from './queue.ts';
 
 /** A window that did not load, and what was decided about it. */
-export interface Failure {
+interface Failure {
   readonly job: WindowJob;
   /** Null when it could not even be claimed. */
   readonly window: ClaimedWindow | null;

@@ -90,7 +90,7 @@ export const MAX_BACKOFF_MS = 300_000;
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** Longest pause before an answer that is not ready is asked for again, unless EOD_NOT_READY_WAIT_MS is longer. */
-export const MAX_NOT_READY_PAUSE_MS = 60_000;
+const MAX_NOT_READY_PAUSE_MS = 60_000;
 
 /** Pause before a load is tried again when Postgres was away. */
 const DATABASE_PAUSE_MS = 2_000;
