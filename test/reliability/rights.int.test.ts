@@ -83,7 +83,7 @@ test('a single day out of range is blocked, and stops nothing else', async () =>
 });
 
 test('a request without a filter is never sent', async () => {
-  // Rule 4.3.1: the one operation it speaks of always carries its dates.
+  // The source asks for a filter of this operation alone, and its dates always are one.
   const stage = await openStage();
   const report = await stage.run({ ...WEEK, operations: ['GetSectoralClassification'] });
   expect(report.state).toBe('completed');
