@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
 import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
+import { writeOutControls } from '../core/controls.ts';
 import { type Environment, readEnvironment } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -46,21 +46,29 @@ export interface JsonFlag {
   readonly json?: boolean;
 }
 
+/** What `bold` writes around a text: the only sequences for a terminal that are let through. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: that is how such a sequence begins.
+const BOLD = /(\u001b\[(?:1|22)m)/;
+
 /** A result, on stdout. Bold only on a terminal. */
 export function print(cli: Cli, text: string): void {
   const plain = cli.stdout.isTTY !== true || (cli.env.NO_COLOR ?? '') !== '';
-  cli.stdout.write(`${plain ? stripVTControlCharacters(text) : text}\n`);
+  const parts = text.split(BOLD).map((part, at) => {
+    if (at % 2 === 0) return writeOutControls(part);
+    return plain ? '' : part;
+  });
+  cli.stdout.write(`${parts.join('')}\n`);
 }
 
 /** Exactly one JSON document, on stdout. */
 export function printJson(cli: Cli, document: unknown): void {
   cli.printedJson = true;
-  cli.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  cli.stdout.write(`${writeOutControls(JSON.stringify(document, null, 2))}\n`);
 }
 
 /** Something to know while waiting, on stderr: stdout is for results. */
 export function logStderr(cli: Cli, text: string): void {
-  cli.stderr.write(`${text}\n`);
+  cli.stderr.write(`${writeOutControls(text)}\n`);
 }
 
 /** Settings of the user that a demo respects; the others are for the real source and database. */

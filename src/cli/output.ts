@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { writeOutControls } from '../core/controls.ts';
 import { dayAt, timeAt } from '../core/days.ts';
 
 /** Bold, as long as it is printed to a terminal; see `print`. */
@@ -81,7 +82,9 @@ function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly Row[]):
 
 /** One line, whatever the source put into it. */
 function cellText(cell: Cell): string {
-  return typeof cell === 'number' ? count(cell) : (cell ?? '').replace(/\s*[\r\n]+\s*/g, ' ');
+  return typeof cell === 'number'
+    ? count(cell)
+    : writeOutControls((cell ?? '').replace(/\s*[\r\n\t]+\s*/g, ' '));
 }
 
 function widthOf(text: string): number {

@@ -49,19 +49,27 @@ export function readList(text: string, folder = '.'): string[] {
   return [...new Set(names.filter((name) => name !== ''))];
 }
 
-/** A secret as it is, as it is written in addresses, and as it is written in JSON. */
-function spellings(secret: string): string[] {
+/** What stands in place of a secret. */
+export const REDACTED = '[redacted]';
+
+/** A secret as it is, as it is written in addresses and forms, and as it is written in JSON. */
+export function spellings(secret: string): string[] {
   const encoded = encodeURIComponent(secret);
   const strict = encoded.replace(
     /[!'()*]/g,
     (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
   );
-  return [secret, encoded, strict, JSON.stringify(secret).slice(1, -1)];
+  const inForm = new URLSearchParams([['', secret]]).toString().slice(1);
+  const inAddresses = [encoded, strict, encodeURI(secret), inForm];
+  const lowerCase = inAddresses.map((form) =>
+    form.replace(/%[0-9A-F]{2}/g, (escaped) => escaped.toLowerCase()),
+  );
+  return [...new Set([secret, ...inAddresses, ...lowerCase, JSON.stringify(secret).slice(1, -1)])];
 }
 
 /** Replaces every occurrence of the known secrets in a text. */
 export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
   const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
   const forms = [...new Set(known.flatMap(spellings))];
-  return (text) => forms.reduce((clean, secret) => clean.replaceAll(secret, '[redacted]'), text);
+  return (text) => forms.reduce((clean, secret) => clean.replaceAll(secret, REDACTED), text);
 }

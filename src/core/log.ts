@@ -1,5 +1,6 @@
 import { type LogFn, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
+import { writeOutControls } from './controls.ts';
 import { redactor } from './environment.ts';
 import { messageOf, PipelineError } from './errors.ts';
 
@@ -29,7 +30,7 @@ export function createLog(
       serializers: { err: describeError },
       hooks: { logMethod: onceForAnOutage() },
     },
-    { write: (line: string) => void stderr.write(redact(line)) },
+    { write: (line: string) => void stderr.write(writeOutControls(redact(line))) },
   );
 }
 

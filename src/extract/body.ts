@@ -3,6 +3,7 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import { REDACTED, spellings } from '../core/environment.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
 export type Body = Dispatcher.ResponseData['body'];
@@ -91,4 +92,35 @@ function decodeUtf16(body: Buffer, encoding: 'utf-16le' | 'utf-16be'): string {
   } catch {
     throw unreadable(`it claims to be ${encoding.toUpperCase()} and is not`);
   }
+}
+
+/** A shorter key may be a word that an answer holds anyway. */
+const SHORTEST_KEY = 6;
+
+/**
+ * The body without the access key, which a source that repeats the request puts into its answer: what is
+ * read and kept must not hold it, in no spelling and no encoding that is read.
+ */
+export function redactBody(body: Buffer, accessKey: string): Buffer {
+  if (accessKey.length < SHORTEST_KEY) return body;
+  const wide = isUtf16(body);
+  const swapped = wide && body[0] === 0xfe && body.length % 2 === 0;
+  const bytes = swapped ? Buffer.from(body).swap16() : body;
+  const encode = (text: string) => Buffer.from(text, wide ? 'utf16le' : 'utf8');
+  const found = spellings(accessKey).filter((form) => bytes.includes(encode(form)));
+  if (found.length === 0) return body;
+  // In latin1 each byte is a letter: whatever else the body holds stays as it is.
+  const letters = (text: string) => encode(text).toString('latin1');
+  const clean = found.reduce(
+    (text, form) => text.replaceAll(letters(form), letters(REDACTED)),
+    bytes.toString('latin1'),
+  );
+  const redacted = Buffer.from(clean, 'latin1');
+  return swapped ? redacted.swap16() : redacted;
+}
+
+/** Does something in the body stand in place of the access key? */
+export function isRedacted(body: Buffer): boolean {
+  // Less its last byte it is found in both orders of bytes.
+  return body.includes(REDACTED) || body.includes(Buffer.from(REDACTED, 'utf16le').subarray(0, -1));
 }

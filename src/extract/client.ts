@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici';
 import type { Clock } from '../core/clock.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { type Body, type Headers, readBody } from './body.ts';
+import { type Body, type Headers, readBody, redactBody } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import type { RawAnswer, SourceSettings } from './types.ts';
@@ -56,7 +56,12 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
         if (statusCode !== 200) throw await answerError(statusCode, headers, body);
         answering = true;
         const answer = await readBody(body, headers, maxResponseBytes);
-        return { ...answer, status: statusCode, contentType: single(headers['content-type']) };
+        return {
+          ...answer,
+          body: redactBody(answer.body, settings.accessKey),
+          status: statusCode,
+          contentType: single(headers['content-type']),
+        };
       } catch (error) {
         if (signal?.aborted) {
           throw new PipelineError('the call was aborted', { kind: 'aborted' });

@@ -1,11 +1,16 @@
+import { REDACTED } from '../core/environment.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
+import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import type { Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
+
+/** Said of an answer that repeated the request, and of what was refused in it. */
+const REDACTED_NOTE = `the answer held the access key; ${REDACTED} stands in its place`;
 
 /** Distinct unknown names one answer reports. */
 const MAX_UNKNOWN = 200;
@@ -29,6 +34,7 @@ export function readAnswer(
   const reader = createRecordReader(operation, asked, settings.timeZone);
   const rows = new Map<TableDefinition, Row[]>();
   const rejects: Reject[] = [];
+  const changed = isRedacted(raw.body);
   let strays = 0;
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
@@ -40,7 +46,10 @@ export function readAnswer(
     if (result.table === null || stray !== null) {
       const { table: _, ...refusal } =
         result.table === null ? result : { table: null, problems: stray === null ? [] : [stray] };
-      rejects.push({ position, record: sanitizeRecord(record), ...refusal });
+      const problems = changed
+        ? [...refusal.problems, { path: '', message: REDACTED_NOTE }]
+        : refusal.problems;
+      rejects.push({ position, record: sanitizeRecord(record), ...refusal, problems });
       continue;
     }
     const batch = rows.get(result.table);
@@ -53,7 +62,7 @@ export function readAnswer(
     fetched: records.length,
     ...(lineEnd === undefined ? {} : { lineEnd }),
     ...(strays > 0 ? { strays } : {}),
-    warnings: [...warnings, ...reader.warnings()],
+    warnings: [...warnings, ...reader.warnings(), ...(changed ? [REDACTED_NOTE] : [])],
     unknownFields: [...reader.unknownFields()]
       .slice(0, MAX_UNKNOWN)
       .map((name) => printable(name.slice(0, 200))),

@@ -101,3 +101,13 @@ test('a table that is too wide tells the rest below', () => {
   );
   expect(wide).toMatch(/\n\nA: 1 some, 22 more$/);
 });
+
+test('a cell cannot steer the terminal, nor begin a line', () => {
+  const name = 'A\u001b[1mB\u001b]0;x\u0007\tC\nD\u202e';
+  const { cli, stdout } = captureCli();
+  print(
+    { ...cli, stdout: { write: (text) => cli.stdout.write(text), isTTY: true } },
+    table(COLUMNS, [{ name, rows: 1 }]),
+  );
+  expect(stdout().split('\n')[1]).toBe('A\\u001b[1mB\\u001b]0;x\\u0007 C D\\u202e     1');
+});

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -9,10 +10,11 @@ import { createSource } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { askedOf, SETTINGS, serve } from '../extract/support.ts';
+import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod, spawnEod } from '../support/eod.ts';
 import { freePort } from '../support/free-port.ts';
-import { backends } from '../support/pipeline.ts';
+import { backends, backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -209,4 +211,95 @@ describe('errors do not tell the key', () => {
     });
     expect(await failure(baseUrl)).toContain('[redacted]');
   });
+});
+
+const ENCODINGS: readonly (readonly [string, (text: string) => Buffer])[] = [
+  ['UTF-8', (text) => Buffer.from(text)],
+  ['UTF-16, little end first', (text) => Buffer.from(`\ufeff${text}`, 'utf16le')],
+  ['UTF-16, big end first', (text) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
+];
+
+describe('a source that repeats the request in its answer', () => {
+  test.each(ENCODINGS)('does not bring the key into what is kept, in %s', async (_, encode) => {
+    const operation = operationNamed('GetSeriesChange');
+    const { asked, answer } = operation.sample;
+    const [record] = (answer as { Value: [Record<string, unknown>] }).Value;
+    const echoes = [
+      KEY,
+      strict,
+      encodeURIComponent(KEY),
+      new URLSearchParams({ k: KEY }).toString(),
+      JSON.stringify(KEY),
+    ];
+    const { baseUrl } = await serve((request, response) => {
+      const echo = [request.url, ...echoes];
+      const value = [record, { ...record, ISIN: 17, ScripId: null, Request: echo }, `not a record: ${KEY}`];
+      response.end(encode(JSON.stringify({ Request: echo, Value: [...value, ...Array(10).fill(record)] })));
+    });
+    const { url } = await testDatabase();
+    const pipeline = await openPipeline({
+      databaseUrl: url,
+      sourceUrl: baseUrl,
+      backend: 'postgres',
+      settings: { EOD_ACCESS_KEY: KEY, EOD_MAX_REJECT_SHARE: '50%' },
+    });
+    const scope = {
+      from: asked.from,
+      to: asked.to,
+      operations: [operation.name],
+      exchanges: [asked.exchange],
+    };
+    const report = await runToEnd(pipeline, backfill(scope));
+    expect(report).toMatchObject({ state: 'completed', rejected: 2, inserted: 1 });
+    const stored = await postgresText(url, ['etl', 'market', 'market_history']);
+    expectSecret(stored, 'what is stored');
+    const { rows } = await pipeline.db.pool.query(
+      `select r.problems, w.warnings, b.encoding, b.body from etl.rejects r join etl.windows w on w.id = r.window_id
+         join etl.responses a on a.window_id = w.id join etl.response_bodies b on b.hash = a.hash`,
+    );
+    expect(rows).toHaveLength(2);
+    const note = 'the answer held the access key; [redacted] stands in its place';
+    for (const { problems, warnings, encoding, body } of rows) {
+      expect(problems).toContainEqual({ path: '', message: note });
+      expect(warnings).toContain(note);
+      expect(encoding).toBe('gzip');
+      const kept = gunzipSync(body as Buffer);
+      expectSecret(
+        kept.toString('utf8') + kept.toString('utf16le') + kept.subarray(1).toString('utf16le'),
+        'the kept body',
+      );
+    }
+  });
+});
+
+test('what the source sends cannot steer the terminal; JSON keeps it', async () => {
+  const hostile = 'odd \u001b]0;owned\u0007\u009b2J\u202etxt\u2066\u007f\r end';
+  const sandbox = await startSandbox({
+    accessKey: KEY,
+    instrumentsPerExchange: 5,
+    behaviour: { faults: [{ kind: 'diagnostic', value: hostile }] },
+  });
+  onTestFinished(() => sandbox.close());
+  const env = {
+    EOD_BASE_URL: sandbox.url,
+    EOD_ACCESS_KEY: KEY,
+    EOD_LOG_LEVEL: 'debug',
+    EOD_ATTEMPTS: '1',
+    DATABASE_URL: (await testDatabase()).url,
+  };
+  const options = { env, cwd: temporaryFolder() };
+  const asked = ['GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-11'];
+  const results = [
+    await runCli(['backfill', ...asked], options),
+    await runCli(['run', '1'], options),
+    await runCli(['gaps', ...asked], options),
+    await runCli(['run', '1', '--json'], options),
+  ];
+  for (const { stdout, stderr } of results) {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for.
+    expect(stdout + stderr).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e\u2066]/);
+  }
+  expect(results[0]?.stderr).toContain('\\u001b]0;owned\\u0007\\u009b2J\\u202etxt');
+  const report = JSON.parse(results[3]?.stdout ?? '') as { failures: { error: string }[] };
+  expect(report.failures[0]?.error).toContain('\u001b]0;owned\u0007\u009b2J\u202etxt');
 });
