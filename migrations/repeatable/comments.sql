@@ -60,7 +60,7 @@ COMMENT ON COLUMN etl.windows.rejected IS 'Records that failed validation; see e
 COMMENT ON COLUMN etl.windows.withdrawn IS 'Rows that the source no longer lists.';
 COMMENT ON COLUMN etl.windows.diagnostic IS 'The source''s own line, where it answered with one.';
 COMMENT ON COLUMN etl.windows.error IS 'Why it failed, was blocked or skipped.';
-COMMENT ON COLUMN etl.windows.warnings IS 'Oddities that were not fatal, e.g. a wrong count.';
+COMMENT ON COLUMN etl.windows.warnings IS 'What was odd and not fatal, e.g. a wrong count.';
 COMMENT ON COLUMN etl.windows.started_at IS 'When it was first started.';
 COMMENT ON COLUMN etl.windows.finished_at IS 'When it ended.';
 COMMENT ON COLUMN etl.windows.parent_id IS 'The window this one was split from, because the source refused its range or the answer was too large.';
@@ -94,7 +94,7 @@ COMMENT ON COLUMN etl.loads.duplicate IS 'Records whose key came again in the sa
 COMMENT ON COLUMN etl.loads.rejected IS 'Records that did not pass; see etl.rejects.';
 COMMENT ON COLUMN etl.loads.withdrawn IS 'Rows the source lists no longer.';
 
-COMMENT ON TABLE etl.day_rows IS 'The most rows a day of a table ever had at once, since a person last accepted that it has fewer: withdrawals are judged by it.';
+COMMENT ON TABLE etl.day_rows IS 'The most rows a day of a table ever had at once, since a person last accepted that it has fewer: withdrawals are compared with it.';
 COMMENT ON COLUMN etl.day_rows.table_name IS 'Table of market.';
 COMMENT ON COLUMN etl.day_rows.exchange IS 'Exchange of the rows.';
 COMMENT ON COLUMN etl.day_rows.day IS 'Day of the rows; 0001-01-01 where the table has no days.';

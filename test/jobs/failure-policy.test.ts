@@ -115,6 +115,10 @@ const waitedOut = {
 } as const;
 const halved = { 'seven days': half(4), 'source down, seven days': half(4) } as const;
 
+/** Statuses after which a call is tried again, and those after which it is not. */
+const RETRIED_STATUSES = [408, 425, 429, 500, 502, 503, 599];
+const FINAL_STATUSES = [204, 301, 400, 403, 404, 407, 409, 424, 426, 428, 430, 499];
+
 const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   credential: [{ first: block('key') }],
   monthly_quota: [{ first: block('key') }],
@@ -153,7 +157,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
     },
   ],
   http_status: [
-    ...[408, 425, 429, 500, 502, 503, 599].map((status) => ({
+    ...RETRIED_STATUSES.map((status) => ({
       what: String(status),
       facts: { status },
       first: retryAfter(50),
@@ -165,7 +169,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       first: retryAfter(7_000),
       others: { ...waitedOut },
     },
-    ...[204, 301, 400, 403, 404, 407, 409, 424, 426, 428, 430, 499].map((status) => ({
+    ...FINAL_STATUSES.map((status) => ({
       what: String(status),
       facts: { status },
       first: FAIL,

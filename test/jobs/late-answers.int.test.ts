@@ -76,7 +76,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await live(context)).toHaveLength(21);
   });
 
-  test('is judged with those fetched later in the order in which they were fetched', async () => {
+  test('is applied with those fetched later in the order in which they were fetched', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);
     // Four rows less may be, three more then not: with the second in between, the third is not believed.
@@ -214,7 +214,7 @@ test('a day that was loaded is in doubt again after an answer with records nobod
     suspicious: 'a record is of a day or an exchange that was not asked for',
   });
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
-  // An older one does not settle it, a newer one does.
+  // An older one does not resolve it, a newer one does.
   await fetched(2, records(0, 40))(context);
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
   await fetched(4, records(0, 40))(context);

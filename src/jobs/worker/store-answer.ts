@@ -52,7 +52,11 @@ export async function storeAnswer(
     await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);
     });
-  const { coverage, fullSets, suspicions } = judgeDays(context, window, { ...file, ...believed, calledAt });
+  const { coverage, fullSets, suspicions } = daysOfAnswer(context, window, {
+    ...file,
+    ...believed,
+    calledAt,
+  });
   return loadWindow(db, {
     windowId: window.id,
     runId: window.runId,
@@ -92,8 +96,8 @@ function believedPart({ config }: Pick<Context, 'config'>, extracted: Extracted,
   };
 }
 
-/** What an answer says of its days, and which rows it lists in full, judged as of its call. */
-function judgeDays(
+/** What an answer says of its days, and which rows it lists in full, as of its call. */
+function daysOfAnswer(
   { config, calendar }: Pick<Context, 'config' | 'calendar'>,
   window: CoveredWindow & Pick<Answered['window'], 'operation' | 'exchange'>,
   { extracted, partial, calledAt }: Pick<Answered, 'extracted' | 'partial' | 'calledAt'>,
@@ -133,7 +137,7 @@ export async function readToFold(context: Context, kept: KeptAnswer): ReturnType
       : await sessionAnswer(context.db.pool, session, NO_TICKERS);
   const calledAt = kept.fetchedAt.getTime();
   const { extracted } = believedPart(context, file.extracted, calledAt);
-  const { fullSets } = judgeDays(context, kept, { ...file, extracted, calledAt });
+  const { fullSets } = daysOfAnswer(context, kept, { ...file, extracted, calledAt });
   return { batches: extracted.batches, fullSets, preserved: file.preserved };
 }
 
