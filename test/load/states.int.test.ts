@@ -57,6 +57,8 @@ const PERMIT: Permit = {
   now: Date.parse('2025-09-08T12:00:00Z'),
   hour: Date.parse('2025-09-08T11:30:00Z'),
   closedBefore: Date.parse('2025-09-08T11:59:00Z'),
+  keyGoodSince: 0,
+  keyRefusedSince: 0,
   limit: 1_000_000,
   backfillLimit: 1_000_000,
   probeUntil: Date.parse('2025-09-08T12:01:00Z'),

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
+import { manualClock } from '../sandbox/support.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';
 import { backends, ended } from '../support/pipeline.ts';
@@ -134,3 +135,77 @@ test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
     await accountsOf(stage, report);
   },
 );
+
+/** Ten nights that each ask for its session and the three before, as nights do. */
+const NIGHTS = Array.from({ length: 10 }, (_, night) => {
+  const sessions = ['08-22', '08-25', '08-26', '08-28', '08-29', '09-01', '09-02', '09-03', '09-04', '09-05']
+    .concat('09-08', '09-09', '09-10')
+    .map((day) => `2025-${day}`);
+  return { from: sessions[night] as string, to: sessions[night + 3] as string, tick: `night ${night}` };
+});
+
+const ASKED_NIGHTLY = {
+  operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetCorporateActionsCategories'],
+  exchanges: ['NSE'],
+};
+
+test('nights that piled up ask each question once', async () => {
+  const stage = await openStage({ settings: { EOD_CONCURRENCY: '1' } });
+  const runs: number[] = [];
+  for (const night of NIGHTS) runs.push(await start(stage, { ...ASKED_NIGHTLY, ...night }));
+  await stage.work();
+  const reports = await Promise.all(runs.map((run) => ended(stage, run)));
+  expect(new Set(reports.map(({ state }) => state))).toEqual(new Set(['completed']));
+  const { byOperation } = stage.sandbox.stats();
+  // Thirteen sessions; ranges of four sessions that cover them; one list that has no days.
+  expect(byOperation).toMatchObject({ GetBhavCopyCM: 13, GetCorporateActionsCategories: 1 });
+  expect(byOperation.GetSeriesChange).toBeLessThanOrEqual(5);
+  const known = await coverageRows(stage);
+  const days = (operation: string) =>
+    known.filter((row) => row.operation === operation && row.state !== 'holiday').length;
+  expect([days('GetBhavCopyCM'), days('GetSeriesChange')]).toEqual([13, 13]);
+});
+
+test('a refused key is tried once in half a day, however many nights were planned meanwhile', async () => {
+  const clock = manualClock(Date.parse('2025-09-12T22:02:00+05:30'));
+  const stage = await openStage({
+    clock,
+    behaviour: { faults: [{ kind: 'diagnostic', value: 'Key Expired.', first: 3 }] },
+  });
+  const plan = (tick: string) => start(stage, { ...EIGHT, tick });
+  const requests = () => stage.sandbox.stats().requests;
+  const later = async (hours: number, minutes = 0) => {
+    clock.moveTo(clock.now() + hours * 3_600_000 + minutes * 60_000);
+    await stage.work();
+  };
+  const first = await plan('first');
+  await stage.work();
+  expect(await ended(stage, first)).toMatchObject({ windows: { blocked: 8 } });
+  const second = await plan('second');
+  const third = await plan('third');
+  await later(11, 59);
+  expect(requests()).toBe(1);
+  await later(0, 1);
+  expect(await ended(stage, third)).toMatchObject({ state: 'failed' });
+  // What the later night asks for as well was left to that.
+  const { windows } = await ended(stage, second);
+  expect(windows.skipped + windows.blocked).toBe(8);
+  expect(requests()).toBe(2);
+  expect(await paused(stage)).toEqual([true, true]);
+  // It rests from the second refusal on, even where somebody lets the queues go on.
+  const fourth = await plan('fourth');
+  await later(11, 59);
+  await stage.queues.windows.nightly.resume();
+  expect(await ended(stage, fourth)).toMatchObject({ windows: { blocked: 8 }, requests: 0 });
+  expect(requests()).toBe(2);
+  await stage.queues.pause();
+  const fifth = await plan('fifth');
+  await later(0, 1);
+  expect(await ended(stage, fifth)).toMatchObject({ state: 'failed' });
+  expect(requests()).toBe(3);
+  // Meanwhile the vendor has put the key right.
+  const sixth = await plan('sixth');
+  await later(12);
+  expect(await ended(stage, sixth)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
+  expect(requests()).toBe(11);
+});

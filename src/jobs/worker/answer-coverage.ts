@@ -30,13 +30,18 @@ export function questionsOf(
   );
 }
 
+/** Does the answer depend on the days that are asked for? Else it speaks for the day of the call. */
+export function dependsOnDays(operation: Operation, { variant }: Pick<CoveredWindow, 'variant'>): boolean {
+  return operation.request.dates !== 'none' && !variant.startsWith('realtime/');
+}
+
 function daysOf(
   operation: Operation,
   window: CoveredWindow,
   sessions: readonly Day[],
   calledOn: Day,
 ): readonly Day[] {
-  if (operation.request.dates === 'none' || window.variant.startsWith('realtime/')) return [calledOn];
+  if (!dependsOnDays(operation, window)) return [calledOn];
   return operation.windows.per === 'instrument' ? [window.to] : sessions;
 }
 

@@ -105,7 +105,8 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     case 'split':
       return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
     case 'end': {
-      if (action.scope === 'key') await pauseForKey(context, permit, info);
+      // A window that was not even claimed met a key that is known to be refused.
+      if (action.scope === 'key' && window !== null) await pauseForKey(context, permit, info);
       const runs = await endWithCoverage(context, job, window, action, info);
       for (const run of runs) await advanceRun(context, run);
     }
@@ -116,8 +117,8 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
 async function pauseForKey(context: QueueContext, permit: Permit, info: FailureInfo): Promise<void> {
   const line = info.diagnostic ?? info.error;
   const first = await markKeyRefused(context.db.drizzle, permit, line);
-  if (!first) return;
   await context.queues.pause();
+  if (!first) return;
   await raiseAlerts(context, [keyAlert(permit.keyHash, line)]);
 }
 

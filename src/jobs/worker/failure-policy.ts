@@ -112,6 +112,12 @@ export class RateLimited extends Error {
  */
 export const HOUR_LOOK_MS = 60_000;
 
+/** A key that the source refused is not used again by itself for so long: then one call tries it, for all runs. */
+export const REFUSED_KEY_REST_MS = 12 * 3_600_000;
+
+/** So long after the source last accepted a key it is believed to be good without a trial. */
+export const ACCEPTED_KEY_TRUST_MS = 600_000;
+
 /** A refusal so soon after the turn of the hour may come from a source whose clock is behind. */
 const TURN_OF_HOUR_MS = 300_000;
 

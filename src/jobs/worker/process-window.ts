@@ -15,12 +15,16 @@ import {
   type Claim,
   type ClaimedWindow,
   claimWindow,
+  isOvertaken,
+  readWaitingNight,
   unclaimWindow,
 } from '../../load/state/windows/claim.ts';
+import { skipWindow } from '../../load/state/windows/windows.ts';
 import type { AskedFor } from '../../operations/fields.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
+import { dependsOnDays, questionsOf } from './answer-coverage.ts';
 import { applyFailure } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import { PRIORITY } from './enqueue.ts';
@@ -177,6 +181,7 @@ async function claimCall(
   { runId, windowId }: WindowJob,
 ): Promise<ClaimedCall | null> {
   const { config, clock, sourceClock, db, breaker, signal } = context;
+  if (context.kind === 'nightly' && (await skipOvertaken(context, windowId))) return null;
   for (;;) {
     const permit = permitOf(config, clock, sourceClock);
     const wait = turnWait(sourceClock.now(), config.EOD_TIMEZONE) || (await outageWait(context, runId));
@@ -211,6 +216,20 @@ async function claimCall(
         await pause(PROBE_LOOK_MS, signal);
     }
   }
+}
+
+/** Nights pile up while the key is refused: what is known by now, or asked by a later night, is not asked again. */
+async function skipOvertaken(
+  { db, calendar, clock, config }: WorkContext,
+  windowId: number,
+): Promise<boolean> {
+  const window = await readWaitingNight(db.drizzle, windowId);
+  if (window === null) return false;
+  const operation = operationNamed(window.operation);
+  const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  const questions = questionsOf(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
+  if (!(await isOvertaken(db.drizzle, windowId, questions, dependsOnDays(operation, window)))) return false;
+  return skipWindow(db.drizzle, windowId, 'known by now, or asked for by a later night');
 }
 
 /** Is it still the hour whose budget holds the call, and not its very end? */

@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
 import type { Source } from '../../extract/types.ts';
 import type { HourState, Permit } from '../../load/state/call-budget.ts';
-import { HOUR_LOOK_MS, isTurnOfHour } from './failure-policy.ts';
+import { ACCEPTED_KEY_TRUST_MS, HOUR_LOOK_MS, isTurnOfHour, REFUSED_KEY_REST_MS } from './failure-policy.ts';
 import type { WindowQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
@@ -40,6 +40,8 @@ export function permitOf(config: QuotaSettings, clock: Clock, sourceClock = cloc
     limit: config.EOD_CALLS_PER_HOUR,
     // A share of 0.3 is not exact in binary.
     backfillLimit: Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9),
+    keyGoodSince: now - ACCEPTED_KEY_TRUST_MS,
+    keyRefusedSince: now - REFUSED_KEY_REST_MS,
     probeUntil: now + config.EOD_TIMEOUT_MS + 5_000,
   };
 }

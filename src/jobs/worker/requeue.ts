@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { hasRested } from '../../load/state/access-keys.ts';
 import { runningRuns } from '../../load/state/runs.ts';
 import { openWindows } from '../../load/state/windows/windows.ts';
 import { markWorkerSeen } from '../../load/state/workers.ts';
@@ -7,6 +8,7 @@ import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
 import { WINDOW_QUEUES } from './queue.ts';
+import { permitOf } from './quota.ts';
 
 /** How often a running worker looks for windows the queue has lost, … */
 const EVERY_MS = 30_000;
@@ -27,9 +29,12 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
   const open = await openWindows(context.db.drizzle, runs);
+  const { config, clock, queues } = context;
+  // The next window tries the key; refused again, it rests for as long, and what waited for it ends.
+  if (await hasRested(context.db.drizzle, permitOf(config, clock))) await queues.resume();
   let queued = 0;
   for (const kind of WINDOW_QUEUES) {
-    const counts = await context.queues.windows[kind].getJobCounts();
+    const counts = await queues.windows[kind].getJobCounts();
     for (const state of QUEUED) queued += counts[state] ?? 0;
   }
   if (queued < open.length) await enqueueOpenWindows(context, runs);

@@ -1,13 +1,7 @@
-import { and, eq, ne, sql } from 'drizzle-orm';
+import { and, eq, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Permit } from './call-budget.ts';
 import { accessKeys } from './schema/source.ts';
-
-/** A key the source refused is not used again by itself for so long: 12 hours. */
-const REFUSED_KEY_REST_MS = 12 * 3_600_000;
-
-/** So long after the source last accepted a key it is believed to be good without a trial: 10 minutes. */
-const ACCEPTED_KEY_TRUST_MS = 10 * 60_000;
 
 /** An accepted key is written down again after this long, so that others need not try it alone. */
 const REFRESH_MS = 60_000;
@@ -15,12 +9,26 @@ const REFRESH_MS = 60_000;
 const iso = (moment: number) => new Date(moment).toISOString();
 
 /** May everybody use the key `k`? One that is neither accepted nor refused is tried by a single call first. */
-export const keyIsAccepted = (now: number) =>
-  sql`k.state = 'good' and (k.last_good_at is null or k.last_good_at >= ${iso(now - ACCEPTED_KEY_TRUST_MS)})`;
+export const keyIsAccepted = ({ keyGoodSince }: Pick<Permit, 'keyGoodSince'>) =>
+  sql`k.state = 'good' and (k.last_good_at is null or k.last_good_at >= ${iso(keyGoodSince)})`;
 
 /** May nobody use the key `k`? */
-export const keyIsRefused = (now: number) =>
-  sql`k.state = 'refused' and k.refused_at > ${iso(now - REFUSED_KEY_REST_MS)}`;
+export const keyIsRefused = ({ keyRefusedSince }: Pick<Permit, 'keyRefusedSince'>) =>
+  sql`k.state = 'refused' and k.refused_at > ${iso(keyRefusedSince)}`;
+
+/** Was the key refused so long ago that it is to be tried again? */
+export async function hasRested(
+  db: NodePgDatabase,
+  { keyHash, keyRefusedSince }: Pick<Permit, 'keyHash' | 'keyRefusedSince'>,
+): Promise<boolean> {
+  const { key_hash, state, refused_at } = accessKeys;
+  const isOld = lte(refused_at, iso(keyRefusedSince));
+  const found = await db
+    .select({ key_hash })
+    .from(accessKeys)
+    .where(and(eq(key_hash, keyHash), eq(state, 'refused'), isOld));
+  return found.length === 1;
+}
 
 /**
  * Takes the trial of an unproven key for one worker, for as long as a call may take.
@@ -86,7 +94,10 @@ export async function markKeyRefused(
       set: refused,
       setWhere: ne(accessKeys.state, 'refused'),
     });
-  return marked.rowCount === 1;
+  if (marked.rowCount === 1) return true;
+  // It was tried again, and rests anew.
+  await db.update(accessKeys).set(refused).where(eq(accessKeys.key_hash, keyHash));
+  return false;
 }
 
 /** Somebody asks for work by hand: a refused key gets one more try. @returns was it refused? */

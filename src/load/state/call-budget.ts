@@ -19,6 +19,10 @@ export interface Permit {
   readonly limit: number;
   /** What of the limit a backfill may use: the rest is kept for the night. */
   readonly backfillLimit: number;
+  /** A key that was last accepted before this moment is tried by one call first. */
+  readonly keyGoodSince: number;
+  /** A key that was refused before this moment may be tried again. */
+  readonly keyRefusedSince: number;
   /** How long one worker may try an unproven key while others wait. */
   readonly probeUntil: number;
 }

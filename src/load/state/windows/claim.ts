@@ -2,9 +2,10 @@ import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
 import { countCall, type Permit } from '../call-budget.ts';
+import type { CoverageEntry } from '../coverage.ts';
 import type { RunKind } from '../run-request.ts';
 import { accessKeys } from '../schema/source.ts';
-import { runs, windows } from '../schema/work.ts';
+import { coverage, runs, windows } from '../schema/work.ts';
 import type { NewWindow } from './plan.ts';
 import { moveWindows, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
 
@@ -97,8 +98,8 @@ async function claimIfAllowed(
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
-             coalesce(${keyIsAccepted(permit.now)}, false) as key_accepted,
-             coalesce(${keyIsRefused(permit.now)}, false) as key_refused,
+             coalesce(${keyIsAccepted(permit)}, false) as key_accepted,
+             coalesce(${keyIsRefused(permit)}, false) as key_refused,
              k.diagnostic as key_diagnostic, k.last_good_at
         from ${windows} w join ${runs} r on r.id = w.run_id
              left join ${accessKeys} k on k.key_hash = ${permit.keyHash}
@@ -130,4 +131,56 @@ export async function unclaimWindow(db: NodePgDatabase, windowId: number): Promi
     requests: sql`${windows.requests} - 1`,
   } as const;
   await moveWindows(db, 'release', values, eq(windows.id, windowId));
+}
+
+/** Coverage `c` that was written for the operation and exchange of `w` since its run `r` was planned. */
+const coveredSince = sql`
+  from ${coverage} c
+ where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant
+   and c.checked_at > r.started_at and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null`;
+
+/** Open windows `n` of later nights that ask the same operation and exchange as `w`. */
+const askedLater = sql`
+  from ${windows} n join ${runs} m on m.id = n.run_id
+ where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and n.state in ${[...WINDOW_TRANSITIONS.claim.from]}
+   and n.operation = w.operation and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
+   and not n.filtered`;
+
+/** Days that a window speaks for and, where it asks for some, an instrument. */
+type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
+
+/** A window of a night that has never been claimed, if part of it may be known or asked for by now; else null. */
+export async function readWaitingNight(db: NodePgDatabase, windowId: number): Promise<NewWindow | null> {
+  const found = await db.execute<NewWindow & Record<string, unknown>>(sql`
+    select w.operation, w.exchange, w.from_date::text as "from", w.to_date::text as "to", w.instruments, w.params,
+           w.variant, w.filtered
+      from ${windows} w join ${runs} r on r.id = w.run_id
+     where w.id = ${windowId} and w.state = 'pending' and w.attempts = 0 and not w.filtered and r.kind = 'nightly'
+       and (exists (select ${askedLater}) or exists (
+             select ${coveredSince} and c.day >= w.from_date
+                and c.instrument = any (case when w.instruments = '{}' then array[''] else w.instruments end)))`);
+  return found.rows[0] ?? null;
+}
+
+/**
+ * Has each question of a window been answered since its run was planned, or is it asked by a later night?
+ *
+ * @param dated the answer depends on the days of the window, not on the day of the call.
+ */
+export async function isOvertaken(
+  db: NodePgDatabase,
+  windowId: number,
+  questions: readonly Question[],
+  dated: boolean,
+): Promise<boolean> {
+  const found = await db.execute(sql`
+    select from ${windows} w join ${runs} r on r.id = w.run_id,
+           jsonb_to_recordset(${JSON.stringify(questions)}::jsonb) as q (day date, instrument text)
+     where w.id = ${windowId}
+       and not exists (select ${coveredSince} and c.day = q.day and c.instrument = q.instrument)
+       and not exists (
+         select ${askedLater} and (q.day between n.from_date and n.to_date or not ${dated})
+            and (q.instrument = any (n.instruments) or q.instrument = '' and n.instruments = '{}'))
+     limit 1`);
+  return questions.length > 0 && found.rowCount === 0;
 }
