@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { openRejects, readReject } from '../../src/load/state/rejects.ts';
+import { transaction } from '../../src/load/database/transaction.ts';
+import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -181,6 +182,43 @@ test('a record is the same one in an answer about more days; of another instrume
   await runToEnd(pipeline, backfill({ ...ratios, from: '2025-09-11', to: '2025-09-11' }));
   const bare = (await rejectsOf(pipeline)).filter(({ operation }) => operation === 'GetFinRatioEOD');
   expect(bare).toHaveLength(4);
+});
+
+test('answers with the same rejects, loaded at the same time, keep each once', async () => {
+  const { db } = await open();
+  const windows = Array.from({ length: 8 }, (_, place) => place + 1);
+  await db.pool.query(
+    "insert into etl.runs (id, kind, requested_by, request, from_date, to_date) values (1, 'backfill', '', '{}', $1, $1)",
+    [DAY.from],
+  );
+  await db.pool.query(
+    `insert into etl.windows (id, run_id, operation, exchange, from_date, to_date, state)
+     select id, 1, 'GetSeriesChange', 'NSE', $1, $1, 'running' from unnest($2::int[]) id`,
+    [DAY.from, windows],
+  );
+  const records = Array.from({ length: 60 }, (_, number) => ({ ScripId: `S${number}`, ChangeDate: 'soon' }));
+  const load = (windowId: number) =>
+    transaction(db, (tx) =>
+      writeRejects(tx, {
+        runId: 1,
+        windowId,
+        operation: 'GetSeriesChange',
+        exchange: 'NSE',
+        // Each begins at another record, and the last ones are no longer sent in the odd ones.
+        rejects: records
+          .slice(0, windowId % 2 === 0 ? 60 : 50)
+          .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
+          .map((record, position) => ({ position, record, problems: [] })),
+        outcome: { state: 'loaded' },
+        coverage: [],
+        fetchedAt: new Date(Date.UTC(2025, 8, 12, 16, windowId)),
+      }),
+    );
+  await Promise.all(windows.map(load));
+  await load(8);
+  const found = await openRejects(db.drizzle, {}, 100);
+  expect(new Set(found.map(({ windowId }) => windowId))).toEqual(new Set([8]));
+  expect(found).toHaveLength(records.length);
 });
 
 test('where no answer is kept, the record as it was stored is read again', async () => {
