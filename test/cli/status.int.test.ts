@@ -78,3 +78,17 @@ test('nightly --dry-run says what the night would take, and asks nothing', async
   expect(stdout).toContain('a nightly run may make 100 calls an hour');
   expect(await query(env.DATABASE_URL, 'select from etl.runs')).toEqual([]);
 });
+
+test('where there is no DATABASE_URL, up prints how to query the private Postgres', async () => {
+  const own = temporaryFolder();
+  const { cli, stderr, signal } = captureCli({ cwd: own, env: { EOD_HTTP_PORT: '0' } });
+  const ended = runProgram(cli, ['up', '--roles', 'scheduler']);
+  await waitFor(() => stderr().includes('psql'), { timeoutMs: 50_000 });
+  const [, url = ''] =
+    /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod)'$/m.exec(stderr()) ?? [];
+  // Its tables are there, though nobody has migrated them.
+  expect(await query(url, 'select market.state()::int as state')).toEqual([{ state: 0 }]);
+  expect(stderr()).toMatch(/^eod: DATABASE_URL is not set: made a private Postgres in .*postgres$/m);
+  signal('SIGTERM');
+  expect(await ended).toBe(0);
+});
