@@ -22,4 +22,4 @@ test('what is loaded among kills, restarts, cut connections and failing answers 
     expect(acts['kill -9 a worker']).toBe(3);
     expect(rows).toBeGreaterThan(3_000);
   }
-}, 180_000);
+}, 300_000);

@@ -76,6 +76,16 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await live(context)).toHaveLength(21);
   });
 
+  test('says that its day is loaded where an answer fetched later had nothing and its rows stay', async () => {
+    const context = await openStore();
+    const coverage = () => all(context, 'select day::text, state, records::int from etl.coverage');
+    await fetched(2, [])(context);
+    expect(await coverage()).toEqual([{ day: DAY, state: 'not_published', records: 0 }]);
+    await fetched(1, records(0, 20))(context);
+    expect(await live(context)).toHaveLength(20);
+    expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 20 }]);
+  });
+
   test('is applied with those fetched later in the order in which they were fetched', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);

@@ -20,6 +20,7 @@ import {
   setHintBits,
   touchedDays,
 } from './merge.ts';
+import { mergeSql } from './merge-sql.ts';
 
 /** All of one answer, ready to be stored. */
 interface WindowLoad {
@@ -116,11 +117,7 @@ async function storeLoad(
     ),
     merged.withdrawals,
   );
-  await writeCoverage(tx, {
-    ...load,
-    coverage: await coverageToWrite(tx, load),
-    reopened: load.suspicions.length > 0 ? load.coverage.map(({ day }) => day) : emptiedDays(merged),
-  });
+  await storeCoverage(tx, load, merged);
   await updateObservedAliases(tx, merged.written);
   await storeWindow(tx, load.windowId, endOf(load, merged));
   // Nothing may follow: the state is that of the commit.
@@ -143,27 +140,51 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
   return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
 }
 
-/** Less the questions that an answer fetched later has answered already. */
-async function coverageToWrite(
-  tx: Transaction,
-  { operation, exchange, fetchedAt, coverage }: WindowLoad,
-): Promise<readonly CoverageEntry[]> {
+/**
+ * Writes what is known of days, less the questions that an answer fetched later has answered already: of those
+ * only that rows were loaded, where the later one had none and they are still there.
+ */
+async function storeCoverage(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<void> {
+  const { operation, exchange, fetchedAt, coverage, suspicions } = load;
   const days = coverage.map(({ day }) => day).sort();
   const [from, to] = [days[0], days.at(-1)];
-  if (from === undefined || to === undefined) return coverage;
+  if (from === undefined || to === undefined) return;
   const later = await laterLoads(tx, { operations: [operation], exchange, days: { from, to } }, fetchedAt);
-  if (later.length === 0) return coverage;
-  return coverage.filter(
-    ({ day, instrument, variant }) =>
-      !later.some(
-        (load) =>
-          !load.filtered &&
-          load.variant === variant &&
-          load.from <= day &&
-          day <= load.to &&
-          (load.instruments.length === 0 || load.instruments.includes(instrument)),
-      ),
-  );
+  const overtaking = ({ day, instrument, variant }: CoverageEntry) =>
+    later.filter(
+      (one) =>
+        !one.filtered &&
+        one.variant === variant &&
+        one.from <= day &&
+        day <= one.to &&
+        (one.instruments.length === 0 || one.instruments.includes(instrument)),
+    );
+  await writeCoverage(tx, {
+    ...load,
+    coverage: coverage.filter((entry) => overtaking(entry).length === 0),
+    reopened: suspicions.length > 0 ? days : emptiedDays(merged),
+  });
+  const still: CoverageEntry[] = [];
+  for (const entry of coverage) {
+    const by = overtaking(entry);
+    if (entry.state !== 'loaded' || by.length === 0) continue;
+    const mayBeGone = by.some(({ whole }) => whole.length > 0);
+    if (!mayBeGone || (await hasRowsOf(tx, load, entry.day))) still.push(entry);
+  }
+  await writeCoverage(tx, { ...load, coverage: still, over: ['empty', 'not_published'] });
+}
+
+async function hasRowsOf(
+  { client }: Transaction,
+  { batches, exchange }: WindowLoad,
+  day: string,
+): Promise<boolean> {
+  for (const { table } of batches) {
+    if (table.dateColumn === null) continue;
+    const found = await client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, day]);
+    if ((found.rows[0]?.rows ?? 0) > 0) return true;
+  }
+  return false;
 }
 
 /** Days of which no row is left. */

@@ -26,6 +26,8 @@ interface CoverageOwner {
   readonly coverage: readonly CoverageEntry[];
   /** Days that are loaded no longer: their last rows were withdrawn, or what came for them is in doubt. */
   readonly reopened?: readonly string[];
+  /** Only over these states is anything written; over any when not given. */
+  readonly over?: readonly CoverageState[];
 }
 
 /**
@@ -58,6 +60,7 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
         window_id: sql`excluded.window_id`,
         checked_at: sql`excluded.checked_at`,
       },
+      setWhere: owner.over === undefined ? sql`true` : inArray(coverage.state, [...owner.over]),
     });
 }
 

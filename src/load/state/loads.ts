@@ -125,9 +125,9 @@ function isLater(scope: LoadScope, fetchedAt: Date, orAtOnce = false) {
 
 /** What the loads of later answers were asked about. */
 export async function laterLoads(tx: NodePgDatabase, scope: LoadScope, fetchedAt: Date) {
-  const { instruments, variant, filtered } = loads;
+  const { instruments, variant, filtered, whole } = loads;
   return tx
-    .select({ from: loads.from_date, to: loads.to_date, instruments, variant, filtered })
+    .select({ from: loads.from_date, to: loads.to_date, instruments, variant, filtered, whole })
     .from(loads)
     .where(isLater(scope, fetchedAt));
 }
