@@ -26,7 +26,10 @@ export interface PlannedWindow extends NewWindow {
 }
 
 /** Windows written with one statement. */
-const PORTION = 2_000;
+const BATCH = 2_000;
+
+/** The state in which a window is written that a worker is to take. */
+const PLANNED: WindowAfter<'plan'> = 'pending';
 
 /** Writes planned windows of a run; skipped ones are over at once. */
 export async function insertWindows(
@@ -34,15 +37,15 @@ export async function insertWindows(
   runId: number,
   planned: readonly PlannedWindow[],
 ): Promise<void> {
-  for (let at = 0; at < planned.length; at += PORTION) {
-    const portion = JSON.stringify(planned.slice(at, at + PORTION));
+  for (let at = 0; at < planned.length; at += BATCH) {
+    const batch = JSON.stringify(planned.slice(at, at + BATCH));
     await tx.execute(sql`
       insert into ${windows}
         (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state, error, finished_at)
       select ${runId}, w.operation, w.exchange, w."from", w."to",
              array(select jsonb_array_elements_text(w.instruments)), w.params, w.variant, w.filtered, w.state, w.reason,
              case when w.state = 'skipped' then statement_timestamp() end
-        from jsonb_to_recordset(${portion}::jsonb) as w(
+        from jsonb_to_recordset(${batch}::jsonb) as w(
           operation text, exchange text, "from" date, "to" date, instruments jsonb, params jsonb,
           variant text, filtered boolean, state text, reason text)`);
   }
@@ -90,21 +93,22 @@ export async function insertFileWindows(
 export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
     insert into ${windows} (run_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, source_file, source_hash, response_id)
+      filtered, state, source_file, source_hash, response_id)
     select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, r.filtered,
-      r.params->>'file', r.hash, r.id
+      ${PLANNED}, r.params->>'file', r.hash, r.id
       from (${chosen}) as c(id) join ${responses} r on r.id = c.id order by r.fetched_at, r.id`);
   await adoptAnswers(tx, runId);
 }
 
 /**
- * Writes one window for each window that `chosen` (a query of their ids) names: what it refused is
+ * Writes one window for each window that `chosen` (a query of their ids) names: what it rejected is
  * read once more. It is the new window's parent.
  */
 export async function insertRereadWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
-    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered)
-    select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, true
+    insert into ${windows}
+      (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, true, ${PLANNED}
       from ${windows} r where r.id in (${chosen}) order by r.id`);
 }
 
@@ -115,8 +119,9 @@ export async function insertPieces(
   pieces: readonly Pick<NewWindow, 'from' | 'to'>[],
 ): Promise<void> {
   await tx.execute(sql`
-    insert into ${windows} (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered)
-    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.variant, w.filtered
+    insert into ${windows}
+      (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.variant, w.filtered, ${PLANNED}
       from ${windows} w, jsonb_to_recordset(${JSON.stringify(pieces)}::jsonb) as piece("from" date, "to" date)
      where w.id = ${parentId}`);
 }
