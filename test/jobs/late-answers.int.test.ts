@@ -35,6 +35,28 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await all(context, 'select day, state, records, window_id from etl.coverage')).toEqual(covered);
   });
 
+  test('opens no reject of a record that the newer one holds in good order, and keeps it as resolved', async () => {
+    const context = await openStore();
+    const bad = { ...records(0, 1)[0], ClosePrice: 'unknown' };
+    const rejects = () =>
+      all(
+        context,
+        `select record->>'Symbol' as symbol, resolved_at is null as open, first_seen_at, last_seen_at
+           from etl.rejects order by 1`,
+      );
+    const worse = { ...records(1, 2)[0], ClosePrice: 'unknown' };
+    await fetched(3, [...records(0, 1), worse, ...records(2, 20)])(context);
+    await fetched(2, [bad, worse, ...records(2, 20)])(context);
+    const minute = (at: number) => new Date(Date.UTC(2025, 7, 29, 16, at));
+    const expected = [
+      { symbol: 'S000', open: false, first_seen_at: minute(2), last_seen_at: minute(2) },
+      { symbol: 'S001', open: true, first_seen_at: minute(2), last_seen_at: minute(3) },
+    ];
+    expect(await rejects()).toEqual(expected);
+    await fetched(2, [bad, worse, ...records(2, 20)])(context);
+    expect(await rejects()).toEqual(expected);
+  });
+
   test('changes a row only where it was saved later', async () => {
     const context = await openStore();
     await fetched(3, records(0, 2))(context);

@@ -20,6 +20,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { operationNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from './coverage.ts';
+import { laterLoads } from './loads.ts';
 import { type AnswerFilter, matchesFilter } from './responses.ts';
 import { responses } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
@@ -58,7 +59,7 @@ type Asked = Pick<
 
 /**
  * Keeps the rejected records of a load, inside its transaction: each once for what was asked about, however often it
- * is sent. Open rejects that the answer should hold, if they were still sent, and does not reject are resolved: the
+ * is sent; as resolved where an answer that was fetched later has been loaded in place of this one. Open rejects that the answer should hold, if they were still sent, and does not reject are resolved: the
  * record was read, or is no longer sent.
  */
 export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Promise<void> {
@@ -73,11 +74,12 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
     .from(windows)
     .where(eq(windows.id, load.windowId));
   if (asked === undefined) return;
-  const present = new Map<string, RejectEntry>();
+  const isOutdated = await outdatedTest(tx, load, asked);
+  const present = new Map<string, PresentReject>();
   for (const entry of load.rejects) {
     const fingerprint = fingerprintOf(load, asked, entry);
     // An answer may hold the same record twice.
-    if (!present.has(fingerprint)) present.set(fingerprint, entry);
+    if (!present.has(fingerprint)) present.set(fingerprint, { ...entry, outdated: isOutdated(entry) });
   }
   // Locked in one order everywhere, so that two loads cannot deadlock.
   const outdated = await lockOutdated(tx, load, asked, [...present.keys()]);
@@ -101,6 +103,27 @@ function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day
 function sortedKeys(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** A reject of an answer; `outdated`: an answer fetched later, and loaded before, has spoken in its place. */
+type PresentReject = RejectEntry & { readonly outdated: boolean };
+
+async function outdatedTest(
+  tx: NodePgDatabase,
+  { operation, exchange, rejects: entries, fetchedAt }: RejectsOfLoad,
+  asked: Asked,
+): Promise<(entry: RejectEntry) => boolean> {
+  if (entries.length === 0) return () => false;
+  const days = isDated(operation) ? { from: asked.from_date, to: asked.to_date } : null;
+  const later = (await laterLoads(tx, { operations: [operation], exchange, days }, fetchedAt)).filter(
+    ({ filtered, variant, instruments }) =>
+      !filtered &&
+      variant === asked.variant &&
+      (instruments.length === 0 ||
+        (asked.instruments.length > 0 && asked.instruments.every((one) => instruments.includes(one)))),
+  );
+  return ({ day }) =>
+    later.some(({ from, to }) => days === null || (from <= (day ?? days.from) && (day ?? days.to) <= to));
 }
 
 /**
@@ -157,19 +180,26 @@ async function keepRejects(
   tx: NodePgDatabase,
   { runId, windowId, operation, exchange, fetchedAt }: RejectsOfLoad,
   asked: Asked,
-  present: ReadonlyMap<string, RejectEntry>,
+  present: ReadonlyMap<string, PresentReject>,
 ): Promise<void> {
   let records: string[] = [];
   let characters = 0;
   const write = async () => {
     await tx.execute(sql`
       insert into ${rejects} as known (run_id, window_id, operation, exchange, position, from_date, to_date,
-        fingerprint, record, problems, first_seen_at, last_seen_at)
+        fingerprint, record, problems, first_seen_at, last_seen_at, resolved_at)
       select ${runId}, ${windowId}, ${operation}, ${exchange}, r.position, coalesce(r.day, ${asked.from_date}),
-             coalesce(r.day, ${asked.to_date}), r.fingerprint, r.record, r.problems, seen.at, seen.at
-        from (select ${fetchedAt.toISOString()}::timestamptz as at) seen,
-             jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb)
-               as r(position integer, day date, fingerprint text, record jsonb, problems jsonb)
+             coalesce(r.day, ${asked.to_date}), r.fingerprint, r.record, r.problems, seen.at, seen.at,
+             case when r.outdated and not r.known then ${now} end
+        from (select ${fetchedAt.toISOString()}::timestamptz as at) seen, (
+          select sent.*, sent.outdated and exists (
+              select from ${rejects} open where open.operation = ${operation} and open.exchange = ${exchange}
+                 and open.fingerprint = sent.fingerprint and open.resolved_at is null) as known
+            from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
+              position integer, day date, fingerprint text, record jsonb, problems jsonb, outdated boolean)) r
+       where r.known or not r.outdated or not exists (
+               select from ${rejects} old where old.operation = ${operation} and old.exchange = ${exchange}
+                  and old.fingerprint = r.fingerprint)
        order by r.fingerprint
       on conflict (operation, exchange, fingerprint) where resolved_at is null do update set
         run_id = case when excluded.last_seen_at > known.last_seen_at then excluded.run_id else known.run_id end,
@@ -185,8 +215,8 @@ async function keepRejects(
   };
   // In the order of their names, so that two loads cannot deadlock.
   for (const fingerprint of [...present.keys()].sort()) {
-    const { position, record = null, problems, day } = present.get(fingerprint) as RejectEntry;
-    const text = JSON.stringify({ position, day, fingerprint, record, problems });
+    const { position, record = null, problems, day, outdated } = present.get(fingerprint) as PresentReject;
+    const text = JSON.stringify({ position, day, fingerprint, record, problems, outdated });
     records.push(text);
     characters += text.length;
     if (characters >= STATEMENT_CHARACTERS) await write();
