@@ -34,6 +34,19 @@ export function createLog(
   );
 }
 
+/** What the log says of a window, so that an operator finds all lines about an operation, an exchange or a day. */
+export function windowFacts(window: {
+  readonly id: number;
+  readonly runId: number;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+}) {
+  const { id: windowId, runId, operation, exchange, from, to } = window;
+  return { runId, windowId, operation, exchange, from, to };
+}
+
 /** Lines about a server that is away are one event for so long. */
 const OUTAGE_MS = 60_000;
 

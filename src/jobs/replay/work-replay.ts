@@ -1,4 +1,5 @@
 import { usageError } from '../../core/errors.ts';
+import { windowFacts } from '../../core/log.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
 import { readRun } from '../../load/state/runs.ts';
@@ -89,7 +90,7 @@ async function replayWindow(context: Context, window: ReplayWindow, facts: Group
     else await replayAnswer(context, window, window.responseId, facts);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
-    log.warn({ runId: window.runId, windowId: window.id, err: error }, 'answer cannot be replayed');
+    log.error({ ...windowFacts(window), err: error }, 'answer cannot be replayed');
   }
 }
 

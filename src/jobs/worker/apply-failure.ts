@@ -1,6 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
+import { windowFacts } from '../../core/log.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
@@ -49,8 +50,7 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const { runId, windowId } = job;
   const { log, db } = context;
   const info = failureInfo(error);
-  const { operation, exchange, from, to } = failure.window ?? {};
-  const facts = { runId, windowId, operation, exchange, from, to };
+  const facts = failure.window === null ? { runId, windowId } : windowFacts(failure.window);
   log[levelOf(action, error)]({ ...facts, err: error, action }, 'window did not load');
   try {
     await writeAction(context, failure, info);

@@ -3,6 +3,7 @@ import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from
 import { today } from '../../core/clock.ts';
 import { dayAt, daysBetween } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { windowFacts } from '../../core/log.ts';
 import { incomplete } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
@@ -321,7 +322,7 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
     await learnRangeLimit(db.drizzle, { keyHash: permit.keyHash, windowId: window.id });
   }
   context.log.info(
-    { runId: window.runId, windowId: window.id, operation: window.operation, counts },
+    { ...windowFacts(window), counts },
     counts === null ? 'window had ended already' : 'window loaded',
   );
 }
@@ -376,7 +377,7 @@ const reported = new Set<string>();
 
 function logWarnings({ log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
   const { runId, operation } = window;
-  for (const warning of extracted.warnings) log.warn({ runId, windowId: window.id, operation }, warning);
+  for (const warning of extracted.warnings) log.warn(windowFacts(window), warning);
   const unknown = extracted.unknownFields.filter((field) => !reported.has(`${runId}|${operation}|${field}`));
   if (unknown.length === 0) return;
   for (const field of unknown) reported.add(`${runId}|${operation}|${field}`);
