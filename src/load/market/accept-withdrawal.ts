@@ -24,7 +24,7 @@ export interface AcceptedWithdrawal {
 
 /**
  * Withdraws the rows that a whole answer did not list any more and that were kept, because it was not
- * believed. From now on the day is judged by the rows it has left.
+ * believed. From now on the day is compared with the rows it has left.
  *
  * @returns null when no refused withdrawal of this number stands.
  */

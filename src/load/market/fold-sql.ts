@@ -100,7 +100,7 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
     with later as materialized (
       select from_date, to_date from ${LOADS} l where l.exchange = $1 and l.operation = any($2)
          and l.fetched_at > $3::timestamptz and '${table.name}' = any(l.whole)
-    ), judged as materialized (
+    ), compared as materialized (
       select s._ord, case when s._place > 1 then 'duplicate'
           when t.revision is null then case when exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where s.${day} between l.from_date and l.to_date`})
             then 'stale' else 'merge' end
@@ -108,7 +108,7 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
           when s.source_saved_at > t.source_saved_at then 'merge' else 'stale' end as _action
         from (${rankedRecords(table, market)}) s left join ${stored(market)} on true
     ), uncertain as (
-      delete from ${stage} s using judged j where j._ord = s._ord and j._action <> 'merge'
+      delete from ${stage} s using compared j where j._ord = s._ord and j._action <> 'merge'
     )
     select count(*) filter (where _action = 'duplicate') as duplicate, count(*) filter (where _action = 'stale') as stale,
       count(*) filter (where _action = 'unchanged') as unchanged,
@@ -116,7 +116,7 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
         select ${list(table.key, 't.')} from ${market.target} t where t.exchange = $1 and ${day === '' ? '$4::date[] is not null' : `t.${day} = any($4::date[])`}
            and not exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where t.${day} between l.from_date and l.to_date`})
         except select ${list(table.key, 's.')} from ${stage} s) u) as unlisted
-      from judged`,
+      from compared`,
     storeDayRows: replaceDayRows(table.name, place.dayRows),
   };
 }

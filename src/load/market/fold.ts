@@ -21,7 +21,7 @@ import {
 import { mergeSql } from './merge-sql.ts';
 
 /**
- * Reads a kept answer as it would be stored if it came now, judged as of its call.
+ * Reads a kept answer as it would be stored if it came now, its days seen as of its call.
  *
  * @returns null where it is not certain what was stored of it.
  */
@@ -48,7 +48,7 @@ interface TableLoad extends TableAnswer {
 
 /** What became of one table's records. */
 interface MergedTable extends Merged {
-  /** Were all answers folded anew? Then refused withdrawals of the days were judged again, too. */
+  /** Were all answers folded anew? Then withdrawals of the days were decided again, too. */
   readonly folded: boolean;
   /** What could not be decided, because answers are kept no longer. */
   readonly undecided: string | null;
@@ -164,7 +164,7 @@ async function foldAnswers(
     await client.query(`truncate ${mergeSql(table).stage}`);
     await stageRows(client, table, rows);
     if (own) await client.query(sql.noteOwn);
-    const { withdrawals, judged } = await applyStaged(
+    const { withdrawals, checkedDays } = await applyStaged(
       client,
       table,
       { ...answer, rows },
@@ -178,7 +178,7 @@ async function foldAnswers(
       },
       sql,
     );
-    for (const day of judged) refusals.delete(day);
+    for (const day of checkedDays) refusals.delete(day);
     for (const one of withdrawals) {
       if (one.refused !== null) refusals.set(one.day ?? NO_DAY, { ...one, fetchedAt });
     }
@@ -208,7 +208,7 @@ async function foldAnswers(
       ...(await replaceRefusals(tx, { table: table.name, exchange, days }, [...refusals.values()])),
     );
   }
-  return { ...countsOf(stored.rows[0]), withdrawn: withdrawnIn(withdrawals), withdrawals, judged: [] };
+  return { ...countsOf(stored.rows[0]), withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays: [] };
 }
 
 async function readTable(
@@ -250,7 +250,7 @@ async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): 
   const left = { ...countsOf(certain.rows[0]), unlisted: Number(certain.rows[0]?.unlisted) };
   const { preserved: _, ...answer } = load;
   const merged = await applyStaged(client, table, { ...answer, fullSet: undefined }, load, mergeSql(table));
-  const doubtful = left.stale + left.unlisted;
+  const undecided = left.stale + left.unlisted;
   return {
     ...merged,
     unchanged: merged.unchanged + left.unchanged,
@@ -258,7 +258,7 @@ async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): 
     duplicate: merged.duplicate + left.duplicate,
     folded: false,
     undecided:
-      doubtful === 0
+      undecided === 0
         ? null
         : `came after an answer that was fetched later, and not all answers are kept: ${left.stale} ${left.stale === 1 ? 'row' : 'rows'} of market.${table.name} that it has other values for and ${left.unlisted} that it does not list were left as they are`,
   };

@@ -251,9 +251,9 @@ export function archive(
 /**
  * Withdraws rows that were not listed, day by day, and answers with a line for each day that lacks rows.
  *
- * A day is judged by the most rows it ever had, so that it cannot be emptied in small steps, and new rows are
+ * A day is compared with the most rows it ever had, so that it cannot be emptied in small steps, and new rows are
  * no excuse for missing ones. Where a session always has rows, an answer that would leave it none withdraws
- * nothing. What a person has accepted is withdrawn, and from then on the day is judged by the rows it has left.
+ * nothing. What a person has accepted is withdrawn, and from then on the day is compared with the rows it has left.
  */
 export function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, history, stage, same, dayRows } = parts;
@@ -285,24 +285,24 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
         from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
         left join replaced r using (_day)
         left join ${dayRows} d on d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day
-    ), judged as materialized (
+    ), checked as materialized (
       select *, accepted or (not emptied
           and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric))) as allowed from counted
     ), archived as (
-      ${archive(parts, 'gone', { withdrawn: true, where: 'exists (select from judged j where j.allowed and j._day = s._day)', load: '$1' })}
+      ${archive(parts, 'gone', { withdrawn: true, where: 'exists (select from checked j where j.allowed and j._day = s._day)', load: '$1' })}
     ), withdrawn as (
       delete from ${target} t using gone s
-       where exists (select from judged j where j.allowed and j._day = s._day) and ${same('t', 's')}
+       where exists (select from checked j where j.allowed and j._day = s._day) and ${same('t', 's')}
     ), noted as (
       ${raiseDayRows(
         `
-      select '${table.name}', $2, _day, case when accepted then "left" else most end from judged where allowed order by _day`,
+      select '${table.name}', $2, _day, case when accepted then "left" else most end from checked where allowed order by _day`,
         { into: dayRows, accepted: '$7::date[]' },
       )}
     )
     select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, allowed,
-      case when allowed then '[]'::jsonb else (select jsonb_agg(${keys} order by ${list(table.key, 'g.')}) from gone g where g._day = judged._day) end as rows
-      from judged order by _day`;
+      case when allowed then '[]'::jsonb else (select jsonb_agg(${keys} order by ${list(table.key, 'g.')}) from gone g where g._day = checked._day) end as rows
+      from checked order by _day`;
 }
 
 function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {

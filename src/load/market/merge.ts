@@ -39,8 +39,8 @@ export interface Merged {
   readonly written: number;
   /** Days of which rows were not listed any more, and what was done about it. */
   readonly withdrawals: readonly DayWithdrawal[];
-  /** Days it was judged by which of their rows the answer lists (NO_DAY where the table has none). */
-  readonly judged: readonly string[];
+  /** Days whose rows were compared with those it lists (NO_DAY where the table has none). */
+  readonly checkedDays: readonly string[];
 }
 
 /** What an answer says of one table. */
@@ -51,7 +51,7 @@ export interface TableAnswer {
   readonly preserved?: PreservedColumns | undefined;
 }
 
-/** By which load an answer is stored, and how it is judged. */
+/** By which load an answer is stored, and by which limits. */
 interface Storing {
   readonly runId: number;
   readonly loadId: number;
@@ -129,7 +129,7 @@ const NOTHING: Merged = {
   withdrawn: 0,
   written: 0,
   withdrawals: [],
-  judged: [],
+  checkedDays: [],
 };
 
 /**
@@ -156,12 +156,12 @@ export async function applyStaged(
     });
     merged = { ...NOTHING, ...countsOf(result.rows[0]) };
   }
-  const judged = daysOf(fullSet).filter((day) => storing.within?.has(day) ?? true);
+  const checkedDays = daysOf(fullSet).filter((day) => storing.within?.has(day) ?? true);
   const withdrawals =
-    fullSet === undefined || judged.length === 0
+    fullSet === undefined || checkedDays.length === 0
       ? []
-      : await withdraw(client, table, { ...fullSet, judged }, storing, sql);
-  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, judged };
+      : await withdraw(client, table, { ...fullSet, checkedDays }, storing, sql);
+  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
 }
 
 /** Days of which an answer lists all rows; NO_DAY where the table has none. */
@@ -219,7 +219,7 @@ async function preserveStored(
   );
 }
 
-interface JudgedDay {
+interface DayCheck {
   readonly day: string;
   readonly gone: number;
   readonly left: number;
@@ -235,13 +235,13 @@ interface JudgedDay {
 async function withdraw(
   client: PoolClient,
   table: TableDefinition,
-  { exchange, days, mayBeEmpty, judged }: FullSet & { readonly judged: readonly string[] },
+  { exchange, days, mayBeEmpty, checkedDays }: FullSet & { readonly checkedDays: readonly string[] },
   { loadId, maxWithdrawShare, accepted = [] }: Storing,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
-  const result = await client.query<JudgedDay>({
+  const result = await client.query<DayCheck>({
     ...sql.withdraw,
-    values: [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, mayBeEmpty, judged, accepted],
+    values: [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, mayBeEmpty, checkedDays, accepted],
   });
   return result.rows.map((row) => ({
     table: table.name,
@@ -249,14 +249,14 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    refused: row.allowed ? null : suspicionOf(table, row, judged.length > 1),
+    refused: row.allowed ? null : suspicionOf(table, row, checkedDays.length > 1),
     rows: row.rows,
   }));
 }
 
 function suspicionOf(
   { name, dateColumn }: TableDefinition,
-  { day, gone, before, most, emptied }: JudgedDay,
+  { day, gone, before, most, emptied }: DayCheck,
   several: boolean,
 ): string {
   const once = before < most ? ` (there were ${most} once)` : '';

@@ -24,7 +24,7 @@ interface CoverageOwner {
   readonly runId: number;
   readonly windowId: number | null;
   readonly coverage: readonly CoverageEntry[];
-  /** Days that are loaded no longer: their last rows were withdrawn, or what came for them is in doubt. */
+  /** Days that are loaded no longer: their last rows were withdrawn, or records nobody asked for came for them. */
   readonly reopened?: readonly string[];
   /** Only over these states is anything written; over any when not given. */
   readonly over?: readonly CoverageState[];

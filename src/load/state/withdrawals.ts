@@ -36,7 +36,7 @@ export const DAY_ROWS = 'etl.day_rows';
  *
  * @param select table, exchange, day, rows.
  * @param notes.into the table that is written.
- * @param notes.accepted SQL of days from now on judged by these rows, even if they are fewer.
+ * @param notes.accepted SQL of days from now on compared with these rows, even if they are fewer.
  */
 export const raiseDayRows = (
   select: string,
@@ -79,13 +79,13 @@ export async function writeWithdrawals(
     readonly exchange: string;
     readonly fetchedAt: Date;
   },
-  judged: readonly {
+  decided: readonly {
     readonly table: string;
     readonly days: { readonly from: string; readonly to: string } | null;
   }[],
   found: readonly DayWithdrawal[],
 ): Promise<void> {
-  for (const { table, days } of judged) {
+  for (const { table, days } of decided) {
     const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
     await tx
       .update(withdrawals)
