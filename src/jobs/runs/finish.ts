@@ -38,7 +38,7 @@ export async function followUpRuns(context: Context): Promise<void> {
   const { db, log } = context;
   for (const runId of await runsToFollowUp(db.drizzle)) {
     // It ends with the process that holds it: then the next one may begin at once.
-    const lock = await trySessionLock(db, `eod follow-up of run ${runId}`);
+    const lock = await trySessionLock(db, `eod:follow-up:${runId}`);
     if (lock === null) continue;
     try {
       const run = await beginFollowUp(db.drizzle, runId);
