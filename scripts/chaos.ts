@@ -19,7 +19,7 @@ const { values } = parseArgs({
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
 
 const started = performance.now();
-const say = (line: string) => {
+const report = (line: string) => {
   console.log(`${String(Math.round((performance.now() - started) / 1000)).padStart(5)} s  ${line}`);
 };
 
@@ -36,7 +36,7 @@ const results = await runChaos({
   workload: values.short ? SHORT : LONG,
   workers: Number(values.workers),
   delayMs: Number(values.delay),
-  say,
+  report,
 });
 for (const figures of results) print(figures);
 const wrong = results.some(({ problems }) => problems.length > 0);

@@ -92,7 +92,7 @@ export default defineOperation({
       {
         param: 'year',
         meaning: 'only this financial year, named by its first year',
-        form: { pattern: '(19|20)[0-9]{2}', says: 'a year such as 2024' },
+        form: { pattern: '(19|20)[0-9]{2}', description: 'a year such as 2024' },
         filters: false,
       },
     ],

@@ -21,7 +21,7 @@ interface FieldOptions {
 /** A field of the source's answer. */
 export interface AnswerField extends FieldOptions {
   readonly from: 'answer';
-  /** The name in the service's specification; matched without regard to case. */
+  /** The name in the service's interface description; matched without regard to case. */
   readonly source: string;
   readonly column: string;
   readonly kind: Kind;

@@ -19,7 +19,7 @@ export interface RequestOption {
     /** A regular expression that the whole value must match; text, so that it can be printed as JSON. */
     readonly pattern: string;
     /** The same for people, e.g. `four digits`. */
-    readonly says: string;
+    readonly description: string;
   };
   /**
    * Does it narrow the answer? Then the answer is not the full set of its day and does not count as
@@ -38,7 +38,7 @@ export function spelledOption({ values, form }: RequestOption, value: string): s
 
 /** What an option allows, in words: `H, L` or `a year such as 2024`; null where it allows anything. */
 export function allowedText({ values, form }: RequestOption): string | null {
-  return values?.join(', ') ?? form?.says ?? null;
+  return values?.join(', ') ?? form?.description ?? null;
 }
 
 /** Which parameters a request carries, besides `accessKey`, `exchange` and `format`. */

@@ -149,7 +149,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
   {
     flag: '--shapes <which>',
-    description: `record shapes where the specification has two: ${SHAPES.join(', ')}`,
+    description: `record shapes of operations that have two: ${SHAPES.join(', ')}`,
     default: 'sample',
     parse: (value) => behave({ shapes: parseChoice('--shapes', value, SHAPES) }),
   },

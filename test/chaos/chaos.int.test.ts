@@ -15,7 +15,7 @@ test('what is loaded among kills, restarts, cut connections and failing answers 
     workload: SHORT,
     workers: 3,
     delayMs: 250,
-    say: () => undefined,
+    report: () => undefined,
   });
   for (const { backend, problems, acts, rows } of figures) {
     expect(problems, `seed ${seed}, queue on ${backend}`).toEqual([]);

@@ -20,7 +20,7 @@ interface Entry {
 
 const BIG = 0xffffffff;
 
-/** A zip archive as the specification describes it; with `zip64`, all figures stand in the 64-bit fields. */
+/** A zip archive as the ZIP format describes it; with `zip64`, all sizes are in the 64-bit fields. */
 function zip(
   entries: readonly Entry[],
   { comment = '', zip64 = false, count = entries.length } = {},

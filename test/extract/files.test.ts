@@ -84,7 +84,7 @@ describe('formats', () => {
       turnover: '5980155.00',
       isin: null,
     });
-    expect(session?.numbered).toBe(true);
+    expect(session?.withoutTickers).toBe(true);
     expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'instrument_full_name']));
   });
 

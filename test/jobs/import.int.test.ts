@@ -220,7 +220,7 @@ describe('a file and what is stored of its day', () => {
     const filled = await importInto(other, [NSE_UDIFF]);
     expect(filled).toMatchObject({ inserted: 0, updated: 100 });
     expect(await query(other, 'select from market.bhavcopy_cm where isin is null')).toEqual([]);
-    // Of all that is filled, what was contradicted is listed first.
+    // Contradictions are listed before what is merely filled in.
     const third = await openStore();
     const wrong = asFullBhavcopy(NSE_UDIFF).map((line, at) => {
       const row = line.split(', ');

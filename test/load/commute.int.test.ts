@@ -132,7 +132,7 @@ function fetchedAt(answers: readonly Answer[], { fetched }: Answer): number {
 }
 
 const keyOf = ({ day, symbol }: Listed) => `${day} ${symbol}`;
-/** Of an exchange's whole set all rows are of one day. */
+/** All rows of an exchange's whole set are of one day. */
 const dayOf = (kind: Kind, day: number) => (KINDS[kind].lists === 'days' ? day : 0);
 
 /** Questions that were answered in one millisecond count in the order of their operations, days and instruments. */

@@ -109,7 +109,7 @@ test('what was refused is listed with rows, until a person or a better answer de
   expect(await live(store)).toBe(8);
   expect(await coverage(store)).toEqual([{ state: 'loaded', records: 8 }]);
   const suspicious = await store.pool.query('select from etl.windows where suspicious is not null');
-  // Of the two refusals only the first, which was never accepted, is still noted with its window.
+  // Only the first of the two refused withdrawals, which was never accepted, is still noted with its window.
   expect(suspicious.rowCount).toBe(1);
   const past = await store.pool.query(
     `select (select count(*)::int from market.bhavcopy_cm_at(${before})) as before,

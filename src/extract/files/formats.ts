@@ -24,7 +24,7 @@ export interface FileFormat {
   /** Does the name of the file hold the date where no column does? */
   readonly datedByName: boolean;
   /** Are instruments named by their number only, so that tickers must come from other data? */
-  readonly numbered: boolean;
+  readonly withoutTickers: boolean;
   /** Fields that are cut or less exact than in other formats: a stored value is kept. */
   readonly vague: readonly string[];
   /** Fields the file rounds: a stored value that differs by less than this is kept. */
@@ -34,7 +34,7 @@ export interface FileFormat {
 const plain = {
   complete: false,
   datedByName: false,
-  numbered: false,
+  withoutTickers: false,
   vague: [],
   rounded: {},
 } as const;
@@ -163,7 +163,7 @@ const BSE_EQUITY: FileFormat = {
     tradDt: { column: 'TRADING_DATE', read: fullYear },
   },
   datedByName: true,
-  numbered: true,
+  withoutTickers: true,
   // Cut to twelve characters.
   vague: ['finInstrmNm'],
 };

@@ -30,7 +30,7 @@ export interface FileSession {
   /** Is this everything that the exchange traded on that day? */
   readonly complete: boolean;
   /** Are its symbols scrip codes, because the file has no tickers? */
-  readonly numbered: boolean;
+  readonly withoutTickers: boolean;
   /** Columns that the file lacks: what is stored there is kept. */
   readonly unknown: readonly string[];
   /** Columns the file rounds: a stored value that differs by less than this is kept. */
@@ -225,7 +225,7 @@ function sessionsOf(
     content,
     rejects: at === 0 ? rejects : [],
     complete: format.complete && days.length === 1,
-    numbered: format.numbered,
+    withoutTickers: format.withoutTickers,
     unknown: columns.unknown(fields),
     rounded: roundedIn(format),
   }));

@@ -9,7 +9,7 @@ import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { whoAsks } from '../runs/run-control.ts';
+import { requesterName } from '../runs/run-control.ts';
 import { createTurns, findFiles, fingerprint, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
@@ -67,11 +67,16 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
       files[at] = await fingerprint(path);
     });
     const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
-    const numbered = await importAll(context, run.runId, fresh, { tally, width, signal, tickers: null });
-    if (numbered.length > 0) {
+    const withoutTickers = await importAll(context, run.runId, fresh, {
+      tally,
+      width,
+      signal,
+      tickers: null,
+    });
+    if (withoutTickers.length > 0) {
       const { pool } = context.db;
       const tickers = { asOf: await serverTime(pool), known: await readTickers(pool) };
-      await importAll(context, run.runId, numbered, { tally, width, signal, tickers });
+      await importAll(context, run.runId, withoutTickers, { tally, width, signal, tickers });
     }
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
   } finally {
@@ -168,13 +173,13 @@ async function importAll(
       await inTurn(
         () => readSessions(context, file.path),
         async (sessions) => {
-          if (tickers === null && sessions.some((session) => session.numbered)) {
+          if (tickers === null && sessions.some((session) => session.withoutTickers)) {
             putOff.add(file);
             return;
           }
-          const { report, differences, left } = await importSessions(context, runId, file, sessions, tickers);
-          if (left) cancelled = true;
-          else tally.add(report, differences);
+          const outcome = await importSessions(context, runId, file, sessions, tickers);
+          if (outcome.cancelled) cancelled = true;
+          else tally.add(outcome.report, outcome.differences);
         },
       );
     } catch (error) {
@@ -223,7 +228,7 @@ async function writeRun(
   await insertRun(context.db.drizzle, {
     id: runId,
     kind: 'import',
-    requestedBy: whoAsks(),
+    requestedBy: requesterName(),
     request: { kind: 'import', targets: [], instruments: [], options: {}, live: false, ...asked },
     from: day,
     to: day,

@@ -52,11 +52,11 @@ export interface ImportTickers {
 }
 
 /** What a file brought. */
-interface Imported {
+interface FileOutcome {
   readonly report: FileReport;
   readonly differences: readonly FileDifference[];
   /** The run was cancelled while the file was read: the file was not loaded. */
-  readonly left: boolean;
+  readonly cancelled: boolean;
 }
 
 /** The report of a file that was not loaded. */
@@ -88,13 +88,13 @@ export async function importSessions(
   file: ImportFile,
   sessions: readonly FileSession[],
   tickers: ImportTickers | null,
-): Promise<Imported> {
+): Promise<FileOutcome> {
   const windowIds = await openFileWindows(context, runId, file, sessions, tickers?.asOf ?? null);
   const pack = createPacker(context);
   const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
   const differences: FileDifference[] = [];
   const problems: string[] = [];
-  let left = windowIds === null;
+  let cancelled = windowIds === null;
   for (const [at, windowId] of (windowIds ?? []).entries()) {
     const session = sessions[at] as FileSession;
     const load = { runId, windowId, session, tickers: tickers?.known ?? NO_TICKERS, packed: pack(session) };
@@ -104,7 +104,7 @@ export async function importSessions(
     });
     if (counts === undefined) continue;
     if (counts === null) {
-      left = true;
+      cancelled = true;
       break;
     }
     const problem = await failureOfWindow(context.db.drizzle, windowId);
@@ -127,7 +127,7 @@ export async function importSessions(
     state: problems.length === 0 ? 'loaded' : 'failed',
     error: problems.length === 0 ? null : problems.join('; '),
   };
-  return { report, differences, left };
+  return { report, differences, cancelled };
 }
 
 /**
@@ -140,19 +140,19 @@ async function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
-  sessions: readonly Pick<FileSession, 'exchange' | 'day' | 'numbered' | 'content'>[],
+  sessions: readonly Pick<FileSession, 'exchange' | 'day' | 'withoutTickers' | 'content'>[],
   tickersAsOf: string | null,
 ): Promise<number[] | null> {
   const inserted = await insertFileWindows(db.drizzle, runId, {
     operation: IMPORTED,
     file: file.path,
     hash: file.hash,
-    sessions: sessions.map(({ exchange, day, content, numbered }) => ({
+    sessions: sessions.map(({ exchange, day, content, withoutTickers }) => ({
       exchange,
       day,
       params: {
         file: content.name,
-        ...(numbered && tickersAsOf !== null ? { tickers: tickersAsOf } : {}),
+        ...(withoutTickers && tickersAsOf !== null ? { tickers: tickersAsOf } : {}),
       },
     })),
   });

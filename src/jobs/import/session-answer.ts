@@ -32,7 +32,7 @@ export interface ReadAnswer {
  */
 export async function sessionAnswer(pool: Pool, session: FileSession, tickers: Tickers): Promise<ReadAnswer> {
   const { day, rejects } = session;
-  const rows = session.numbered
+  const rows = session.withoutTickers
     ? nameRows(session.rows, day, await readSymbolsOfDay(pool, day), tickers)
     : session.rows;
   return {

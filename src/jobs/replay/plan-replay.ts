@@ -11,7 +11,7 @@ import { insertReplayWindows, insertRereadWindows } from '../../load/state/windo
 import { operations } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { whoAsks } from '../runs/run-control.ts';
+import { requesterName } from '../runs/run-control.ts';
 
 /** What a replay was asked to do; kept with its run. */
 export interface ReplayRequest extends AnswerFilter {
@@ -153,7 +153,7 @@ export async function planReplay(
     const inserted = await insertRun(tx, {
       id: runId,
       kind: 'replay',
-      requestedBy: whoAsks(),
+      requestedBy: requesterName(),
       request,
       // Until its windows are known.
       from: day,

@@ -59,7 +59,9 @@ export function createFileReader(context: Context): FileReader {
     async read(window, kept) {
       const session = sessionOf(sessionsOf(kept), kept);
       if (session === undefined) throw noSession(kept);
-      const tickers = session.numbered ? await tickersFor(window.runId, window.params.tickers) : NO_TICKERS;
+      const tickers = session.withoutTickers
+        ? await tickersFor(window.runId, window.params.tickers)
+        : NO_TICKERS;
       return sessionAnswer(db.pool, session, tickers);
     },
   };

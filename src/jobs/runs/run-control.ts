@@ -85,7 +85,7 @@ async function insertRun(
     const inserted = await stored.insertRun(tx, {
       id,
       kind: request.kind,
-      requestedBy: options.requestedBy ?? whoAsks(),
+      requestedBy: options.requestedBy ?? requesterName(),
       request,
       from: days[0] as string,
       to: days.at(-1) as string,
@@ -100,7 +100,7 @@ async function insertRun(
 }
 
 /** For people; an account without a name, as containers have them, is known by its number. */
-export function whoAsks(): string {
+export function requesterName(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {

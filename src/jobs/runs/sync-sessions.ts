@@ -15,7 +15,7 @@ import { EXCHANGES, type Operation } from '../../operations/operation.ts';
 import type { Context } from '../context.ts';
 
 /** The operation whose data proves that an exchange was open. */
-const PROOF = 'GetBhavCopyCM';
+const BHAV_COPY = 'GetBhavCopyCM';
 
 /** The reviewed calendar begins here. */
 const FIRST_DAY: Day = '2015-01-01';
@@ -109,7 +109,7 @@ export function provenDays(
   asked: { readonly from: Day; readonly to: Day },
   { batches }: Pick<Extracted, 'batches'>,
 ): Day[] {
-  if (operation.name !== PROOF) return [];
+  if (operation.name !== BHAV_COPY) return [];
   const rows = new Map<Day, number>();
   let all = 0;
   for (const batch of batches) {

@@ -2,7 +2,7 @@ import { type OpenWindow, openWindows } from '../../load/state/windows/windows.t
 import type { QueueContext } from '../context.ts';
 import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
 
-const PORTION = 1_000;
+const BATCH = 1_000;
 
 /** What is taken first, by BullMQ's priorities: the lowest. */
 export const PRIORITY = {
@@ -24,8 +24,8 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
     const jobs = open
       .filter((window) => queueOf(window.kind) === name)
       .map((window) => windowJob(context, window));
-    for (let at = 0; at < jobs.length; at += PORTION) {
-      await context.queues.windows[name].addBulk(jobs.slice(at, at + PORTION));
+    for (let at = 0; at < jobs.length; at += BATCH) {
+      await context.queues.windows[name].addBulk(jobs.slice(at, at + BATCH));
     }
   }
 }

@@ -45,7 +45,7 @@ export async function storeAnswer(
   { window, extracted, calledAt, bytes, preview, answer, rereads = [], ...file }: Answered,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
-  const { outcome, warnings, ...believed } = believedPart(context, extracted, calledAt);
+  const { outcome, warnings, ...believed } = storablePart(context, extracted, calledAt);
   // First, so that a day the calendar was wrong about counts in the coverage.
   const proven = provenDays(operationNamed(window.operation), window, believed.extracted);
   if (!preview)
@@ -80,8 +80,8 @@ export async function storeAnswer(
   });
 }
 
-/** Of an answer what may be stored: nothing, where too many records were refused. */
-function believedPart({ config }: Pick<Context, 'config'>, extracted: Extracted, calledAt: number) {
+/** The part of an answer that may be stored: nothing, where too many records were rejected. */
+function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted, calledAt: number) {
   const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
   const { batches, warnings } = limitSavedAt(extracted, calledAt);
   const failed = outcome.state === 'failed';
@@ -130,13 +130,13 @@ function daysOfAnswer(
  */
 export async function readToFold(context: Context, kept: KeptAnswer): ReturnType<ReadKept> {
   const session = kept.file === null ? null : sessionOf(readKept(context, kept), kept);
-  if (session?.numbered === true || session === undefined) return null;
+  if (session?.withoutTickers === true || session === undefined) return null;
   const file: ReadAnswer =
     session === null
       ? { extracted: readKeptSource(context, kept) }
       : await sessionAnswer(context.db.pool, session, NO_TICKERS);
   const calledAt = kept.fetchedAt.getTime();
-  const { extracted } = believedPart(context, file.extracted, calledAt);
+  const { extracted } = storablePart(context, file.extracted, calledAt);
   const { fullSets } = daysOfAnswer(context, kept, { ...file, extracted, calledAt });
   return { batches: extracted.batches, fullSets, preserved: file.preserved };
 }
@@ -161,21 +161,21 @@ function limitSavedAt(
 ): { readonly batches: Extracted['batches']; readonly warnings: readonly string[] } {
   const latest = calledAt + CLOCK_TOLERANCE_MS;
   const call = new Date(calledAt).toISOString();
-  const disbelieved: string[] = [];
+  const tooLate: string[] = [];
   const limited = batches.map(({ table, rows }) => ({
     table,
     rows: rows.map((row) => {
       const saved = row.source_saved_at;
       if (typeof saved !== 'string' || !(Date.parse(saved) > latest)) return row;
-      disbelieved.push(saved);
+      tooLate.push(saved);
       return { ...row, source_saved_at: call };
     }),
   }));
-  if (disbelieved.length === 0) return { batches, warnings: [] };
+  if (tooLate.length === 0) return { batches, warnings: [] };
   return {
     batches: limited,
     warnings: [
-      `${disbelieved.length} records say they were saved after they were sent, e.g. ${disbelieved[0]}: taken as saved at the time of the call`,
+      `${tooLate.length} records say they were saved after they were sent, e.g. ${tooLate[0]}: taken as saved at the time of the call`,
     ],
   };
 }

@@ -257,7 +257,7 @@ function isOpen({ ids, operations, exchanges }: RejectFilter): SQL | undefined {
   );
 }
 
-/** A refused record as a list shows it. */
+/** A rejected record as a list shows it. */
 export type OpenReject = Awaited<ReturnType<typeof openRejects>>[number];
 
 const asOpenReject = {
@@ -306,7 +306,7 @@ export function countOpenRejects(db: NodePgDatabase) {
     .groupBy(operation, exchange);
 }
 
-/** One refused record with all that is known of it. */
+/** One rejected record with all that is known of it. */
 export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
 // Drizzle would read a record that is a JSON text, as "12", once more, as 12.

@@ -136,7 +136,7 @@ export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
 }
 
 /** Rows deleted with one transaction. */
-const PORTION = 1_000;
+const BATCH = 1_000;
 
 const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
 
@@ -172,17 +172,17 @@ export async function prune(database: Database, before: Date) {
     .from(responses)
     .where(lt(responses.fetched_at, before.toISOString()))
     .orderBy(responses.id)
-    .limit(PORTION)
+    .limit(BATCH)
     .for('update');
   let deleted = 0;
-  for (let gone = PORTION; gone === PORTION; deleted += gone) {
+  for (let gone = BATCH; gone === BATCH; deleted += gone) {
     gone = (await db.delete(responses).where(inArray(responses.id, old))).rowCount ?? 0;
   }
   const orphans = await db.select({ hash: responseBodies.hash }).from(responseBodies).where(nobodyPoints(db));
   let bodies = 0;
   let bytes = 0;
-  for (let at = 0; at < orphans.length; at += PORTION) {
-    const hashes = orphans.slice(at, at + PORTION).map(({ hash }) => hash);
+  for (let at = 0; at < orphans.length; at += BATCH) {
+    const hashes = orphans.slice(at, at + BATCH).map(({ hash }) => hash);
     for (const { size } of await deleteBodies(database, hashes)) {
       bodies += 1;
       bytes += size;

@@ -45,7 +45,7 @@ export async function readMoment(db: NodePgDatabase, moment: string) {
 
 /**
  * Suspicious windows of each operation and exchange. A later good answer for all of such a window takes
- * it off the list; one of which records were refused does not, since it was not checked.
+ * it off the list; one with rejected records does not, since it was not checked.
  */
 export function countSuspiciousWindows(db: NodePgDatabase) {
   const later = alias(windows, 'later');

@@ -125,7 +125,7 @@ export const natureOption = {
   filters: false,
 } as const;
 
-/** The specification's sample, a bare object. */
+/** The service's documented sample, a bare object. */
 export const RATIO_SAMPLE = {
   EODClosePrice: 3604.45,
   Year: 2024,

@@ -11,7 +11,7 @@ import { ZONE } from '../market/market.ts';
  */
 export type Value = string | number | boolean | null | undefined;
 
-/** One record, keyed by the specification's field names. */
+/** One record, keyed by the service's field names. */
 export type SourceRecord = Readonly<Record<string, Value>>;
 
 /** The fields of a table that an answer carries, in declared order. */

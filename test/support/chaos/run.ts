@@ -33,7 +33,7 @@ export interface ChaosOptions {
   readonly workers: number;
   /** The source takes so long for an answer: work is in flight when a process dies. */
   readonly delayMs: number;
-  readonly say: (line: string) => void;
+  readonly report: (line: string) => void;
 }
 
 export interface ChaosFigures {
@@ -80,7 +80,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosFigures[]> {
   chmodSync(home, 0o755);
   const postgres = await startRestartablePostgres(home);
   try {
-    options.say(`seed ${options.seed}; logs in ${home}`);
+    options.report(`seed ${options.seed}; logs in ${home}`);
     const expected = await undisturbed(home, postgres, options);
     const figures: ChaosFigures[] = [];
     for (const backend of options.backends) {
@@ -97,7 +97,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosFigures[]> {
 async function undisturbed(
   home: string,
   postgres: RestartablePostgres,
-  { workload, say }: ChaosOptions,
+  { workload, report }: ChaosOptions,
 ): Promise<string> {
   const url = await newDatabase(postgres.adminUrl, 'undisturbed');
   const env = { ...settings(workload), DATABASE_URL: url, EOD_CONCURRENCY: '12' };
@@ -105,7 +105,7 @@ async function undisturbed(
   try {
     const started = Date.now();
     await loadUndisturbed({ home, env: { ...env, EOD_BASE_URL: sandbox.url } }, workload);
-    say(`undisturbed load: ${Math.round((Date.now() - started) / 1000)} s`);
+    report(`undisturbed load: ${Math.round((Date.now() - started) / 1000)} s`);
   } finally {
     await sandbox.stop();
   }
@@ -205,7 +205,7 @@ interface Performance {
 async function perform(
   stage: Stage,
   backend: Backend,
-  { seed, kills, say }: ChaosOptions,
+  { seed, kills, report }: ChaosOptions,
 ): Promise<Performance> {
   const acts: Partial<Record<ActKind, number>> = {};
   const problems: string[] = [];
@@ -217,7 +217,7 @@ async function perform(
     await ACTS[kind](stage);
     stage.progress.note(`${kind} (${Math.round(performance.now() - since)} ms)`);
     if (kind !== 'kill -9 a worker' || (acts[kind] ?? 0) % 20 === 0) {
-      say(`${backend}, ${Math.round(at * 100)} %: ${kind}`);
+      report(`${backend}, ${Math.round(at * 100)} %: ${kind}`);
     }
   }
   if (late > 0) problems.push(`${late} acts came after the work was done: the source must be slower`);

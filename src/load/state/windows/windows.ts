@@ -307,7 +307,7 @@ export async function hasOpenWindows(db: NodePgDatabase, runId: number): Promise
   return found.length === 1;
 }
 
-/** A window of a replay that has not ended. Without `responseId` it reads what its parent refused. */
+/** A window of a replay that has not ended. Without `responseId` it reads what its parent rejected. */
 export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
 
 /** Open windows of a replay, in the order they were planned. */
