@@ -1,9 +1,8 @@
 import { type Job, UnrecoverableError } from 'bullmq';
-import { sql } from 'drizzle-orm';
 import type { Config } from '../../core/config.ts';
 import { dayAt } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
-import { transaction } from '../../load/database/transaction.ts';
+import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
@@ -52,9 +51,7 @@ function cronOf({ schedule }: Operation, place: number): string {
 export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
   const { config, db } = context;
   return transaction(db, async (tx) => {
-    await tx.execute(
-      sql`select pg_advisory_xact_lock(hashtextextended(${`eod:schedules:${config.EOD_QUEUE_PREFIX}`}, 0))`,
-    );
+    await lockUntilCommit(tx, `eod:schedules:${config.EOD_QUEUE_PREFIX}`);
     return updateSchedules(context);
   });
 }

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import type { Database } from './database.ts';
@@ -43,4 +44,9 @@ export async function transactionOn<T>(
   const result = await work(Object.assign(drizzle(client), { client }));
   await client.query('commit');
   return result;
+}
+
+/** Takes the advisory lock of this name until the transaction ends; waits for whoever holds it. */
+export async function lockUntilCommit(tx: NodePgDatabase, name: string): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`);
 }

@@ -1,7 +1,7 @@
 import { and, eq, gt, inArray, isNull, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../database/database.ts';
-import { transaction } from '../database/transaction.ts';
+import { lockUntilCommit, transaction } from '../database/transaction.ts';
 import { alerts } from './schema/knowledge.ts';
 
 /** Pause before the next try in seconds, doubling from this up to an hour. */
@@ -28,9 +28,7 @@ export function recordAlert(
   const { kind, subject } = alert;
   return transaction(database, async (tx) => {
     // Two workers that see the same failure at the same moment make one alert.
-    await tx.execute(
-      sql`select pg_advisory_xact_lock(hashtextextended('eod:alert ' || ${kind}::text || ' ' || ${subject}::text, 0))`,
-    );
+    await lockUntilCommit(tx, `eod:alert:${kind}:${subject}`);
     const newest = tx
       .select({ id: max(alerts.id) })
       .from(alerts)

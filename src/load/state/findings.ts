@@ -1,5 +1,6 @@
 import { and, between, desc, eq, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage.ts';
 import { findings, SEVERITIES } from './schema/knowledge.ts';
 
@@ -52,7 +53,7 @@ export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
 /** Readies a transaction for a check: only one at a time is made, with a plan that fits. */
 export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
   // Two at once would report the same finding twice, or wait for each other crosswise.
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod:reconcile', 0))`);
+  await lockUntilCommit(tx, 'eod:reconcile');
   // Tables loaded a moment ago have no statistics yet: the planner believes that they are small and joins on
   // one column of several. Hash joins use them all, and cost the same whatever it believes.
   await tx.execute(sql`set local enable_nestloop = off`);

@@ -1,5 +1,6 @@
 import { and, eq, gt, gte, inArray, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { lockUntilCommit } from '../database/transaction.ts';
 import { isoText } from './schema/columns.ts';
 import { responses } from './schema/source.ts';
 import { loads, runs, windows } from './schema/work.ts';
@@ -39,7 +40,7 @@ export async function insertLoad(
     accepted === undefined
       ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
       : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
-  await takeStateLock(tx);
+  await lockUntilCommit(tx, 'eod:states');
   // A statement of its own, because what it reads has to be what is committed after the wait.
   await tx.execute(sql`
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
@@ -48,10 +49,6 @@ export async function insertLoad(
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
       ${load.fetchedAt.toISOString()}, greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
       from ${windows} w ${lastState} where w.id = ${load.windowId}`);
-}
-
-async function takeStateLock(tx: NodePgDatabase): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod states', 0))`);
 }
 
 /** The last state, for the statement that writes the next. */
@@ -75,7 +72,7 @@ export async function forgetLoads(
   tx: NodePgDatabase,
   asked: LoadGroup & { readonly runId: number },
 ): Promise<void> {
-  await takeStateLock(tx);
+  await lockUntilCommit(tx, 'eod:states');
   await tx.execute(sql`
     insert into ${loads} (window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
       fetched_at, committed_at, state)

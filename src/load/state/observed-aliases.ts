@@ -2,7 +2,7 @@ import { and, type Column, eq, gt, inArray, ne, or, type SQL, sql } from 'drizzl
 import { EXCHANGES } from '../../operations/operation.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Naming, TableDefinition } from '../../operations/table.ts';
-import type { Transaction } from '../database/transaction.ts';
+import { lockUntilCommit, type Transaction } from '../database/transaction.ts';
 import { identify, type ObservedAlias } from '../market/identity.ts';
 import { quote } from '../market/merge-sql.ts';
 import { observedAliases } from './schema/instruments.ts';
@@ -72,9 +72,7 @@ export async function fillObservedAliases(tx: Transaction): Promise<void> {
  * @returns whether they were read now.
  */
 async function fillExchange(tx: Transaction, exchange: string): Promise<boolean> {
-  await tx.execute(
-    sql`select pg_advisory_xact_lock(hashtextextended('eod|instruments|' || ${exchange}::text, 0))`,
-  );
+  await lockUntilCommit(tx, `eod:instruments:${exchange}`);
   const ofExchange = eq(observedAliases.exchange, exchange);
   if ((await selectStored(tx, ofExchange).limit(1)).length > 0) return false;
   for (const table of tables) {
