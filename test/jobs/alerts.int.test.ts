@@ -18,13 +18,17 @@ const EVENING = at('2025-09-12T23:30:00');
 const DAY = '2025-09-12';
 
 /** A pipeline on a sandbox that has an alert webhook. */
-async function stage(webhook: Webhook, sandboxOptions: SandboxOptions, databaseUrl?: string) {
+async function stage(
+  webhook: Webhook,
+  sandboxOptions: SandboxOptions,
+  { databaseUrl, clock = EVENING }: { readonly databaseUrl?: string; readonly clock?: typeof EVENING } = {},
+) {
   const sandbox = await startSandbox({ clock: EVENING, instrumentsPerExchange: 40, ...sandboxOptions });
   const pipeline = await openPipeline({
     databaseUrl: databaseUrl ?? (await testDatabase()).url,
     sourceUrl: sandbox.url,
     backend: 'postgres',
-    clock: EVENING,
+    clock,
     settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_ACCESS_KEY: `key-${Math.random()}`, EOD_ATTEMPTS: '1' },
   });
   const run = async (asked: BackfillOptions) => {
@@ -88,9 +92,10 @@ describe('alerts of a run', () => {
     const webhook = await startWebhook();
     const { url } = await testDatabase();
     const asked = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
-    await (await stage(webhook, { instrumentsPerExchange: 100 }, url)).run(asked);
+    await (await stage(webhook, { instrumentsPerExchange: 100 }, { databaseUrl: url })).run(asked);
     expect(webhook.heard).toEqual([]);
-    await (await stage(webhook, { instrumentsPerExchange: 40 }, url)).run(asked);
+    const later = { databaseUrl: url, clock: at(`${DAY}T23:40:00`) };
+    await (await stage(webhook, { instrumentsPerExchange: 40 }, later)).run(asked);
     expect(kinds(webhook.heard)).toEqual(['suspicious']);
     expect(webhook.heard[0]?.message).toMatch(/rows of market.bhavcopy_cm were not listed any more/);
   });
