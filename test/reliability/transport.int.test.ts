@@ -185,6 +185,7 @@ test('faults of every kind at random, on many windows: all of them end well', as
     'empty',
     'holiday',
     'loaded',
+    'not_published',
   ]);
   await accountsOf(stage, report);
 });

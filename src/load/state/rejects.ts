@@ -282,7 +282,7 @@ export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limi
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(isOpen(filter))
-    .orderBy(desc(rejects.id))
+    .orderBy(desc(rejects.window_id), desc(rejects.position), desc(rejects.id))
     .limit(limit);
 }
 
