@@ -70,13 +70,13 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   await serverGone();
 
   // Its data can be looked at afterwards, whatever the settings are for; the tables fit on a terminal.
-  const status = await runEod(['--demo', 'status'], { cwd, env });
+  const status = await runCli(['--demo', 'status'], { cwd, env });
   expect(status).toMatchObject({ code: 0, stderr: '' });
   for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${name} `, 'm'));
   expect(status.stdout).not.toMatch(/nothing| late /);
-  const runs = await runEod(['runs', '--demo'], { cwd, env });
+  const runs = await runCli(['runs', '--demo'], { cwd, env });
   expect(runs.stdout).toMatch(/^ *2 +backfill +completed +\d\d-\d\d \d\d:\d\d /m);
-  const run = await runEod(['--demo', 'run', '1'], { cwd, env });
+  const run = await runCli(['--demo', 'run', '1'], { cwd, env });
   expect(run.stdout).toMatch(/^started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/m);
   for (const { stdout } of [status, runs, run]) expect(longLines(stdout)).toEqual([]);
   await serverGone();
