@@ -246,6 +246,7 @@ CREATE TABLE "etl"."windows" (
 	"filtered" boolean DEFAULT false NOT NULL,
 	"state" text DEFAULT 'pending' NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
+	"failed_attempts" integer DEFAULT 0 NOT NULL,
 	"lost_workers" integer DEFAULT 0 NOT NULL,
 	"requests" integer DEFAULT 0 NOT NULL,
 	"not_ready_ms" integer DEFAULT 0 NOT NULL,

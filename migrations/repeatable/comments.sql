@@ -46,6 +46,7 @@ COMMENT ON COLUMN etl.windows.variant IS 'Which of several questions of one day 
 COMMENT ON COLUMN etl.windows.filtered IS 'Filtered by hand to a part of the data: does not count as coverage.';
 COMMENT ON COLUMN etl.windows.state IS 'pending, running, loaded, empty, skipped, blocked, failed or cancelled; split: replaced by the windows that name it as parent, and counted there.';
 COMMENT ON COLUMN etl.windows.attempts IS 'How often it was started.';
+COMMENT ON COLUMN etl.windows.failed_attempts IS 'Attempts that failed and count towards EOD_ATTEMPTS.';
 COMMENT ON COLUMN etl.windows.lost_workers IS 'How often it was claimed while an earlier claim had not ended, because that worker had died or lost its connection. After five times the window fails.';
 COMMENT ON COLUMN etl.windows.requests IS 'Calls made to the source.';
 COMMENT ON COLUMN etl.windows.not_ready_ms IS 'Milliseconds it was put off in all because its answer was not ready; what else it waited for does not count.';

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { type ErrorFacts, type ErrorKind, PipelineError } from '../../src/core/errors.ts';
 import {
   backoffMs,
-  CountedRetry,
   circuitIsOpen,
   circuitPauseMs,
   decideDuringOutage,
@@ -20,7 +19,6 @@ import {
   MAX_RETRY_AFTER_MS,
   type Outage,
   RateLimited,
-  redeliveryMs,
   type Situation,
   WorkersLost,
 } from '../../src/jobs/worker/failure-policy.ts';
@@ -125,7 +123,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   hourly_quota: [{ first: WAIT_FOR_HOUR }],
   not_ready: [
     {
-      first: { act: 'await_data', delayMs: 50, hold: true },
+      first: { act: 'await_data', delayMs: 50, waitInWorker: true },
       others: { 'budget of waiting used up': FAIL },
     },
   ],
@@ -386,15 +384,6 @@ describe('work that calls nobody', () => {
   });
 });
 
-describe('the pause before BullMQ hands out a job again', () => {
-  test('is the one that was decided on; where the queue itself failed, that of a counted attempt', () => {
-    expect(redeliveryMs(new CountedRetry(7_000, 'why'), 3, CONFIG, 0)).toBe(7_000);
-    expect([1, 2, 3].map((attempt) => redeliveryMs(new Error('lock'), attempt, CONFIG, 0))).toEqual([
-      50, 100, 200,
-    ]);
-  });
-});
-
 describe('a window that loses its workers', () => {
   test('may lose five', () => {
     expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
@@ -423,7 +412,7 @@ describe('an answer that is not ready', () => {
       { ...FIRST, notReadyMs },
       { ...CONFIG, EOD_NOT_READY_WAIT_MS: 3_000, EOD_NOT_READY_BUDGET_MS: 900_000, ...config },
     );
-  const again = (delayMs: number, hold: boolean) => ({ act: 'await_data', delayMs, hold });
+  const again = (delayMs: number, waitInWorker: boolean) => ({ act: 'await_data', delayMs, waitInWorker });
 
   test('is asked for again after 3 s, then each time after as long as before in all, up to a minute', () => {
     const pauses: number[] = [];

@@ -3,8 +3,8 @@ import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
-import { backends } from '../support/pipeline.ts';
-import { accountsOf, coverageRows, openStage, tally, windowsOf } from './support.ts';
+import { backends, ended } from '../support/pipeline.ts';
+import { accountsOf, coverageRows, openStage, start, tally, windowsOf } from './support.ts';
 
 const DAY = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-11', to: '2025-09-11' };
 
@@ -73,6 +73,17 @@ test('a CSV without its last line end is whole where no answer of the operation 
   });
   const report = await stage.run({ ...DAY, from: '2025-09-09' });
   expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { loaded: 3 } });
+});
+
+test('attempts are counted with the window: a queue that has lost its jobs does not begin anew', async () => {
+  const stage = await openStage({
+    settings: { EOD_ATTEMPTS: '4' },
+    behaviour: { faults: [{ kind: 'status', value: '503' }] },
+  });
+  const runId = await start(stage, DAY);
+  await stage.db.pool.query('update etl.windows set attempts = 2, failed_attempts = 2');
+  await stage.work();
+  expect(await ended(stage, runId)).toMatchObject({ state: 'failed', requests: 2 });
 });
 
 test.each([400, 403, 404])('status %i says that the request is wrong: it is not repeated', async (status) => {

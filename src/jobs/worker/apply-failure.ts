@@ -56,13 +56,14 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
     await writeAction(context, failure, info);
   } catch (thrown) {
     const err = databaseError(thrown);
-    if (decideLocalFailure(err).act !== 'end') {
+    const next = decideLocalFailure(err);
+    if (next.act !== 'end') {
       log.warn({ ...facts, err }, 'could not keep what went wrong');
       return;
     }
     // Left open, the window would be asked for again and again.
     log.error({ ...facts, err }, 'could not keep what went wrong; the window ends as failed');
-    await transaction(db, (tx) => endWindows(tx, { runId, windowId }, 'failed', info));
+    await transaction(db, (tx) => endWindows(tx, { runId, windowId }, next.state, info));
     await advanceRun(context, runId);
   }
 }
@@ -82,8 +83,9 @@ function levelOf({ act }: FailureAction, error: unknown): 'error' | 'warn' | 'in
  */
 export async function applyLocalFailure({ db }: Context, windowId: number, error: unknown): Promise<string> {
   const problem = databaseError(error);
-  if (decideLocalFailure(problem).act !== 'end') throw problem;
-  await endWindows(db.drizzle, { windowId }, 'failed', { error: problem.message });
+  const action = decideLocalFailure(problem);
+  if (action.act !== 'end') throw problem;
+  await endWindows(db.drizzle, { windowId }, action.state, { error: problem.message });
   return problem.message;
 }
 
@@ -92,6 +94,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
   const { db } = context;
   switch (action.act) {
     case 'retry':
+      return releaseWindow(db.drizzle, job.windowId, info, { counts: true });
     case 'postpone':
       return releaseWindow(db.drizzle, job.windowId, info);
     case 'await_data':

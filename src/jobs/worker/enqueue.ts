@@ -42,13 +42,14 @@ export async function announceRun(context: QueueContext, runId: number): Promise
   }
 }
 
-function windowJob({ config, queues }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
+function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
   return {
     name: 'window',
     data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
     opts: {
       jobId: `run-${window.runId}-window-${window.id}`,
-      attempts: config.EOD_ATTEMPTS,
+      // Attempts are counted with the window, and bounded by the failure policy.
+      attempts: 1_000_000,
       backoff: { type: 'eod' },
       priority: priorityOf(window),
       // A kept finished job would block the same id from being added again by a resume.

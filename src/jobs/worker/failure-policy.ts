@@ -5,7 +5,7 @@ import type { FailureInfo } from '../../load/state/windows/windows.ts';
 import type { WindowQueue } from './queue.ts';
 
 /**
- * The whole answer to the question what is done about work that brought no data: for every kind of error, within
+ * The whole answer to the question what is done about a window that brought no data: for every kind of error, within
  * every bound, this file decides, and nothing else does. An error brings facts only: its kind, the HTTP status, the
  * pause the source asked for. Everything here is pure. The table of it in docs/reliability.md is generated
  * (`npm run docs:generate`).
@@ -17,8 +17,9 @@ export type FailureAction =
   | { readonly act: 'retry'; readonly delayMs: number }
   /** Try again after `delayMs`; this attempt does not count. */
   | { readonly act: 'postpone'; readonly delayMs: number }
-  /** Ask again after `delayMs` for what the source prepares; no attempt counts. `hold`: the worker waits for it. */
-  | { readonly act: 'await_data'; readonly delayMs: number; readonly hold: boolean }
+  /** Ask again after `delayMs` for what the source prepares; no attempt counts. `waitInWorker`: its worker
+   * does nothing else meanwhile. */
+  | { readonly act: 'await_data'; readonly delayMs: number; readonly waitInWorker: boolean }
   /**
    * Nobody of this queue makes a call for `delayMs`; no attempt counts. `closeHour`: the source said so
    * itself, whatever was counted here.
@@ -107,15 +108,15 @@ export class RateLimited extends Error {
 }
 
 /**
- * So often workers look again at an hour whose calls are used up: the limit may have been raised, and one call a
- * minute shows whether the source has relented.
+ * How often workers look again at an hour whose calls are used up: the limit may have been raised, and one call a
+ * minute shows whether the source answers again.
  */
 export const HOUR_LOOK_MS = 60_000;
 
-/** A key that the source refused is not used again by itself for so long: then one call tries it, for all runs. */
+/** How long a key that the source refused is left alone before one call, for all runs, tries it again. */
 export const REFUSED_KEY_REST_MS = 12 * 3_600_000;
 
-/** So long after the source last accepted a key it is believed to be good without a trial. */
+/** How long a key is believed to be good without a trial after the source last accepted it. */
 export const ACCEPTED_KEY_TRUST_MS = 600_000;
 
 /** A refusal so soon after the turn of the hour may come from a source whose clock is behind. */
@@ -144,17 +145,6 @@ export class WorkersLost extends Error {
 /** Has a window lost more workers than it may? */
 export function lostTooManyWorkers(lostWorkers: number): boolean {
   return lostWorkers > MAX_LOST_WORKERS;
-}
-
-/** Makes BullMQ try a job again after a pause, and count the attempt. */
-export class CountedRetry extends Error {
-  readonly delayMs: number;
-
-  constructor(delayMs: number, cause: unknown) {
-    super(messageOf(cause), { cause });
-    this.name = 'CountedRetry';
-    this.delayMs = delayMs;
-  }
 }
 
 /** How long the source may be down before the windows of such a run are given up. */
@@ -206,19 +196,6 @@ export function backoffMs(attempt: number, baseMs: number, chance: number): numb
   return Math.round(full / 2 + (full / 2) * chance);
 }
 
-/**
- * The pause after which BullMQ hands out a job again whose processor threw: the one that was decided on, or, where
- * the queue itself failed while that was written down, as between counted attempts.
- */
-export function redeliveryMs(
-  error: unknown,
-  attempt: number,
-  config: Pick<Config, 'EOD_BACKOFF_MS'>,
-  chance: number,
-): number {
-  return error instanceof CountedRetry ? error.delayMs : backoffMs(attempt, config.EOD_BACKOFF_MS, chance);
-}
-
 /** Each pause is as long as all before it together: a source that takes long is not asked hundreds of times. */
 function notReadyPauseMs(
   notReadyMs: number,
@@ -238,9 +215,12 @@ function slotMsPerCall({
   return (3_600_000 * EOD_CONCURRENCY) / EOD_CALLS_PER_HOUR;
 }
 
-const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
-const PUT_BACK: FailureAction = { act: 'put_back' };
-const POSTPONE_FOR_DATABASE: FailureAction = { act: 'postpone', delayMs: DATABASE_PAUSE_MS };
+const FAIL: Extract<FailureAction, { act: 'end' }> = { act: 'end', state: 'failed', scope: 'window' };
+const PUT_BACK: Extract<FailureAction, { act: 'put_back' }> = { act: 'put_back' };
+const POSTPONE_FOR_DATABASE: Extract<FailureAction, { act: 'postpone' }> = {
+  act: 'postpone',
+  delayMs: DATABASE_PAUSE_MS,
+};
 
 const block = (scope: Scope): FailureAction => ({ act: 'end', state: 'blocked', scope });
 
@@ -326,7 +306,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
       const leftMs = config.EOD_NOT_READY_BUDGET_MS - notReadyMs;
       if (leftMs <= 0) return FAIL;
       const delayMs = Math.min(leftMs, notReadyPauseMs(notReadyMs, config));
-      return { act: 'await_data', delayMs, hold: delayMs <= slotMsPerCall(config) };
+      return { act: 'await_data', delayMs, waitInWorker: delayMs <= slotMsPerCall(config) };
     },
     source: 'success',
     key: 'accepted',
@@ -386,7 +366,9 @@ function failureOf(error: unknown): PipelineError {
  * The same for work that calls nobody: a file, a kept answer, a tick of a schedule, what is written down about a
  * window. It ends, unless only Postgres or this process was away: then it is left for later.
  */
-export function decideLocalFailure(error: unknown): FailureAction {
+export function decideLocalFailure(
+  error: unknown,
+): Extract<FailureAction, { act: 'postpone' | 'put_back' | 'end' }> {
   switch (failureOf(error).kind) {
     case 'database_away':
     case 'database_locked':

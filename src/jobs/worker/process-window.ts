@@ -30,7 +30,6 @@ import { applyFailure } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import { PRIORITY } from './enqueue.ts';
 import {
-  CountedRetry,
   decideDuringOutage,
   decideFailure,
   evidenceOf,
@@ -73,10 +72,10 @@ export async function processWindow(
   job: Job<WindowJob>,
   token: string | undefined,
 ): Promise<void> {
-  for (let holdMs = 0; ; ) {
+  for (let waitMs = 0; ; ) {
     let call: ClaimedCall | null = null;
     try {
-      if (holdMs > 0) await pause(holdMs, context.signal);
+      if (waitMs > 0) await pause(waitMs, context.signal);
       call = await claimCall(context, job.data);
       if (call !== null) await fetchAndLoad(context, call);
       return await advanceRun(context, job.data.runId);
@@ -88,9 +87,9 @@ export async function processWindow(
       await applyFailure(context, { job: job.data, window, permit, error, action });
       // The windows that take its place move the run on.
       if (action.act === 'split') return;
-      if (action.act !== 'await_data' || !action.hold)
+      if (action.act !== 'await_data' || !action.waitInWorker)
         await handToQueue(context.queue, job, token, action, error);
-      else holdMs = action.delayMs;
+      else waitMs = action.delayMs;
     }
   }
 }
@@ -102,7 +101,7 @@ async function situationOf(
 ): Promise<Situation> {
   const { config, kind, sourceClock, clock } = context;
   return {
-    attempt: job.attemptsMade + 1,
+    attempt: (window?.failedAttempts ?? 0) + 1,
     notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
     ageDays: window === null ? 0 : daysBetween(window.to, today(clock, config.EOD_TIMEZONE)),
@@ -135,16 +134,15 @@ function splittableDays({ operation, from, to }: ClaimedWindow): number {
  * The one place that translates an action for BullMQ. Always throws: the error says what BullMQ is to do
  * with the job.
  */
-async function handToQueue(
-  queue: JobQueue<WindowJob>,
-  job: Job<WindowJob>,
+export async function handToQueue(
+  queue: Pick<JobQueue<unknown>, 'rateLimit'>,
+  job: Job,
   token: string | undefined,
   action: Exclude<FailureAction, { act: 'split' }>,
   error: unknown,
 ): Promise<never> {
   switch (action.act) {
     case 'retry':
-      throw new CountedRetry(action.delayMs, error);
     case 'postpone':
       return postponeJob(job, action.delayMs, token);
     case 'await_data':
@@ -162,7 +160,7 @@ async function handToQueue(
 }
 
 /** Puts a job off without counting an attempt. Always throws, as BullMQ asks. */
-export async function postponeJob(job: Job, delayMs: number, token: string | undefined): Promise<never> {
+async function postponeJob(job: Job, delayMs: number, token: string | undefined): Promise<never> {
   await job.moveToDelayed(Date.now() + delayMs, token);
   throw new DelayedError();
 }

@@ -1,7 +1,6 @@
-import { type Job, UnrecoverableError } from 'bullmq';
+import type { Job } from 'bullmq';
 import type { Config } from '../../core/config.ts';
 import { dayAt } from '../../core/days.ts';
-import { messageOf } from '../../core/errors.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
@@ -10,7 +9,7 @@ import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
 import { decideLocalFailure } from './failure-policy.ts';
-import { postponeJob } from './process-window.ts';
+import { handToQueue } from './process-window.ts';
 import type { TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 
@@ -110,8 +109,7 @@ async function workTick(context: QueueContext, job: Job<TickJob>, token: string 
   } catch (error) {
     const action = decideLocalFailure(error);
     context.log.warn({ tick: job.data, err: error, action }, 'the night was not planned');
-    if (action.act === 'postpone') await postponeJob(job, action.delayMs, token);
-    throw new UnrecoverableError(messageOf(error));
+    await handToQueue(context.queues.ticks, job, token, action, error);
   }
 }
 

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { deliverAlerts } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { createBreaker } from './breaker.ts';
-import { redeliveryMs } from './failure-policy.ts';
+import { backoffMs } from './failure-policy.ts';
 import { processWindow } from './process-window.ts';
 import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { createSourceClock } from './quota.ts';
@@ -78,7 +78,8 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
     // BullMQ looks at manual rate limits (the clock hour) only where a limiter is set.
     limiter: { max: 1_000_000, duration: 1_000 },
     settings: {
-      backoffStrategy: (attempt, _type, error) => redeliveryMs(error, attempt ?? 1, config, Math.random()),
+      // Only what the queue itself could not do comes here.
+      backoffStrategy: (attempt) => backoffMs(attempt ?? 1, config.EOD_BACKOFF_MS, Math.random()),
     },
   };
 }

@@ -98,6 +98,8 @@ export const windows = etl.table(
     filtered: boolean('filtered').notNull().default(false),
     state: text('state').$type<WindowState>().notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
+    /** Attempts that failed and count: the failure policy bounds them. */
+    failed_attempts: integer('failed_attempts').notNull().default(0),
     /** How often it was claimed while an earlier claim had not ended. */
     lost_workers: integer('lost_workers').notNull().default(0),
     requests: integer('requests').notNull().default(0),

@@ -15,6 +15,8 @@ export interface ClaimedWindow extends NewWindow {
   readonly runId: number;
   readonly runKind: RunKind;
   readonly attempts: number;
+  /** Attempts that failed and count. */
+  readonly failedAttempts: number;
   /** How many workers have ended while they worked on it. */
   readonly lostWorkers: number;
   /** Milliseconds it was put off in all because its answer was not ready. */
@@ -94,7 +96,7 @@ async function claimIfAllowed(
   const found = await db.execute<Claimable & Record<string, unknown>>(sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
-             w.params, w.variant, w.filtered, w.not_ready_ms,
+             w.params, w.variant, w.filtered, w.not_ready_ms, w.failed_attempts,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
@@ -116,7 +118,7 @@ async function claimIfAllowed(
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
-           m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs",
+           m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt"
       from claimable c left join claimed m on true`);

@@ -19,6 +19,7 @@ export interface FailureInfo {
 /**
  * Puts a window back for a later try, keeping what went wrong.
  *
+ * @param options.counts this attempt counts.
  * @param options.notReadyMs how long it is put off because its answer is not ready.
  * @param options.restart it is as if it had not been started: the time it then waits is not the source's.
  */
@@ -26,7 +27,7 @@ export async function releaseWindow(
   db: NodePgDatabase,
   windowId: number,
   failure: FailureInfo | null,
-  { restart = false, notReadyMs = 0 } = {},
+  { counts = false, restart = false, notReadyMs = 0 } = {},
 ): Promise<void> {
   const { error = null, diagnostic = null } = failure ?? {};
   const started_at = restart ? null : undefined;
@@ -38,6 +39,7 @@ export async function releaseWindow(
       error,
       diagnostic,
       started_at,
+      failed_attempts: sql`${windows.failed_attempts} + ${counts ? 1 : 0}`,
       not_ready_ms: sql`${windows.not_ready_ms} + ${notReadyMs}`,
     },
     eq(windows.id, windowId),
@@ -229,7 +231,7 @@ export async function reopenWindows(tx: NodePgDatabase, runId: number, failed: b
   }
   await tx
     .update(windows)
-    .set({ started_at: null, not_ready_ms: 0 })
+    .set({ started_at: null, not_ready_ms: 0, failed_attempts: 0 })
     .where(and(ofRun, eq(windows.state, 'pending')));
 }
 
