@@ -48,26 +48,29 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
   const named = aliases.map((alias) => nameOf(alias, codes));
   const eras = erasOf(aliases, named);
   const ownNode = aliases.map((alias, at) => {
-    const { group, hard, precedence } = named[at] as Named;
+    const { group, securityCode, precedence } = named[at] as Named;
     if (precedence === 2 && alias.exchange !== 'BSE') return null;
-    const owner = group === '' ? hard : `${group}|${ownerOf(eras.get(group), alias, named[at] as Named)}`;
-    if (hard !== '') nodes.join(`owner ${owner}`, `hard ${hard}`);
+    const owner =
+      group === '' ? securityCode : `${group}|${ownerOf(eras.get(group), alias, named[at] as Named)}`;
+    if (securityCode !== '') nodes.join(`owner ${owner}`, `securityCode ${securityCode}`);
     if (alias.link !== '') nodes.join(`owner ${owner}`, `link ${alias.link}`);
     return `owner ${owner}`;
   });
 
   const ids = representatives(aliases, named, ownNode, nodes);
   return aliases.map((alias, at) => {
-    const { group, hard, precedence } = named[at] as Named;
+    const { group, securityCode, precedence } = named[at] as Named;
     const own = ownNode[at];
     if (own !== null && own !== undefined) {
       return { instrumentId: ids.get(nodes.rootOf(own)) as string, precedence };
     }
-    const byIsin = hard === '' ? undefined : ids.get(nodes.rootOf(`hard ${hard}`));
+    const byIsin = securityCode === '' ? undefined : ids.get(nodes.rootOf(`securityCode ${securityCode}`));
     const bySymbol = ids.get(
-      nodes.rootOf(`owner ${group}|${ownerOf(eras.get(group), alias, { group, hard: '', precedence })}`),
+      nodes.rootOf(
+        `owner ${group}|${ownerOf(eras.get(group), alias, { group, securityCode: '', precedence })}`,
+      ),
     );
-    const share = byIsin ?? bySymbol ?? `${alias.exchange}:${hard || group}`;
+    const share = byIsin ?? bySymbol ?? `${alias.exchange}:${securityCode || group}`;
     return { instrumentId: `${share}/${alias.series}`, precedence };
   });
 }
@@ -76,7 +79,7 @@ interface Named {
   /** The name that means the same instrument until another takes it; '' where there is no symbol. */
   readonly group: string;
   /** What never names two instruments: BSE's scrip code, the ISIN on NSE; '' where it is not known. */
-  readonly hard: string;
+  readonly securityCode: string;
   readonly precedence: Precedence;
 }
 
@@ -86,12 +89,12 @@ function nameOf(
 ): Named {
   if (exchange === 'BSE') {
     const precedence = symbol.endsWith(SECOND_LINE_SUFFIX) ? 2 : 0;
-    const hard = scripCode > 0 ? String(scripCode) : (codes.get(isin) ?? '');
-    return { group: symbol || (hard === '' ? isin : ''), hard, precedence };
+    const securityCode = scripCode > 0 ? String(scripCode) : (codes.get(isin) ?? '');
+    return { group: symbol || (securityCode === '' ? isin : ''), securityCode, precedence };
   }
-  if (SECOND_LINES.has(series)) return { group: symbol, hard: isin, precedence: 2 };
-  if (SHARES.has(series) || symbol === '') return { group: symbol, hard: isin, precedence: 0 };
-  return { group: `${symbol}/${series}`, hard: isin, precedence: 1 };
+  if (SECOND_LINES.has(series)) return { group: symbol, securityCode: isin, precedence: 2 };
+  if (SHARES.has(series) || symbol === '') return { group: symbol, securityCode: isin, precedence: 0 };
+  return { group: `${symbol}/${series}`, securityCode: isin, precedence: 1 };
 }
 
 /** Scrip codes of BSE by ISIN, for records that have the ISIN alone: the code seen first, second lines left out. */
@@ -107,10 +110,10 @@ function codesByIsin(aliases: readonly ObservedAlias[]): Map<string, string> {
   return codes;
 }
 
-/** Who owns a hard name: while the owner stays the same, the symbol goes on meaning the same instrument. */
-function issuerOf({ hard, precedence }: Named, exchange: string): string {
-  if (exchange === 'BSE' || precedence !== 0) return hard;
-  return hard.startsWith(FUND) ? FUND : hard.slice(0, ISSUER);
+/** Who owns a security code: while the owner stays the same, the symbol goes on meaning the same instrument. */
+function issuerOf({ securityCode, precedence }: Named, exchange: string): string {
+  if (exchange === 'BSE' || precedence !== 0) return securityCode;
+  return securityCode.startsWith(FUND) ? FUND : securityCode.slice(0, ISSUER);
 }
 
 /** From which day on a symbol belonged to an owner. */
@@ -120,7 +123,7 @@ function erasOf(aliases: readonly ObservedAlias[], named: readonly Named[]): Map
   const eras = new Map<string, Era[]>();
   aliases.forEach((alias, at) => {
     const name = named[at] as Named;
-    if (name.group === '' || name.hard === '') return;
+    if (name.group === '' || name.securityCode === '') return;
     if (name.precedence === 2 && alias.exchange !== 'BSE') return;
     const era = { from: alias.firstSeen, owner: issuerOf(name, alias.exchange) };
     const known = eras.get(name.group);
@@ -133,18 +136,18 @@ function erasOf(aliases: readonly ObservedAlias[], named: readonly Named[]): Map
   return eras;
 }
 
-/** The owner of the symbol on the day it was seen: by its own hard name, else by the era before, else by the one after. */
+/** The owner of the symbol on the day it was seen: by its own security code, else by the era before, else by the one after. */
 function ownerOf(
   eras: readonly Era[] | undefined,
   { exchange, firstSeen }: ObservedAlias,
   name: Named,
 ): string {
-  if (name.hard !== '') return issuerOf(name, exchange);
+  if (name.securityCode !== '') return issuerOf(name, exchange);
   if (eras === undefined) return '';
   return (eras.findLast((era) => era.from <= firstSeen) ?? eras[0])?.owner ?? '';
 }
 
-/** The id of each component: the hard name seen first, else the group seen first. */
+/** The id of each component: the security code seen first, else the group seen first. */
 function representatives(
   aliases: readonly ObservedAlias[],
   named: readonly Named[],
@@ -155,10 +158,10 @@ function representatives(
   aliases.forEach((alias, at) => {
     const own = ownNode[at];
     if (own === null || own === undefined) return;
-    const { group, hard } = named[at] as Named;
+    const { group, securityCode } = named[at] as Named;
     const root = nodes.rootOf(own);
-    const name = hard || group;
-    const rank = `${hard === '' ? 1 : 0}|${alias.firstSeen}|${name}`;
+    const name = securityCode || group;
+    const rank = `${securityCode === '' ? 1 : 0}|${alias.firstSeen}|${name}`;
     const known = best.get(root);
     if (known === undefined || rank < known.rank) {
       best.set(root, { rank, id: `${alias.exchange}:${name}` });
