@@ -52,24 +52,36 @@ export function readList(text: string, folder = '.'): string[] {
 /** What stands in place of a secret. */
 export const REDACTED = '[redacted]';
 
-/** A secret as it is, as it is written in addresses and forms, and as it is written in JSON. */
-export function spellings(secret: string): string[] {
-  const encoded = encodeURIComponent(secret);
-  const strict = encoded.replace(
-    /[!'()*]/g,
-    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+/**
+ * Finds a secret as it is and as it is written in addresses, in forms and in JSON. Letters and digits are never
+ * written otherwise; any other character is found in each of its spellings.
+ *
+ * @param encode what a spelling looks like in the text that is searched.
+ */
+export function secretPattern(secret: string, encode = (spelling: string) => spelling): RegExp {
+  const pieces = [...secret].map((letter) => {
+    const forms = spellingsOf(letter).map((form) => encode(form).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+    return `(?:${forms.join('|')})`;
+  });
+  return new RegExp(pieces.join(''), 'g');
+}
+
+/** The spellings of one character, the longest first. */
+function spellingsOf(letter: string): string[] {
+  if (/[A-Za-z0-9]/.test(letter)) return [letter];
+  const bytes = [...Buffer.from(letter)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+  const json = letter.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
+  const unicode = [json, json.map((unit) => unit.toUpperCase())].map((each) =>
+    each.map((unit) => `\\u${unit}`).join(''),
   );
-  const inForm = new URLSearchParams([['', secret]]).toString().slice(1);
-  const inAddresses = [encoded, strict, encodeURI(secret), inForm];
-  const lowerCase = inAddresses.map((form) =>
-    form.replace(/%[0-9A-F]{2}/g, (escaped) => escaped.toLowerCase()),
-  );
-  return [...new Set([secret, ...inAddresses, ...lowerCase, JSON.stringify(secret).slice(1, -1)])];
+  const others = [JSON.stringify(letter).slice(1, -1), ...(letter === '/' ? ['\\/'] : []), letter];
+  const form = letter === ' ' ? ['+'] : [];
+  return [...new Set([...unicode, bytes, bytes.toUpperCase(), ...others, ...form])];
 }
 
 /** Replaces every occurrence of the known secrets in a text. */
 export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
   const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
-  const forms = [...new Set(known.flatMap(spellings))];
-  return (text) => forms.reduce((clean, secret) => clean.replaceAll(secret, REDACTED), text);
+  const patterns = [...new Set(known)].map((secret) => secretPattern(secret));
+  return (text) => patterns.reduce((clean, pattern) => clean.replace(pattern, REDACTED), text);
 }

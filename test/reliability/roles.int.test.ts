@@ -121,6 +121,7 @@ describe.each(backends)('the three roles of docs/security.md, the queue on %s', 
       'select * from market.instruments join market.instrument_aliases using (instrument_id)',
     );
     await query(urls.reader, 'select * from etl.completeness');
+    await query(urls.reader, "select * from market.aliases_of('NSE:INE002A01018')");
     for (const refused of [
       'delete from market.bhavcopy_cm',
       'select * from etl.response_bodies',

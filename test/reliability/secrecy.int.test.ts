@@ -230,11 +230,18 @@ describe('a source that repeats the request in its answer', () => {
       encodeURIComponent(KEY),
       new URLSearchParams({ k: KEY }).toString(),
       JSON.stringify(KEY),
+      'ESCAPED',
     ];
+    // As .NET and PHP write what is neither letter nor digit.
+    const escaped = KEY.replace(
+      /[^A-Za-z0-9]/g,
+      (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0').toUpperCase()}`,
+    );
     const { baseUrl } = await serve((request, response) => {
       const echo = [request.url, ...echoes];
       const value = [record, { ...record, ISIN: 17, ScripId: null, Request: echo }, `not a record: ${KEY}`];
-      response.end(encode(JSON.stringify({ Request: echo, Value: [...value, ...Array(10).fill(record)] })));
+      const answered = JSON.stringify({ Request: echo, Value: [...value, ...Array(10).fill(record)] });
+      response.end(encode(answered.replaceAll('"ESCAPED"', `"${escaped}"`)));
     });
     const { url } = await testDatabase();
     const pipeline = await openPipeline({

@@ -14,6 +14,7 @@ import {
   endWindows,
   type FailureInfo,
   lockWiderWindows,
+  readWindow,
   releaseWindow,
   type Selection,
   splitWindow,
@@ -50,7 +51,9 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const { runId, windowId } = job;
   const { log, db } = context;
   const info = failureInfo(error);
-  const facts = failure.window === null ? { runId, windowId } : windowFacts(failure.window);
+  // Without Postgres its numbers must do.
+  const window = failure.window ?? (await readWindow(db.drizzle, windowId).catch(() => null));
+  const facts = window === null ? { runId, windowId } : windowFacts(window);
   log[levelOf(action, error)]({ ...facts, err: error, action }, 'window did not load');
   try {
     await writeAction(context, failure, info);

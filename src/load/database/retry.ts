@@ -4,7 +4,7 @@ import { databaseError } from './errors.ts';
 
 /** How long to retry while Postgres cannot be reached, and whom to tell. */
 export interface RetryOptions {
-  /** From the first failure of a step on. */
+  /** From the first failure of an outage on. */
   readonly forMs: number;
   /** Ends the waiting at once. */
   readonly signal?: AbortSignal | undefined;
@@ -17,6 +17,9 @@ export type Retry = <T>(step: () => Promise<T>) => Promise<T>;
 
 /** A restart takes a second or two; more frequent attempts would only fill the server's log. */
 const PAUSE_MS = 500;
+
+/** Longer than a try lasts that meets no Postgres: the pool gives up connecting sooner. */
+const LONGEST_TRY_MS = 20_000;
 
 /**
  * The retry of a database client.
@@ -44,8 +47,8 @@ export function createRetry(options: RetryOptions): Retry {
         const problem = databaseError(error);
         if (problem.kind !== 'database_away') throw error;
         const now = Date.now();
-        // A step that ran well for so long has met a new outage.
-        if (failingSince === undefined || now - started > forMs) failingSince = now;
+        // Postgres was there for a step that ran so long: this is a new outage.
+        if (failingSince === undefined || now - started > LONGEST_TRY_MS) failingSince = now;
         if (now - failingSince >= forMs) throw problem;
         report(problem, now);
         await pauseBeforeRetry(signal);

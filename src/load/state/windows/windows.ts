@@ -278,6 +278,16 @@ export async function lockWiderWindows(
     .for('update');
 }
 
+/** What a window asks for; null where there is none of this number. */
+export async function readWindow(db: NodePgDatabase, windowId: number) {
+  const { id, run_id, operation, exchange, from_date, to_date } = windows;
+  const [found] = await db
+    .select({ id, runId: run_id, operation, exchange, from: from_date, to: to_date })
+    .from(windows)
+    .where(eq(id, windowId));
+  return found ?? null;
+}
+
 /** A window that has not ended, as the queue needs to know it. */
 export type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
 
