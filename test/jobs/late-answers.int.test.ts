@@ -207,6 +207,27 @@ describe('a replay', () => {
     await expect(replay(context, {}, { rebuild: true })).rejects.toThrow(/2 loads of .* are not kept/);
     expect(await contents()).toEqual(before);
   });
+
+  test('keeps to what a person has accepted, when all is loaded anew and when it is applied in place', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    await fetched(2, records(0, 20))(context);
+    const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
+    const accepting = {
+      by: 'me',
+      readKept: (kept: KeptAnswer) => readToFold(context, kept),
+      maxWithdrawShare: 0.1,
+    };
+    await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);
+    expect(await live(context)).toHaveLength(20);
+    const report = await replay(context, {}, { rebuild: true });
+    expect(report).toMatchObject({ inserted: 40, withdrawn: 20 });
+    expect(await live(context)).toHaveLength(20);
+    expect(await refusedWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
 });
 
 test('records of a day or an exchange that was not asked for are rejected, and leave no trace but rejects', async () => {

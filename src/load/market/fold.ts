@@ -70,7 +70,7 @@ export async function mergeTable(tx: Transaction, load: TableLoad): Promise<Merg
   // Asked with the locks held, so that whatever was loaded before is seen.
   const scope = scopeOf(load);
   const inOrder = async () => {
-    const merged = await applyStaged(client, table, load, load, sql);
+    const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
     return { ...merged, folded: false, undecided: null };
   };
   if (!(await hasLaterLoad(tx, scope, fetchedAt, { orAtOnce: true }))) return inOrder();
@@ -82,6 +82,24 @@ export async function mergeTable(tx: Transaction, load: TableLoad): Promise<Merg
   await stageRows(client, table, rows);
   if (!(await hasLaterLoad(tx, scope, fetchedAt))) return inOrder();
   return mergeCertain(client, load, scope);
+}
+
+/**
+ * Withdraws what was refused just now, but was accepted by a person when this very answer was loaded before: a
+ * replay into tables that were emptied keeps to that. The staged rows must be those of the answer.
+ */
+async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged): Promise<Merged> {
+  if (merged.withdrawals.every(({ refused }) => refused === null)) return merged;
+  const { table, exchange, fetchedAt } = load;
+  const accepted = (await acceptedDays(tx, { table: table.name, exchange }))
+    .filter((one) => Date.parse(one.fetchedAt) === fetchedAt.getTime())
+    .map(({ day }) => day);
+  if (accepted.length === 0) return merged;
+  const storing = { ...load, within: new Set(accepted), accepted };
+  const again = await applyStaged(tx.client, table, { ...load, rows: [] }, storing, mergeSql(table));
+  const others = merged.withdrawals.filter(({ day }) => !accepted.includes(day ?? NO_DAY));
+  const withdrawals = [...others, ...again.withdrawals];
+  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
 }
 
 async function isAny(client: PoolClient, text: string): Promise<boolean> {
