@@ -210,7 +210,9 @@ async function claimCall(
       case 'refused':
         throw keyRefusedError(claim.diagnostic);
       case 'spent':
-        throw new RateLimited();
+        // Unless the hour turned while Postgres answered: what was spent was the old one.
+        if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) === permit.hour) throw new RateLimited();
+        break;
       case 'probing':
         await pause(PROBE_LOOK_MS, signal);
     }
