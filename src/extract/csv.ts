@@ -41,6 +41,14 @@ const MAX_UNEVEN_ROWS = 10_000;
 const MAX_ABSENT_CELLS = 1_000_000;
 
 /**
+ * Does the last line have an end? Where lines end with a line feed, a carriage return alone is none: the text
+ * was cut off between the two.
+ */
+export function endsItsLastLine(text: string): boolean {
+  return (text.includes('\n') ? /\n\s*$/ : /\r\s*$/).test(text);
+}
+
+/**
  * Rows as records keyed by the header's names, every value as text. A name that the header repeats
  * counts once, at its first place; a row shorter than the header leaves the rest null. The work is
  * proportional to the length of the text.
@@ -76,7 +84,8 @@ export function readCsv(text: string): object[] {
   });
   const first = rows[0];
   const last = rows.at(-1);
-  if (first !== undefined && last !== undefined && last.length < first.length && !/[\r\n]\s*$/.test(text)) {
+  const isShort = first !== undefined && last !== undefined && last.length < first.length;
+  if (!endsItsLastLine(text) && (isShort || text.endsWith('\r'))) {
     throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
   return rows.map((row) => Object.fromEntries(columns.map(([name, index]) => [name, row[index] ?? null])));

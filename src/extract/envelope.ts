@@ -1,6 +1,6 @@
 import type { Operation } from '../operations/operation.ts';
 import { decodeText, isUtf16 } from './body.ts';
-import { looksLikeCsv, readCsv } from './csv.ts';
+import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
 import { lossyToken, markLossyNumbers } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
@@ -60,7 +60,7 @@ function openText(text: string, context: Context, wrappings: number, utf8?: Buff
   if (start.startsWith('<')) throw unreadable(PAGE);
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) {
-    return { records: readCsv(text), warnings: [], lineEnd: /[\r\n]\s*$/.test(text) };
+    return { records: readCsv(text), warnings: [], lineEnd: endsItsLastLine(text) };
   }
   // A text in quotes is JSON too, unless it was the header of CSV.
   if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);
@@ -89,10 +89,14 @@ function openJson(json: unknown, context: Context, wrappings: number): Records {
   return openObject(json, context, wrappings);
 }
 
+/** A member by its name in small letters. */
+function memberOf(entries: readonly [string, unknown][], name: string): unknown {
+  return entries.find(([key]) => key.toLowerCase() === name)?.[1];
+}
+
 function openObject(object: object, context: Context, wrappings: number): Records {
   const entries = Object.entries(object);
-  const member = (name: string): unknown => entries.find(([key]) => key.toLowerCase() === name)?.[1];
-  const value = member('value');
+  const value = memberOf(entries, 'value');
   // Ratio facts have a field called `value`, so such an object is an envelope only if that is a list.
   if (!Array.isArray(value) && fitsAnyShape(context.operation, Object.keys(object))) {
     return { records: [object], warnings: [] };
@@ -101,10 +105,14 @@ function openObject(object: object, context: Context, wrappings: number): Record
   if (!enveloped || !hasRecords(value)) throwError(entries, enveloped, context);
   if (enveloped) {
     const inside = value === '' ? noRecords() : openJson(value, context, wrappings - 1);
-    return withCounts(inside, member);
+    return withCounts(inside, entries);
   }
-  const bare = entries.every(([key]) => key.toLowerCase() === 'count' || key.startsWith('@'));
-  return bare ? withCounts(noRecords(), member) : { records: [object], warnings: [] };
+  const bare = entries.every(([key]) => COUNTS.includes(key.toLowerCase()) || /^(@|odata\.)/i.test(key));
+  if (bare) return withCounts(noRecords(), entries);
+  // The envelope of OData before version 4 is not opened, but a part must not pass for a record.
+  const verbose = memberOf(entries, 'd');
+  if (typeof verbose === 'object' && verbose !== null) rejectLink(Object.entries(verbose), null);
+  return { records: [object], warnings: [] };
 }
 
 function hasRecords(value: unknown): boolean {
@@ -129,6 +137,12 @@ function throwError(entries: readonly [string, unknown][], enveloped: boolean, {
   if (!enveloped && messages.length > 0) throw unknownDiagnostic(messages.join(' · '), redact);
 }
 
+/** Members of an envelope that say how many records there are: ours, those of OData, and the usual one where answers have pages. */
+const COUNTS = ['count', '@odata.count', 'odata.count', '__count', 'totalcount'];
+
+/** Members in which OData puts the address of more records, by version. */
+const LINKS = ['@odata.nextlink', 'odata.nextlink', '__next'];
+
 /**
  * Compares the records with what the envelope says of them. Fewer than it counts, or a link to more of them:
  * then the days asked about are not all there. The link is not followed, because the answer would decide
@@ -136,14 +150,19 @@ function throwError(entries: readonly [string, unknown][], enveloped: boolean, {
  *
  * @throws PipelineError `unreadable` when records are missing.
  */
-function withCounts(read: Records, member: (name: string) => unknown): Records {
-  const link = member('@odata.nextlink');
-  if (typeof link === 'string' && link.trim() !== '') {
+function withCounts(read: Records, entries: readonly [string, unknown][]): Records {
+  rejectLink(entries, read.records.length);
+  return COUNTS.reduce((all, name) => withCount(all, name, memberOf(entries, name)), read);
+}
+
+/** Throws where there is a link to more records. */
+function rejectLink(entries: readonly [string, unknown][], held: number | null): void {
+  for (const [name, link] of entries) {
+    if (!LINKS.includes(name.toLowerCase()) || typeof link !== 'string' || link.trim() === '') continue;
     throw incomplete(
-      `it holds ${read.records.length} records and says in @odata.nextLink that there are more, which is not followed; ask for fewer days at once`,
+      `${held === null ? 'it' : `it holds ${held} records and`} says in ${name} that there are more, which is not followed; ask for fewer days at once`,
     );
   }
-  return ['count', '@odata.count'].reduce((all, name) => withCount(all, name, member(name)), read);
 }
 
 function withCount(read: Records, name: string, count: unknown): Records {

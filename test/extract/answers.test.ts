@@ -103,6 +103,16 @@ describe('envelopes', () => {
     ['an inner count', { count: 1, value: { count: 2, value: [RECORD] } }, 'count says 2'],
     ['an outer count', { count: 2, value: { count: 1, value: [RECORD] } }, 'count says 2'],
     ['an immense count', '{"count": 12345678901234567890}', 'count says 12345678901234567890'],
+    ['the count of OData 3', { 'odata.count': '2', value: [RECORD] }, 'odata.count says 2'],
+    ['a total', { TotalCount: 20, Value: [RECORD] }, 'totalcount says 20'],
+    ['only a total', { TotalCount: 20 }, 'totalcount says 20'],
+    [
+      'a link of OData 3',
+      { 'odata.metadata': 'x', 'odata.nextLink': 'https://source.invalid/2', value: [RECORD] },
+      'odata.nextLink',
+    ],
+    ['a link of OData 2', { d: { results: [RECORD], __next: 'https://source.invalid/2' } }, '__next'],
+    ['a link beside the list', { value: [RECORD], __next: 'https://source.invalid/2' }, '__next'],
     ['a link to more', { '@odata.nextLink': 'https://source.invalid/2', value: [RECORD] }, 'not followed'],
   ])('an answer that says that it lacks records is none: %s', (_, body, sentence) => {
     expect(() => readAs(NAME, body)).toThrow(
@@ -112,6 +122,13 @@ describe('envelopes', () => {
         message: expect.stringMatching(new RegExp(`^the answer is incomplete: .*${sentence}`)),
       }),
     );
+  });
+
+  test('a field of a record that is called as a count or a link is none', () => {
+    const named = { ...RECORD, Count: 20, TotalCount: 20, 'odata.nextLink': 'x', __next: 'x' };
+    for (const body of [named, [named], { value: [named] }]) {
+      expect(readAs(NAME, body)).toMatchObject({ fetched: 1, rejects: [], warnings: [] });
+    }
   });
 
   test('a reject says its day and its instrument, as far as they can be read', () => {

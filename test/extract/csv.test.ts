@@ -74,6 +74,7 @@ test('short rows lack their last fields; bad ones are refused by themselves', ()
 
 test.each([
   ['inside its last row', 'Date,TradeHighlights,ScripsNo\n02-27-2025,Total,5\n02-27-2025,To'],
+  ['inside the end of its last line', 'Date,TradeHighlights,ScripsNo\r\n02-27-2025,Total,5\r'],
   ['inside a quoted text', 'Date,TradeHighlights,ScripsNo\n02-27-2025,"Tot'],
 ])('CSV that breaks off %s is no answer', (_, csv) => {
   expect(() => readAs(NAME, csv)).toThrowError(expect.objectContaining({ kind: 'unreadable' }));
