@@ -184,6 +184,17 @@ describe('why a session is not there', () => {
     const operations = ['GetConsolidatedPledge', 'GetCorporateActionsCategories'].map(operationNamed);
     const friday = await readGaps(pipeline, { operations });
     expect(spans(friday)).toEqual(['GetCorporateActionsCategories BSE 2025-08-29 2025-08-29 never_asked']);
+    // Asked for and not there, it says what came of that.
+    for (const [state, reason] of Object.entries({
+      failed: 'failed',
+      not_published: 'empty',
+      empty: 'empty',
+    })) {
+      await cover(pipeline, 'GetCorporateActionsCategories', 'BSE', { '02': state as CoverageState });
+      expect(spans(await readGaps(pipeline, { operations }))).toEqual([
+        `GetCorporateActionsCategories BSE 2025-08-29 2025-08-29 ${reason}`,
+      ]);
+    }
     await cover(pipeline, 'GetCorporateActionsCategories', 'BSE', { '03': 'loaded' });
     const saturday = await pipelineAt(at('2025-09-06T23:30'), pipeline.db.url);
     expect(spans(await readGaps(saturday, { operations }))).toEqual([

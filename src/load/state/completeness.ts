@@ -44,7 +44,7 @@ const RANKS = { loaded: 1, empty: 2, not_published: 3, failed: 4, blocked: 5, pa
  * this one query.
  *
  * An operation asked per instrument counts as there with any instrument, unless the data of most is awaited; one
- * that knows no dates has a single line, complete once it was ever loaded, and none in a range that has an end. Where it is
+ * that knows no dates has a single line, complete once it was ever loaded and else with what was answered last, and none in a range that has an end. Where it is
  * quarters that should be there, their last days are the sessions.
  *
  * @param now the moment at which to look; null: when the query runs.
@@ -114,12 +114,16 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
     coalesce(k.rank, ${RANKS.unknown}) as rank, k.diagnostic, coalesce(k.records, 0) as records, k.checked_at
   from due d left join known k using (operation, exchange, day) where not d.undated
   union all
-  select d.exchange, d.operation, max(d.day), true, false, s.last_day is not null, ${RANKS.unknown}, null,
-    coalesce(max(k.records), 0), s.checked_at
-  from clock, due d left join span s using (operation, exchange)
-  left join known k on k.operation = s.operation and k.exchange = s.exchange and k.day = s.last_day
-  where d.undated and d.is_due and clock.to_day is null
-  group by d.exchange, d.operation, s.last_day, s.checked_at
+  -- Where the answer depends on no day, one without a record is not too early: it is empty.
+  select d.exchange, d.operation, d.day, true, false, s.last_day is not null,
+    case when k.rank = ${RANKS.not_published} then ${RANKS.empty} else coalesce(k.rank, ${RANKS.unknown}) end,
+    k.diagnostic, coalesce(k.records, 0), coalesce(s.checked_at, k.checked_at)
+  from clock, (select operation, exchange, max(day) as day from due where undated and is_due group by operation, exchange) d
+  left join span s using (operation, exchange)
+  left join lateral (
+    select * from known k where k.operation = d.operation and k.exchange = d.exchange
+       and k.day = coalesce(s.last_day, k.day) order by k.day desc limit 1) k on true
+  where clock.to_day is null
 )
 select exchange, operation, day,
   case when complete then 'complete' when is_due then 'missing' else 'pending' end as state,
