@@ -284,4 +284,16 @@ test('a record that says it was saved after the call is taken as saved then', as
   )(context);
   expect(corrected).toMatchObject({ counts: { updated: 1 }, warnings: [] });
   expect(await all(context, 'select close_price::int from market.bhavcopy_cm')).toEqual([{ close_price: 8 }]);
+  // Repeated word for word it changes nothing, however often it is asked for.
+  const future = { ClosePrice: 8, SavedAt: '01-01-2199 00:00:00' };
+  const other = { ...future, ClosePrice: 9 };
+  const repeated = [future, { ...future, SavedAt: '01-02-2199 00:00:00' }, other, other];
+  const expected = ['unchanged', 'unchanged', 'updated', 'unchanged'];
+  for (const [at, sent] of repeated.entries()) {
+    const { counts } = await fetched(10 + at, records(0, 1, sent))(context);
+    expect(counts).toMatchObject({ updated: 0, unchanged: 0, stale: 0, [expected[at] as string]: 1 });
+  }
+  expect(await all(context, 'select source_saved_at from market.bhavcopy_cm')).toEqual([
+    { source_saved_at: new Date(Date.UTC(2025, 7, 29, 16, 12)) },
+  ]);
 });

@@ -16,8 +16,15 @@ const SEED = Number(process.env.COMMUTE_SEED ?? 20_250_829);
 
 const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;
 const SYMBOLS = 14;
-/** Of which times a record says that it was saved; 0: of none. */
-const SAVED = ['', '08-21-2025 21:02:14', '08-21-2025 21:15:00', '08-21-2025 22:30:00'] as const;
+/** Of which times a record says that it was saved; 0: of none; the last is not believed. */
+const SAVED = [
+  '',
+  '08-21-2025 21:02:14',
+  '08-21-2025 21:15:00',
+  '08-21-2025 22:30:00',
+  '01-01-2199 00:00:00',
+] as const;
+const NOT_BELIEVED = SAVED.length - 1;
 /** When the first answer was fetched. */
 const FIRST_CALL = Date.UTC(2025, 9, 22, 6);
 
@@ -100,9 +107,11 @@ const answersOf = fc.array(answerOf, { minLength: 4, maxLength: 12 }).map((drawn
       kind === 'instrument'
         ? records.slice(0, 1).map((record) => ({ ...record, symbol: fetched % 3 }))
         : records;
-    const again = one
-      .slice(0, twice)
-      .map((record) => ({ ...record, value: (record.value + 1) % 3, saved: (record.saved + fetched) % 4 }));
+    const again = one.slice(0, twice).map((record) => ({
+      ...record,
+      value: (record.value + 1) % 3,
+      saved: (record.saved + fetched) % SAVED.length,
+    }));
     return { ...answer, part, fetched, to, records: [...one, ...again] };
   }),
 );
@@ -152,8 +161,16 @@ function inOrder(answers: readonly Answer[]): Answer[] {
   return [...answers].sort(compare);
 }
 
+/** A moment as the source would write it. */
+function indianTime(moment: number): string {
+  const [date = '', time] = new Date(moment + 5.5 * 3_600_000).toISOString().slice(0, 19).split('T');
+  const [year, month, day] = date.split('-');
+  return `${month}-${day}-${year} ${time}`;
+}
+
 interface ModelRow {
   value: number;
+  /** As a place in SAVED, or the moment of a call. */
   saved: number;
   live: boolean;
 }
@@ -184,10 +201,13 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
         const other = best.get(keyOf(record));
         if (other === undefined || record.saved >= other.saved) best.set(keyOf(record), record);
       }
-      for (const [key, { value, saved }] of best) {
+      for (const [key, { value, saved: said }] of best) {
         const row = known.get(key);
+        // The time of the call stands in place of one that is not believed, and is later than the others.
+        const saved = said === NOT_BELIEVED ? fetchedAt(all, answer) : said;
         if (row === undefined) known.set(key, { value, saved, live: true });
         else if (saved > 0 && row.saved > saved) row.live = true;
+        else if (said === NOT_BELIEVED && row.live && row.value === value) continue;
         else Object.assign(row, { value, saved: Math.max(saved, row.saved), live: true });
       }
       // On the day of the call it may be too early for anything: nothing is no whole set then.
@@ -215,7 +235,7 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
       if (!isLive) continue;
       const [day, symbol] = key.split(' ').map(Number) as [number, number];
       const shown = kind === 'session' || kind === 'range' || kind === 'instrument' ? DAYS[day] : '';
-      rows.push([kind, shown, `S${symbol}`, `V${value}`, SAVED[saved]].join(' '));
+      rows.push([kind, shown, `S${symbol}`, `V${value}`, SAVED[saved] ?? indianTime(saved)].join(' '));
     }
   }
   return { rows: rows.sort(), refused: [...refused].sort() };

@@ -15,6 +15,7 @@ import {
   quote,
   rankedRecords,
   stored,
+  valuesDiffer,
   withdrawStatement,
 } from './merge-sql.ts';
 
@@ -27,7 +28,7 @@ interface FoldSql extends ApplySql {
   /**
    * Writes the rows that differ from what came out, with all of their values, and counts the records of the
    * answer that is being loaded. Values of rows that are listed no longer are kept in the history where they
-   * are newer, so that they return if the row ever does. $1: run, $2: load, $3: days.
+   * are newer, so that they return if the row ever does. $1: run, $2: load, $3: days, $4: when the answer was fetched.
    */
   readonly store: string;
   /** Withdraws the rows that did not come out. $1: load, $2: exchange, $3: days. */
@@ -95,7 +96,10 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
       (select count(*) from ${place.target} f where ${day === '' ? 'true' : `f.${day} = gone._day`})::int as "left"
       from gone group by _day order by _day`,
     hasConflict: `select from ${stage} s join ${stored(market)} on true
-      where ${differs(market.values)} and not coalesce(s.source_saved_at < t.source_saved_at, false) limit 1`,
+      where ${differs(market.values)} and not coalesce(s.source_saved_at < t.source_saved_at${
+        // The same values, saved earlier, may have been stored with the time of a call: then that is not their time.
+        market.values.length === 0 ? '' : ` and ${valuesDiffer(market.values)}`
+      }, false) limit 1`,
     keepCertain: `
     with later as materialized (
       select from_date, to_date from ${LOADS} l where l.exchange = $1 and l.operation = any($2)
@@ -137,7 +141,7 @@ function storeStatement(
         : `${row}.${day} = any($3::date[])`;
   const data = columns.filter((column) => !table.key.includes(column));
   const row = (prefix: string) => `row(${list(data, prefix)})`;
-  const agrees = `not ${differs(folded.values, ['c', 'o'])}`;
+  const agrees = `not ${differs(folded.values, { now: 'c', record: 'o', fetchedAt: '$4' })}`;
   return `
     with last as materialized (
       select f.*, true as _live from (select ${list(columns)} from ${folded.target}) f where ${asked('f')}

@@ -190,6 +190,7 @@ async function foldAnswers(
         runId: load.runId,
         // No load has such a number: each answer needs one of its own.
         loadId: -1 - step,
+        fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: asked,
         accepted: accepted.flatMap((one) => (one.fetchedAt === fetchedAt ? [one.day] : [])),
@@ -202,7 +203,12 @@ async function foldAnswers(
     }
   }
   const days = asked === null ? [NO_DAY] : [...asked].sort();
-  const stored = await client.query<Record<string, string>>(sql.store, [load.runId, load.loadId, days]);
+  const stored = await client.query<Record<string, string>>(sql.store, [
+    load.runId,
+    load.loadId,
+    days,
+    load.fetchedAt.toISOString(),
+  ]);
   const withdrawals: DayWithdrawal[] = [];
   if (whole !== 'none') {
     const gone = await client.query<{ day: string | null; gone: number; left: number }>(sql.withdrawRest, [

@@ -5,7 +5,7 @@ import { DAY_ROWS, raiseDayRows } from '../state/withdrawals.ts';
 /** The statements that apply an answer to the rows of a place. */
 export interface ApplySql {
   readonly target: string;
-  /** Parameters $1: the run, $2: the load. */
+  /** Parameters $1: the run, $2: the load, $3: when the answer was fetched. */
   readonly merge: Statement;
   /**
    * Withdraws rows that the source lists no longer. $1: load, $2: exchange, $3: largest share that may be
@@ -164,7 +164,7 @@ export function mergeStatement(table: TableDefinition, parts: Parts): string {
       select s.*, ${MOMENT} as _moment, w.revision as _withdrawn,
           coalesce(s.source_saved_at < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
-          when s.source_saved_at < t.source_saved_at then 'stale' when ${differs(values)} then 'update' else 'unchanged' end as _action
+          when s.source_saved_at < t.source_saved_at then 'stale' when ${differs(values, { fetchedAt: '$3' })} then 'update' else 'unchanged' end as _action
       from ranked s left join ${stored(parts)} on true left join ${withdrawnBefore(table, parts)} on true
       where s._place = 1
     ), inserted as (
@@ -323,12 +323,26 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
 /**
  * Does the answer differ from the stored row? The times of the source count only where the answer has
  * them, so that an exchange's own file, which has none, can agree with the service.
+ *
+ * @param fetchedAt SQL of when the answer was fetched. That stands in a record in place of a time that is not
+ *   believed, and such a record agrees with the same values whenever they were saved.
  */
-export function differs(values: readonly string[], [now, record] = ['t', 's']): string {
-  const row = (prefix: string) => `row(${values.map((column) => `${prefix}.${quote(column)}`).join(', ')})`;
-  const times = SOURCE_AUDIT.map(
-    (column) =>
-      `(${record}.${quote(column)} is not null and ${record}.${quote(column)} is distinct from ${now}.${quote(column)})`,
-  );
-  return `(${[...(values.length === 0 ? [] : [`${row(now)} is distinct from ${row(record)}`]), ...times].join(' or ')})`;
+export function differs(
+  values: readonly string[],
+  { now = 't', record = 's', fetchedAt }: { now?: string; record?: string; fetchedAt?: string } = {},
+): string {
+  const times = SOURCE_AUDIT.map((column) => {
+    const [old, fresh] = [now, record].map((prefix) => `${prefix}.${quote(column)}`);
+    const isTime =
+      column === 'source_saved_at' && fetchedAt !== undefined
+        ? ` and ${fresh} is distinct from ${fetchedAt}::timestamptz`
+        : '';
+    return `(${fresh} is not null and ${fresh} is distinct from ${old}${isTime})`;
+  });
+  return `(${[...(values.length === 0 ? [] : [valuesDiffer(values, [now, record])]), ...times].join(' or ')})`;
+}
+
+/** Do the values differ, whenever they were saved? There must be some. */
+export function valuesDiffer(values: readonly string[], [now, record] = ['t', 's']): string {
+  return `row(${list(values, `${now}.`)}) is distinct from row(${list(values, `${record}.`)})`;
 }

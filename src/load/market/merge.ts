@@ -55,6 +55,8 @@ export interface TableAnswer {
 interface Storing {
   readonly runId: number;
   readonly loadId: number;
+  /** When the answer was fetched. */
+  readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
   /** Only these days are looked at; all where it is null or not given. */
@@ -152,7 +154,7 @@ export async function applyStaged(
     }
     const result = await client.query<Record<string, string>>({
       ...sql.merge,
-      values: [storing.runId, storing.loadId],
+      values: [storing.runId, storing.loadId, storing.fetchedAt.toISOString()],
     });
     merged = { ...NOTHING, ...countsOf(result.rows[0]) };
   }
