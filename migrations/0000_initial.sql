@@ -11,6 +11,11 @@ CREATE SCHEMA IF NOT EXISTS "market_history";
 -- By hand: partitions live in a schema of their own, so that market shows one table per data set and nothing else.
 CREATE SCHEMA IF NOT EXISTS "market_partitions";
 --> statement-breakpoint
+CREATE TABLE "etl"."alias_progress" (
+	"exchange" text PRIMARY KEY NOT NULL,
+	"state" bigint NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."observed_aliases" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"exchange" text NOT NULL,
@@ -172,6 +177,8 @@ CREATE TABLE "etl"."loads" (
 	"fetched_at" timestamp with time zone NOT NULL,
 	"committed_at" timestamp with time zone NOT NULL,
 	"state" bigint NOT NULL,
+	"changed_from" date,
+	"changed_to" date,
 	"fetched" bigint DEFAULT 0 NOT NULL,
 	"inserted" bigint DEFAULT 0 NOT NULL,
 	"updated" bigint DEFAULT 0 NOT NULL,

@@ -86,6 +86,8 @@ COMMENT ON COLUMN etl.loads.whole IS 'Tables of market of which it listed all ro
 COMMENT ON COLUMN etl.loads.fetched_at IS 'When the source was asked: what was fetched later speaks in place of what was fetched before, whichever was loaded first.';
 COMMENT ON COLUMN etl.loads.committed_at IS 'When the load was committed, just before the end of its transaction; never before that of a lower state.';
 COMMENT ON COLUMN etl.loads.state IS 'Number of the state it made: states are in the order of the commits. market.state() tells the one a query sees, market.<table>_at(state) shows it.';
+COMMENT ON COLUMN etl.loads.changed_from IS 'First day of the rows that it changed; null where it changed none, -infinity where they have no day.';
+COMMENT ON COLUMN etl.loads.changed_to IS 'Last day of the rows that it changed; null where it changed none, infinity where they have no day.';
 COMMENT ON COLUMN etl.loads.fetched IS 'Records in the answer: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
 COMMENT ON COLUMN etl.loads.inserted IS 'Rows that were new.';
 COMMENT ON COLUMN etl.loads.updated IS 'Rows that really changed.';
@@ -231,6 +233,9 @@ COMMENT ON COLUMN etl.alerts.attempts IS 'Deliveries tried.';
 COMMENT ON COLUMN etl.alerts.error IS 'Why the last delivery failed.';
 COMMENT ON COLUMN etl.alerts.next_attempt_at IS 'It is not sent before this time; each attempt moves it further ahead.';
 
+COMMENT ON TABLE etl.alias_progress IS 'By exchange, up to which state of etl.loads the names of its rows are in etl.observed_aliases: brought up to date before a run ends and every half minute.';
+COMMENT ON COLUMN etl.alias_progress.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.alias_progress.state IS 'The last state whose names are there.';
 COMMENT ON TABLE etl.observed_aliases IS 'The names under which the tables of market have shown instruments, and when: what the views market.instruments and market.instrument_aliases are made of.';
 COMMENT ON COLUMN etl.observed_aliases.id IS 'Number of the row.';
 COMMENT ON COLUMN etl.observed_aliases.exchange IS 'Exchange.';

@@ -4,7 +4,7 @@ import type { PoolClient } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { fillObservedAliases } from '../../src/load/state/observed-aliases.ts';
+import { fillObservedAliases, updateObservedAliases } from '../../src/load/state/observed-aliases.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
@@ -23,17 +23,31 @@ const bse = (symbol: string, exchange_instrument_id: number, trade_date: string,
 
 const loadBse = (store: Database, rows: readonly Row[]) => loadBhav(store, rows, { exchange: 'BSE' });
 
-const instruments = async ({ pool }: Database) =>
+const FORGET_ALIASES = 'truncate etl.observed_aliases, etl.alias_progress';
+
+const forgetAliases = (store: Database) => store.pool.query(FORGET_ALIASES);
+
+/** Names are brought in after the loads, not in them. */
+async function poolUpToDate(store: Database) {
+  await updateObservedAliases(store);
+  return store.pool;
+}
+
+const instruments = async (store: Database) =>
   (
-    await pool.query(
+    await (
+      await poolUpToDate(store)
+    ).query(
       `select instrument_id, exchange, symbol, series, scrip_code::int, isin, name, first_seen::text, last_seen::text
          from market.instruments order by instrument_id`,
     )
   ).rows;
 
-const aliases = async ({ pool }: Database, kind: string) =>
+const aliases = async (store: Database, kind: string) =>
   (
-    await pool.query(
+    await (
+      await poolUpToDate(store)
+    ).query(
       `select alias, series, instrument_id, first_seen::text, last_seen::text, valid_from::text, valid_to::text
          from market.instrument_aliases where kind = $1 order by alias, series, valid_from`,
       [kind],
@@ -41,8 +55,8 @@ const aliases = async ({ pool }: Database, kind: string) =>
   ).rows;
 
 /** What the loads kept up to date must equal what reading all rows at once gives. */
-async function expectTrue({ pool }: Database) {
-  const client = (await pool.connect()) as PoolClient;
+async function expectTrue(store: Database) {
+  const client = (await (await poolUpToDate(store)).connect()) as PoolClient;
   const read = async () =>
     (
       await client.query(
@@ -53,7 +67,7 @@ async function expectTrue({ pool }: Database) {
   try {
     await client.query('begin');
     const kept = await read();
-    await client.query('delete from etl.observed_aliases');
+    await client.query(FORGET_ALIASES);
     await fillObservedAliases(Object.assign(drizzle(client), { client }));
     expect(kept).toEqual(await read());
   } finally {
@@ -137,7 +151,7 @@ describe('market.instruments', () => {
     for (const day of days) {
       await loadBhav(store, [nse('X', day, day === days[2] ? { isin: 'INE999Z01019' } : right)]);
     }
-    const joined = await store.pool.query(
+    const joined = await (await poolUpToDate(store)).query(
       `select b.trade_date::text as day, a.instrument_id from market.bhavcopy_cm b
          join market.instrument_aliases a on a.exchange = b.exchange and a.kind = 'series'
           and a.alias = b.symbol and a.series = b.series and b.trade_date >= a.valid_from and b.trade_date < a.valid_to
@@ -297,8 +311,11 @@ describe('market.instruments', () => {
   test('a preview, and an answer that changes nothing, leave it alone', async () => {
     const store = await openStore();
     const versions = async () =>
-      (await store.pool.query('select id, xmin::text, last_seen::text from etl.observed_aliases order by id'))
-        .rows;
+      (
+        await (
+          await poolUpToDate(store)
+        ).query('select id, xmin::text, last_seen::text from etl.observed_aliases order by id')
+      ).rows;
     await loadBhav(store, [nse('A', '2025-08-28'), nse('B', '2025-08-28')]);
     const before = await versions();
     expect(before).toHaveLength(2);
@@ -327,7 +344,10 @@ describe('market.instruments', () => {
     const queue = shuffled(rows);
     await Promise.all(
       Array.from({ length: 6 }, async () => {
-        for (let day = queue.pop(); day !== undefined; day = queue.pop()) await loadBhav(mixed, day);
+        for (let day = queue.pop(); day !== undefined; day = queue.pop()) {
+          await loadBhav(mixed, day);
+          if (queue.length % 3 === 0) await updateObservedAliases(mixed);
+        }
       }),
     );
     expect(await instruments(mixed)).toEqual(await instruments(ordered));
@@ -343,7 +363,7 @@ describe('market.instruments', () => {
     await loadBhav(store, [nse('A', '2025-08-28', { isin: 'INE000A01010' })]);
     await loadBse(store, [bse('B', 500001, '2025-08-28')]);
     const before = await instruments(store);
-    await store.pool.query('delete from etl.observed_aliases');
+    await forgetAliases(store);
     await migrateDatabase(store);
     expect(await instruments(store)).toEqual(before);
     expect(before).toHaveLength(2);
@@ -353,7 +373,7 @@ describe('market.instruments', () => {
     const store = await openStore();
     await loadBhav(store, [nse('ABC', '2025-01-01', { isin: 'INE001A01019' }), nse('DEF', '2025-01-01')]);
     await loadBse(store, [bse('GHI', 500001, '2025-01-01')]);
-    await store.pool.query('delete from etl.observed_aliases');
+    await forgetAliases(store);
     await loadBhav(store, [nse('ABC', '2025-01-02', { isin: 'INE001A01027' })]);
     await migrateDatabase(store);
     expect((await instruments(store)).map((row) => row.instrument_id)).toEqual([
@@ -368,13 +388,14 @@ describe('market.instruments', () => {
     const store = await openStore();
     const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
     const seenAs = async (isin: string) => {
-      const found = await store.pool.query(
+      const found = await (await poolUpToDate(store)).query(
         'select first_seen::text, last_seen::text from etl.observed_aliases where isin = $1',
         [isin],
       );
       return found.rows.map((row) => [row.first_seen, row.last_seen]);
     };
     for (const day of days) await loadBhav(store, [nse('ABC', day)]);
+    await updateObservedAliases(store);
     const isin = 'INE001A01019';
     for (const [at, left] of [
       [0, [days[1], days[4]]],

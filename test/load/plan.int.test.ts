@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { expect, test } from 'vitest';
 import { mergeSql } from '../../src/load/market/merge-sql.ts';
-import { observedAliasSql } from '../../src/load/state/observed-aliases.ts';
+import { observedAliasSql, updateObservedAliases } from '../../src/load/state/observed-aliases.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 const RECORDS = 2_000;
@@ -50,7 +50,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
     withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], []]),
     observe: await looked(
       (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,
-      ['NSE', 1, day, day],
+      ['NSE', [1], [day], [day]],
     ),
   };
   await client.query('rollback');
@@ -107,6 +107,7 @@ test('all days of one company are found through indexes, in every partition, by 
     });
     await loadBhav(store, [company, ...others.map((other) => bhavRow({ ...other, trade_date }))]);
   }
+  await updateObservedAliases(store);
   await store.pool.query('analyze market.bhavcopy_cm, etl.observed_aliases');
   const plan = async (query: string, values: unknown[] = []) => {
     const explained = await store.pool.query(`explain (analyze, format json) ${query}`, values);
@@ -142,6 +143,7 @@ test('the aliases of one instrument are its rows of the view', async () => {
     bhavRow({ symbol: 'NEW', isin: 'INE001A01036', trade_date: '2025-08-28' }),
     bhavRow({ symbol: 'OLD', isin: 'INE002A01018', trade_date: '2025-08-28' }),
   ]);
+  await updateObservedAliases(store);
   const found = await store.pool.query(
     `select i.instrument_id, (select count(*)::int from market.instrument_aliases a where a.instrument_id = i.instrument_id) as names,
        (select count(*)::int from (select * from market.aliases_of(i.instrument_id) intersect all

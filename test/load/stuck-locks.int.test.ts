@@ -94,7 +94,7 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   });
   const other = new pg.Client({ connectionString: pipeline.db.url, application_name: 'psql of ana' });
   await other.connect();
-  await other.query('begin; lock table etl.day_rows in access exclusive mode');
+  await other.query('begin; lock table market_history.bhavcopy_cm in access exclusive mode');
   const stopping = new AbortController();
   const health = await startHealthServer(pipeline, { roles: [], stopping: stopping.signal });
   const ready = async () =>

@@ -5,7 +5,7 @@ import type { FullSet } from '../../src/load/market/merge.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
-import { operationNamed } from '../../src/operations/registry.ts';
+import { operationNamed, operations } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { testDatabase } from '../support/database.ts';
 
@@ -38,11 +38,16 @@ export async function newRun({ pool }: Database): Promise<number> {
 }
 
 /** An open window. */
-export async function newWindow({ pool }: Database, runId: number, state = 'running'): Promise<number> {
+export async function newWindow(
+  { pool }: Database,
+  runId: number,
+  state = 'running',
+  { operation = 'GetBhavCopyCM', exchange = 'NSE' } = {},
+): Promise<number> {
   const found = await pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
-     values ($1, 'GetBhavCopyCM', 'NSE', '2025-01-01', '2025-01-01', $2) returning id::int`,
-    [runId, state],
+     values ($1, $3, $4, '2025-01-01', '2025-01-01', $2) returning id::int`,
+    [runId, state, operation, exchange],
   );
   return found.rows[0]?.id ?? 0;
 }
@@ -63,12 +68,16 @@ export interface Answer {
 /** Loads an answer as the worker does, in a new window unless one is named. */
 export async function load(database: Database, answer: Answer): Promise<RecordCounts | null> {
   const runId = answer.runId ?? (await newRun(database));
-  const windowId = answer.windowId ?? (await newWindow(database, runId));
+  const { batches } = answer;
+  const exchange = answer.exchange ?? String(batches[0]?.rows[0]?.exchange ?? 'NSE');
+  const filling = operations.find(({ shapes }) => shapes.some(({ table }) => table === batches[0]?.table));
+  const operation = filling?.name ?? 'GetBhavCopyCM';
+  const asked = { operation, exchange };
+  const windowId = answer.windowId ?? (await newWindow(database, runId, 'running', asked));
   return loadWindow(database, {
     windowId,
     runId,
-    operation: 'GetBhavCopyCM',
-    exchange: answer.exchange ?? 'NSE',
+    ...asked,
     batches: answer.batches,
     rejects: answer.rejects ?? [],
     coverage: answer.coverage ?? [],

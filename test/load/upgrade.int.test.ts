@@ -41,7 +41,7 @@ async function columnsOf({ pool }: Database): Promise<Column[]> {
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
-      and c.relname not in ('migrations', 'repeatable_migrations', 'database_identity')
+      and c.relname not in ('migrations', 'repeatable_migrations', 'database_identity', 'alias_progress')
     order by exists (select from pg_constraint f where f.conrelid = c.oid and f.contype = 'f'), 1, a.attnum`,
   );
   return found.rows;

@@ -15,6 +15,7 @@ const LOAD = fileURLToPath(new URL('../../src/load/', import.meta.url));
 const OWNERS: Readonly<Record<string, string>> = {
   access_keys: 'state/access-keys.ts',
   alerts: 'state/alerts.ts',
+  alias_progress: 'state/observed-aliases.ts',
   call_budget: 'state/call-budget.ts',
   coverage: 'state/coverage.ts',
   database_identity: 'state/database-identity.ts',

@@ -1,4 +1,5 @@
 import { trySessionLock } from '../../load/database/session-lock.ts';
+import { updateObservedAliases } from '../../load/state/observed-aliases.ts';
 import {
   beginFollowUp,
   type EndedRun,
@@ -13,7 +14,7 @@ import type { Context } from '../context.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 
 /**
- * Ends a run that has no open window left.
+ * Ends a run that has no open window left, once the names its loads have brought are in `market.instruments`.
  *
  * @returns the run when it was this call that ended it, else null.
  */
@@ -22,6 +23,7 @@ export async function closeRun(
   runId: number,
   end: RunEnd | null = null,
 ): Promise<EndedRun | null> {
+  await updateObservedAliases(db);
   const ended = await finishRun(db.drizzle, runId, end);
   if (ended !== null) log.info({ runId, state: ended.state }, 'run has ended');
   return ended;

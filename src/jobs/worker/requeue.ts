@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { hasRested } from '../../load/state/access-keys.ts';
+import { updateObservedAliases } from '../../load/state/observed-aliases.ts';
 import { runningRuns } from '../../load/state/runs.ts';
 import { openWindows } from '../../load/state/windows/windows.ts';
 import { markWorkerSeen } from '../../load/state/workers.ts';
@@ -22,10 +23,11 @@ const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 /**
  * Enqueues open windows the queue does not know (it was lost, or the process that planned them ended
  * between commit and enqueue), ends runs whose last worker ended before it could, and does what follows
- * the end of runs where their last worker ended before that.
+ * the end of runs where their last worker ended before that. Of long runs it brings the names of instruments up to date.
  */
 export async function requeueLostWindows(context: QueueContext): Promise<void> {
   await followUpRuns(context);
+  await updateObservedAliases(context.db);
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
   const open = await openWindows(context.db.drizzle, runs);

@@ -28,12 +28,12 @@ export interface AcceptedWithdrawal {
  *
  * @returns null when no refused withdrawal of this number stands.
  */
-export function acceptWithdrawal(
+export async function acceptWithdrawal(
   database: Database,
   id: number,
   { by, ...judging }: { readonly by: string; readonly readKept: ReadKept; readonly maxWithdrawShare: number },
 ): Promise<AcceptedWithdrawal | null> {
-  return transaction(database, async (tx) => {
+  const done = await transaction(database, async (tx) => {
     const { client } = tx;
     const found = await readRefusedWithdrawal(tx, id);
     const table = tables.find(({ name }) => name === found?.table);
@@ -42,7 +42,7 @@ export function acceptWithdrawal(
     const sql = mergeSql(table);
     await ensureStage(client, table);
     // First the lock of the day, as every load takes it; a load it had to wait for may have settled the matter.
-    await client.query(sql.lock, [exchange, day, day]);
+    await client.query(sql.lock, [exchange, [day ?? NO_DAY]]);
     const refused = await readRefusedWithdrawal(tx, id);
     if (refused === null) return null;
     const loadId = await nextLoadId(tx);
@@ -69,15 +69,17 @@ export function acceptWithdrawal(
       const coverage = [{ day, instrument: '', variant: '', state, records: left }];
       await writeCoverage(tx, { operation, exchange, runId, windowId, coverage, reopened: [day] });
     }
-    const written = { table, exchange, loadId, from: day ?? '', to: day ?? '', replaced: true };
-    await updateObservedAliases(tx, [written]);
+    const written = [{ from: day ?? '-infinity', to: day ?? 'infinity' }];
     await insertLoad(tx, {
       loadId,
       windowId,
       fetchedAt,
       whole: [table.name],
+      written,
       accepted: { withdrawn: gone, day },
     });
     return { id, table: table.name, exchange, day, withdrawn: gone, left };
   });
+  await updateObservedAliases(database);
+  return done;
 }

@@ -10,8 +10,10 @@ import { acceptedDays, type DayWithdrawal, NO_DAY, replaceRefusals } from '../st
 import { foldSql } from './fold-sql.ts';
 import {
   applyStaged,
+  copyNewDays,
   countsOf,
   daysOf,
+  daysOfRows,
   type FullSet,
   type Merged,
   stageRows,
@@ -62,18 +64,23 @@ interface MergedTable extends Merged {
  */
 export async function mergeTable(tx: Transaction, load: TableLoad): Promise<MergedTable> {
   const { client } = tx;
-  const { table, rows, fullSet, fetchedAt } = load;
+  const { table, rows, exchange, fullSet, fetchedAt } = load;
   const sql = mergeSql(table);
-  await stageRows(client, table, rows);
-  const asked = fullSet?.days;
-  await client.query(sql.lock, [fullSet?.exchange ?? null, asked?.from ?? null, asked?.to ?? null]);
+  const days = [...new Set([...daysOfRows(table, rows), ...daysOf(fullSet)])];
+  await client.query(sql.lock, [exchange, days]);
   // Asked with the locks held, so that whatever was loaded before is seen.
   const scope = scopeOf(load);
+  const isLast = !(await hasLaterLoad(tx, scope, fetchedAt, { orAtOnce: true }));
+  if (isLast && scope.whole === 'days') {
+    const added = await copyNewDays(client, load, days);
+    if (added !== null) return { ...added, folded: false, undecided: null };
+  }
+  await stageRows(client, table, rows);
   const inOrder = async () => {
     const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
     return { ...merged, folded: false, undecided: null };
   };
-  if (!(await hasLaterLoad(tx, scope, fetchedAt, { orAtOnce: true }))) return inOrder();
+  if (isLast) return inOrder();
   // Where no answer withdraws, a record that is new or that is surely older decides nothing.
   if (scope.whole === 'none' && !(await isAny(client, foldSql(table, 'none').hasConflict))) return inOrder();
   const folded = await foldAnswers(tx, load, scope);

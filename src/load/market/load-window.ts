@@ -4,8 +4,7 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
-import { insertLoad, laterLoads, nextLoadId, wasLoaded } from '../state/loads.ts';
-import { updateObservedAliases, type Written } from '../state/observed-aliases.ts';
+import { insertLoad, laterLoads, nextLoadId, type Written, wasLoaded } from '../state/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
@@ -13,12 +12,12 @@ import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { type RowDifference, sampleDifferences } from './differences.ts';
 import { mergeTable, type ReadKept } from './fold.ts';
 import {
+  changedDays,
   ensurePartitions,
   ensureStage,
   type FullSet,
   type PreservedColumns,
   setHintBits,
-  touchedDays,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
@@ -60,7 +59,7 @@ interface WindowLoad {
  *
  * Never deadlocks with other loads: every load takes its locks in the same order (window row, then
  * per table by name the advisory locks of its days, sorted, then the one of kept bodies, then rejects by
- * number, then coverage rows, sorted, then the one of the exchange's instruments, then the one of states).
+ * number, then coverage rows, sorted, then the one of states).
  *
  * @returns what became of the records, or null when the window had ended already (another worker
  *   finished it, or it was cancelled): then nothing was written.
@@ -118,11 +117,10 @@ async function storeLoad(
     merged.withdrawals,
   );
   await storeCoverage(tx, load, merged);
-  await updateObservedAliases(tx, merged.written);
   await storeWindow(tx, load.windowId, endOf(load, merged));
   // Nothing may follow: the state is that of the commit.
   if (load.outcome.state !== 'failed' && !(await isRepetition(tx, load, merged))) {
-    await insertLoad(tx, { ...load, loadId, whole: wholeTables(load, merged) });
+    await insertLoad(tx, { ...load, loadId, whole: wholeTables(load, merged), written: merged.written });
   }
   return merged.counts;
 }
@@ -240,9 +238,7 @@ async function mergeTables(
     }
     counts.fetched += rows.length;
     if (merged.written + merged.withdrawn > 0) {
-      const [from, to] = touchedDays(table, rows, fullSet);
-      const replaced = merged.withdrawn > 0 || merged.written > merged.inserted;
-      written.push({ table, exchange: load.exchange, loadId, from, to, replaced });
+      written.push(changedDays(table, rows, fullSet));
     }
     withdrawals.push(...merged.withdrawals);
     if (merged.folded) folded.push(table.name);

@@ -27,11 +27,15 @@ interface MergeSql extends ApplySql {
   readonly createStage: string;
   readonly stage: string;
   readonly copy: string;
-  /**
-   * Waits for other loads of the same table, exchange and day. $1: exchange, $2, $3: first and
-   * last day of the window, or nulls where nothing will be withdrawn.
-   */
+  /** Waits for other loads of the same table, exchange and days. $1: exchange, $2: days, `NO_DAY` where it has none. */
   readonly lock: string;
+  /**
+   * Answers with the time, where no row of these days is stored and none ever was. $1: exchange, $2: days. Null
+   * where the table has no days.
+   */
+  readonly areNew: Statement | null;
+  /** Copies rows into the table itself, with the columns of the load audit. */
+  readonly copyNew: string;
   /** Withdraws rows by their keys. $1: load, $2: the keys, a JSON list, $3: rows written by answers fetched later stay. */
   readonly withdrawKeys: string;
   /** Counts the rows of a day. $1: exchange, $2: day, any where the table has no date column. */
@@ -70,7 +74,9 @@ function build(table: TableDefinition): MergeSql {
       select 0 as _ord, ${list(columns)} from ${target} with no data`,
     stage,
     copy: `copy ${stage} (_ord, ${list(columns)}) from stdin`,
-    lock: lockSql(table, parts),
+    lock: lockSql(table),
+    areNew: table.dateColumn === null ? null : areNewStatement(table, table.dateColumn, parts),
+    copyNew: `copy ${target} (${list([...columns, ...AUDIT])}) from stdin`,
     target,
     merge: { name: `merge_${table.name}`, text: mergeStatement(table, parts) },
     withdraw: { name: `withdraw_${table.name}`, text: withdrawStatement(table, parts) },
@@ -121,19 +127,24 @@ export function partsOf(table: TableDefinition, place: Place = STORED(table)): P
 }
 
 /** Takes all locks of a load in one statement and in order, so that two loads cannot wait for each other. */
-function lockSql(table: TableDefinition, { stage }: Parts): string {
-  const key = (day: string) => `hashtextextended(concat_ws('|', 'eod', '${table.name}', exchange${day}), 0)`;
-  if (table.dateColumn === null) {
-    return `select pg_advisory_xact_lock(k) from (
-      select ${key('')} as k from ${stage}
-      union select ${key('')} from (select $1::text as exchange, $2::date, $3::date) as asked where exchange is not null
-      order by k) as locks`;
-  }
+function lockSql({ name, dateColumn }: TableDefinition): string {
+  const day = dateColumn === null ? '' : ', day';
   return `select pg_advisory_xact_lock(k) from (
-    select ${key(`, ${quote(table.dateColumn)}`)} as k from ${stage}
-    union select ${key(', day::date')} from (select $1::text as exchange) as asked,
-      generate_series($2::date, $3::date, '1 day') as day
-    order by k) as locks`;
+    select hashtextextended(concat_ws('|', 'eod', '${name}', $1::text${day}), 0) as k
+      from unnest($2::date[]) as day order by k) as locks`;
+}
+
+function areNewStatement(
+  { name }: TableDefinition,
+  dateColumn: string,
+  { target, history }: Parts,
+): Statement {
+  const hasNone = (place: string) =>
+    `not exists (select from ${place} t where t.exchange = $1 and t.${quote(dateColumn)} = any($2::date[]))`;
+  return {
+    name: `are_new_${name}`,
+    text: `select statement_timestamp()::text as now where ${hasNone(target)} and ${hasNone(history)}`,
+  };
 }
 
 /**

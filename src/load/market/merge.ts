@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { eachDay } from '../../core/days.ts';
+import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
@@ -119,7 +120,58 @@ export async function stageRows(
   rows: readonly Row[],
 ): Promise<void> {
   if (rows.length === 0) return;
-  await pipeline(Readable.from(encodeRows(table, rows)), client.query(copyFrom(mergeSql(table).copy)));
+  await copyRows(client, mergeSql(table).copy, encodeRows(table, rows, { places: true }));
+}
+
+function copyRows(client: PoolClient, statement: string, pieces: Iterable<string>): Promise<void> {
+  return pipeline(Readable.from(pieces), client.query(copyFrom(statement)));
+}
+
+/** Kinds of which two values are the same in Postgres only if they are the same here. */
+const EXACT_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean', 'date']);
+
+/**
+ * Copies rows straight into the table where none of their days has ever had a row and no two of them have one
+ * key: there is nothing to compare them with, and nothing to withdraw. To be called with the locks of the days held,
+ * for tables whose rows are found by day.
+ *
+ * @param days all days of the rows and those the answer lists in full.
+ * @returns null where the rows have to be merged: then nothing was written.
+ */
+export async function copyNewDays(
+  client: PoolClient,
+  { table, rows, fullSet, exchange, runId, loadId }: TableAnswer & NewRows,
+  days: readonly string[],
+): Promise<Merged | null> {
+  const sql = mergeSql(table);
+  if (sql.areNew === null || rows.length === 0 || hasDuplicates(table, rows)) return null;
+  const found = await client.query<{ now: string }>({ ...sql.areNew, values: [exchange, days] });
+  const now = found.rows[0]?.now;
+  if (now === undefined) return null;
+  const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
+  await copyRows(client, sql.copyNew, encodeRows(table, rows, { audit }));
+  return { ...NOTHING, inserted: rows.length, written: rows.length, checkedDays: daysOf(fullSet) };
+}
+
+/** Whose rows are copied, and by which load. */
+interface NewRows {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  readonly runId: number;
+  readonly loadId: number;
+}
+
+/** Have two rows one key, or may they have? */
+function hasDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
+  const kinds = fields.filter(({ column }) => key.includes(column)).map(({ kind }) => kind);
+  if (!kinds.every((kind) => EXACT_KINDS.has(kind))) return true;
+  // NUL is in no value.
+  return new Set(rows.map((row) => key.map((column) => row[column]).join('\0'))).size < rows.length;
+}
+
+/** Days of the rows, each once; NO_DAY where the table has none. */
+export function daysOfRows({ dateColumn }: TableDefinition, rows: readonly Row[]): Set<string> {
+  return new Set(rows.map((row) => (dateColumn === null ? NO_DAY : (row[dateColumn] as string))));
 }
 
 const NOTHING: Merged = {
@@ -267,16 +319,16 @@ function suspicionOf(
   return `${missing}, ${dateColumn === null ? 'and no other was' : 'and no other of their day was'}; that is not believed, so none was withdrawn`;
 }
 
-/** First and last day on which a load may have written rows; empty texts where the table has no days. */
-export function touchedDays(
+/** First and last day on which a load may have written rows; all of time where the table has no days. */
+export function changedDays(
   table: TableDefinition,
   rows: readonly Row[],
   fullSet: FullSet | undefined,
-): [from: string, to: string] {
+): { readonly from: string; readonly to: string } {
   const days = rows.length === 0 ? [] : daySpan(table, rows);
   if (table.dateColumn !== null && fullSet?.days) days.push(fullSet.days.from, fullSet.days.to);
   days.sort();
-  return [days[0] ?? '', days.at(-1) ?? ''];
+  return { from: days[0] ?? '-infinity', to: days.at(-1) ?? 'infinity' };
 }
 
 /** First and last day of the rows, where the table has a date column; dates sort as text. */
@@ -333,20 +385,27 @@ export function encodeValue(value: Scalar): string {
 }
 
 /**
- * Rows as COPY text, in pieces: their place in the answer, then the table's columns in order.
- * A generator, so that COPY takes the next piece only when the socket has room for it.
+ * Rows as COPY text, in pieces: the table's columns in order, behind the row's place in the answer or before what
+ * all rows have in common. A generator, so that COPY takes the next piece only when the socket has room for it.
+ *
+ * @param line.places whether each line begins with the place of its row.
+ * @param line.audit further columns, encoded, each behind a tab.
  */
-export function* encodeRows(table: TableDefinition, rows: readonly Row[]): Generator<string> {
+export function* encodeRows(
+  table: TableDefinition,
+  rows: readonly Row[],
+  { places = false, audit = '' }: { readonly places?: boolean; readonly audit?: string },
+): Generator<string> {
   const columns = table.fields.map((field) => field.column);
   let piece = '';
   for (let place = 0; place < rows.length; place += 1) {
     const row = rows[place] as Row;
-    piece += place;
-    for (const column of columns) {
-      piece += '\t';
-      piece += encodeValue(row[column] ?? null);
+    if (places) piece += `${place}\t`;
+    for (let at = 0; at < columns.length; at += 1) {
+      if (at > 0) piece += '\t';
+      piece += encodeValue(row[columns[at] as string] ?? null);
     }
-    piece += '\n';
+    piece += `${audit}\n`;
     if (piece.length >= PIECE) {
       yield piece;
       piece = '';

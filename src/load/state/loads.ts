@@ -1,4 +1,4 @@
-import { and, eq, gt, gte, inArray, lte, ne, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, inArray, isNotNull, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { isoText } from './schema/columns.ts';
@@ -19,6 +19,12 @@ export async function nextLoadId(tx: NodePgDatabase): Promise<number> {
   return found.rows[0]?.id ?? 0;
 }
 
+/** Rows a load changed, all within these days; '-infinity' and 'infinity' where they have none. */
+export interface Written {
+  readonly from: string;
+  readonly to: string;
+}
+
 /**
  * Writes the row of a load, with the next state. Must be the last statement before the commit: until then
  * other loads wait here, so that no state is given out before the one below it is committed.
@@ -30,12 +36,20 @@ export async function insertLoad(
     readonly windowId: number;
     readonly fetchedAt: Date;
     readonly whole: readonly string[];
+    /** Rows it changed, table by table. */
+    readonly written: readonly Written[];
     /** Where a person had rows withdrawn that the answer of the window did not list: how many, and of which day. */
     readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
   },
 ): Promise<void> {
-  const { accepted } = load;
+  const { accepted, written } = load;
   const day = accepted?.day ?? null;
+  const from = written.map((one) => one.from).sort()[0] ?? null;
+  const to =
+    written
+      .map((one) => one.to)
+      .sort()
+      .at(-1) ?? null;
   const counts =
     accepted === undefined
       ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
@@ -44,10 +58,12 @@ export async function insertLoad(
   // A statement of its own, because what it reads has to be what is committed after the wait.
   await tx.execute(sql`
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
-      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, committed_at, state)
+      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
+      committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
-      ${load.fetchedAt.toISOString()}, greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
+      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, greatest(clock_timestamp(), last.committed_at),
+      coalesce(last.state, 0) + 1
       from ${windows} w ${lastState} where w.id = ${load.windowId}`);
 }
 
@@ -80,6 +96,22 @@ export async function forgetLoads(
       'epoch', greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
       from ${runs} r ${lastState} where r.id = ${asked.runId}`);
   await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
+}
+
+/** The first loads behind a state that changed rows of these operations and exchange, in the order of their states. */
+export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: number, limit: number) {
+  return db
+    .select({
+      id: loads.id,
+      state: loads.state,
+      operation: loads.operation,
+      from: sql<string>`${loads.changed_from}`,
+      to: sql<string>`${loads.changed_to}`,
+    })
+    .from(loads)
+    .where(and(gt(loads.state, state), isOf(group), isNotNull(loads.changed_from)))
+    .orderBy(loads.state)
+    .limit(limit);
 }
 
 /** How many loads of these operations and exchange changed something and have no kept answer. */

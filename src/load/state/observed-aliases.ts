@@ -1,22 +1,14 @@
 import { and, type Column, eq, gt, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { EXCHANGES } from '../../operations/operation.ts';
-import { tables } from '../../operations/registry.ts';
+import { operations, tables } from '../../operations/registry.ts';
 import type { Naming, TableDefinition } from '../../operations/table.ts';
-import { lockUntilCommit, type Transaction } from '../database/transaction.ts';
+import type { Database } from '../database/database.ts';
+import { lockUntilCommit, type Transaction, transaction } from '../database/transaction.ts';
 import { identify, type ObservedAlias } from '../market/identity.ts';
 import { quote } from '../market/merge-sql.ts';
-import { observedAliases } from './schema/instruments.ts';
-
-/** Rows a load wrote, all within these days. */
-export interface Written {
-  readonly table: TableDefinition;
-  readonly exchange: string;
-  readonly loadId: number;
-  readonly from: string;
-  readonly to: string;
-  /** Were rows changed or withdrawn, beside new ones? */
-  readonly replaced: boolean;
-}
+import { loadsAfter, stateAt } from './loads.ts';
+import { aliasProgress, observedAliases } from './schema/instruments.ts';
 
 /** The names by which an observed alias is connected with others. */
 type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;
@@ -24,31 +16,81 @@ type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;
 /** For more symbols than this it is quicker to read all observed aliases of the exchange. */
 const MANY_SYMBOLS = 500;
 
+/** Loads whose names are brought in with one transaction. */
+const LOADS_AT_ONCE = 500;
+
 /**
- * Updates `etl.observed_aliases`, and with it `market.instruments`, after a load has written rows. To be
- * called late in the load's transaction, because from here on loads of the same exchange wait for one another.
+ * Brings `etl.observed_aliases`, and with it `market.instruments`, up to date with all loads committed so far. Each
+ * load has a state and states are in the order of the commits, so it is enough to keep, per exchange, the state
+ * that was reached. To be called when loads have been committed: before a run is said to have ended, and from time to time.
+ *
+ * @throws PipelineError of kind `database` or `database_away`.
  */
-export async function updateObservedAliases(tx: Transaction, written: readonly Written[]): Promise<void> {
-  const naming = written.filter(({ table }) => table.names.length > 0);
-  for (const exchange of [...new Set(naming.map((one) => one.exchange))].sort()) {
-    if (await fillExchange(tx, exchange)) continue;
-    const changed: Names[] = [];
-    for (const { table, loadId, from, to, replaced } of naming.filter((one) => one.exchange === exchange)) {
-      const asked = [exchange, loadId, ...(table.dateColumn === null ? [] : [from, to])];
-      for (const statements of observedAliasSql(table)) {
-        if (replaced) changed.push(...(await redateUnconfirmed(tx, statements, asked)));
-        changed.push(...(await tx.client.query<Names>(statements.observe, asked)).rows);
-      }
-    }
-    if (changed.length > 0) await identifyAll(tx, await familyOf(tx, exchange, changed));
+export async function updateObservedAliases(database: Database): Promise<void> {
+  for (const exchange of EXCHANGES) {
+    // Asked first without the lock: nearly always there is nothing to do.
+    const reached = await readProgress(database.drizzle, exchange);
+    const isBehind =
+      reached === null || (await loadsAfter(database.drizzle, groupOf(exchange), reached, 1)).length > 0;
+    for (let more = isBehind; more; ) more = await transaction(database, (tx) => bringIn(tx, exchange));
   }
+}
+
+/** Operations that fill tables whose rows name instruments. */
+const NAMING = operations.filter(({ shapes }) => shapes.some(({ table }) => table.names.length > 0));
+
+const groupOf = (exchange: string) => ({ operations: NAMING.map(({ name }) => name), exchange });
+
+/** Brings in the next loads of an exchange. @returns whether there may be more. */
+async function bringIn(tx: Transaction, exchange: string): Promise<boolean> {
+  if (await fillExchange(tx, exchange)) return false;
+  const loads = await loadsAfter(
+    tx,
+    groupOf(exchange),
+    (await readProgress(tx, exchange)) ?? 0,
+    LOADS_AT_ONCE,
+  );
+  const last = loads.at(-1);
+  if (last === undefined) return false;
+  const changed: Names[] = [];
+  for (const table of tables) {
+    const filling = NAMING.filter(({ shapes }) => shapes.some((shape) => shape.table === table));
+    const own = loads.filter(({ operation }) => filling.some(({ name }) => name === operation));
+    if (own.length === 0) continue;
+    const asked: unknown[] = [exchange, own.map(({ id }) => id)];
+    if (table.dateColumn !== null)
+      asked.push(
+        own.map(({ from }) => from),
+        own.map(({ to }) => to),
+      );
+    for (const statements of observedAliasSql(table)) {
+      changed.push(...(await redateUnconfirmed(tx, statements, asked)));
+      changed.push(...(await tx.client.query<Names>(statements.observe, asked)).rows);
+    }
+  }
+  if (changed.length > 0) await identifyAll(tx, await familyOf(tx, exchange, changed));
+  await writeProgress(tx, exchange, last.state);
+  return loads.length === LOADS_AT_ONCE;
+}
+
+async function readProgress(db: NodePgDatabase, exchange: string): Promise<number | null> {
+  const { state } = aliasProgress;
+  const [found] = await db.select({ state }).from(aliasProgress).where(eq(aliasProgress.exchange, exchange));
+  return found?.state ?? null;
+}
+
+async function writeProgress(tx: Transaction, exchange: string, state: number): Promise<void> {
+  await tx
+    .insert(aliasProgress)
+    .values({ exchange, state })
+    .onConflictDoUpdate({ target: aliasProgress.exchange, set: { state } });
 }
 
 /** Corrects the days of observed aliases that changed rows no longer confirm, and answers with those. */
 async function redateUnconfirmed(
   { client }: Transaction,
   { selectUnconfirmed, redate, redateByAllRows }: ObservedAliasSql,
-  asked: readonly (string | number)[],
+  asked: readonly unknown[],
 ): Promise<Names[]> {
   const { rows } = await client.query<Names & { readonly id: string }>(selectUnconfirmed, [...asked]);
   if (rows.length === 0) return [];
@@ -60,25 +102,27 @@ async function redateUnconfirmed(
   return rows;
 }
 
-/** Fills `etl.observed_aliases` where rows were loaded before it existed. */
+/** Fills `etl.observed_aliases` where rows were loaded before its progress was kept. */
 export async function fillObservedAliases(tx: Transaction): Promise<void> {
   for (const exchange of EXCHANGES) await fillExchange(tx, exchange);
 }
 
 /**
- * Waits for other loads of the exchange. Where it has no observed aliases yet, reads all its rows: a
- * migration does that, or a load that comes before it.
+ * Waits for others that bring in names of the exchange. Where none ever were, reads all its rows: a migration
+ * does that.
  *
  * @returns whether they were read now.
  */
 async function fillExchange(tx: Transaction, exchange: string): Promise<boolean> {
   await lockUntilCommit(tx, `eod:instruments:${exchange}`);
-  const ofExchange = eq(observedAliases.exchange, exchange);
-  if ((await selectStored(tx, ofExchange).limit(1)).length > 0) return false;
+  if ((await readProgress(tx, exchange)) !== null) return false;
+  // Read before the rows: what is loaded meanwhile is brought in again.
+  const { state } = await stateAt(tx, null);
   for (const table of tables) {
     for (const { observeAll } of observedAliasSql(table)) await tx.client.query(observeAll, [exchange]);
   }
-  await identifyAll(tx, await selectStored(tx, ofExchange));
+  await identifyAll(tx, await selectStored(tx, eq(observedAliases.exchange, exchange)));
+  await writeProgress(tx, exchange, state);
   return true;
 }
 
@@ -160,8 +204,9 @@ const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 /** The statements that keep `etl.observed_aliases` in step with one table, for one way in which its rows name instruments. */
 interface ObservedAliasSql {
   /**
-   * Selects the observed aliases whose first or last day is in question, because a row of that day was
-   * withdrawn or renamed by this load. $1: exchange, $2: load, $3, $4: first and last day of the load.
+   * Selects the observed aliases whose first or last day is in question, because a row of that day was withdrawn
+   * or renamed by one of these loads. $1: exchange, $2: loads, $3, $4: first and last day that each of them changed,
+   * where the table has days.
    */
   readonly selectUnconfirmed: string;
   /**
@@ -172,7 +217,7 @@ interface ObservedAliasSql {
   /** The same by reading all rows, where the symbols do not identify them. $1: exchange, $2: their ids. */
   readonly redateByAllRows: string;
   /**
-   * Inserts the aliases that the rows of a run carry and extends the days of those already there. Answers
+   * Inserts the aliases that the rows of these loads carry and extends the days of those already there. Answers
    * with those whose instrument has to be identified. Parameters as for `selectUnconfirmed`.
    */
   readonly observe: string;
@@ -198,17 +243,22 @@ export function observedAliasSql(table: TableDefinition): readonly ObservedAlias
 function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const target = `market.${quote(table.name)}`;
   const source = `'${table.name}'`;
-  const here = (row: string) =>
-    `${row}.exchange = $1${table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3 and $4`}`;
+  const [loads, here] =
+    table.dateColumn === null
+      ? ['unnest($2::bigint[]) as l(id)', () => '']
+      : [
+          'unnest($2::bigint[], $3::date[], $4::date[]) as l(id, from_day, to_day)',
+          (row: string) => ` and ${row}.${quote(table.dateColumn ?? '')} between l.from_day and l.to_day`,
+        ];
   const alias = (row: string) => aliasColumns(table, naming, row).join(', ');
   const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
   const sameKey = (left: string, right: string) =>
     KEY.map((column) => `${left}.${column} = ${right}.${column}`).join(' and ');
   const namesSomething = `(symbol <> '' or isin <> '' or scrip_code > 0) and day is not null`;
   const sameRow = table.key.map((column) => `h.${quote(column)} = t.${quote(column)}`).join(' and ');
-  const aliases = (where: string) => `
+  const aliases = (rows: string) => `
     select exchange, ${source} as source, ${KEY.join(', ')}, min(day) as first_seen, max(day) as last_seen
-      from (select t.exchange, ${alias('t')} from ${target} t where ${where}) as rows
+      from (select t.exchange, ${alias('t')} from ${rows}) as rows
      where ${namesSomething} group by exchange, ${KEY.join(', ')}`;
   const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
   const everyRow = (filter: string) => `
@@ -218,7 +268,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
                       where t.exchange = $1 ${filter}) as r on ${sameKey('s', 'r')}
          where s.id = any($2) group by s.id`;
   // Reads from each end inwards to the first row that carries the alias, because years of rows may lie between.
-  // Rows of this load outside these days are left to `observe`.
+  // Rows of these loads outside those days are left to `observe`.
   const outermost = (direction: 'asc' | 'desc') => {
     const day = `t.${quote(table.dateColumn ?? '')}`;
     return `lateral (
@@ -245,8 +295,8 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
       with gone as (
         select distinct ${key('was')}, was.day
           from (select h.withdrawn, ${alias('h')}, row(${aliasExpressions(table, naming, 'h')}) is distinct from row(${aliasExpressions(table, naming, 't')}) as differs
-                  from market_history.${quote(table.name)} h left join ${target} t on ${sameRow}
-                 where ${here('h')} and h.replaced_by_load_id = $2) as was
+                  from ${loads} join market_history.${quote(table.name)} h on h.exchange = $1 and h.replaced_by_load_id = l.id${here('h')}
+                  left join ${target} t on ${sameRow}) as was
          where was.withdrawn or was.differs
       )
       select distinct s.id, s.symbol, s.isin, s.scrip_code::float8 as "scripCode"
@@ -257,7 +307,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
     observe: `
       with observed as materialized (
         select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
-          from (${aliases(`${here('t')} and t.load_id = $2`)}) as n left join lateral (
+          from (${aliases(`${loads} join ${target} t on t.exchange = $1 and t.load_id = l.id${here('t')}`)}) as n left join lateral (
             select * from etl.observed_aliases s
              where s.exchange = n.exchange and s.source = n.source and ${sameKey('s', 'n')} limit 1) as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
@@ -271,7 +321,8 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
       )
       select distinct symbol, isin, scrip_code::float8 as "scripCode" from observed j
        where id is null or (first_seen < since and ${contested()})`,
-    observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases('t.exchange = $1')}`,
+    observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases(`${target} t where t.exchange = $1`)}
+      on conflict do nothing`,
   };
 }
 

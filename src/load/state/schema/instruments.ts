@@ -51,3 +51,9 @@ export const observedAliases = etl.table(
     index('observed_aliases_instrument_idx').on(table.instrument_id),
   ],
 );
+
+/** Up to which state the names of each exchange are in `observed_aliases`. */
+export const aliasProgress = etl.table('alias_progress', {
+  exchange: text('exchange').primaryKey(),
+  state: bigint('state', { mode: 'number' }).notNull(),
+});

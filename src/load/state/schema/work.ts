@@ -149,6 +149,9 @@ export const loads = etl.table(
     committed_at: moment('committed_at').notNull(),
     /** Given out as the last thing before the commit, under one lock: states are in the order of the commits. */
     state: reference('state').notNull(),
+    /** First and last day of the rows that it changed; null where it changed none, infinite where they have no day. */
+    changed_from: day('changed_from'),
+    changed_to: day('changed_to'),
     ...recordCounts(),
   },
   (table) => [
