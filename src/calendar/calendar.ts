@@ -1,4 +1,4 @@
-import { type Day, eachDay, isWeekend } from '../core/days.ts';
+import { type Day, eachDay, weekday } from '../core/days.ts';
 import { type Entry, EXCHANGES, type Exchange } from './entries.ts';
 
 /** Why a day is, or is not, a session. */
@@ -71,10 +71,10 @@ function market(exchange: Exchange, lists: readonly (readonly Entry[])[]): Marke
   return { listed, years, sessions: new Map() };
 }
 
-function kindIn(market: Market, day: Day): DayKind {
+function kindIn(market: Market, day: Day, dayOfWeek = weekday(day)): DayKind {
   const listed = market.listed.get(day);
   if (listed === 'session') return 'special';
-  if (isWeekend(day)) return 'weekend';
+  if (dayOfWeek === 0 || dayOfWeek === 6) return 'weekend';
   return listed ?? 'session';
 }
 
@@ -87,7 +87,10 @@ function sessionsIn(market: Market, year: number): readonly Day[] {
   const known = market.sessions.get(year);
   if (known !== undefined) return known;
   const name = String(year).padStart(4, '0');
-  const days = eachDay(`${name}-01-01`, `${name}-12-31`).filter((day) => isOpen(kindIn(market, day)));
+  const first = weekday(`${name}-01-01`);
+  const days = eachDay(`${name}-01-01`, `${name}-12-31`).filter((day, at) =>
+    isOpen(kindIn(market, day, (first + at) % 7)),
+  );
   market.sessions.set(year, days);
   return days;
 }

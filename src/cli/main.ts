@@ -2,6 +2,9 @@ import { processCli } from './cli.ts';
 import { createLifecycle } from './lifecycle.ts';
 import { explain, runProgram } from './program.ts';
 
+// Node 21 and newer have it. Without it node-postgres asks for `Response`, and with that loads an HTTP client.
+if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js/20' } });
+
 const life = createLifecycle();
 const cli = processCli(life);
 const outputs = [process.stdout, process.stderr];

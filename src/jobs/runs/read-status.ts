@@ -15,7 +15,6 @@ import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { keyHash, permitOf } from '../worker/quota.ts';
-import { syncSessions } from './sync-sessions.ts';
 
 /** Sessions of which the status says what is known; of operations that answer by quarter, so many last days of quarters. */
 export const RECENT_SESSIONS = 10;
@@ -63,7 +62,6 @@ const UNKNOWN: Omit<Freshness, 'operation' | 'exchange'> = {
 /** What is loaded, what is missing, and what is being worked on. */
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
-  await syncSessions(context);
   const known = await summarizeCoverage(db.drizzle);
   const freshness = await readFreshness(context, { expected: scheduledPairs(config), others: true });
   const rejects = await countOpenRejects(db.drizzle);
@@ -75,21 +73,21 @@ export async function readStatus(context: Context): Promise<Status> {
     const listed = pairs.some((pair) => pair.operation === operation && pair.exchange === exchange);
     if (!listed) pairs.push({ operation, exchange });
   }
-  const statuses: OperationStatus[] = [];
-  for (const { operation, exchange } of pairs) {
+  const recent = await recentSessions(context, pairs);
+  const statuses = pairs.map(({ operation, exchange }, at): OperationStatus => {
     const same = (one: Pair) => one.operation === operation && one.exchange === exchange;
     const facts = known.find(same);
     const asked = facts?.lastAskedAt ?? null;
-    statuses.push({
+    return {
       ...(freshness.find(same) ?? { ...UNKNOWN, operation, exchange }),
       lastLoaded: facts?.lastLoaded ?? null,
-      recent: await recentSessions(context, operation, exchange),
+      recent: recent[at] ?? {},
       openRejects: rejects.find(same)?.rejects ?? 0,
       suspiciousWindows: suspicious.find(same)?.windows ?? 0,
       lastRun: facts?.lastRun ?? null,
       lastAskedAt: asked === null ? null : new Date(asked).toISOString(),
-    });
-  }
+    };
+  });
   return {
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
     workers: await readWorkers(db.drizzle),
@@ -116,22 +114,34 @@ function quarterEnds(now: Day, count: number): Day[] {
   );
 }
 
+/** What is known of the last sessions of each pair, in their order. */
 async function recentSessions(
   { db, calendar, clock, config }: Context,
-  operation: string,
-  exchange: string,
-): Promise<OperationStatus['recent']> {
+  pairs: readonly Pair[],
+): Promise<OperationStatus['recent'][]> {
   const now = today(clock, config.EOD_TIMEZONE);
-  const sessions = isQuarterly(operationNamed(operation))
-    ? quarterEnds(now, RECENT_QUARTERS)
-    : calendar.lastSessions(exchange, now, RECENT_SESSIONS);
-  const known = await bestStates(db.drizzle, operation, exchange, sessions);
-  const counts = new Map<CoverageState | 'never', number>();
-  for (const day of sessions) {
-    const state = known.get(day) ?? 'never';
-    counts.set(state, (counts.get(state) ?? 0) + 1);
-  }
-  return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a));
+  const asked = pairs.map((pair) => ({
+    ...pair,
+    sessions: isQuarterly(operationNamed(pair.operation))
+      ? quarterEnds(now, RECENT_QUARTERS)
+      : calendar.lastSessions(pair.exchange, now, RECENT_SESSIONS),
+  }));
+  const known = await bestStates(db.drizzle, {
+    operations: asked.map((one) => one.operation),
+    exchanges: asked.map((one) => one.exchange),
+    days: asked.flatMap((one) => one.sessions),
+  });
+  return asked.map(({ operation, exchange, sessions }) => {
+    const counts = new Map<CoverageState | 'never', number>();
+    for (const session of sessions) {
+      const best = known.find(
+        (one) => one.operation === operation && one.exchange === exchange && one.day === session,
+      );
+      const state = best?.state ?? 'never';
+      counts.set(state, (counts.get(state) ?? 0) + 1);
+    }
+    return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a));
+  });
 }
 
 export interface QuotaStatus {

@@ -6,11 +6,8 @@ import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
-import { ensureNextPartitions } from '../market/merge.ts';
-import { writeMarketSchema } from '../market/schema.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
-import { fillObservedAliases } from '../state/observed-aliases.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import type { Database } from './database.ts';
 import { takeSessionLock } from './session-lock.ts';
@@ -58,6 +55,12 @@ export function migrateDatabase(
   viewSettings: ViewSettings = DEFAULT_VIEW_SETTINGS,
 ): Promise<void> {
   return database.withRetry(async (once) => {
+    // Only here, because every command looks at the state of the schema first and few migrate it.
+    const [{ ensureNextPartitions }, { writeMarketSchema }, { fillObservedAliases }] = await Promise.all([
+      import('../market/merge.ts'),
+      import('../market/schema.ts'),
+      import('../state/observed-aliases.ts'),
+    ]);
     await checkServer(once);
     const lock = await takeSessionLock(once, 'eod:migrate');
     const { client } = lock;

@@ -1,4 +1,4 @@
-import { and, eq, gte, inArray, lte, max, sql } from 'drizzle-orm';
+import { and, type Column, eq, gte, inArray, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { coverage } from './schema/work.ts';
 
@@ -162,26 +162,21 @@ const BEST_FIRST: readonly CoverageState[] = [
   'holiday',
 ];
 
-/** The best that is known of each of these days; days nobody asked about are not in it. */
+/** The best that is known of each of these days, of any of these operations and exchanges; not of days nobody asked about. */
 export async function bestStates(
   db: NodePgDatabase,
-  operation: string,
-  exchange: string,
-  days: readonly string[],
-): Promise<Map<string, CoverageState>> {
+  asked: Record<'operations' | 'exchanges' | 'days', readonly string[]>,
+) {
+  const { operation, exchange, day, state } = coverage;
+  const isOneOf = (column: Column, values: readonly string[]) => inArray(column, [...new Set(values)]);
   const found = await db
-    .selectDistinct({ day: coverage.day, state: coverage.state })
+    .selectDistinct({ operation, exchange, day, state })
     .from(coverage)
     .where(
-      and(
-        eq(coverage.operation, operation),
-        eq(coverage.exchange, exchange),
-        inArray(coverage.day, [...days]),
-      ),
+      and(isOneOf(operation, asked.operations), isOneOf(exchange, asked.exchanges), isOneOf(day, asked.days)),
     );
-  const rank = (state: CoverageState) => BEST_FIRST.indexOf(state);
-  found.sort((a, b) => rank(b.state) - rank(a.state));
-  return new Map(found.map(({ day, state }) => [day, state]));
+  const rank = (one: CoverageState) => BEST_FIRST.indexOf(one);
+  return found.sort((a, b) => rank(a.state) - rank(b.state));
 }
 
 /** Exchanges of which this run asked for an operation's whole day, and there was nothing yet. */
