@@ -133,8 +133,8 @@ COMMENT ON COLUMN etl.coverage.state IS 'loaded, empty (exchange open, nothing l
 COMMENT ON COLUMN etl.coverage.records IS 'Records of that day in the answer. Unit: records.';
 COMMENT ON COLUMN etl.coverage.diagnostic IS 'The source''s own line, where it answered with one.';
 COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked.';
-COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked.';
-COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked.';
+COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked; null where a person decided (eod withdrawals --accept), or the calendar.';
+COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked; a replay does not ask.';
 
 COMMENT ON TABLE etl.rejects IS 'Every record that failed validation, as sent, with each of its problems.';
 COMMENT ON COLUMN etl.rejects.id IS 'Number of the reject.';

@@ -8,6 +8,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { updateObservedAliases } from '../../src/load/state/observed-aliases.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { packBody } from '../../src/load/state/responses.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
@@ -95,6 +96,24 @@ export async function rowsOf(
     contents[table.name] = found.rows.map(({ row }) => row);
   }
   return contents;
+}
+
+/**
+ * Everything in the database that a write would change, but for what a replay says of itself: each row with its place
+ * and the transaction that wrote it.
+ */
+export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> {
+  // Due since the loads before, and done by whatever ends next.
+  await updateObservedAliases(db);
+  const found = await db.pool.query<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
+        and c.relname not in ('runs', 'windows') order by 1`,
+  );
+  const rows = found.rows.map(
+    ({ name }) => `select '${name}' as place, ctid::text, xmin::text, md5(t::text) from ${name} t`,
+  );
+  return (await db.pool.query(`${rows.join(' union all ')} order by 1, 2`)).rows;
 }
 
 const DAY = '2025-08-29';

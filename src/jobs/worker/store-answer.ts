@@ -31,6 +31,7 @@ export interface Answered extends ReadAnswer {
   readonly preview: boolean;
   /** Kept for replay; left out where nothing is to be kept. */
   readonly answer?: AnswerToKeep | undefined;
+  /** Of an answer that is read once more: the other windows that have read it. */
   readonly rereads?: readonly number[];
 }
 
@@ -42,7 +43,7 @@ export interface Answered extends ReadAnswer {
  */
 export async function storeAnswer(
   context: Context,
-  { window, extracted, calledAt, bytes, preview, answer, rereads = [], ...file }: Answered,
+  { window, extracted, calledAt, bytes, preview, answer, rereads, ...file }: Answered,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...believed } = storablePart(context, extracted, calledAt);

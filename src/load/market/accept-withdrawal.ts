@@ -67,7 +67,8 @@ export async function acceptWithdrawal(
     if (day !== null) {
       const state = left === 0 ? ('empty' as const) : ('loaded' as const);
       const coverage = [{ day, instrument: '', variant: '', state, records: left }];
-      await writeCoverage(tx, { operation, exchange, runId, windowId, coverage, reopened: [day] });
+      // Of no window: that is what a person knows, and no answer that is read once more changes it.
+      await writeCoverage(tx, { operation, exchange, runId, windowId: null, coverage, reopened: [day] });
     }
     const written = [{ from: day ?? '-infinity', to: day ?? 'infinity' }];
     await insertLoad(tx, {

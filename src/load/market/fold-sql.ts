@@ -14,8 +14,8 @@ import {
   partsOf,
   quote,
   rankedRecords,
+  sourceTime,
   stored,
-  valuesDiffer,
   withdrawStatement,
 } from './merge-sql.ts';
 
@@ -33,7 +33,7 @@ interface FoldSql extends ApplySql {
   readonly store: string;
   /** Withdraws the rows that did not come out. $1: load, $2: exchange, $3: days. */
   readonly withdrawRest: string;
-  /** Finds a staged record that might change a stored row. */
+  /** Finds a staged record that might change a stored row. $1: when the answer was fetched. */
   readonly hasConflict: string;
   /**
    * Takes from the staged records those of which it is not certain what they change, and counts them. `unlisted`:
@@ -95,11 +95,11 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
     select to_char(_day, 'YYYY-MM-DD') as day, count(*)::int as gone,
       (select count(*) from ${place.target} f where ${day === '' ? 'true' : `f.${day} = gone._day`})::int as "left"
       from gone group by _day order by _day`,
+    // Of which answer the time of a row is, where it is that of a call, depends on all that came before.
     hasConflict: `select from ${stage} s join ${stored(market)} on true
-      where ${differs(market.values)} and not coalesce(s.source_saved_at < t.source_saved_at${
-        // The same values, saved earlier, may have been stored with the time of a call: then that is not their time.
-        market.values.length === 0 ? '' : ` and ${valuesDiffer(market.values)}`
-      }, false) limit 1`,
+      where ${differs(market.values, { fetchedAt: '$1' })}
+         and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
+         or exists (select from ${LOADS} l where l.fetched_at = t.source_saved_at) limit 1`,
     keepCertain: `
     with later as materialized (
       select from_date, to_date from ${LOADS} l where l.exchange = $1 and l.operation = any($2)
@@ -108,8 +108,8 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
       select s._ord, case when s._place > 1 then 'duplicate'
           when t.revision is null then case when exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where s.${day} between l.from_date and l.to_date`})
             then 'stale' else 'merge' end
-          when not ${differs(market.values)} then 'unchanged'
-          when s.source_saved_at > t.source_saved_at then 'merge' else 'stale' end as _action
+          when not ${differs(market.values, { fetchedAt: '$3' })} then 'unchanged'
+          when ${sourceTime('source_saved_at')} > t.source_saved_at then 'merge' else 'stale' end as _action
         from (${rankedRecords(table, market)}) s left join ${stored(market)} on true
     ), uncertain as (
       delete from ${stage} s using compared j where j._ord = s._ord and j._action <> 'merge'

@@ -6,7 +6,7 @@ import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/responses.ts';
-import { acceptedDays, type DayWithdrawal, NO_DAY, replaceRefusals } from '../state/withdrawals.ts';
+import { acceptedDays, type DayWithdrawal, NO_DAY, onDays, replaceRefusals } from '../state/withdrawals.ts';
 import { foldSql } from './fold-sql.ts';
 import {
   applyStaged,
@@ -82,7 +82,7 @@ export async function mergeTable(tx: Transaction, load: TableLoad): Promise<Merg
   };
   if (isLast) return inOrder();
   // Where no answer withdraws, a record that is new or that is surely older decides nothing.
-  if (scope.whole === 'none' && !(await isAny(client, foldSql(table, 'none').hasConflict))) return inOrder();
+  if (scope.whole === 'none' && !(await hasConflict(client, table, fetchedAt))) return inOrder();
   const folded = await foldAnswers(tx, load, scope);
   if (folded !== null) return { ...folded, folded: true, undecided: null };
   await client.query(`truncate ${sql.stage}`);
@@ -109,8 +109,9 @@ async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
 }
 
-async function isAny(client: PoolClient, text: string): Promise<boolean> {
-  return ((await client.query(text)).rowCount ?? 0) > 0;
+async function hasConflict(client: PoolClient, table: TableDefinition, fetchedAt: Date): Promise<boolean> {
+  const found = await client.query(foldSql(table, 'none').hasConflict, [fetchedAt.toISOString()]);
+  return (found.rowCount ?? 0) > 0;
 }
 
 /**
@@ -236,7 +237,9 @@ async function foldAnswers(
     }
     await client.query(sql.storeDayRows, [exchange, days]);
     withdrawals.push(
-      ...(await replaceRefusals(tx, { table: table.name, exchange, days }, [...refusals.values()])),
+      ...(await replaceRefusals(tx, { table: table.name, exchange, ofDays: onDays(days) }, [
+        ...refusals.values(),
+      ])),
     );
   }
   return { ...countsOf(stored.rows[0]), withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays: [] };

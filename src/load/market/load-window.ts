@@ -3,7 +3,7 @@ import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import { type CoverageEntry, writeCoverage } from '../state/coverage.ts';
+import { type CoverageEntry, type Reread, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, laterLoads, nextLoadId, type Written, wasLoaded } from '../state/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
@@ -43,8 +43,8 @@ interface WindowLoad {
   readonly suspicions: readonly string[];
   /** Kept for replay; left out where nothing is to be kept, or is kept already. */
   readonly answer?: AnswerToKeep | undefined;
-  /** Windows whose open rejects are among the records of this answer, read once more. */
-  readonly rereads?: readonly number[];
+  /** Of an answer that is read once more: the other windows that have read it, whose open rejects are among its records. */
+  readonly rereads?: readonly number[] | undefined;
   /** Stored values to keep, because this answer knows less; none when not given. */
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, where this one comes after one that was fetched later. */
@@ -143,11 +143,11 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
  * only that rows were loaded, where the later one had none and they are still there.
  */
 async function storeCoverage(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<void> {
-  const { operation, exchange, fetchedAt, coverage, suspicions } = load;
+  const { operation, exchange, fetchedAt, coverage, suspicions, rereads, windowId } = load;
   const days = coverage.map(({ day }) => day).sort();
   const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return;
-  const later = await laterLoads(tx, { operations: [operation], exchange, days: { from, to } }, fetchedAt);
+  const later = await laterLoads(tx, { operations: [operation], exchange, days: { from, to } }, load);
   const overtaking = ({ day, instrument, variant }: CoverageEntry) =>
     later.filter(
       (one) =>
@@ -157,8 +157,15 @@ async function storeCoverage(tx: Transaction, load: WindowLoad, merged: MergedTa
         day <= one.to &&
         (one.instruments.length === 0 || one.instruments.includes(instrument)),
     );
+  const wroteRows = merged.written.length > 0;
+  const reread: Reread | undefined = rereads && {
+    askedAt: fetchedAt,
+    windows: [windowId, ...rereads],
+    wroteRows,
+  };
   await writeCoverage(tx, {
     ...load,
+    reread,
     coverage: coverage.filter((entry) => overtaking(entry).length === 0),
     reopened: suspicions.length > 0 ? days : emptiedDays(merged),
   });
@@ -169,7 +176,7 @@ async function storeCoverage(tx: Transaction, load: WindowLoad, merged: MergedTa
     const mayBeGone = by.some(({ whole }) => whole.length > 0);
     if (!mayBeGone || (await hasRowsOf(tx, load, entry.day))) still.push(entry);
   }
-  await writeCoverage(tx, { ...load, coverage: still, over: ['empty', 'not_published'] });
+  await writeCoverage(tx, { ...load, reread, coverage: still, over: ['empty', 'not_published'] });
 }
 
 async function hasRowsOf(

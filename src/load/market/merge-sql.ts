@@ -165,7 +165,7 @@ export function mergeStatement(table: TableDefinition, parts: Parts): string {
     const [fresh, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
     if (table.key.includes(column)) return fresh;
     return SOURCE_AUDIT.includes(column as (typeof SOURCE_AUDIT)[number])
-      ? `case when s._stale then ${old} else coalesce(${fresh}, ${old}) end`
+      ? `case when s._stale then ${old} else coalesce(${sourceTime(column)}, ${old}) end`
       : `case when s._stale then ${old} else ${fresh} end`;
   });
   return `
@@ -173,9 +173,9 @@ export function mergeStatement(table: TableDefinition, parts: Parts): string {
       ${rankedRecords(table, parts)}
     ), compared as materialized (
       select s.*, ${MOMENT} as _moment, w.revision as _withdrawn,
-          coalesce(s.source_saved_at < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
+          coalesce(${sourceTime('source_saved_at')} < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
-          when s.source_saved_at < t.source_saved_at then 'stale' when ${differs(values, { fetchedAt: '$3' })} then 'update' else 'unchanged' end as _action
+          when ${sourceTime('source_saved_at')} < t.source_saved_at then 'stale' when ${differs(values, { fetchedAt: '$3' })} then 'update' else 'unchanged' end as _action
       from ranked s left join ${stored(parts)} on true left join ${withdrawnBefore(table, parts)} on true
       where s._place = 1
     ), inserted as (
@@ -198,7 +198,7 @@ export function mergeStatement(table: TableDefinition, parts: Parts): string {
           ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
           // The source's own times are kept where an answer has none.
           ...SOURCE_AUDIT.map(
-            (column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`,
+            (column) => `${quote(column)} = coalesce(${sourceTime(column)}, t.${quote(column)})`,
           ),
         ].join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
@@ -332,28 +332,26 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
 }
 
 /**
+ * One of the source's own times of a record; null where it has none. When the answer was fetched stands in a record in
+ * place of a time that is not believed: it is the time of a row that is new, and none where there are values already.
+ */
+export function sourceTime(column: string, { record = 's', fetchedAt = '$3' } = {}): string {
+  const time = `${record}.${quote(column)}`;
+  return column === 'source_saved_at' ? `nullif(${time}, ${fetchedAt}::timestamptz)` : time;
+}
+
+/**
  * Does the answer differ from the stored row? The times of the source count only where the answer has
  * them, so that an exchange's own file, which has none, can agree with the service.
- *
- * @param fetchedAt SQL of when the answer was fetched. That stands in a record in place of a time that is not
- *   believed, and such a record agrees with the same values whenever they were saved.
  */
 export function differs(
   values: readonly string[],
-  { now = 't', record = 's', fetchedAt }: { now?: string; record?: string; fetchedAt?: string } = {},
+  { now = 't', record = 's', fetchedAt }: { now?: string; record?: string; fetchedAt: string },
 ): string {
+  const row = (prefix: string) => `row(${list(values, `${prefix}.`)})`;
   const times = SOURCE_AUDIT.map((column) => {
-    const [old, fresh] = [now, record].map((prefix) => `${prefix}.${quote(column)}`);
-    const isTime =
-      column === 'source_saved_at' && fetchedAt !== undefined
-        ? ` and ${fresh} is distinct from ${fetchedAt}::timestamptz`
-        : '';
-    return `(${fresh} is not null and ${fresh} is distinct from ${old}${isTime})`;
+    const time = sourceTime(column, { record, fetchedAt });
+    return `(${time} is not null and ${time} is distinct from ${now}.${quote(column)})`;
   });
-  return `(${[...(values.length === 0 ? [] : [valuesDiffer(values, [now, record])]), ...times].join(' or ')})`;
-}
-
-/** Do the values differ, whenever they were saved? There must be some. */
-export function valuesDiffer(values: readonly string[], [now, record] = ['t', 's']): string {
-  return `row(${list(values, `${now}.`)}) is distinct from row(${list(values, `${record}.`)})`;
+  return `(${[...(values.length === 0 ? [] : [`${row(now)} is distinct from ${row(record)}`]), ...times].join(' or ')})`;
 }

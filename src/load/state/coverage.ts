@@ -28,39 +28,66 @@ interface CoverageOwner {
   readonly reopened?: readonly string[];
   /** Only over these states is anything written; over any when not given. */
   readonly over?: readonly CoverageState[];
+  /** Given where nobody was asked now, because a kept answer was read once more. */
+  readonly reread?: Reread | undefined;
+}
+
+/** A kept answer that was read once more. */
+export interface Reread {
+  /** When the source was asked. */
+  readonly askedAt: Date;
+  /** The windows that have read it: coverage of others was written for other answers, or for calls that failed. */
+  readonly windows: readonly number[];
+  /** Did it bring rows? Then its days are loaded, whatever else is known of them. */
+  readonly wroteRows: boolean;
 }
 
 /**
  * Records what is known of days. What was loaded stays `loaded` whatever a later call meets, since the
- * rows are still there, but for `reopened` days. Rows are written in key order, so that two writers cannot deadlock.
+ * rows are still there, but for `reopened` days. An answer that is read once more changes what it said itself, and
+ * not when that was asked. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): Promise<void> {
-  const { operation, exchange, runId, windowId, coverage: entries } = owner;
+  const { operation, exchange, runId, windowId, coverage: entries, over, reread } = owner;
   if (entries.length === 0) return;
   // One value for each column, in the order of the declaration.
   const rows = sql`
     select ${operation}, ${exchange}, e.day, e.instrument, e.variant, e.state, e.records, e.diagnostic,
-           ${runId}::bigint, ${windowId}::bigint, statement_timestamp()
+           ${runId}::bigint, ${windowId}::bigint, coalesce(${reread?.askedAt.toISOString() ?? null}::timestamptz, statement_timestamp())
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
         as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)
      order by e.day, e.instrument, e.variant`;
   const reopened = sql.param(owner.reopened ?? []);
   const wasLoaded = sql`(${coverage.state} = 'loaded' and ${coverage.day} <> all(${reopened}::date[]))`;
   const { day, instrument, variant } = coverage;
+  const known = {
+    state: sql`case when ${wasLoaded} then 'loaded' else excluded.state end`,
+    records: sql`case when ${wasLoaded} and excluded.state <> 'loaded' then ${coverage.records} else excluded.records end`,
+    diagnostic: sql`excluded.diagnostic`,
+  };
+  const { run_id, window_id, checked_at } = coverage;
+  const read = sql`${window_id} = any(${sql.param(reread?.windows ?? [])}::bigint[])`;
+  // A kept answer takes the place of what was asked before it, as it did when it came.
+  const isNewer =
+    reread === undefined
+      ? sql`true`
+      : sql`(not coalesce(${read}, false) and excluded.checked_at > ${checked_at})`;
+  const newest = (column: Column) =>
+    sql`case when ${isNewer} then excluded.${sql.identifier(column.name)} else ${column} end`;
+  const brings = sql`${reread?.wroteRows ?? false} and excluded.state = 'loaded' and ${coverage.state} <> 'loaded'`;
   await db
     .insert(coverage)
     .select(rows)
     .onConflictDoUpdate({
       target: [coverage.operation, coverage.exchange, day, instrument, variant],
       set: {
-        state: sql`case when ${wasLoaded} then 'loaded' else excluded.state end`,
-        records: sql`case when ${wasLoaded} and excluded.state <> 'loaded' then ${coverage.records} else excluded.records end`,
-        diagnostic: sql`excluded.diagnostic`,
-        run_id: sql`excluded.run_id`,
-        window_id: sql`excluded.window_id`,
-        checked_at: sql`excluded.checked_at`,
+        ...known,
+        run_id: newest(run_id),
+        window_id: newest(window_id),
+        checked_at: newest(checked_at),
       },
-      setWhere: owner.over === undefined ? sql`true` : inArray(coverage.state, [...owner.over]),
+      setWhere: sql`${over === undefined ? sql`true` : inArray(coverage.state, [...over])} and (${isNewer} or (${read} or ${brings})
+        and (${coverage.state}, ${coverage.records}, ${coverage.diagnostic}) is distinct from (${known.state}, ${known.records}, ${known.diagnostic}))`,
     });
 }
 

@@ -152,13 +152,26 @@ function isLater(scope: LoadScope, fetchedAt: Date, orAtOnce = false) {
   );
 }
 
-/** What the loads of later answers were asked about. */
-export async function laterLoads(tx: NodePgDatabase, scope: LoadScope, fetchedAt: Date) {
-  const { instruments, variant, filtered, whole } = loads;
+/**
+ * What the loads of answers later than that of a window were asked about. Of those fetched in one millisecond what was
+ * asked decides, as in `answersToFold`.
+ */
+export async function laterLoads(
+  tx: NodePgDatabase,
+  scope: LoadScope,
+  { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date },
+) {
+  const { fetched_at, from_date, to_date, instruments, variant, filtered, whole } = loads;
+  const own = sql`(select ${fetchedAt.toISOString()}::timestamptz, w.from_date, w.to_date, w.instruments from ${windows} w where w.id = ${windowId})`;
   return tx
-    .select({ from: loads.from_date, to: loads.to_date, instruments, variant, filtered, whole })
+    .select({ from: from_date, to: to_date, instruments, variant, filtered, whole })
     .from(loads)
-    .where(isLater(scope, fetchedAt));
+    .where(
+      and(
+        isLater(scope, fetchedAt, true),
+        sql`(${fetched_at}, ${from_date}, ${to_date}, ${instruments}) > ${own}`,
+      ),
+    );
 }
 
 /** Is there a load of a later answer? */

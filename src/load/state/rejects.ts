@@ -44,7 +44,7 @@ interface RejectsOfLoad {
   readonly exchange: string;
   readonly rejects: readonly RejectEntry[];
   /** Windows whose open rejects are among the records of this load, read once more. */
-  readonly rereads?: readonly number[];
+  readonly rereads?: readonly number[] | undefined;
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
   readonly coverage: readonly Pick<CoverageEntry, 'state'>[];
   /** When the source was asked. */
@@ -110,12 +110,13 @@ type PresentReject = RejectEntry & { readonly outdated: boolean };
 
 async function outdatedTest(
   tx: NodePgDatabase,
-  { operation, exchange, rejects: entries, fetchedAt }: RejectsOfLoad,
+  load: RejectsOfLoad,
   asked: Asked,
 ): Promise<(entry: RejectEntry) => boolean> {
-  if (entries.length === 0) return () => false;
+  const { operation, exchange } = load;
+  if (load.rejects.length === 0) return () => false;
   const days = isDated(operation) ? { from: asked.from_date, to: asked.to_date } : null;
-  const later = (await laterLoads(tx, { operations: [operation], exchange, days }, fetchedAt)).filter(
+  const later = (await laterLoads(tx, { operations: [operation], exchange, days }, load)).filter(
     ({ filtered, variant, instruments }) =>
       !filtered &&
       variant === asked.variant &&

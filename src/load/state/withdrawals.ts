@@ -1,4 +1,5 @@
-import { and, between, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { isDeepStrictEqual } from 'node:util';
+import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { dayRows, withdrawals } from './schema/work.ts';
 
@@ -85,16 +86,19 @@ export async function writeWithdrawals(
   }[],
   found: readonly DayWithdrawal[],
 ): Promise<void> {
+  const unknown = found.filter(({ refused }) => refused === null);
+  const refusals = found.flatMap((one) =>
+    one.refused === null ? [] : [{ ...one, fetchedAt: one.fetchedAt ?? load.fetchedAt.toISOString() }],
+  );
   for (const { table, days } of decided) {
     const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
-    await tx
-      .update(withdrawals)
-      .set({ state: 'outdated' })
-      .where(and(isUndecided(load.exchange, [table]), ofDays));
+    const ofTable = refusals.filter((one) => one.table === table);
+    unknown.push(...(await replaceRefusals(tx, { table, exchange: load.exchange, ofDays }, ofTable)));
   }
-  if (found.length === 0) return;
+  unknown.push(...refusals.filter(({ table }) => !decided.some((one) => one.table === table)));
+  if (unknown.length === 0) return;
   await tx.insert(withdrawals).values(
-    found.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({
+    unknown.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({
       load_id: load.loadId,
       window_id: load.windowId,
       run_id: load.runId,
@@ -128,45 +132,44 @@ export async function acceptedDays(
     .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')));
 }
 
+/** The undecided refusals of these days; NO_DAY where the table has none. */
+export const onDays = (days: readonly string[]) =>
+  sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`;
+
 /**
- * After the answers of some days were applied anew: a refusal that was noted and came out again is brought up to
+ * After days were compared with their answers: a refusal that was noted and came out again stays, brought up to
  * date, any other of these days is outdated.
  *
  * @returns the refusals that were not noted yet.
  */
 export async function replaceRefusals(
   tx: NodePgDatabase,
-  {
-    table,
-    exchange,
-    days,
-  }: { readonly table: string; readonly exchange: string; readonly days: readonly string[] },
+  { table, exchange, ofDays }: { readonly table: string; readonly exchange: string; readonly ofDays: SQL },
   refused: readonly (DayWithdrawal & { readonly fetchedAt: string })[],
 ): Promise<DayWithdrawal[]> {
+  const { id, day, fetched_at, gone, most, rows_left, reason, rows } = withdrawals;
   const noted = await tx
-    .select({
-      id: withdrawals.id,
-      day: withdrawals.day,
-      fetchedAt: sql<string>`to_json(${withdrawals.fetched_at})#>>'{}'`,
-    })
+    .select({ id, day, fetched_at, facts: { gone, most, rows_left, reason, rows } })
     .from(withdrawals)
-    .where(
-      and(
-        isUndecided(exchange, [table]),
-        sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`,
-      ),
-    );
-  for (const { id, day, fetchedAt } of noted) {
-    const one = refused.find((other) => other.day === day && other.fetchedAt === fetchedAt);
-    const fresh =
-      one === undefined
-        ? { state: 'outdated' as const }
-        : { gone: one.gone, most: one.most, rows_left: one.left, reason: one.refused, rows: one.rows };
-    await tx.update(withdrawals).set(fresh).where(eq(withdrawals.id, id));
+    .where(and(isUndecided(exchange, [table]), ofDays));
+  const isSame = (one: (typeof refused)[number], other: (typeof noted)[number]) =>
+    one.day === other.day && Date.parse(one.fetchedAt) === Date.parse(other.fetched_at);
+  for (const other of noted) {
+    const one = refused.find((each) => isSame(each, other));
+    const facts = one && {
+      gone: one.gone,
+      most: one.most,
+      rows_left: one.left,
+      reason: one.refused,
+      rows: one.rows,
+    };
+    if (isDeepStrictEqual(facts, other.facts)) continue;
+    await tx
+      .update(withdrawals)
+      .set(facts ?? { state: 'outdated' })
+      .where(eq(id, other.id));
   }
-  return refused.filter(
-    (one) => !noted.some(({ day, fetchedAt }) => one.day === day && one.fetchedAt === fetchedAt),
-  );
+  return refused.filter((one) => !noted.some((other) => isSame(one, other)));
 }
 
 /** Forgets what is known of the rows of tables that were emptied. */
