@@ -104,7 +104,7 @@ export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config):
 async function openQueues({ life }: Cli, { db, config, log }: Context): Promise<Queues> {
   const { openQueues: open } = await import('../jobs/worker/queue.ts');
   return life.open(
-    () => db.withRetry(() => open({ db, config, log })),
+    () => open({ db, config, log }),
     (opened) => opened.close(),
   );
 }

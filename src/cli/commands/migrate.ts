@@ -26,7 +26,7 @@ async function migrate(cli: Cli, flags: JsonFlag): Promise<void> {
   await migrateDatabase(db, config);
   if (config.REDIS_URL === undefined) {
     const { prepareQueueTables } = await import('../../jobs/worker/queue.ts');
-    await db.withRetry(() => prepareQueueTables({ db, config }));
+    await prepareQueueTables({ db, config });
   }
   if (flags.json === true) printJson(cli, { before, migrated: before !== 'current' });
   else print(cli, BEFORE[before]);

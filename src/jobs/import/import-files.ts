@@ -57,9 +57,11 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   const paths = await findFiles(options.paths);
   const asked = { paths: options.paths, force: options.force };
   const runId = await reserveRunId(opened.db.drizzle);
-  // Retried as a whole, because the lock is lost with its connection.
-  const run = await opened.db.withRetry((db) => openImport({ ...context, db }, runId, asked));
-  const tally = createTally(run.runId, paths.length, options);
+  // Before the run is written, so that nobody takes it for one whose process is gone.
+  const lock = await takeSessionLock(opened.db, lockName(runId), (db) =>
+    writeRun({ ...context, db }, runId, asked),
+  );
+  const tally = createTally(runId, paths.length, options);
   let stopped: string | null = 'stopped by an error; import the same files again to go on';
   try {
     const files: ImportFile[] = [];
@@ -67,7 +69,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
       files[at] = await fingerprint(path);
     });
     const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
-    const withoutTickers = await importAll(context, run.runId, fresh, {
+    const withoutTickers = await importAll(context, runId, fresh, {
       tally,
       width,
       signal,
@@ -76,16 +78,19 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     if (withoutTickers.length > 0) {
       const { pool } = context.db;
       const tickers = { asOf: await serverTime(pool), known: await readTickers(pool) };
-      await importAll(context, run.runId, withoutTickers, { tally, width, signal, tickers });
+      await importAll(context, runId, withoutTickers, { tally, width, signal, tickers });
     }
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
   } finally {
     const bad = tally.files().filter((file) => file.state === 'failed');
     // An outage may have ended it; its run is ended once Postgres is back.
-    await closeImport(opened, run, { bad: bad.map(({ file, error }) => `${file}: ${error}`), stopped });
+    await closeImport(opened, runId, lock, {
+      bad: bad.map(({ file, error }) => `${file}: ${error}`),
+      stopped,
+    });
   }
   return {
-    ...(await reportRun(context.db.drizzle, run.runId)),
+    ...(await reportRun(context.db.drizzle, runId)),
     files: tally.files(),
     left: tally.left(),
     differences: tally.differences(),
@@ -190,34 +195,10 @@ async function importAll(
   return files.filter((file) => putOff.has(file));
 }
 
-/** A running import. Its lock is held as long as its process lives, so that others see when it is dead. */
-interface ImportRun {
-  readonly runId: number;
-  readonly lock: SessionLock;
-}
-
+/** The lock is held as long as the process of an import lives, so that others see when it is dead. */
 const lockName = (runId: number) => `eod:import:${runId}`;
 
-/**
- * Writes the run of an import under a number from `reserveRunId`, after ending those whose process is
- * gone. Safe to repeat after an outage.
- */
-async function openImport(
-  context: Context,
-  runId: number,
-  asked: { readonly paths: readonly string[]; readonly force: boolean },
-): Promise<ImportRun> {
-  // Before the run is written, so that nobody takes it for one whose process is gone.
-  const lock = await takeSessionLock(context.db, lockName(runId));
-  try {
-    await writeRun(context, runId, asked);
-    return { runId, lock };
-  } catch (error) {
-    lock.discard();
-    throw error;
-  }
-}
-
+/** Writes the run of an import under a number from `reserveRunId`, after ending those whose process is gone. Safe to repeat. */
 async function writeRun(
   context: Context,
   runId: number,
@@ -249,7 +230,8 @@ const NAMED = 20;
 /** Ends the run with its totals: as failed if a file was bad, as cancelled if files were not reached. */
 async function closeImport(
   context: Context,
-  { runId, lock }: ImportRun,
+  runId: number,
+  lock: SessionLock,
   end: { readonly bad: readonly string[]; readonly stopped: string | null },
 ): Promise<void> {
   const { db } = context;

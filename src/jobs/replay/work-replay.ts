@@ -1,6 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
-import { trySessionLock } from '../../load/database/session-lock.ts';
+import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
 import { readRun } from '../../load/state/runs.ts';
 import {
@@ -34,21 +34,12 @@ interface GroupFacts {
  * @throws PipelineError `usage` when another process works on the run; `database_away` when Postgres goes away.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  // Retried as a whole, because the lock is lost with its connection; it then continues with what is left.
-  await context.db.withRetry((db) => workWithLock({ ...context, db }, runId, signal));
-}
-
-async function workWithLock(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  const lock = await trySessionLock(context.db, `eod:replay:${runId}`);
-  if (lock === null) throw usageError(`run ${runId} is being worked on by another process`);
-  try {
-    await workGroups(context, runId, signal);
-    await closeRun(context, runId);
-    await lock.release();
-  } catch (error) {
-    lock.discard();
-    throw error;
-  }
+  // Begun again after an outage, it continues with what is left.
+  const worked = await workWithSessionLock(context.db, `eod:replay:${runId}`, async (db) => {
+    await workGroups({ ...context, db }, runId, signal);
+    await closeRun({ ...context, db }, runId);
+  });
+  if (!worked) throw usageError(`run ${runId} is being worked on by another process`);
 }
 
 async function workGroups(context: Context, runId: number, signal: AbortSignal): Promise<void> {

@@ -33,7 +33,7 @@ export async function startRun(
   if (options.tick === undefined) {
     // A night may be started by cron, and then nobody has mended the key.
     if (request.kind !== 'nightly') await allowRefusedKey(context);
-    await resumeQueues(context);
+    await context.queues.resume();
   }
   const plan = await planRun(context, request);
   const runId = await insertRun(context, request, plan, options);
@@ -43,11 +43,6 @@ export async function startRun(
   // A run with nothing to ask is over at once.
   await advanceRun(context, runId);
   return runId;
-}
-
-/** The queue may be in Postgres too, and is then as far away as that. */
-async function resumeQueues({ db, queues }: QueueContext): Promise<void> {
-  await db.withRetry(() => queues.resume());
 }
 
 /** Weekdays on which the exchange was closed are known without asking. */
@@ -133,7 +128,7 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
   await announceRun(context, runId);
   // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
   // were open again, they would be done with, and nobody would come for the windows.
-  await resumeQueues(context);
+  await context.queues.resume();
   await advanceRun(context, runId);
 }
 

@@ -6,7 +6,8 @@ import type { WindowQueue } from './queue.ts';
 
 /**
  * The whole answer to the question what is done about a window that brought no data: for every kind of error, within
- * every bound, this file decides, and nothing else does. An error brings facts only: its kind, the HTTP status, the
+ * every bound, this file decides, and nothing else does. (What is no window has its bounds beside it: the follow-up of a
+ * run in jobs/runs/finish.ts, the delivery of alerts in load/state/alerts.ts, a lost connection in load/database/retry.ts.) An error brings facts only: its kind, the HTTP status, the
  * pause the source asked for. Everything here is pure. The table of it in docs/reliability.md is generated
  * (`npm run docs:generate`).
  */

@@ -115,9 +115,13 @@ interface QueueSettings {
  * now, because loading it takes half of the time of a command that only reads.
  */
 export async function openQueues(settings: QueueSettings): Promise<Queues> {
-  const { REDIS_URL } = settings.config;
-  const id = await databaseId(settings.db.withoutRetry.drizzle);
-  return REDIS_URL === undefined ? onPostgres(settings, id) : onRedis(settings, id, REDIS_URL);
+  const { db, config } = settings;
+  const { REDIS_URL } = config;
+  // The queue may be in Postgres too, and is then as far away as that.
+  return db.withRetry(async ({ drizzle }) => {
+    const id = await databaseId(drizzle);
+    return REDIS_URL === undefined ? onPostgres(settings, id) : onRedis(settings, id, REDIS_URL);
+  });
 }
 
 /** A processor that fails jobs of another database, for good: their windows are not ours. */
@@ -157,13 +161,14 @@ type MigrationClient = Parameters<typeof import('bullmq').runMigrations>[0];
  *
  * @throws PipelineError `usage` when that is needed and this role may not.
  */
-export async function prepareQueueTables({
-  db,
-  config,
-}: Pick<QueueSettings, 'db' | 'config'>): Promise<void> {
+export function prepareQueueTables({ db, config }: Pick<QueueSettings, 'db' | 'config'>): Promise<void> {
+  return db.withRetry(({ pool }) => prepareTables(pool, config));
+}
+
+async function prepareTables(pool: pg.Pool, config: QueueSettings['config']): Promise<void> {
   const { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations } = await import('bullmq');
   const schema = queueSchema(config);
-  const client = await db.withoutRetry.pool.connect();
+  const client = await pool.connect();
   try {
     const { rows } = await client.query<{ schema: boolean; tables: boolean }>(
       "select to_regnamespace($1) is not null as schema, to_regclass($1 || '.migration') is not null as tables",
@@ -201,7 +206,7 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
   const errors = errorLogger(log);
   const { createPostgresBackend, UnrecoverableError, withBackend } = await import('bullmq');
   const { Queue, Worker } = withBackend(createPostgresBackend);
-  await prepareQueueTables({ db, config });
+  await prepareTables(db.withoutRetry.pool, config);
   const connection = (max: number) => ({
     connectionString: db.url,
     schema: queueSchema(config),
@@ -226,7 +231,7 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
   return {
     backend: 'postgres',
     databaseId,
-    ...joinQueues(queues),
+    ...joinQueues(queues, db),
     // Jobs are as safe there as their windows.
     onReturn: () => () => undefined,
     work(name, processor, options) {
@@ -242,7 +247,7 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
   };
 }
 
-async function onRedis({ config, log }: QueueSettings, databaseId: string, url: string): Promise<Queues> {
+async function onRedis({ db, config, log }: QueueSettings, databaseId: string, url: string): Promise<Queues> {
   const [{ Queue, UnrecoverableError, Worker }, { Redis }] = await Promise.all([
     import('bullmq'),
     import('ioredis'),
@@ -261,7 +266,7 @@ async function onRedis({ config, log }: QueueSettings, databaseId: string, url: 
   return {
     backend: 'redis',
     databaseId,
-    ...joinQueues(queues),
+    ...joinQueues(queues, db),
     onReturn(listener) {
       connection.on('ready', listener);
       return () => void connection.off('ready', listener);
@@ -329,20 +334,20 @@ interface Opened {
   readonly ticks: JobQueue<TickJob>;
 }
 
-function joinQueues({
-  nightly,
-  backfill,
-  ticks,
-}: Opened): Pick<Queues, 'windows' | 'ticks' | 'pause' | 'resume'> {
+function joinQueues(
+  { nightly, backfill, ticks }: Opened,
+  db: Database,
+): Pick<Queues, 'windows' | 'ticks' | 'pause' | 'resume'> {
   return {
     windows: { nightly, backfill },
     ticks,
     async pause() {
       await Promise.all([nightly.pause(), backfill.pause()]);
     },
-    async resume() {
-      await Promise.all([nightly.resume(), backfill.resume()]);
-    },
+    resume: () =>
+      db.withRetry(async () => {
+        await Promise.all([nightly.resume(), backfill.resume()]);
+      }),
   };
 }
 

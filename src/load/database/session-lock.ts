@@ -12,9 +12,47 @@ export interface SessionLock {
 /**
  * Takes the lock of this name on a connection of its own, so that others know that the process that holds
  * it lives. Waits for whoever holds it.
+ *
+ * @param begin what is done first with the lock. It is repeated with it, because the lock is lost with its connection.
  */
-export async function takeSessionLock(database: Database, name: string): Promise<SessionLock> {
-  return (await lockSession(database, name, 'pg_advisory_lock')).lock;
+export function takeSessionLock(
+  database: Database,
+  name: string,
+  begin: (once: Database) => Promise<void> = async () => undefined,
+): Promise<SessionLock> {
+  return database.withRetry(async (once) => {
+    const { lock } = await lockSession(once, name, 'pg_advisory_lock');
+    await discardAfterError(lock, () => begin(once));
+    return lock;
+  });
+}
+
+/**
+ * Works with the lock of this name. Repeated as a whole while Postgres is away, as `begin` above is.
+ *
+ * @returns false where somebody holds the lock.
+ */
+export function workWithSessionLock(
+  database: Database,
+  name: string,
+  work: (once: Database) => Promise<void>,
+): Promise<boolean> {
+  return database.withRetry(async (once) => {
+    const lock = await trySessionLock(once, name);
+    if (lock === null) return false;
+    await discardAfterError(lock, () => work(once));
+    await lock.release();
+    return true;
+  });
+}
+
+async function discardAfterError(lock: SessionLock, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    lock.discard();
+    throw error;
+  }
 }
 
 /** The same without waiting. @returns null where somebody holds the lock. */
