@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { Pool } from 'pg';
 import type { Calendar } from '../calendar/calendar.ts';
 import { loadCalendar } from '../calendar/index.ts';
 import { systemClock, today } from '../core/clock.ts';
@@ -7,6 +6,7 @@ import { type Config, loadConfig } from '../core/config.ts';
 import { addDays } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
+import { type Answer, runExamples } from '../load/market/examples.ts';
 import { type RunReport, reportRun } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
@@ -15,7 +15,7 @@ import { startSandbox } from '../sandbox/index.ts';
 import { type Cli, demoSettings, EXIT, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { exampleDays } from './options.ts';
-import { bold, type Cell, type Column, table } from './output.ts';
+import { bold, type Column, table } from './output.ts';
 import { exitCodeOf, failuresText, runText } from './run-output.ts';
 import { newRun, workOnRun } from './work-on-run.ts';
 
@@ -60,7 +60,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
     return;
   }
   const { url: databaseUrl } = context.db;
-  const shown = { report, queries: await runQueries(context.db.pool), databaseUrl, sourceUrl: sandbox.url };
+  const shown = { report, queries: await runExamples(context.db.pool), databaseUrl, sourceUrl: sandbox.url };
   if (json) printJson(cli, shown);
   else print(cli, demoText(shown, { keep, timeZone: config.EOD_TIMEZONE }));
   const failures = failuresText(report);
@@ -134,64 +134,4 @@ function demoText(
     `  npx eod backfill --all --from ${from} --to ${to} --dry-run`,
     '  npx eod up',
   ].join('\n');
-}
-
-interface Example {
-  readonly title: string;
-  readonly sql: string;
-}
-
-/** First queries for somebody who has just loaded a week; README.md shows the same. */
-const EXAMPLES: readonly Example[] = [
-  {
-    title: 'The five most traded shares of the last session on NSE',
-    sql: `select symbol, series, close_price, traded_quantity, round(turnover / 1e7, 2) as turnover_crore
-  from market.bhavcopy_cm
- where exchange = 'NSE' and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = 'NSE')
- order by turnover desc limit 5;`,
-  },
-  {
-    title: 'Who moved most over these sessions, on either exchange',
-    sql: `with week as (
-  select exchange, symbol, series,
-         (array_agg(previous_close_price order by trade_date))[1] as before,
-         (array_agg(close_price order by trade_date desc))[1] as after
-    from market.bhavcopy_cm where trade_date > current_date - 10
-   group by exchange, symbol, series)
-select exchange, symbol, series, before, after, round(100 * (after / before - 1), 2) as percent_move
-  from week where before > 0
- order by abs(after / before - 1) desc limit 5;`,
-  },
-  {
-    title: "The last session's top gainers on BSE, with what the bhav copy says of them",
-    sql: `select g.rank, b.symbol, g.close_price, g.percent_change, b.traded_quantity, b.trade_count
-  from market.top_gainers_losers g
-  join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date
-                           and b.exchange_instrument_id = g.scrip_code
- where not g.is_loser and g.trade_date = (select max(trade_date) from market.top_gainers_losers)
- order by g.rank;`,
-  },
-];
-
-/** An example with its answer. */
-interface Answer extends Example {
-  readonly rows: readonly Readonly<Record<string, Cell>>[];
-}
-
-async function runQueries(pool: Pool): Promise<Answer[]> {
-  const answers: Answer[] = [];
-  for (const example of EXAMPLES) {
-    const { rows } = await pool.query<Record<string, Cell>>(example.sql);
-    answers.push({ ...example, rows: rows.map(withNumbers) });
-  }
-  return answers;
-}
-
-/** node-postgres hands numeric and bigint over as text; as numbers they fit for showing. */
-function withNumbers(row: Readonly<Record<string, Cell>>): Record<string, Cell> {
-  const entries = Object.entries(row).map(([name, value]): [string, Cell] => [
-    name,
-    typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value,
-  ]);
-  return Object.fromEntries(entries);
 }

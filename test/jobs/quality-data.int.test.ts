@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { checks } from '../../src/jobs/quality/checks/index.ts';
+import { checks } from '../../src/load/market/checks/index.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';

@@ -24,6 +24,12 @@ test.each(['jobs', 'cli', 'web'])(
   },
 );
 
+test.each(['jobs', 'cli', 'web'])('no file of %s asks the tables of market in SQL', (folder) => {
+  const statement = /\b(?:from|join|into|update|table)\s+market(?:_history)?\./i;
+  expect('select 1 from market.bhavcopy_cm').toMatch(statement);
+  expect(filesOf(folder).filter((file) => statement.test(codeOf(file)))).toEqual([]);
+});
+
 /** The commands and their flags, as the command line has them. */
 async function vocabulary(): Promise<{ commands: string[]; flags: string[] }> {
   const { cli } = captureCli();

@@ -87,7 +87,7 @@ export const commands: Commands = {
 
 async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
   const findings = await import('../../load/state/findings.ts');
-  const { parseCheckName } = await import('../../jobs/quality/checks/index.ts');
+  const { parseCheckName } = await import('../../load/market/checks/index.ts');
   const { check, severity, resolved, limit } = flags;
   const filter = {
     check: check === undefined ? undefined : parseCheckName('--check', check),
@@ -113,7 +113,7 @@ async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
 async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const config = await loadSettings(cli);
   const { checkQuality } = await import('../../jobs/quality/check-quality.ts');
-  const { severities } = await import('../../jobs/quality/checks/index.ts');
+  const { severities } = await import('../../load/market/checks/index.ts');
   const { SEVERITIES } = await import('../../load/state/findings.ts');
   // A mistake in EOD_FINDING_SEVERITY is told before anything is opened.
   severities(config);

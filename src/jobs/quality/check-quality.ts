@@ -1,5 +1,7 @@
 import { addDays, type Day } from '../../core/days.ts';
 import { transaction } from '../../load/database/transaction.ts';
+import { LEAD_IN_DAYS } from '../../load/market/checks/check.ts';
+import { severities } from '../../load/market/checks/index.ts';
 import {
   type FindingCounts,
   makeCheck,
@@ -8,8 +10,6 @@ import {
   type Severity,
 } from '../../load/state/findings.ts';
 import type { Context } from '../context.ts';
-import { LEAD_IN_DAYS } from './checks/check.ts';
-import { severities } from './checks/index.ts';
 
 /** What one check found in the range. */
 export interface CheckResult extends FindingCounts {

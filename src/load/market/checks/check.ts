@@ -1,4 +1,4 @@
-import type { Severity } from '../../../load/state/findings.ts';
+import type { Severity } from '../../state/findings.ts';
 
 /** One rule the data must keep: a query for whatever breaks it. */
 export interface Check {

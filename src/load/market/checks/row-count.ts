@@ -1,4 +1,4 @@
-import { loadedSessionsSql } from '../../../load/state/coverage.ts';
+import { loadedSessionsSql } from '../../state/coverage.ts';
 import type { Check } from './check.ts';
 
 /** Sessions a day's number of records is compared with, and how many of them there must be at least. */

@@ -1,6 +1,6 @@
 import type { Config } from '../../../core/config.ts';
 import { parseChoice } from '../../../core/input.ts';
-import type { Severity } from '../../../load/state/findings.ts';
+import type { Severity } from '../../state/findings.ts';
 import type { Check } from './check.ts';
 import { circuitChecks } from './circuits.ts';
 import { companyChecks } from './companies.ts';

@@ -1,0 +1,65 @@
+import type { Pool } from 'pg';
+
+type Cell = string | number | null;
+type Row = Readonly<Record<string, Cell>>;
+
+interface Example {
+  readonly title: string;
+  readonly sql: string;
+}
+
+/** First queries for somebody who has just loaded a week; README.md shows the same. */
+const EXAMPLES: readonly Example[] = [
+  {
+    title: 'The five most traded shares of the last session on NSE',
+    sql: `select symbol, series, close_price, traded_quantity, round(turnover / 1e7, 2) as turnover_crore
+  from market.bhavcopy_cm
+ where exchange = 'NSE' and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = 'NSE')
+ order by turnover desc limit 5;`,
+  },
+  {
+    title: 'Who moved most over these sessions, on either exchange',
+    sql: `with week as (
+  select exchange, symbol, series,
+         (array_agg(previous_close_price order by trade_date))[1] as before,
+         (array_agg(close_price order by trade_date desc))[1] as after
+    from market.bhavcopy_cm where trade_date > current_date - 10
+   group by exchange, symbol, series)
+select exchange, symbol, series, before, after, round(100 * (after / before - 1), 2) as percent_move
+  from week where before > 0
+ order by abs(after / before - 1) desc limit 5;`,
+  },
+  {
+    title: "The last session's top gainers on BSE, with what the bhav copy says of them",
+    sql: `select g.rank, b.symbol, g.close_price, g.percent_change, b.traded_quantity, b.trade_count
+  from market.top_gainers_losers g
+  join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date
+                           and b.exchange_instrument_id = g.scrip_code
+ where not g.is_loser and g.trade_date = (select max(trade_date) from market.top_gainers_losers)
+ order by g.rank;`,
+  },
+];
+
+/** An example with its answer. */
+export interface Answer extends Example {
+  readonly rows: readonly Row[];
+}
+
+/** Makes the queries. @returns each with its answer. */
+export async function runExamples(pool: Pool): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (const example of EXAMPLES) {
+    const { rows } = await pool.query<Row>(example.sql);
+    answers.push({ ...example, rows: rows.map(withNumbers) });
+  }
+  return answers;
+}
+
+/** node-postgres hands numeric and bigint over as text; as numbers they fit for showing. */
+function withNumbers(row: Row): Row {
+  const entries = Object.entries(row).map(([name, value]): [string, Cell] => [
+    name,
+    typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value,
+  ]);
+  return Object.fromEntries(entries);
+}
