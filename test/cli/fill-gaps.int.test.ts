@@ -51,16 +51,16 @@ async function askedSince({ url }: Sandbox, requests: number): Promise<string[]>
 }
 
 describe('fill-gaps', () => {
-  let stage: Awaited<ReturnType<typeof setUp>>;
+  let setup: Awaited<ReturnType<typeof setUp>>;
   let listed: Gaps;
   beforeAll(async () => {
-    stage = await setUp();
-    await runJson<RunReport>(['backfill', ...OPERATIONS, ...MIDDLE], stage.options);
-    listed = (await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], stage.options)).json;
+    setup = await setUp();
+    await runJson<RunReport>(['backfill', ...OPERATIONS, ...MIDDLE], setup.options);
+    listed = (await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], setup.options)).json;
   });
 
   test('asks exactly for what gaps lists, as --dry-run foretells', async () => {
-    const { source, url, options } = stage;
+    const { source, url, options } = setup;
     // Two days before and two after the loaded one: of both bhav copies, circuit breakers and series changes.
     expect(listed).toMatchObject({ total: 16 });
     expect(listed.gaps).toHaveLength(8);
@@ -88,7 +88,7 @@ describe('fill-gaps', () => {
   });
 
   test('where nothing is missing it says so, asks nothing and makes no run', async () => {
-    const { source, url, options } = stage;
+    const { source, url, options } = setup;
     const before = source.stats().requests;
     const runs = await query(url, 'select id from etl.runs');
     for (const flag of [[], ['--dry-run'], ['--detach']]) {

@@ -18,7 +18,7 @@ const EVENING = at('2025-09-12T23:30:00');
 const DAY = '2025-09-12';
 
 /** A pipeline on a sandbox that has an alert webhook. */
-async function stage(
+async function openSetup(
   webhook: Webhook,
   sandboxOptions: SandboxOptions,
   { databaseUrl, clock = EVENING }: { readonly databaseUrl?: string; readonly clock?: typeof EVENING } = {},
@@ -44,7 +44,7 @@ const kinds = (heard: readonly Heard[]) => heard.map(({ kind }) => kind);
 describe('alerts of a run', () => {
   test('a failed run raises one alert, with the reason', async () => {
     const webhook = await startWebhook();
-    const { pipeline, sandbox } = await stage(webhook, {
+    const { pipeline, sandbox } = await openSetup(webhook, {
       behaviour: { disabledOperations: ['GetCircuitBreakers'] },
     });
     const asked = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
@@ -68,7 +68,7 @@ describe('alerts of a run', () => {
 
   test('a refused access key raises one alert, which does not hold the key', async () => {
     const webhook = await startWebhook();
-    const { pipeline, run } = await stage(webhook, { accessKey: 'another' });
+    const { pipeline, run } = await openSetup(webhook, { accessKey: 'another' });
     await run({ from: '2025-09-08', to: DAY, operations: ['GetBhavCopyCM'] });
     expect(kinds(webhook.heard)).toEqual(['access_key']);
     expect(webhook.heard[0]?.facts).toEqual({ diagnostic: 'Access Denied. Key not found.' });
@@ -77,7 +77,7 @@ describe('alerts of a run', () => {
 
   test('a night that a refused key stops raises the alert of the key only, besides that of what failed before', async () => {
     const webhook = await startWebhook();
-    const { pipeline, sandbox } = await stage(webhook, {
+    const { pipeline, sandbox } = await openSetup(webhook, {
       behaviour: { keyDiesAfter: 3, disabledOperations: ['GetBhavCopyCM'] },
     });
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
@@ -92,10 +92,10 @@ describe('alerts of a run', () => {
     const webhook = await startWebhook();
     const { url } = await testDatabase();
     const asked = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
-    await (await stage(webhook, { instrumentsPerExchange: 100 }, { databaseUrl: url })).run(asked);
+    await (await openSetup(webhook, { instrumentsPerExchange: 100 }, { databaseUrl: url })).run(asked);
     expect(webhook.heard).toEqual([]);
     const later = { databaseUrl: url, clock: at(`${DAY}T23:40:00`) };
-    await (await stage(webhook, { instrumentsPerExchange: 40 }, later)).run(asked);
+    await (await openSetup(webhook, { instrumentsPerExchange: 40 }, later)).run(asked);
     expect(kinds(webhook.heard)).toEqual(['suspicious']);
     expect(webhook.heard[0]?.message).toMatch(/rows of market.bhavcopy_cm were not listed any more/);
   });
@@ -103,7 +103,7 @@ describe('alerts of a run', () => {
   test('late data and the gap it leaves raise alerts', async () => {
     const webhook = await startWebhook();
     // Half past eleven, and the source still has nothing of the day.
-    const { pipeline, sandbox } = await stage(webhook, { clock: at(`${DAY}T15:00:00`) });
+    const { pipeline, sandbox } = await openSetup(webhook, { clock: at(`${DAY}T15:00:00`) });
     const scope = { date: DAY, operation: operationNamed('GetBhavCopyCM'), exchange: 'NSE' };
     await runToEnd(pipeline, await nightlyRequest(pipeline, scope));
     await sandbox.close();
@@ -117,7 +117,7 @@ describe('alerts of a run', () => {
 
   test('a night without problems raises no alert', async () => {
     const webhook = await startWebhook();
-    const { pipeline, sandbox } = await stage(webhook, {});
+    const { pipeline, sandbox } = await openSetup(webhook, {});
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
     await sandbox.close();
     expect(report.state).toBe('completed');

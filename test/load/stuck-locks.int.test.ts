@@ -14,7 +14,7 @@ const LOCK = 'lock table etl.windows in access exclusive mode';
 const READ = 'select count(*) from etl.windows';
 
 /** A database, its timeouts short, and a session of somebody else in it. */
-async function stage(timeouts: Partial<Database['timeouts']>) {
+async function openSetup(timeouts: Partial<Database['timeouts']>) {
   const { url } = await testDatabase();
   const retried: string[] = [];
   const db = openDatabase({
@@ -32,7 +32,7 @@ async function stage(timeouts: Partial<Database['timeouts']>) {
 }
 
 test('a lock that is not let go of is an error that names its holder, and is not waited for again', async () => {
-  const { db, other, pid, retried } = await stage({ lockMs: 900 });
+  const { db, other, pid, retried } = await openSetup({ lockMs: 900 });
   await other.query('begin');
   await other.query(LOCK);
   const named = new RegExp(
@@ -52,7 +52,7 @@ test('a lock that is not let go of is an error that names its holder, and is not
 });
 
 test('a session that holds a lock and does nothing any more is ended, and the next gets the lock', async () => {
-  const { db, other } = await stage({ idleInTransactionMs: 300 });
+  const { db, other } = await openSetup({ idleInTransactionMs: 300 });
   const client = await db.pool.connect();
   client.on('error', () => undefined);
   await client.query('begin');
@@ -63,14 +63,14 @@ test('a session that holds a lock and does nothing any more is ended, and the ne
 });
 
 test('a statement that takes too long is ended, and not tried again', async () => {
-  const { db, retried } = await stage({ statementMs: 200 });
+  const { db, retried } = await openSetup({ statementMs: 200 });
   const error = await db.pool.query('select pg_sleep(60)').catch(databaseError);
   expect(error).toMatchObject({ kind: 'database', message: expect.stringContaining('statement timeout') });
   expect(retried).toEqual([]);
 });
 
 test('every session lets the server notice a client that vanished', async () => {
-  const { db } = await stage({});
+  const { db } = await openSetup({});
   const { rows } = await db.pool.query<Record<string, string>>(
     `select current_setting('tcp_keepalives_idle') as idle, current_setting('tcp_user_timeout') as unconfirmed,
        current_setting('client_connection_check_interval') as running, current_setting('lock_timeout') as lock,

@@ -7,7 +7,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { clockFrom, coverageRows, EVENING, openStage, start, tally, windowsOf } from './support.ts';
+import { clockFrom, coverageRows, EVENING, openSetup, start, tally, windowsOf } from './support.ts';
 
 /** A breaker after so many calls that failed, a second apart. */
 function breakerAfter(failures: number) {
@@ -86,16 +86,16 @@ describe('a source that is down', () => {
     const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 40 });
     onTestFinished(() => sandbox.close());
     const { state, url } = await door(sandbox.port);
-    const stage = await openStage({ sourceUrl: url, settings: { EOD_ATTEMPTS: '3' } });
-    const runId = await start(stage, FORTNIGHT);
+    const setup = await openSetup({ sourceUrl: url, settings: { EOD_ATTEMPTS: '3' } });
+    const runId = await start(setup, FORTNIGHT);
     const begun = Date.now();
-    await stage.work(1);
+    await setup.work(1);
     // Five failures in a row, then one try after a second.
     await waitFor(() => state.refused >= 6, { timeoutMs: 20_000 });
     const seconds = (Date.now() - begun) / 1000;
     expect(state.refused).toBeLessThanOrEqual(5 + 4 + Math.ceil(Math.log2(seconds + 1)));
     state.open = true;
-    const report = await ended(stage, runId);
+    const report = await ended(setup, runId);
     expect(report).toMatchObject({ state: 'completed', windows: { total: 11, loaded: 11 } });
     expect(sandbox.stats().requests).toBe(11);
     expect(state.refused).toBeLessThanOrEqual(10);
@@ -104,17 +104,17 @@ describe('a source that is down', () => {
   test('for longer than EOD_OUTAGE_PATIENCE_MS: the run fails in bounded time, with few calls', async () => {
     const { state, url } = await door(0);
     // A backfill waits a sixtieth of this.
-    const stage = await openStage({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
+    const setup = await openSetup({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
     const begun = Date.now();
-    const report = await stage.run(FORTNIGHT);
+    const report = await setup.run(FORTNIGHT);
     expect(Date.now() - begun).toBeLessThan(15_000);
     expect(report).toMatchObject({ state: 'failed', windows: { total: 11, failed: 11 } });
     expect(state.refused).toBeLessThanOrEqual(10);
-    const windows = await windowsOf(stage, report.runId);
+    const windows = await windowsOf(setup, report.runId);
     expect(
       windows.filter(({ error }) => error?.includes('the source has not answered for')),
     ).not.toHaveLength(0);
-    expect(tally((await coverageRows(stage)).map((row) => row.state))).toEqual({ failed: 11 });
+    expect(tally((await coverageRows(setup)).map((row) => row.state))).toEqual({ failed: 11 });
   });
 
   test('is found to be back by the next run: one call tries it, and every window waits for that call', async () => {
@@ -125,25 +125,25 @@ describe('a source that is down', () => {
     });
     onTestFinished(() => sandbox.close());
     const { state, url } = await door(sandbox.port);
-    const stage = await openStage({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
-    expect(await stage.run({ ...FORTNIGHT, from: '2025-09-10' })).toMatchObject({ state: 'failed' });
+    const setup = await openSetup({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
+    expect(await setup.run({ ...FORTNIGHT, from: '2025-09-10' })).toMatchObject({ state: 'failed' });
     const whileDown = state.refused;
     state.open = true;
     const quarter = { ...FORTNIGHT, from: '2025-06-16' };
-    const report = await ended(stage, await start(stage, quarter));
+    const report = await ended(setup, await start(setup, quarter));
     expect(report).toMatchObject({ state: 'completed', windows: { total: 62, loaded: 62, failed: 0 } });
     expect([sandbox.stats().requests, state.refused]).toEqual([62, whileDown]);
   });
 
   test('is tried once more for each run before its windows are given up, and for a run that is resumed', async () => {
     const { state, url } = await door(0);
-    const stage = await openStage({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
-    const report = await stage.run(FORTNIGHT);
+    const setup = await openSetup({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
+    const report = await setup.run(FORTNIGHT);
     const tried = [state.refused];
-    const other = await ended(stage, await start(stage, { ...FORTNIGHT, exchanges: ['BSE'] }));
+    const other = await ended(setup, await start(setup, { ...FORTNIGHT, exchanges: ['BSE'] }));
     tried.push(state.refused);
-    await resumeRun(stage, report.runId);
-    const resumed = await ended(stage, report.runId);
+    await resumeRun(setup, report.runId);
+    const resumed = await ended(setup, report.runId);
     tried.push(state.refused);
     for (const one of [report, other, resumed]) {
       expect(one).toMatchObject({ state: 'failed', windows: { failed: 11 } });
@@ -156,17 +156,17 @@ describe('a source that is down', () => {
   });
 
   test('that hangs is found out at a single day, before every long window was split', async () => {
-    const stage = await openStage({
+    const setup = await openSetup({
       settings: { EOD_TIMEOUT_MS: '150', EOD_OUTAGE_PATIENCE_MS: '1000', EOD_CONCURRENCY: '1' },
       behaviour: { faults: [{ kind: 'hang' }] },
     });
     // Thirteen windows of 30 days: 390 days, each of which would time out.
-    const report = await stage.run({
+    const report = await setup.run({
       operations: ['GetTotalTradeHighlights'],
       from: '2024-08-19',
       to: '2025-09-11',
     });
     expect(report.state).toBe('failed');
-    expect(stage.sandbox.stats().requests).toBeLessThan(40);
+    expect(setup.sandbox.stats().requests).toBeLessThan(40);
   });
 });

@@ -1,21 +1,21 @@
 import { expect, test } from 'vitest';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
-import { accountsOf, coverageRows, openStage, start, tally, windowsOf } from './support.ts';
+import { accountsOf, coverageRows, openSetup, start, tally, windowsOf } from './support.ts';
 
-const states = async (stage: Parameters<typeof coverageRows>[0]) =>
-  Object.fromEntries((await coverageRows(stage)).map(({ day, state }) => [day, state]));
+const states = async (setup: Parameters<typeof coverageRows>[0]) =>
+  Object.fromEntries((await coverageRows(setup)).map(({ day, state }) => [day, state]));
 
 test('a holiday, an open day without records and one with records are told apart', async () => {
-  const stage = await openStage();
-  const report = await stage.run({
+  const setup = await openSetup();
+  const report = await setup.run({
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
     exchanges: ['NSE'],
     from: '2025-08-25',
     to: '2025-09-05',
   });
   expect(report.state).toBe('completed');
-  const known = await coverageRows(stage);
+  const known = await coverageRows(setup);
   // Wednesday 27 August was a holiday; among 40 companies no series changed in these weeks.
   expect(tally(known.map(({ operation, state }) => `${operation} ${state}`))).toEqual({
     'GetBhavCopyCM loaded': 9,
@@ -27,42 +27,42 @@ test('a holiday, an open day without records and one with records are told apart
   expect(holidays).toEqual(['2025-08-27', '2025-08-27']);
   // Weekends are no sessions: nothing is said of them.
   expect(known.map(({ day }) => day)).not.toContain('2025-08-30');
-  await accountsOf(stage, report);
+  await accountsOf(setup, report);
 });
 
 test('a range that is all holiday costs no call', async () => {
-  const stage = await openStage();
-  const report = await stage.run({ operations: ['GetBhavCopyCM'], from: '2025-08-27', to: '2025-08-27' });
+  const setup = await openSetup();
+  const report = await setup.run({ operations: ['GetBhavCopyCM'], from: '2025-08-27', to: '2025-08-27' });
   expect(report).toMatchObject({ state: 'completed', requests: 0, windows: { skipped: 2 } });
-  expect(await states(stage)).toEqual({ '2025-08-27': 'holiday' });
-  expect(stage.sandbox.stats().requests).toBe(0);
+  expect(await states(setup)).toEqual({ '2025-08-27': 'holiday' });
+  expect(setup.sandbox.stats().requests).toBe(0);
 });
 
 test('asked before the data is out, a day is not published, and is asked for again afterwards', async () => {
   const clock = manualClock(Date.parse('2025-09-11T18:15:00+05:30'));
-  const stage = await openStage({ clock });
+  const setup = await openSetup({ clock });
   const asked = {
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
     exchanges: ['NSE'],
     from: '2025-09-10',
     to: '2025-09-11',
   };
-  const early = await stage.run(asked);
+  const early = await setup.run(asked);
   expect(early.state).toBe('completed');
-  const before = (await coverageRows(stage)).filter(({ day }) => day === '2025-09-11');
+  const before = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
   expect(before.map(({ operation, state }) => [operation, state])).toEqual([
     ['GetBhavCopyCM', 'not_published'],
     ['GetSeriesChange', 'not_published'],
   ]);
 
   clock.moveTo(Date.parse('2025-09-11T21:20:00+05:30'));
-  const late = await start(stage, asked);
-  const report = await ended(stage, late);
+  const late = await start(setup, asked);
+  const report = await ended(setup, late);
   expect(report.state).toBe('completed');
   // What was loaded before is not asked for again.
-  const again = (await windowsOf(stage, late)).filter(({ state }) => state !== 'skipped');
+  const again = (await windowsOf(setup, late)).filter(({ state }) => state !== 'skipped');
   expect(again.every(({ to }) => to === '2025-09-11')).toBe(true);
-  const after = (await coverageRows(stage)).filter(({ day }) => day === '2025-09-11');
+  const after = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
   expect(after.map(({ operation, state }) => [operation, state])).toEqual([
     ['GetBhavCopyCM', 'loaded'],
     // Nothing yet may come yet: it is believed only after the nights that look back.
@@ -71,23 +71,23 @@ test('asked before the data is out, a day is not published, and is asked for aga
 });
 
 test('a day that must hold records and came empty is asked for again by the next run', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     behaviour: { faults: [] },
     clock: manualClock(Date.parse('2025-09-12T20:05:00+05:30')),
   });
   const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-12', to: '2025-09-12' };
-  expect((await stage.run(asked)).windows).toMatchObject({ empty: 1 });
-  const again = await start(stage, asked);
-  expect((await ended(stage, again)).windows).toMatchObject({ empty: 1, skipped: 0 });
+  expect((await setup.run(asked)).windows).toMatchObject({ empty: 1 });
+  const again = await start(setup, asked);
+  expect((await ended(setup, again)).windows).toMatchObject({ empty: 1, skipped: 0 });
 });
 
 test('what was loaded stays loaded, whatever a later call meets', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     behaviour: { faults: [{ kind: 'diagnostic', value: 'Function not enabled.', every: 2 }] },
   });
   const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-11', to: '2025-09-11' };
-  await stage.run(asked);
-  const again = await start(stage, { ...asked, force: true });
-  expect((await ended(stage, again)).windows).toMatchObject({ blocked: 1 });
-  expect(await coverageRows(stage)).toMatchObject([{ state: 'loaded', diagnostic: 'Function not enabled.' }]);
+  await setup.run(asked);
+  const again = await start(setup, { ...asked, force: true });
+  expect((await ended(setup, again)).windows).toMatchObject({ blocked: 1 });
+  expect(await coverageRows(setup)).toMatchObject([{ state: 'loaded', diagnostic: 'Function not enabled.' }]);
 });

@@ -8,7 +8,7 @@ import { backends, ended } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { accountsOf, coverageRows, openStage, type Stage, start, tally, windowsOf } from './support.ts';
+import { accountsOf, coverageRows, openSetup, type Setup, start, tally, windowsOf } from './support.ts';
 
 /** Eight windows: four sessions of two exchanges. */
 const EIGHT = { operations: ['GetBhavCopyCM'], from: '2025-09-08', to: '2025-09-11' };
@@ -21,51 +21,51 @@ const LINES = [
   'Key Expired.',
 ];
 
-async function paused({ queues }: Stage): Promise<boolean[]> {
+async function paused({ queues }: Setup): Promise<boolean[]> {
   return Promise.all([queues.windows.nightly.isPaused(), queues.windows.backfill.isPaused()]);
 }
 
 describe.each(backends)('a refused key (queue on %s)', (backend) => {
   test('costs one call, ends the run, pauses both queues; only a person makes it be tried again', async () => {
     const [line = ''] = LINES;
-    const stage = await openStage({
+    const setup = await openSetup({
       backend,
       behaviour: { faults: [{ kind: 'diagnostic', value: line, first: 1 }] },
     });
-    const report = await stage.run(EIGHT);
-    expect(stage.sandbox.stats().requests).toBe(1);
+    const report = await setup.run(EIGHT);
+    expect(setup.sandbox.stats().requests).toBe(1);
     expect(report).toMatchObject({ state: 'failed', windows: { total: 8, blocked: 8 } });
     expect(report.error).toContain(line);
-    expect(await paused(stage)).toEqual([true, true]);
-    const windows = await windowsOf(stage, report.runId);
+    expect(await paused(setup)).toEqual([true, true]);
+    const windows = await windowsOf(setup, report.runId);
     expect(new Set(windows.map((window) => window.diagnostic))).toEqual(new Set([line]));
     expect(windows.reduce((sum, { attempts }) => sum + attempts, 0)).toBe(1);
-    const coverage = await coverageRows(stage);
+    const coverage = await coverageRows(setup);
     expect(tally(coverage.map(({ state }) => state))).toEqual({ blocked: 8 });
     expect(coverage[0]?.diagnostic).toBe(line);
-    await accountsOf(stage, report);
+    await accountsOf(setup, report);
 
     // The schedule goes on planning nights; none of them makes a call.
-    const night = await start(stage, { ...EIGHT, tick: 'next night' });
+    const night = await start(setup, { ...EIGHT, tick: 'next night' });
     // A worker that was not there when the queues were paused, as after a restart of the machine.
-    await stage.work();
-    await stage.queues.windows.nightly.resume();
-    const nightReport = await ended(stage, night);
-    expect(stage.sandbox.stats().requests).toBe(1);
+    await setup.work();
+    await setup.queues.windows.nightly.resume();
+    const nightReport = await ended(setup, night);
+    expect(setup.sandbox.stats().requests).toBe(1);
     expect(nightReport).toMatchObject({ state: 'failed', windows: { blocked: 8 }, requests: 0 });
 
     // A person asks again, and the source has changed its mind.
-    await resumeRun(stage, report.runId);
-    expect(await paused(stage)).toEqual([false, false]);
-    expect(await ended(stage, report.runId)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
-    expect(stage.sandbox.stats().requests).toBe(9);
-    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toEqual({ loaded: 8 });
+    await resumeRun(setup, report.runId);
+    expect(await paused(setup)).toEqual([false, false]);
+    expect(await ended(setup, report.runId)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
+    expect(setup.sandbox.stats().requests).toBe(9);
+    expect(tally((await coverageRows(setup)).map(({ state }) => state))).toEqual({ loaded: 8 });
   });
 
   test('that dies in the middle of a run: nothing follows, what is open is blocked', async () => {
-    const stage = await openStage({ backend, behaviour: { keyDiesAfter: 5 } });
-    const report = await stage.run({ ...EIGHT, from: '2025-08-18', to: '2025-09-05' });
-    const { requests, byDiagnostic } = stage.sandbox.stats();
+    const setup = await openSetup({ backend, behaviour: { keyDiesAfter: 5 } });
+    const report = await setup.run({ ...EIGHT, from: '2025-08-18', to: '2025-09-05' });
+    const { requests, byDiagnostic } = setup.sandbox.stats();
     expect(byDiagnostic['Key Expired.']).toBe(requests - 5);
     // Four workers at most had a call under way when the first of them was refused.
     expect(requests).toBeLessThanOrEqual(5 + 4);
@@ -75,20 +75,20 @@ describe.each(backends)('a refused key (queue on %s)', (backend) => {
     expect(loaded).toBeGreaterThanOrEqual(5 - 3);
     expect(loaded).toBeLessThanOrEqual(5);
     expect(blocked).toBe(total - loaded);
-    expect(await paused(stage)).toEqual([true, true]);
-    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toMatchObject({ loaded });
-    await accountsOf(stage, report);
+    expect(await paused(setup)).toEqual([true, true]);
+    expect(tally((await coverageRows(setup)).map(({ state }) => state))).toMatchObject({ loaded });
+    await accountsOf(setup, report);
   });
 });
 
 test.each(LINES)('every credential line stops everything after one call: %s', async (line) => {
-  const stage = await openStage({ behaviour: { faults: [{ kind: 'diagnostic', value: line }] } });
-  const report = await stage.run({
+  const setup = await openSetup({ behaviour: { faults: [{ kind: 'diagnostic', value: line }] } });
+  const report = await setup.run({
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
     from: '2025-09-08',
     to: '2025-09-11',
   });
-  expect(stage.sandbox.stats().requests).toBe(1);
+  expect(setup.sandbox.stats().requests).toBe(1);
   expect(report.windows.blocked).toBe(report.windows.total);
 });
 
@@ -111,28 +111,28 @@ test('the alert is given once, and the command says what is wrong and ends with 
 });
 
 test('a resume with a key that is still refused costs one more call, and no more', async () => {
-  const stage = await openStage({ behaviour: { keyDiesAfter: 0 } });
-  const report = await stage.run(EIGHT);
-  await resumeRun(stage, report.runId);
-  expect(await ended(stage, report.runId)).toMatchObject({ state: 'failed', windows: { blocked: 8 } });
-  expect(stage.sandbox.stats().requests).toBe(2);
-  expect(await paused(stage)).toEqual([true, true]);
+  const setup = await openSetup({ behaviour: { keyDiesAfter: 0 } });
+  const report = await setup.run(EIGHT);
+  await resumeRun(setup, report.runId);
+  expect(await ended(setup, report.runId)).toMatchObject({ state: 'failed', windows: { blocked: 8 } });
+  expect(setup.sandbox.stats().requests).toBe(2);
+  expect(await paused(setup)).toEqual([true, true]);
 });
 
 test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
   'the monthly quota: what is left is blocked, with one alert and no further call: %s',
   async (line) => {
-    const stage = await openStage({
+    const setup = await openSetup({
       settings: { EOD_CONCURRENCY: '1' },
       behaviour: { faults: [{ kind: 'diagnostic', value: line, every: 4 }] },
     });
-    const report = await stage.run(EIGHT);
-    expect(stage.sandbox.stats().requests).toBe(4);
+    const report = await setup.run(EIGHT);
+    expect(setup.sandbox.stats().requests).toBe(4);
     expect(report).toMatchObject({ state: 'failed', windows: { loaded: 3, blocked: 5 } });
     expect(report.error).toContain(line);
-    await waitFor(async () => (await paused(stage)).every(Boolean));
-    expect(tally((await coverageRows(stage)).map(({ state }) => state))).toEqual({ loaded: 3, blocked: 5 });
-    await accountsOf(stage, report);
+    await waitFor(async () => (await paused(setup)).every(Boolean));
+    expect(tally((await coverageRows(setup)).map(({ state }) => state))).toEqual({ loaded: 3, blocked: 5 });
+    await accountsOf(setup, report);
   },
 );
 
@@ -150,17 +150,17 @@ const ASKED_NIGHTLY = {
 };
 
 test('nights that piled up ask each question once', async () => {
-  const stage = await openStage({ settings: { EOD_CONCURRENCY: '1' } });
+  const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' } });
   const runs: number[] = [];
-  for (const night of NIGHTS) runs.push(await start(stage, { ...ASKED_NIGHTLY, ...night }));
-  await stage.work();
-  const reports = await Promise.all(runs.map((run) => ended(stage, run)));
+  for (const night of NIGHTS) runs.push(await start(setup, { ...ASKED_NIGHTLY, ...night }));
+  await setup.work();
+  const reports = await Promise.all(runs.map((run) => ended(setup, run)));
   expect(new Set(reports.map(({ state }) => state))).toEqual(new Set(['completed']));
-  const { byOperation } = stage.sandbox.stats();
+  const { byOperation } = setup.sandbox.stats();
   // Thirteen sessions; ranges of four sessions that cover them; one list that has no days.
   expect(byOperation).toMatchObject({ GetBhavCopyCM: 13, GetCorporateActionsCategories: 1 });
   expect(byOperation.GetSeriesChange).toBeLessThanOrEqual(5);
-  const known = await coverageRows(stage);
+  const known = await coverageRows(setup);
   const days = (operation: string) =>
     known.filter((row) => row.operation === operation && row.state !== 'holiday').length;
   expect([days('GetBhavCopyCM'), days('GetSeriesChange')]).toEqual([13, 13]);
@@ -168,44 +168,44 @@ test('nights that piled up ask each question once', async () => {
 
 test('a refused key is tried once in half a day, however many nights were planned meanwhile', async () => {
   const clock = manualClock(Date.parse('2025-09-12T22:02:00+05:30'));
-  const stage = await openStage({
+  const setup = await openSetup({
     clock,
     behaviour: { faults: [{ kind: 'diagnostic', value: 'Key Expired.', first: 3 }] },
   });
-  const plan = (tick: string) => start(stage, { ...EIGHT, tick });
-  const requests = () => stage.sandbox.stats().requests;
+  const plan = (tick: string) => start(setup, { ...EIGHT, tick });
+  const requests = () => setup.sandbox.stats().requests;
   const later = async (hours: number, minutes = 0) => {
     clock.moveTo(clock.now() + hours * 3_600_000 + minutes * 60_000);
-    await stage.work();
+    await setup.work();
   };
   const first = await plan('first');
-  await stage.work();
-  expect(await ended(stage, first)).toMatchObject({ windows: { blocked: 8 } });
+  await setup.work();
+  expect(await ended(setup, first)).toMatchObject({ windows: { blocked: 8 } });
   const second = await plan('second');
   const third = await plan('third');
   await later(11, 59);
   expect(requests()).toBe(1);
   await later(0, 1);
-  expect(await ended(stage, third)).toMatchObject({ state: 'failed' });
+  expect(await ended(setup, third)).toMatchObject({ state: 'failed' });
   // What the later night asks for as well was left to that.
-  const { windows } = await ended(stage, second);
+  const { windows } = await ended(setup, second);
   expect(windows.skipped + windows.blocked).toBe(8);
   expect(requests()).toBe(2);
-  expect(await paused(stage)).toEqual([true, true]);
+  expect(await paused(setup)).toEqual([true, true]);
   // It rests from the second refusal on, even where somebody lets the queues go on.
   const fourth = await plan('fourth');
   await later(11, 59);
-  await stage.queues.windows.nightly.resume();
-  expect(await ended(stage, fourth)).toMatchObject({ windows: { blocked: 8 }, requests: 0 });
+  await setup.queues.windows.nightly.resume();
+  expect(await ended(setup, fourth)).toMatchObject({ windows: { blocked: 8 }, requests: 0 });
   expect(requests()).toBe(2);
-  await stage.queues.pause();
+  await setup.queues.pause();
   const fifth = await plan('fifth');
   await later(0, 1);
-  expect(await ended(stage, fifth)).toMatchObject({ state: 'failed' });
+  expect(await ended(setup, fifth)).toMatchObject({ state: 'failed' });
   expect(requests()).toBe(3);
   // Meanwhile the vendor has put the key right.
   const sixth = await plan('sixth');
   await later(12);
-  expect(await ended(stage, sixth)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
+  expect(await ended(setup, sixth)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
   expect(requests()).toBe(11);
 });

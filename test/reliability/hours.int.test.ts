@@ -8,23 +8,23 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { backends, ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { openStage, type Stage, start, tally, windowsOf } from './support.ts';
+import { openSetup, type Setup, start, tally, windowsOf } from './support.ts';
 
 const LIMITED = 'Calls per hour are limited.';
 const QUARTER = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-06-16', to: '2025-09-11' };
 const at = (time: string) => Date.parse(`2025-09-12T${time}+05:30`);
 
 /** Milliseconds for which the queue hands out no job. */
-const limitedFor = ({ queues }: Stage) =>
+const limitedFor = ({ queues }: Setup) =>
   (queues.windows.backfill as unknown as Queue).getRateLimitTtl(1_000_000);
 
-const whenLimited = (stage: Stage) => waitFor(async () => (await limitedFor(stage)) > 0);
+const whenLimited = (setup: Setup) => waitFor(async () => (await limitedFor(setup)) > 0);
 
-async function stateTally(stage: Stage, runId: number) {
-  return tally((await windowsOf(stage, runId)).map(({ state }) => state));
+async function stateTally(setup: Setup, runId: number) {
+  return tally((await windowsOf(setup, runId)).map(({ state }) => state));
 }
 
-const closedHours = async ({ db }: Stage) =>
+const closedHours = async ({ db }: Setup) =>
   (await db.pool.query('select from etl.call_budget where refused_at is not null')).rowCount;
 
 test.each(backends)(
@@ -32,68 +32,68 @@ test.each(backends)(
   async (backend) => {
     const clock = manualClock(at('22:10:00'));
     const settings = { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0' };
-    const stage = await openStage({ backend, clock, settings });
-    const runId = await start(stage, QUARTER);
-    const first = await startWorker(stage);
-    await whenLimited(stage);
-    await waitFor(async () => (await stateTally(stage, runId)).loaded === 8);
+    const setup = await openSetup({ backend, clock, settings });
+    const runId = await start(setup, QUARTER);
+    const first = await startWorker(setup);
+    await whenLimited(setup);
+    await waitFor(async () => (await stateTally(setup, runId)).loaded === 8);
     // Workers that run on look again after a minute.
-    expect(await limitedFor(stage)).toBeLessThanOrEqual(60_000);
+    expect(await limitedFor(setup)).toBeLessThanOrEqual(60_000);
     await first.stop();
-    const raised = { ...stage, config: { ...stage.config, EOD_CALLS_PER_HOUR: 900 } };
+    const raised = { ...setup, config: { ...setup.config, EOD_CALLS_PER_HOUR: 900 } };
     const second = await startWorker(raised);
     onTestFinished(() => second.stop());
-    expect(await ended(stage, runId)).toMatchObject({ state: 'completed', windows: { loaded: 62 } });
+    expect(await ended(setup, runId)).toMatchObject({ state: 'completed', windows: { loaded: 62 } });
   },
 );
 
 test('an hour that the source closed is tried by one call a minute, and is open again when it answers', async () => {
   const clock = manualClock(at('22:10:00'));
   const faults = [{ kind: 'diagnostic' as const, value: LIMITED, first: 2 }];
-  const stage = await openStage({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });
-  const runId = await start(stage, QUARTER);
-  await stage.work();
-  await waitFor(async () => (await closedHours(stage)) === 1);
-  await whenLimited(stage);
+  const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });
+  const runId = await start(setup, QUARTER);
+  await setup.work();
+  await waitFor(async () => (await closedHours(setup)) === 1);
+  await whenLimited(setup);
   // Nobody asks before the minute is over, however many workers start.
   clock.moveTo(at('22:10:59'));
-  await stage.work(2);
-  await whenLimited(stage);
-  expect(stage.sandbox.stats().requests).toBe(1);
+  await setup.work(2);
+  await whenLimited(setup);
+  expect(setup.sandbox.stats().requests).toBe(1);
   clock.moveTo(at('22:11:00'));
-  await stage.work();
-  await waitFor(() => stage.sandbox.stats().requests === 2);
-  await whenLimited(stage);
-  expect(await closedHours(stage)).toBe(1);
+  await setup.work();
+  await waitFor(() => setup.sandbox.stats().requests === 2);
+  await whenLimited(setup);
+  expect(await closedHours(setup)).toBe(1);
   clock.moveTo(at('22:12:00'));
-  await stage.work();
-  const report = await ended(stage, runId);
+  await setup.work();
+  const report = await ended(setup, runId);
   expect(report).toMatchObject({ state: 'completed', requests: 64, windows: { loaded: 62 } });
-  expect(await closedHours(stage)).toBe(0);
+  expect(await closedHours(setup)).toBe(0);
 });
 
 test("an hour begins when it does by the source's Date header", async () => {
   const clock = manualClock(at('22:50:00'));
   const sourceClock = { now: () => clock.now() - 30_000 };
-  const stage = await openStage({
+  const setup = await openSetup({
     clock,
     sourceClock,
     settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
     behaviour: { callsPerHour: 8 },
   });
-  const runId = await start(stage, { ...QUARTER, from: '2025-08-20' });
-  await stage.work();
-  await whenLimited(stage);
-  expect(await stateTally(stage, runId)).toMatchObject({ loaded: 8, pending: 8 });
+  const runId = await start(setup, { ...QUARTER, from: '2025-08-20' });
+  await setup.work();
+  await whenLimited(setup);
+  expect(await stateTally(setup, runId)).toMatchObject({ loaded: 8, pending: 8 });
   // By the source's clock it is half a minute before the turn.
   clock.moveTo(at('23:00:05'));
-  await stage.work();
-  await whenLimited(stage);
-  expect(stage.sandbox.stats().byDiagnostic).toEqual({});
+  await setup.work();
+  await whenLimited(setup);
+  expect(setup.sandbox.stats().byDiagnostic).toEqual({});
   clock.moveTo(at('23:00:34'));
-  await stage.work();
-  expect(await ended(stage, runId)).toMatchObject({ state: 'completed', requests: 16 });
-  expect(stage.sandbox.stats().byDiagnostic).toEqual({});
+  await setup.work();
+  expect(await ended(setup, runId)).toMatchObject({ state: 'completed', requests: 16 });
+  expect(setup.sandbox.stats().byDiagnostic).toEqual({});
 });
 
 test('a refusal at the turn of the hour does not close it: the source is asked again after a minute', async () => {
@@ -114,22 +114,22 @@ test('a refusal at the turn of the hour does not close it: the source is asked a
   }).listen(0, '127.0.0.1');
   onTestFinished(() => void undated.close());
   await once(undated, 'listening');
-  const stage = await openStage({
+  const setup = await openSetup({
     clock,
     sourceUrl: `http://127.0.0.1:${(undated.address() as AddressInfo).port}`,
     settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
   });
-  const runId = await start(stage, { ...QUARTER, from: '2025-08-11' });
-  await stage.work();
-  await whenLimited(stage);
+  const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });
+  await setup.work();
+  await whenLimited(setup);
   clock.moveTo(at('23:00:05'));
-  await stage.work();
+  await setup.work();
   await waitFor(() => sandbox.stats().byDiagnostic[LIMITED] === 1);
-  await whenLimited(stage);
-  expect(await closedHours(stage)).toBe(0);
+  await whenLimited(setup);
+  expect(await closedHours(setup)).toBe(0);
   clock.moveTo(at('23:01:06'));
-  await stage.work();
+  await setup.work();
   // The call that was refused counts in the hour it was meant for.
-  await waitFor(async () => (await stateTally(stage, runId)).loaded === 15);
+  await waitFor(async () => (await stateTally(setup, runId)).loaded === 15);
   expect(sandbox.stats().byDiagnostic).toEqual({ [LIMITED]: 1 });
 });

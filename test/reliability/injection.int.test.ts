@@ -4,7 +4,7 @@ import type { Database } from '../../src/load/database/database.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../load/support.ts';
 import { bodyOf, loadBody, sampleOf } from './hostile-records.ts';
-import { coverageRows, openStage, start, windowsOf } from './support.ts';
+import { coverageRows, openSetup, start, windowsOf } from './support.ts';
 
 /** Texts that mean something to SQL, to COPY, to JSON or to an address. */
 const TEXTS = [
@@ -79,9 +79,9 @@ describe('texts of the source', () => {
 
 describe('texts of whoever asks', () => {
   test('instruments reach the source as they are, and are stored as they are', async () => {
-    const stage = await openStage();
-    const before = await inventory(stage.db);
-    const report = await stage.run({
+    const setup = await openSetup();
+    const before = await inventory(setup.db);
+    const report = await setup.run({
       operations: ['GetFinRatioEOD'],
       exchanges: ['NSE'],
       instruments: TEXTS,
@@ -91,47 +91,47 @@ describe('texts of whoever asks', () => {
     // None of them is a company: an answer without a record.
     expect(report.state).toBe('completed');
     const names = [...TEXTS].sort();
-    const windows = await windowsOf(stage, report.runId);
+    const windows = await windowsOf(setup, report.runId);
     expect([...new Set(windows.flatMap(({ instruments }) => instruments))].sort()).toEqual(names);
-    expect([...new Set((await coverageRows(stage)).map(({ instrument }) => instrument))].sort()).toEqual(
+    expect([...new Set((await coverageRows(setup)).map(({ instrument }) => instrument))].sort()).toEqual(
       names,
     );
-    const seen = await fetch(`${stage.sandbox.url}/_sandbox/requests?last=1000`);
+    const seen = await fetch(`${setup.sandbox.url}/_sandbox/requests?last=1000`);
     const asked = (await seen.json()) as { params: { instrumentIdentifier: string; exchange: string } }[];
     expect([...new Set(asked.map(({ params }) => params.instrumentIdentifier))].sort()).toEqual(names);
     expect(new Set(asked.map(({ params }) => params.exchange))).toEqual(new Set(['NSE']));
-    expect(await inventory(stage.db)).toBe(before);
+    expect(await inventory(setup.db)).toBe(before);
   });
 
   test('an instrument longer than any name is an error before anything is planned', async () => {
-    const stage = await openStage();
+    const setup = await openSetup();
     const asked = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
     const long = 'x'.repeat(6_000);
-    await expect(start(stage, { ...asked, instruments: ['TCS', long] })).rejects.toMatchObject({
+    await expect(start(setup, { ...asked, instruments: ['TCS', long] })).rejects.toMatchObject({
       kind: 'usage',
     });
-    expect((await stage.db.pool.query('select from etl.runs')).rowCount).toBe(0);
+    expect((await setup.db.pool.query('select from etl.runs')).rowCount).toBe(0);
   });
 
   test('a window whose outcome Postgres will not keep ends as failed, and is not asked for again', async () => {
-    const stage = await openStage();
+    const setup = await openSetup();
     // Random letters do not compress: with such an exchange no row of coverage fits its index.
     const exchange = randomBytes(5_000).toString('hex');
-    const report = await stage.run({
+    const report = await setup.run({
       operations: ['GetCircuitBreakers'],
       exchanges: [exchange],
       from: '2025-09-11',
       to: '2025-09-11',
     });
     expect(report).toMatchObject({ state: 'failed', requests: 1, windows: { failed: 1 } });
-    expect(await coverageRows(stage)).toEqual([]);
+    expect(await coverageRows(setup)).toEqual([]);
   });
 
   test('options and exchanges are sent and stored as they are, whatever the source makes of them', async () => {
-    const stage = await openStage({ settings: { EOD_ATTEMPTS: '1' } });
-    const before = await inventory(stage.db);
+    const setup = await openSetup({ settings: { EOD_ATTEMPTS: '1' } });
+    const before = await inventory(setup.db);
     for (const text of TEXTS.slice(0, 6)) {
-      const report = await stage.run({
+      const report = await setup.run({
         operations: ['GetCircuitBreakers'],
         exchanges: [text],
         options: { band: text },
@@ -140,17 +140,17 @@ describe('texts of whoever asks', () => {
       });
       expect(report.windows.total).toBe(1);
     }
-    expect(await inventory(stage.db)).toBe(before);
+    expect(await inventory(setup.db)).toBe(before);
   });
 
   test('names of operations are known ones or errors', async () => {
-    const stage = await openStage();
-    const before = await inventory(stage.db);
+    const setup = await openSetup();
+    const before = await inventory(setup.db);
     for (const text of TEXTS) {
       expect(() => operationNamed(text)).toThrow(/unknown operation/);
       const asked = { operations: ['GetBhavCopyCM'], from: text, to: text };
-      await expect(start(stage, asked)).rejects.toThrow();
+      await expect(start(setup, asked)).rejects.toThrow();
     }
-    expect(await inventory(stage.db)).toBe(before);
+    expect(await inventory(setup.db)).toBe(before);
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createSource } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { askedOf, SETTINGS, serve } from '../extract/support.ts';
-import { openStage, windowsOf } from './support.ts';
+import { openSetup, windowsOf } from './support.ts';
 
 const MB = 1024 * 1024;
 const SIZE = 400 * MB;
@@ -74,18 +74,18 @@ test('in a run it is not asked for again as it was: the window fails, or is spli
     response.writeHead(200, { 'content-encoding': 'gzip' });
     response.end(bomb);
   });
-  const stage = await openStage({
+  const setup = await openSetup({
     sourceUrl: baseUrl,
     settings: { EOD_MAX_RESPONSE_MB: '1', EOD_CONCURRENCY: '1' },
   });
-  const report = await stage.run({
+  const report = await setup.run({
     operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'],
     exchanges: ['BSE'],
     from: '2025-09-10',
     to: '2025-09-11',
   });
   expect(report).toMatchObject({ state: 'failed', windows: { total: 4, failed: 4 } });
-  const windows = await windowsOf(stage, report.runId);
+  const windows = await windowsOf(setup, report.runId);
   expect(windows.filter(({ state }) => state === 'split')).toHaveLength(1);
   expect(windows.filter(({ error }) => error?.includes('the answer is too large'))).toHaveLength(4);
   expect(requests).toHaveLength(5);

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { startHealthServer } from '../../src/web/health.ts';
-import { openStage } from './support.ts';
+import { openSetup } from './support.ts';
 
 /** An address of this machine that others can reach, where it has one. */
 const outside = Object.values(networkInterfaces())
@@ -19,16 +19,16 @@ function reachable(host: string, port: number): Promise<boolean> {
 
 test('what we serve listens on loopback, and elsewhere only where it is told to', async () => {
   if (outside === undefined) console.log('this machine has no address but loopback: only that one is tried');
-  const stage = await openStage();
+  const setup = await openSetup();
   const alive = { roles: ['worker'], stopping: new AbortController().signal };
-  const health = await startHealthServer(stage, alive);
+  const health = await startHealthServer(setup, alive);
   onTestFinished(() => health.close());
-  const open = { ...stage, config: { ...stage.config, EOD_HTTP_HOST: '0.0.0.0' } };
+  const open = { ...setup, config: { ...setup.config, EOD_HTTP_HOST: '0.0.0.0' } };
   const told = await startHealthServer(open, alive);
   onTestFinished(() => told.close());
 
   const portOf = ({ url }: { url: string }) => Number(new URL(url).port);
-  for (const server of [health, stage.sandbox]) {
+  for (const server of [health, setup.sandbox]) {
     expect(new URL(server.url).hostname).toBe('127.0.0.1');
     expect(await reachable('127.0.0.1', portOf(server))).toBe(true);
     if (outside !== undefined) expect(await reachable(outside, portOf(server))).toBe(false);

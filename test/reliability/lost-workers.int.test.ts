@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ended } from '../support/pipeline.ts';
-import { coverageRows, openStage, start, windowsOf } from './support.ts';
+import { coverageRows, openSetup, start, windowsOf } from './support.ts';
 
 const ASKED = {
   from: '2025-09-08',
@@ -10,24 +10,24 @@ const ASKED = {
 };
 
 test('a window that has lost its worker too often fails without another call', async () => {
-  const stage = await openStage();
-  const runId = await start(stage, ASKED);
+  const setup = await openSetup();
+  const runId = await start(setup, ASKED);
   // As five workers leave it that were killed while they worked on it, and a sixth.
-  await stage.db.pool.query("update etl.windows set state = 'running', attempts = 6, lost_workers = 5");
-  await stage.work();
-  const report = await ended(stage, runId);
+  await setup.db.pool.query("update etl.windows set state = 'running', attempts = 6, lost_workers = 5");
+  await setup.work();
+  const report = await ended(setup, runId);
   expect(report).toMatchObject({ state: 'failed', requests: 0, windows: { total: 1, failed: 1 } });
-  expect(await windowsOf(stage, runId)).toMatchObject([
+  expect(await windowsOf(setup, runId)).toMatchObject([
     { state: 'failed', error: '6 workers ended while they worked on this window' },
   ]);
-  expect(new Set((await coverageRows(stage)).map(({ state }) => state))).toEqual(new Set(['failed']));
-  expect(stage.sandbox.stats().requests).toBe(0);
+  expect(new Set((await coverageRows(setup)).map(({ state }) => state))).toEqual(new Set(['failed']));
+  expect(setup.sandbox.stats().requests).toBe(0);
 });
 
 test('a window that has lost fewer workers is worked on as usual', async () => {
-  const stage = await openStage();
-  const runId = await start(stage, ASKED);
-  await stage.db.pool.query("update etl.windows set state = 'running', attempts = 5, lost_workers = 4");
-  await stage.work();
-  expect(await ended(stage, runId)).toMatchObject({ state: 'completed', requests: 1 });
+  const setup = await openSetup();
+  const runId = await start(setup, ASKED);
+  await setup.db.pool.query("update etl.windows set state = 'running', attempts = 5, lost_workers = 4");
+  await setup.work();
+  expect(await ended(setup, runId)).toMatchObject({ state: 'completed', requests: 1 });
 });

@@ -5,7 +5,7 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { serve } from '../extract/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { sampleOf } from './hostile-records.ts';
-import { coverageRows, openStage, type Stage, windowsOf } from './support.ts';
+import { coverageRows, openSetup, type Setup, windowsOf } from './support.ts';
 
 const DAY = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-08-29', to: '2025-08-29' };
 const BHAV = sampleOf(operationNamed('GetBhavCopyCM'));
@@ -20,7 +20,7 @@ function answer(response: ServerResponse, bad: number): void {
   response.end(JSON.stringify({ Value: records }));
 }
 
-async function count({ db }: Stage, table: string): Promise<number> {
+async function count({ db }: Setup, table: string): Promise<number> {
   const found = await db.pool.query<{ rows: number }>(`select count(*)::int as rows from ${table}`);
   return found.rows[0]?.rows ?? -1;
 }
@@ -32,14 +32,14 @@ test.each([
   [9, '100%'],
 ])('%i of 10 rejected, %s allowed: the others load, the rejected ones are kept', async (bad, share) => {
   const { baseUrl } = await serve((_, response) => answer(response, bad));
-  const stage = await openStage({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
-  const report = await stage.run(DAY);
+  const setup = await openSetup({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
+  const report = await setup.run(DAY);
   expect(report).toMatchObject({ state: 'completed', fetched: 10, inserted: 10 - bad, rejected: bad });
-  expect([await count(stage, 'market.bhavcopy_cm'), await count(stage, 'etl.rejects')]).toEqual([
+  expect([await count(setup, 'market.bhavcopy_cm'), await count(setup, 'etl.rejects')]).toEqual([
     10 - bad,
     bad,
   ]);
-  expect(await coverageRows(stage)).toMatchObject([{ state: 'loaded', records: 10 - bad }]);
+  expect(await coverageRows(setup)).toMatchObject([{ state: 'loaded', records: 10 - bad }]);
 });
 
 test.each([
@@ -51,15 +51,15 @@ test.each([
   async (bad, share) => {
     let now = bad;
     const { baseUrl, requests } = await serve((_, response) => answer(response, now));
-    const stage = await openStage({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
-    const report = await stage.run(DAY);
+    const setup = await openSetup({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
+    const report = await setup.run(DAY);
     expect(report).toMatchObject({ state: 'failed', fetched: bad, inserted: 0, rejected: bad });
-    expect([await count(stage, 'market.bhavcopy_cm'), await count(stage, 'etl.rejects')]).toEqual([0, bad]);
-    const [window] = await windowsOf(stage, report.runId);
+    expect([await count(setup, 'market.bhavcopy_cm'), await count(setup, 'etl.rejects')]).toEqual([0, bad]);
+    const [window] = await windowsOf(setup, report.runId);
     expect(window).toMatchObject({ state: 'failed', attempts: 1, fetched: bad, rejected: bad });
     expect(window?.error).toContain(`${bad} of 10 records were rejected`);
-    expect(await coverageRows(stage)).toMatchObject([{ state: 'failed', records: 0 }]);
-    const kept = await stage.db.pool.query(
+    expect(await coverageRows(setup)).toMatchObject([{ state: 'failed', records: 0 }]);
+    const kept = await setup.db.pool.query(
       `select position, record ->> 'Symbol' as symbol, problems from etl.rejects order by position`,
     );
     expect(kept.rows[0]).toEqual({
@@ -70,14 +70,14 @@ test.each([
 
     // Once the source has mended it, going on with the run loads the whole day.
     now = 0;
-    await resumeRun(stage, report.runId);
-    expect(await ended(stage, report.runId)).toMatchObject({
+    await resumeRun(setup, report.runId);
+    expect(await ended(setup, report.runId)).toMatchObject({
       state: 'completed',
       fetched: 10,
       inserted: 10,
       rejected: 0,
     });
-    expect(await coverageRows(stage)).toMatchObject([{ state: 'loaded', records: 10 }]);
+    expect(await coverageRows(setup)).toMatchObject([{ state: 'loaded', records: 10 }]);
     expect(requests).toHaveLength(2);
   },
 );

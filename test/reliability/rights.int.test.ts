@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
-import { accountsOf, coverageRows, openStage, tally, windowsOf } from './support.ts';
+import { accountsOf, coverageRows, openSetup, tally, windowsOf } from './support.ts';
 
 const WEEK = { from: '2025-09-08', to: '2025-09-11' };
 
 test('an operation the key has no right to is asked once; the others finish', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: { disabledOperations: ['GetBhavCopyCM'] },
   });
-  const report = await stage.run({
+  const report = await setup.run({
     ...WEEK,
     operations: ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'],
   });
   expect(report.state).toBe('failed');
-  expect(stage.sandbox.stats().byOperation.GetBhavCopyCM).toBe(1);
+  expect(setup.sandbox.stats().byOperation.GetBhavCopyCM).toBe(1);
   for (const one of report.operations) {
     const { total, blocked, failed } = one.windows;
     expect([one.operation, blocked, failed]).toEqual([
@@ -22,31 +22,31 @@ test('an operation the key has no right to is asked once; the others finish', as
       0,
     ]);
   }
-  const blocked = (await coverageRows(stage)).filter(({ operation }) => operation === 'GetBhavCopyCM');
+  const blocked = (await coverageRows(setup)).filter(({ operation }) => operation === 'GetBhavCopyCM');
   expect(tally(blocked.map(({ state, diagnostic }) => `${state}: ${diagnostic}`))).toEqual({
     'blocked: Function not enabled.': 8,
   });
-  expect(await stage.queues.windows.backfill.isPaused()).toBe(false);
-  await accountsOf(stage, report);
+  expect(await setup.queues.windows.backfill.isPaused()).toBe(false);
+  await accountsOf(setup, report);
 });
 
 test('an exchange the key has no right to is asked once; the other finishes', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     backend: 'redis',
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: { disabledExchanges: ['BSE'] },
   });
-  const report = await stage.run({ ...WEEK, operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'] });
+  const report = await setup.run({ ...WEEK, operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'] });
   expect(report).toMatchObject({ state: 'failed', windows: { loaded: 4, blocked: 5 } });
-  expect(stage.sandbox.stats().byDiagnostic).toEqual({ 'Data for requested exchange is disabled.': 1 });
-  const states = (await coverageRows(stage)).map(({ exchange, state }) => `${exchange} ${state}`);
+  expect(setup.sandbox.stats().byDiagnostic).toEqual({ 'Data for requested exchange is disabled.': 1 });
+  const states = (await coverageRows(setup)).map(({ exchange, state }) => `${exchange} ${state}`);
   expect(tally(states)).toEqual({ 'BSE blocked': 8, 'NSE loaded': 4 });
-  await accountsOf(stage, report);
+  await accountsOf(setup, report);
 });
 
 test('an instrument a trial key may not ask for is blocked alone', async () => {
-  const stage = await openStage({ behaviour: { demoInstruments: ['TCS', 'M&M'] } });
-  const report = await stage.run({
+  const setup = await openSetup({ behaviour: { demoInstruments: ['TCS', 'M&M'] } });
+  const report = await setup.run({
     from: '2025-09-11',
     to: '2025-09-11',
     operations: ['GetFinRatioEOD'],
@@ -54,7 +54,7 @@ test('an instrument a trial key may not ask for is blocked alone', async () => {
     instruments: ['TCS', 'INFY', 'M&M'],
   });
   expect(report.state).toBe('failed');
-  const ends = (await windowsOf(stage, report.runId)).map(
+  const ends = (await windowsOf(setup, report.runId)).map(
     ({ instruments, state }) => `${instruments} ${state}`,
   );
   expect(tally(ends)).toEqual(
@@ -62,30 +62,30 @@ test('an instrument a trial key may not ask for is blocked alone', async () => {
       ['TCS loaded', 'INFY blocked', 'M&M loaded'].map((end) => [end, report.windows.total / 3]),
     ),
   );
-  const infy = (await coverageRows(stage)).find(({ instrument }) => instrument === 'INFY');
+  const infy = (await coverageRows(setup)).find(({ instrument }) => instrument === 'INFY');
   expect(infy).toMatchObject({ state: 'blocked', diagnostic: 'Instrument is not allowed for Demo key.' });
-  await accountsOf(stage, report);
+  await accountsOf(setup, report);
 });
 
 test('a single day out of range is blocked, and stops nothing else', async () => {
   // Three days back from Friday 12th: the 8th is beyond it.
-  const stage = await openStage({ behaviour: { historyDays: 3 } });
-  const report = await stage.run({ ...WEEK, operations: ['GetBhavCopyCM'], exchanges: ['NSE'] });
+  const setup = await openSetup({ behaviour: { historyDays: 3 } });
+  const report = await setup.run({ ...WEEK, operations: ['GetBhavCopyCM'], exchanges: ['NSE'] });
   expect(report).toMatchObject({ state: 'failed', windows: { loaded: 3, blocked: 1 }, requests: 4 });
-  const coverage = await coverageRows(stage);
+  const coverage = await coverageRows(setup);
   expect(coverage.map(({ day, state, diagnostic }) => [day, state, diagnostic])).toEqual([
     ['2025-09-08', 'blocked', 'Date is out of allowed range.'],
     ['2025-09-09', 'loaded', null],
     ['2025-09-10', 'loaded', null],
     ['2025-09-11', 'loaded', null],
   ]);
-  await accountsOf(stage, report);
+  await accountsOf(setup, report);
 });
 
 test('a request without a filter is never sent', async () => {
   // The source asks for a filter of this operation alone, and its dates always are one.
-  const stage = await openStage();
-  const report = await stage.run({ ...WEEK, operations: ['GetSectoralClassification'] });
+  const setup = await openSetup();
+  const report = await setup.run({ ...WEEK, operations: ['GetSectoralClassification'] });
   expect(report.state).toBe('completed');
-  expect(stage.sandbox.stats().byDiagnostic).toEqual({});
+  expect(setup.sandbox.stats().byDiagnostic).toEqual({});
 });

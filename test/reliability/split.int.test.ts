@@ -6,9 +6,9 @@ import { backends, ended } from '../support/pipeline.ts';
 import {
   accountsOf,
   coverageRows,
-  openStage,
-  type Stage,
-  type StageOptions,
+  openSetup,
+  type Setup,
+  type SetupOptions,
   start,
   tally,
   windowsOf,
@@ -30,13 +30,13 @@ function expectWhole(pieces: readonly { from: string; to: string }[], { from, to
 }
 
 /** What the same run loads from a source without faults. */
-async function undisturbed(options: StageOptions = {}): Promise<{ rows: string; coverage: unknown }> {
-  const stage = await openStage(options);
-  await stage.run(HIGHLIGHTS);
-  return { rows: await rowsOf(stage), coverage: await coverageRows(stage) };
+async function undisturbed(options: SetupOptions = {}): Promise<{ rows: string; coverage: unknown }> {
+  const setup = await openSetup(options);
+  await setup.run(HIGHLIGHTS);
+  return { rows: await rowsOf(setup), coverage: await coverageRows(setup) };
 }
 
-async function rowsOf({ db }: Stage): Promise<string> {
+async function rowsOf({ db }: Setup): Promise<string> {
   const found = await db.pool.query<{ rows: string }>(
     `select string_agg(concat_ws('|', exchange, trade_date, trade_highlight, scrip_count, trade_count, shares_volume), e'\\n'
        order by exchange, trade_date, trade_highlight) as rows from market.total_trade_highlights`,
@@ -46,13 +46,13 @@ async function rowsOf({ db }: Stage): Promise<string> {
 
 describe.each(backends)('a range that is refused with its limit (queue on %s)', (backend) => {
   test('is split to that many days at once; the limit is remembered and used by the next plan', async () => {
-    const stage = await openStage({
+    const setup = await openSetup({
       backend,
       settings: { EOD_CONCURRENCY: '1' },
       behaviour: { maxRangeDays: { GetTotalTradeHighlights: 5 } },
     });
-    const report = await stage.run({ ...HIGHLIGHTS, from: '2025-07-14' });
-    const windows = await windowsOf(stage, report.runId);
+    const report = await setup.run({ ...HIGHLIGHTS, from: '2025-07-14' });
+    const windows = await windowsOf(setup, report.runId);
     const wide = windows.filter(({ parent }) => parent === null);
     const pieces = windows.filter(({ parent }) => parent !== null);
     expect(report).toMatchObject({ state: 'completed', windows: { loaded: pieces.length } });
@@ -66,64 +66,64 @@ describe.each(backends)('a range that is refused with its limit (queue on %s)', 
         parent,
       );
     }
-    expect(stage.sandbox.stats().byDiagnostic).toEqual({ 'Date is out of allowed range of 5 days.': 1 });
-    await accountsOf(stage, report);
+    expect(setup.sandbox.stats().byDiagnostic).toEqual({ 'Date is out of allowed range of 5 days.': 1 });
+    await accountsOf(setup, report);
 
-    const next = await start(stage, { ...HIGHLIGHTS, from: '2025-06-16', to: '2025-07-11' });
-    const planned = await windowsOf(stage, next);
+    const next = await start(setup, { ...HIGHLIGHTS, from: '2025-06-16', to: '2025-07-11' });
+    const planned = await windowsOf(setup, next);
     expect(Math.max(...planned.map(span))).toBe(5);
     // The limit is of that operation alone.
-    const other = await start(stage, { ...MONTH, operations: ['GetSeriesChange'] });
-    expect(Math.max(...(await windowsOf(stage, other)).map(span))).toBe(26);
+    const other = await start(setup, { ...MONTH, operations: ['GetSeriesChange'] });
+    expect(Math.max(...(await windowsOf(setup, other)).map(span))).toBe(26);
   });
 });
 
-const limitsOf = async ({ db }: Stage) =>
+const limitsOf = async ({ db }: Setup) =>
   (await db.pool.query('select operation, days from etl.range_limits')).rows;
 
 test('days too far back, refused with the number of days that are kept, are no limit of the length', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: { historyDays: 30, namesHistory: true },
   });
   // Three windows of thirty days; it is the twelfth of September.
   const asked = { ...HIGHLIGHTS, from: '2025-06-15', to: '2025-09-12' };
-  const report = await stage.run(asked);
+  const report = await setup.run(asked);
   expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
-  for (const { day, state } of await coverageRows(stage)) {
+  for (const { day, state } of await coverageRows(setup)) {
     if (state !== 'holiday') expect([day, state]).toEqual([day, day >= '2025-08-13' ? 'loaded' : 'blocked']);
   }
-  expect(await limitsOf(stage)).toEqual([]);
+  expect(await limitsOf(setup)).toEqual([]);
   expect(report.requests).toBeLessThan(20);
-  const next = await start(stage, { ...asked, force: true });
-  expect((await windowsOf(stage, next)).map(span)).toContain(30);
+  const next = await start(setup, { ...asked, force: true });
+  expect((await windowsOf(setup, next)).map(span)).toContain(30);
 });
 
 test('a limit that is not named is found, stored once it is proven, and raised by a longer answer', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: {
       faults: [{ kind: 'diagnostic', value: 'Date is out of allowed range.', minDays: 8, first: 3 }],
     },
   });
-  await stage.run(HIGHLIGHTS);
+  await setup.run(HIGHLIGHTS);
   // Halves of 26 days: 13 were refused, 7 answered.
-  expect(await limitsOf(stage)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 7 }]);
+  expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 7 }]);
   const plan = async () =>
-    Math.max(...(await windowsOf(stage, await start(stage, { ...HIGHLIGHTS, force: true }))).map(span));
+    Math.max(...(await windowsOf(setup, await start(setup, { ...HIGHLIGHTS, force: true }))).map(span));
   // Monday to Friday.
   expect(await plan()).toBe(5);
   // After a week the whole length is tried again.
-  await stage.db.pool.query("update etl.range_limits set learned_at = learned_at - interval '8 days'");
+  await setup.db.pool.query("update etl.range_limits set learned_at = learned_at - interval '8 days'");
   expect(await plan()).toBe(26);
   // Meanwhile the source has no limit: what is answered raises ours.
-  const { rows } = await stage.db.pool.query('select max(id)::int as id from etl.runs');
-  await ended(stage, rows[0].id);
-  expect(await limitsOf(stage)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 26 }]);
+  const { rows } = await setup.db.pool.query('select max(id)::int as id from etl.runs');
+  await ended(setup, rows[0].id);
+  expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 26 }]);
 });
 
 test('a limit of one day costs a call for each session, beside the one that was refused', async () => {
-  const daily = await openStage({ behaviour: { maxRangeDays: { GetTotalTradeHighlights: 1 } } });
+  const daily = await openSetup({ behaviour: { maxRangeDays: { GetTotalTradeHighlights: 1 } } });
   const report = await daily.run(HIGHLIGHTS);
   expect(report).toMatchObject({ state: 'completed', requests: 1 + 18 });
   expect(daily.sandbox.stats().byDiagnostic).toEqual({ 'Date is out of allowed range of 1 day.': 1 });
@@ -132,10 +132,10 @@ test('a limit of one day costs a call for each session, beside the one that was 
 });
 
 test('a refusal that names no limit is halved; days beyond the reach end as blocked, the others load', async () => {
-  const stage = await openStage({ behaviour: { historyDays: 20 } });
-  const report = await stage.run(HIGHLIGHTS);
+  const setup = await openSetup({ behaviour: { historyDays: 20 } });
+  const report = await setup.run(HIGHLIGHTS);
   expect(report.state).toBe('failed');
-  const coverage = await coverageRows(stage);
+  const coverage = await coverageRows(setup);
   const sessions = coverage.filter(({ state }) => state !== 'holiday');
   for (const { day, state, diagnostic } of sessions) {
     const reached = day >= '2025-08-23';
@@ -145,7 +145,7 @@ test('a refusal that names no limit is halved; days beyond the reach end as bloc
       reached ? null : 'Date is out of allowed range.',
     ]);
   }
-  await accountsOf(stage, report);
+  await accountsOf(setup, report);
 });
 
 const FAULTS: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
@@ -158,10 +158,10 @@ const FAULTS: [string, Behaviour['faults'][number], Record<string, string>, numb
 describe('a long range that does not come whole is split in half, as often as it takes', () => {
   test.each(FAULTS)('%s', async (_, fault, settings, longest) => {
     const plain = await undisturbed();
-    const stage = await openStage({ settings, behaviour: { faults: [fault] } });
-    const report = await stage.run(HIGHLIGHTS);
+    const setup = await openSetup({ settings, behaviour: { faults: [fault] } });
+    const report = await setup.run(HIGHLIGHTS);
     expect(report.state).toBe('completed');
-    const windows = await windowsOf(stage, report.runId);
+    const windows = await windowsOf(setup, report.runId);
     const [whole, ...rest] = windows;
     expect(whole).toMatchObject({ state: 'split', ...MONTH });
     const asked = rest.filter(({ state }) => state !== 'split');
@@ -173,22 +173,22 @@ describe('a long range that does not come whole is split in half, as often as it
       expect(span(piece)).toBeLessThanOrEqual(Math.ceil(span(parent ?? piece) / 2));
     }
     expect(new Set(windows.map(({ requests }) => requests))).toEqual(new Set([1]));
-    expect(await rowsOf(stage)).toBe(plain.rows);
-    expect(await coverageRows(stage)).toEqual(plain.coverage);
-    await accountsOf(stage, report);
+    expect(await rowsOf(setup)).toBe(plain.rows);
+    expect(await coverageRows(setup)).toEqual(plain.coverage);
+    await accountsOf(setup, report);
   });
 
   test('an answer larger than the cap', async () => {
-    const stage = await openStage({ instruments: 200, settings: { EOD_MAX_RESPONSE_MB: '1' } });
-    const report = await stage.run({ ...MONTH, operations: ['GetConsolidatedPledge'], exchanges: ['BSE'] });
+    const setup = await openSetup({ instruments: 200, settings: { EOD_MAX_RESPONSE_MB: '1' } });
+    const report = await setup.run({ ...MONTH, operations: ['GetConsolidatedPledge'], exchanges: ['BSE'] });
     expect(report.state).toBe('completed');
-    expect((await windowsOf(stage, report.runId))[0]).toMatchObject({ state: 'split', requests: 1 });
-    await accountsOf(stage, report);
+    expect((await windowsOf(setup, report.runId))[0]).toMatchObject({ state: 'split', requests: 1 });
+    await accountsOf(setup, report);
   });
 });
 
 test('an error page or nothing at all is asked again as it was: less would not bring more', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: {
       faults: [
@@ -197,6 +197,6 @@ test('an error page or nothing at all is asked again as it was: less would not b
       ],
     },
   });
-  const report = await stage.run(HIGHLIGHTS);
+  const report = await setup.run(HIGHLIGHTS);
   expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { total: 1, loaded: 1 } });
 });

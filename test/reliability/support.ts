@@ -18,7 +18,7 @@ export function clockFrom(start: string): Clock {
 /** Friday evening, an hour after the data is out, and far from the turn of the hour. */
 export const EVENING = '2025-09-12T22:02:00+05:30';
 
-export interface StageOptions {
+export interface SetupOptions {
   readonly behaviour?: Partial<Behaviour>;
   /** Something else than the sandbox to ask. */
   readonly sourceUrl?: string;
@@ -32,7 +32,7 @@ export interface StageOptions {
 }
 
 /** A sandbox that misbehaves as told, and all a real worker needs to meet it. */
-export interface Stage extends WorkContext {
+export interface Setup extends WorkContext {
   readonly sandbox: Sandbox;
   /** Starts workers; they are stopped after the test. */
   work(workers?: number): Promise<void>;
@@ -49,8 +49,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-/** The stage of one test, on a database of its own. Everything is closed after the test. */
-export async function openStage(options: StageOptions = {}): Promise<Stage> {
+/** The setup of one test, on a database of its own. Everything is closed after the test. */
+export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
   const clock = options.clock ?? clockFrom(EVENING);
   const sandbox = await startSandbox({
     clock: options.sourceClock ?? clock,
@@ -159,7 +159,7 @@ export function tally(values: readonly string[]): Record<string, number> {
 }
 
 /** What must hold after any run, whatever happened in it. */
-export async function accountsOf(stage: Stage, report: RunReport): Promise<void> {
+export async function accountsOf(setup: Setup, report: RunReport): Promise<void> {
   const { windows } = report;
   const ends = windows.loaded + windows.empty + windows.skipped + windows.blocked + windows.failed;
   if (ends + windows.cancelled !== windows.total || windows.open !== 0) {
@@ -167,6 +167,6 @@ export async function accountsOf(stage: Stage, report: RunReport): Promise<void>
   }
   const records = report.inserted + report.updated + report.unchanged + report.stale + report.duplicate;
   if (report.fetched !== records + report.rejected) throw new Error('records do not add up');
-  const { requests } = stage.sandbox.stats();
+  const { requests } = setup.sandbox.stats();
   if (report.requests !== requests) throw new Error(`${report.requests} counted, ${requests} received`);
 }

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
 import { backends, ended } from '../support/pipeline.ts';
-import { accountsOf, coverageRows, openStage, start, tally, windowsOf } from './support.ts';
+import { accountsOf, coverageRows, openSetup, start, tally, windowsOf } from './support.ts';
 
 const DAY = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-11', to: '2025-09-11' };
 
@@ -34,7 +34,7 @@ test.each(FAULTS)(
   async (...fault) => {
     const [, { kind, value }, sentence, settings] = fault;
     const struck = value === undefined ? { kind } : { kind, value };
-    const stage = await openStage({
+    const setup = await openSetup({
       settings: { EOD_CONCURRENCY: '1', EOD_ATTEMPTS: '3', ...settings },
       behaviour: {
         faults: [
@@ -43,63 +43,63 @@ test.each(FAULTS)(
         ],
       },
     });
-    const report = await stage.run({ ...DAY, operations: ['GetBhavCopyCM', 'GetCircuitBreakers'] });
+    const report = await setup.run({ ...DAY, operations: ['GetBhavCopyCM', 'GetCircuitBreakers'] });
     expect(report).toMatchObject({ state: 'failed', requests: 5, windows: { loaded: 1, failed: 1 } });
-    const [passing, lasting] = await windowsOf(stage, report.runId);
+    const [passing, lasting] = await windowsOf(setup, report.runId);
     expect(passing).toMatchObject({ state: 'loaded', attempts: 2, error: null });
     expect(lasting).toMatchObject({ state: 'failed', attempts: 3, diagnostic: null });
     expect(lasting?.error).toMatch(sentence);
-    expect((await coverageRows(stage)).map(({ state }) => state)).toEqual(['loaded', 'failed']);
-    await accountsOf(stage, report);
+    expect((await coverageRows(setup)).map(({ state }) => state)).toEqual(['loaded', 'failed']);
+    await accountsOf(setup, report);
   },
 );
 
 test('a CSV without its last line end is incomplete where other answers of the operation have it', async () => {
   const days = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-09' };
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_FORMAT: 'Csv', EOD_CONCURRENCY: '1', EOD_ATTEMPTS: '2' },
     behaviour: { faults: [{ kind: 'no-line-end', every: 3 }] },
   });
   // Nothing is known of the operation's answers yet; the third one is asked again, and is whole then.
-  const report = await stage.run({ ...days, to: '2025-09-11' });
+  const report = await setup.run({ ...days, to: '2025-09-11' });
   expect(report).toMatchObject({ state: 'completed', requests: 4, windows: { loaded: 3 } });
-  await accountsOf(stage, report);
+  await accountsOf(setup, report);
 });
 
 test('a CSV without its last line end is whole where no answer of the operation has it', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_FORMAT: 'Csv' },
     behaviour: { faults: [{ kind: 'no-line-end' }] },
   });
-  const report = await stage.run({ ...DAY, from: '2025-09-09' });
+  const report = await setup.run({ ...DAY, from: '2025-09-09' });
   expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { loaded: 3 } });
 });
 
 test('attempts are counted with the window: a queue that has lost its jobs does not begin anew', async () => {
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_ATTEMPTS: '4' },
     behaviour: { faults: [{ kind: 'status', value: '503' }] },
   });
-  const runId = await start(stage, DAY);
-  await stage.db.pool.query('update etl.windows set attempts = 2, failed_attempts = 2');
-  await stage.work();
-  expect(await ended(stage, runId)).toMatchObject({ state: 'failed', requests: 2 });
+  const runId = await start(setup, DAY);
+  await setup.db.pool.query('update etl.windows set attempts = 2, failed_attempts = 2');
+  await setup.work();
+  expect(await ended(setup, runId)).toMatchObject({ state: 'failed', requests: 2 });
 });
 
 test.each([400, 403, 404])('status %i says that the request is wrong: it is not repeated', async (status) => {
-  const stage = await openStage({ behaviour: { faults: [{ kind: 'status', value: String(status) }] } });
-  const report = await stage.run(DAY);
+  const setup = await openSetup({ behaviour: { faults: [{ kind: 'status', value: String(status) }] } });
+  const report = await setup.run(DAY);
   expect(report).toMatchObject({ state: 'failed', requests: 1, windows: { failed: 1 } });
 });
 
 describe.each(backends)('Retry-After (queue on %s)', (backend) => {
   test('is waited for, to the second', async () => {
-    const stage = await openStage({
+    const setup = await openSetup({
       backend,
       behaviour: { faults: [{ kind: 'retry-after', value: '2', first: 1 }] },
     });
     const begun = Date.now();
-    const report = await stage.run(DAY);
+    const report = await setup.run(DAY);
     expect(Date.now() - begun).toBeGreaterThan(2_000);
     expect(report).toMatchObject({ state: 'completed', requests: 2 });
   });
@@ -148,9 +148,9 @@ describe('TLS', () => {
   test('a failed handshake is retried, and the window loads once one succeeds', async () => {
     let target = '';
     const { url, counts } = await tlsDoor(() => target, 2);
-    const stage = await openStage({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });
-    target = stage.sandbox.url;
-    const report = await stage.run(DAY);
+    const setup = await openSetup({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });
+    target = setup.sandbox.url;
+    const report = await setup.run(DAY);
     expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { loaded: 1 } });
     expect(counts.connections).toBe(3);
   });
@@ -158,7 +158,7 @@ describe('TLS', () => {
   test('a certificate nobody vouches for is refused unless EOD_TLS_VERIFY=false', async () => {
     let target = '';
     const { url } = await tlsDoor(() => target, 0);
-    const strict = await openStage({ sourceUrl: url, settings: { EOD_ATTEMPTS: '2' } });
+    const strict = await openSetup({ sourceUrl: url, settings: { EOD_ATTEMPTS: '2' } });
     target = strict.sandbox.url;
     const refused = await strict.run(DAY);
     expect(refused).toMatchObject({ state: 'failed', windows: { failed: 1 } });
@@ -166,7 +166,7 @@ describe('TLS', () => {
     expect(window?.error).toMatch(/cannot be reached.*self-signed certificate/);
     expect(strict.sandbox.stats().requests).toBe(0);
 
-    const lax = await openStage({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });
+    const lax = await openSetup({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });
     target = lax.sandbox.url;
     expect(await lax.run(DAY)).toMatchObject({ state: 'completed', windows: { loaded: 1 } });
   });
@@ -174,7 +174,7 @@ describe('TLS', () => {
 
 test('faults of every kind at random, on many windows: all of them end well', async () => {
   const kinds = FAULTS.map(([, fault]) => fault).filter(({ kind }) => kind !== 'hang');
-  const stage = await openStage({
+  const setup = await openSetup({
     settings: { EOD_TIMEOUT_MS: '2000', EOD_ATTEMPTS: '20' },
     behaviour: {
       seed: 7,
@@ -185,18 +185,18 @@ test('faults of every kind at random, on many windows: all of them end well', as
       })),
     },
   });
-  const report = await stage.run({
+  const report = await setup.run({
     operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetTop5GainersLosers'],
     from: '2025-08-04',
     to: '2025-09-11',
   });
   expect(report.state).toBe('completed');
-  expect(Object.keys(stage.sandbox.stats().byFault).length).toBeGreaterThan(4);
-  expect(Object.keys(tally((await coverageRows(stage)).map(({ state }) => state))).sort()).toEqual([
+  expect(Object.keys(setup.sandbox.stats().byFault).length).toBeGreaterThan(4);
+  expect(Object.keys(tally((await coverageRows(setup)).map(({ state }) => state))).sort()).toEqual([
     'empty',
     'holiday',
     'loaded',
     'not_published',
   ]);
-  await accountsOf(stage, report);
+  await accountsOf(setup, report);
 });

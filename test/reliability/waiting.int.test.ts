@@ -3,71 +3,71 @@ import type { SeenRequest } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { backends, ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { accountsOf, coverageRows, openStage, start, tally, windowsOf } from './support.ts';
+import { accountsOf, coverageRows, openSetup, start, tally, windowsOf } from './support.ts';
 
 const WEEK = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-08', to: '2025-09-11' };
 const NOT_READY = 'Authentication request received. Try request data in next moment.';
 
 describe.each(backends)('data that is not ready yet (queue on %s)', (backend) => {
   test('is asked for again, more often than a failure would be', async () => {
-    const stage = await openStage({ backend, settings: { EOD_ATTEMPTS: '2' }, behaviour: { notReady: 5 } });
-    const report = await stage.run(WEEK);
+    const setup = await openSetup({ backend, settings: { EOD_ATTEMPTS: '2' }, behaviour: { notReady: 5 } });
+    const report = await setup.run(WEEK);
     expect(report).toMatchObject({ state: 'completed', requests: 24, windows: { loaded: 4 } });
-    expect(stage.sandbox.stats().byDiagnostic).toEqual({ [NOT_READY]: 20 });
-    for (const window of await windowsOf(stage, report.runId)) {
+    expect(setup.sandbox.stats().byDiagnostic).toEqual({ [NOT_READY]: 20 });
+    for (const window of await windowsOf(setup, report.runId)) {
       expect(window).toMatchObject({ state: 'loaded', attempts: 6, diagnostic: null, error: null });
     }
-    await accountsOf(stage, report);
+    await accountsOf(setup, report);
   });
 
   test('fails with that line once the budget of waiting is used up', async () => {
-    const stage = await openStage({
+    const setup = await openSetup({
       backend,
       settings: { EOD_NOT_READY_BUDGET_MS: '600', EOD_NOT_READY_WAIT_MS: '50' },
       behaviour: { notReady: 1_000_000 },
     });
-    const report = await stage.run({ ...WEEK, to: '2025-09-08' });
+    const report = await setup.run({ ...WEEK, to: '2025-09-08' });
     expect(report).toMatchObject({ state: 'failed', windows: { failed: 1 } });
     expect(report.requests).toBeGreaterThan(3);
     expect(report.requests).toBeLessThanOrEqual(14);
-    expect((await windowsOf(stage, report.runId))[0]).toMatchObject({
+    expect((await windowsOf(setup, report.runId))[0]).toMatchObject({
       state: 'failed',
       diagnostic: NOT_READY,
     });
-    expect((await coverageRows(stage))[0]).toMatchObject({ state: 'failed', diagnostic: NOT_READY });
-    await accountsOf(stage, report);
+    expect((await coverageRows(setup))[0]).toMatchObject({ state: 'failed', diagnostic: NOT_READY });
+    await accountsOf(setup, report);
   });
 
   test('counts only waits for the source, not stalls and outages before', async () => {
-    const stage = await openStage({
+    const setup = await openSetup({
       backend,
       settings: { EOD_NOT_READY_BUDGET_MS: '600' },
       behaviour: { notReady: 2 },
     });
-    const runId = await start(stage, WEEK);
+    const runId = await start(setup, WEEK);
     // As a worker leaves them that was killed an hour ago.
-    await stage.db.pool.query(
+    await setup.db.pool.query(
       "update etl.windows set state = 'running', attempts = 1, started_at = now() - interval '1 hour'",
     );
-    await stage.work();
-    expect(await ended(stage, runId)).toMatchObject({ state: 'completed', windows: { loaded: 4 } });
+    await setup.work();
+    expect(await ended(setup, runId)).toMatchObject({ state: 'completed', windows: { loaded: 4 } });
   });
 
   test('is fetched before anything new is asked for', async () => {
-    const stage = await openStage({
+    const setup = await openSetup({
       backend,
       // So many calls an hour that none is worth waiting for.
       settings: { EOD_CONCURRENCY: '1', EOD_NOT_READY_WAIT_MS: '100' },
       behaviour: { notReady: 1, delayMs: 20 },
     });
-    const report = await stage.run({ ...WEEK, from: '2025-06-16' });
+    const report = await setup.run({ ...WEEK, from: '2025-06-16' });
     expect(report).toMatchObject({
       state: 'completed',
       requests: 124,
       windows: { loaded: 62 },
       callsPerLoadedWindow: 2,
     });
-    const response = await fetch(`${stage.sandbox.url}/_sandbox/requests?last=200`);
+    const response = await fetch(`${setup.sandbox.url}/_sandbox/requests?last=200`);
     const requests = (await response.json()) as SeenRequest[];
     const days = requests.sort((a, b) => a.number - b.number).map(({ params }) => params.from);
     // Behind every day that was not asked for yet it would be the 63rd call.
@@ -77,19 +77,19 @@ describe.each(backends)('data that is not ready yet (queue on %s)', (backend) =>
 
 test('an hour of calls buys a window with every second one, where each answer must be prepared', async () => {
   const clock = manualClock(Date.parse('2025-09-12T22:10:00+05:30'));
-  const stage = await openStage({
+  const setup = await openSetup({
     clock,
     settings: { EOD_CALLS_PER_HOUR: '40', EOD_NIGHTLY_RESERVE: '0', EOD_NOT_READY_WAIT_MS: '1000' },
     behaviour: { notReady: 1, callsPerHour: 40 },
   });
-  const runId = await start(stage, { ...WEEK, from: '2025-06-16' });
-  await stage.work();
+  const runId = await start(setup, { ...WEEK, from: '2025-06-16' });
+  await setup.work();
   await waitFor(async () => {
-    const budget = await stage.db.pool.query('select from etl.call_budget where calls = 40');
+    const budget = await setup.db.pool.query('select from etl.call_budget where calls = 40');
     return budget.rowCount === 1;
   });
-  await waitFor(async () => (await windowsOf(stage, runId)).every(({ state }) => state !== 'running'));
-  const { loaded } = tally((await windowsOf(stage, runId)).map(({ state }) => state));
+  await waitFor(async () => (await windowsOf(setup, runId)).every(({ state }) => state !== 'running'));
+  const { loaded } = tally((await windowsOf(setup, runId)).map(({ state }) => state));
   // Each of the four workers may have asked for one more.
   expect(loaded).toBeGreaterThanOrEqual((40 - 4) / 2);
 });
@@ -97,27 +97,27 @@ test('an hour of calls buys a window with every second one, where each answer mu
 describe.each(['Calls per hour are limited.', 'Bandwidth per hour is limited.'])('%s', (line) => {
   test('nobody asks before the next clock hour, and no attempt is used up', async () => {
     const clock = manualClock(Date.parse('2025-09-12T22:59:56+05:30'));
-    const stage = await openStage({
+    const setup = await openSetup({
       clock,
       settings: { EOD_ATTEMPTS: '1', EOD_CONCURRENCY: '1' },
       behaviour: { faults: [{ kind: 'diagnostic', value: line, first: 1 }] },
     });
-    const runId = await start(stage, WEEK);
-    await stage.work(2);
+    const runId = await start(setup, WEEK);
+    await setup.work(2);
     const closed = await waitFor(async () => {
-      const found = await stage.db.pool.query<{ diagnostic: string }>(
+      const found = await setup.db.pool.query<{ diagnostic: string }>(
         'select diagnostic from etl.call_budget where refused_at is not null',
       );
       return found.rows[0]?.diagnostic;
     });
     expect(closed).toBe(line);
     // Both workers saw the door closed; the clock has not moved, so nothing is asked.
-    await waitFor(async () => (await windowsOf(stage, runId)).every(({ state }) => state === 'pending'));
-    expect(stage.sandbox.stats().requests).toBe(1);
+    await waitFor(async () => (await windowsOf(setup, runId)).every(({ state }) => state === 'pending'));
+    expect(setup.sandbox.stats().requests).toBe(1);
     clock.moveTo(Date.parse('2025-09-12T23:00:03+05:30'));
-    const report = await ended(stage, runId);
+    const report = await ended(setup, runId);
     expect(report).toMatchObject({ state: 'completed', requests: 5, windows: { loaded: 4 } });
-    await accountsOf(stage, report);
+    await accountsOf(setup, report);
   });
 });
 
@@ -125,34 +125,34 @@ describe('text nobody knows', () => {
   const text = `Scheduled maintenance ${'until the morning '.repeat(60)}`;
 
   test('is retried, then fails that window alone, with its first 500 characters', async () => {
-    const stage = await openStage({
+    const setup = await openSetup({
       settings: { EOD_ATTEMPTS: '3', EOD_CONCURRENCY: '1' },
       behaviour: { faults: [{ kind: 'diagnostic', value: text, operation: 'GetCircuitBreakers' }] },
     });
-    const report = await stage.run({
+    const report = await setup.run({
       from: '2025-09-11',
       to: '2025-09-11',
       exchanges: ['NSE'],
       operations: ['GetCircuitBreakers', 'GetBhavCopyCM'],
     });
     expect(report).toMatchObject({ state: 'failed', windows: { failed: 1, loaded: 1 } });
-    const [window] = await windowsOf(stage, report.runId);
+    const [window] = await windowsOf(setup, report.runId);
     expect(window).toMatchObject({ state: 'failed', attempts: 3, diagnostic: text.slice(0, 500) });
     expect(window?.error).toContain('text that is no data');
-    expect(stage.sandbox.stats().byOperation).toEqual({ GetCircuitBreakers: 3, GetBhavCopyCM: 1 });
-    expect(tally((await coverageRows(stage)).map(({ operation, state }) => `${operation} ${state}`))).toEqual(
+    expect(setup.sandbox.stats().byOperation).toEqual({ GetCircuitBreakers: 3, GetBhavCopyCM: 1 });
+    expect(tally((await coverageRows(setup)).map(({ operation, state }) => `${operation} ${state}`))).toEqual(
       {
         'GetBhavCopyCM loaded': 1,
         'GetCircuitBreakers failed': 1,
       },
     );
-    await accountsOf(stage, report);
+    await accountsOf(setup, report);
   });
 
   test('that passes is forgotten', async () => {
-    const stage = await openStage({ behaviour: { faults: [{ kind: 'diagnostic', value: text, first: 2 }] } });
-    const report = await stage.run({ ...WEEK, to: '2025-09-08' });
+    const setup = await openSetup({ behaviour: { faults: [{ kind: 'diagnostic', value: text, first: 2 }] } });
+    const report = await setup.run({ ...WEEK, to: '2025-09-08' });
     expect(report).toMatchObject({ state: 'completed', requests: 3 });
-    expect((await windowsOf(stage, report.runId))[0]).toMatchObject({ diagnostic: null, error: null });
+    expect((await windowsOf(setup, report.runId))[0]).toMatchObject({ diagnostic: null, error: null });
   });
 });

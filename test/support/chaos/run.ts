@@ -129,7 +129,7 @@ function settings(workload: Workload): Record<string, string> {
 }
 
 /** What the acts work on. */
-interface Stage {
+interface Setup {
   readonly place: Place;
   readonly url: string;
   readonly workload: Workload;
@@ -175,7 +175,7 @@ async function disturbed(
     await group.ready();
     const started = Date.now();
     await eod(place, [...backfillArgs(workload.first), '--detach']);
-    const stage: Stage = {
+    const setup: Setup = {
       place,
       url,
       workload,
@@ -187,10 +187,10 @@ async function disturbed(
       progress: watchProgress(url),
       random: randomFrom(seed + 1),
     };
-    const done = await perform(stage, backend, options);
+    const done = await perform(setup, backend, options);
     const seconds = Math.round((Date.now() - started) / 1000);
     await group.stop();
-    return await reckon({ stage, backend, expected, sandbox, seconds, options, ...done });
+    return await reckon({ setup, backend, expected, sandbox, seconds, options, ...done });
   } finally {
     await group.stop();
     await Promise.all([sandbox.stop(), redis?.stop()]);
@@ -203,7 +203,7 @@ interface Performance {
 }
 
 async function perform(
-  stage: Stage,
+  setup: Setup,
   backend: Backend,
   { seed, kills, report }: ChaosOptions,
 ): Promise<Performance> {
@@ -211,19 +211,19 @@ async function perform(
   const problems: string[] = [];
   let late = 0;
   for (const { kind, at } of planActs(seed, kills, backend)) {
-    if (!(await stage.progress.reach(at))) late += 1;
+    if (!(await setup.progress.reach(at))) late += 1;
     else acts[kind] = (acts[kind] ?? 0) + 1;
     const since = performance.now();
-    await ACTS[kind](stage);
-    stage.progress.note(`${kind} (${Math.round(performance.now() - since)} ms)`);
+    await ACTS[kind](setup);
+    setup.progress.note(`${kind} (${Math.round(performance.now() - since)} ms)`);
     if (kind !== 'kill -9 a worker' || (acts[kind] ?? 0) % 20 === 0) {
       report(`${backend}, ${Math.round(at * 100)} %: ${kind}`);
     }
   }
   if (late > 0) problems.push(`${late} acts came after the work was done: the source must be slower`);
-  await stage.progress.end();
-  await Promise.all(stage.imports).catch((error) => problems.push(messageOf(error)));
-  for (const program of stage.beside) {
+  await setup.progress.end();
+  await Promise.all(setup.imports).catch((error) => problems.push(messageOf(error)));
+  for (const program of setup.beside) {
     const { code, signal } = await program.ended;
     if (code !== 0)
       problems.push(`${program.name} ended with ${signal ?? code}:\n${tail(program.printed())}`);
@@ -231,7 +231,7 @@ async function perform(
   return { acts, problems };
 }
 
-const ACTS: Readonly<Record<ActKind, (stage: Stage) => Promise<unknown>>> = {
+const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
   'kill -9 a worker': ({ group, random }) => group.killOne(random),
   'restart Postgres, fast': ({ postgres }) => postgres.restart('fast'),
   'restart Postgres, immediate': ({ postgres }) => postgres.restart('immediate'),
@@ -314,7 +314,7 @@ const ALL_AT_WORK = `
       select from etl.windows where run_id = r.id and started_at is not null))`;
 
 interface Outcome extends Performance {
-  readonly stage: Stage;
+  readonly setup: Setup;
   readonly backend: Backend;
   readonly expected: string;
   readonly sandbox: SandboxProcess;
@@ -323,8 +323,8 @@ interface Outcome extends Performance {
 }
 
 /** Compares, checks and counts. */
-async function reckon({ stage, expected, sandbox, ...outcome }: Outcome): Promise<ChaosFigures> {
-  const { url, group, progress } = stage;
+async function reckon({ setup, expected, sandbox, ...outcome }: Outcome): Promise<ChaosFigures> {
+  const { url, group, progress } = setup;
   const stats = await sandbox.stats();
   const windows = await rowsOf<{ state: string; windows: number; attempts: number }>(
     url,
