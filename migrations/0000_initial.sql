@@ -104,6 +104,18 @@ CREATE TABLE "etl"."call_budget" (
 	CONSTRAINT "call_budget_pkey" PRIMARY KEY("key_hash","hour")
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."history_limits" (
+	"key_hash" text NOT NULL,
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"variant" text NOT NULL,
+	"refused_day" date,
+	"answered_day" date,
+	"diagnostic" text NOT NULL,
+	"refused_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "history_limits_pkey" PRIMARY KEY("key_hash","operation","exchange","variant")
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."range_limits" (
 	"key_hash" text NOT NULL,
 	"operation" text NOT NULL,
@@ -947,6 +959,7 @@ CREATE INDEX "runs_follow_up_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint
 CREATE INDEX "windows_response_idx" ON "etl"."windows" USING btree ("response_id") WHERE "etl"."windows"."response_id" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "windows_asked_key" ON "etl"."windows" USING btree ("operation","exchange","variant","from_date","to_date",hash_array_extended("instruments", 0),jsonb_hash_extended("params", 0)) WHERE "etl"."windows"."state" = 'running' and "etl"."windows"."requests" > 0;--> statement-breakpoint
 CREATE INDEX "windows_open_idx" ON "etl"."windows" USING btree ("run_id") WHERE "etl"."windows"."state" in ('pending', 'running');--> statement-breakpoint
 CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "withdrawals_refused_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'refused';--> statement-breakpoint

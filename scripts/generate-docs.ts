@@ -74,7 +74,6 @@ const FIRST: Situation = {
   attempt: 1,
   notReadyMs: 0,
   days: 1,
-  ageDays: 0,
   intoHourMs: 1_800_000,
   nextHourMs: 1_800_000,
   outage: null,

@@ -196,6 +196,15 @@ COMMENT ON COLUMN etl.range_limits.key_hash IS 'Hash of the access key; never th
 COMMENT ON COLUMN etl.range_limits.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.range_limits.days IS 'Days a request may span. Unit: days.';
 COMMENT ON COLUMN etl.range_limits.learned_at IS 'When that was proven last.';
+COMMENT ON TABLE etl.history_limits IS 'How far back the source answers, learned from days it refused; the day is believed for a day, and only where a newer one was answered.';
+COMMENT ON COLUMN etl.history_limits.key_hash IS 'Hash of the access key; never the key.';
+COMMENT ON COLUMN etl.history_limits.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.history_limits.exchange IS 'Exchange as it is asked for.';
+COMMENT ON COLUMN etl.history_limits.variant IS 'Which question of a day; empty where an operation asks one.';
+COMMENT ON COLUMN etl.history_limits.refused_day IS 'The newest day that was refused by itself: it and the older ones are out of reach.';
+COMMENT ON COLUMN etl.history_limits.answered_day IS 'The newest first day of a range that was answered since a range was refused.';
+COMMENT ON COLUMN etl.history_limits.diagnostic IS 'Line of the source with which it refused the last one.';
+COMMENT ON COLUMN etl.history_limits.refused_at IS 'When a range was last refused that was not too long by the words of the source.';
 
 COMMENT ON TABLE etl.workers IS 'Processes that work on runs; eod status says when none was seen for a minute.';
 COMMENT ON COLUMN etl.workers.worker IS 'Host and number of the process.';

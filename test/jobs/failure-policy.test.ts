@@ -17,6 +17,7 @@ import {
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
+  NotItsTurn,
   type Outage,
   RateLimited,
   type Situation,
@@ -37,7 +38,6 @@ const FIRST: Situation = {
   attempt: 1,
   notReadyMs: 0,
   days: 1,
-  ageDays: 0,
   intoHourMs: 1_800_000,
   nextHourMs: 777,
   outage: null,
@@ -257,7 +257,6 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
   attempt: fc.integer({ min: 1, max: 100 }),
   notReadyMs: fc.integer({ min: 0, max: 1e9 }),
   days: fc.integer({ min: 1, max: 4_000 }),
-  ageDays: fc.integer({ min: -400, max: 10_000 }),
   intoHourMs: fc.integer({ min: 0, max: 3_600_000 }),
   nextHourMs: fc.integer({ min: 0, max: 3_602_000 }),
   outage: fc.option(
@@ -523,15 +522,16 @@ describe('a range that is too much', () => {
     expect(decideFailure(range(1), FIRST, CONFIG)).toEqual(block('window'));
   });
 
-  test('is too far back where it is well within the length that is named, and all of it further back', () => {
-    const thirty = (days: number, ageDays: number) =>
-      decide('range_refused', { days, ageDays }, { limitDays: 30 });
-    expect(thirty(90, 60)).toEqual({ act: 'split', days: 30, named: true });
-    // The source may count the days of a range in another way.
-    expect(thirty(30, 60)).toEqual(half(15));
-    expect(thirty(15, 60)).toEqual(block('window'));
-    expect(thirty(15, 30)).toEqual(half(8));
-    expect(decide('range_refused', { days: 15, ageDays: 60 })).toEqual(half(8));
+  test('is asked for in parts down to a day, whatever length is named: it may go too far back', () => {
+    const thirty = (days: number) => decide('range_refused', { days }, { limitDays: 30 });
+    expect(thirty(90)).toEqual({ act: 'split', days: 30, named: true });
+    expect(thirty(30)).toEqual(half(15));
+    expect(thirty(15)).toEqual(half(8));
+    expect(thirty(1)).toEqual(block('window'));
+  });
+
+  test('comes after the windows that are to be asked first, without an attempt', () => {
+    expect(decideFailure(new NotItsTurn(3), FIRST, CONFIG)).toEqual(postpone(600));
   });
 });
 

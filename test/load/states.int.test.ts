@@ -83,6 +83,9 @@ async function insertRun(state: RunState): Promise<number> {
   return made[0]?.id ?? 0;
 }
 
+/** Each window asks a question of its own: of two that ask the same one only one may be running. */
+let asked = 0;
+
 async function insertWindow(runId: number, state: WindowState, lostWorkers = 0): Promise<number> {
   const made = await db
     .insert(windows)
@@ -92,6 +95,7 @@ async function insertWindow(runId: number, state: WindowState, lostWorkers = 0):
       exchange: 'NSE',
       from_date: DAY,
       to_date: DAY,
+      instruments: [`I${++asked}`],
       state,
       attempts: 3,
       requests: 2,

@@ -1,11 +1,16 @@
-import { describe, expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
-import { daysBetween } from '../../src/core/days.ts';
-import type { Behaviour } from '../../src/sandbox/index.ts';
+import { dayAt, daysBetween } from '../../src/core/days.ts';
+import { type Behaviour, startSandbox } from '../../src/sandbox/index.ts';
 import { backends, ended } from '../support/pipeline.ts';
 import {
   accountsOf,
+  clockFrom,
   coverageRows,
+  EVENING,
   openSetup,
   type Setup,
   type SetupOptions,
@@ -97,6 +102,111 @@ test('days too far back, refused with the number of days that are kept, are no l
   expect(report.requests).toBeLessThan(20);
   const next = await start(setup, { ...asked, force: true });
   expect((await windowsOf(setup, next)).map(span)).toContain(30);
+});
+
+/**
+ * A sandbox behind a server that answers some ranges only, and refuses the others with this line, whatever length it
+ * names. `refused` are the first days of those.
+ */
+async function sourceThat(answers: (from: string, to: string) => boolean, line: string) {
+  const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
+  const refused: string[] = [];
+  const source = { url: '', refused, answers };
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? '', sandbox.url);
+    const [from = '', to = ''] = ['from', 'to'].map((name) =>
+      dayAt(Number(url.searchParams.get(name)), 'Asia/Kolkata'),
+    );
+    if (!source.answers(from, to)) {
+      refused.push(from);
+      response.end(line);
+      return;
+    }
+    const answer = await fetch(url);
+    response.setHeader('content-type', answer.headers.get('content-type') ?? '');
+    response.end(await answer.text());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await sandbox.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  source.url = `http://127.0.0.1:${port}`;
+  return source;
+}
+
+const LINES = ['Date is out of allowed range.', 'Date is out of allowed range of 30 days.'];
+
+describe.each(LINES)('days too far back, refused with "%s"', (line) => {
+  const REACH = '2025-07-30';
+  const asked = { from: '2025-02-03', to: '2025-09-12', exchanges: ['BSE'] };
+  const sessions = () => calendar.sessions('BSE', asked.from, asked.to);
+  const expectAllInReach = async (setup: Setup) => {
+    const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
+    expect(coverage.map(({ day }) => day)).toEqual(sessions());
+    for (const { day, state, diagnostic } of coverage) {
+      expect([day, state, diagnostic]).toEqual(day >= REACH ? [day, 'loaded', null] : [day, 'blocked', line]);
+    }
+  };
+
+  test.each([
+    ['GetTotalTradeHighlights', '1'],
+    ['GetTotalTradeHighlights', '4'],
+    ['GetTop5GainersLosers', '4'],
+    ['GetBhavCopyCM', '4'],
+  ])(
+    '%s, %s calls at a time: all days in reach are loaded, the edge is looked for once',
+    async (name, calls) => {
+      const source = await sourceThat((from) => from >= REACH, line);
+      const settings = { EOD_CONCURRENCY: calls };
+      const setup = await openSetup({ sourceUrl: source.url, settings });
+      const report = await setup.run({ ...asked, operations: [name] });
+      expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
+      await expectAllInReach(setup);
+      // 222 days; each worker may ask for a window before the first is refused.
+      expect(source.refused.length).toBeLessThanOrEqual(Math.ceil(Math.log2(222)) + 2 * Number(calls));
+      expect(await limitsOf(setup)).toEqual([]);
+
+      // It is remembered: what is out of reach costs no call, until a day is over.
+      const before = source.refused.length;
+      const again = { ...asked, operations: [name], to: '2025-07-29' };
+      expect(await ended(setup, await start(setup, again))).toMatchObject({ state: 'failed', requests: 0 });
+      expect(source.refused.length).toBe(before);
+    },
+  );
+
+  test('a range that is out of reach as a whole costs few calls, on an empty database too', async () => {
+    const source = await sourceThat((from) => from >= REACH, line);
+    const setup = await openSetup({ sourceUrl: source.url });
+    const highlights = { ...asked, to: '2025-07-25', operations: ['GetTotalTradeHighlights'] };
+    const report = await setup.run(highlights);
+    expect(report).toMatchObject({ state: 'failed', windows: { failed: 0, loaded: 1 } });
+    expect(source.refused.length).toBeLessThanOrEqual(Math.ceil(Math.log2(173)) + 2 * 4);
+  });
+});
+
+test('a source that reaches further back by now is noticed once a day is over', async () => {
+  const source = await sourceThat((from) => from >= '2025-09-02', LINES[0] as string);
+  const setup = await openSetup({ sourceUrl: source.url });
+  expect(await setup.run(HIGHLIGHTS)).toMatchObject({ state: 'failed' });
+  source.answers = () => true;
+  await setup.db.pool.query("update etl.history_limits set refused_at = refused_at - interval '25 hours'");
+  const next = await ended(setup, await start(setup, HIGHLIGHTS));
+  expect(next).toMatchObject({ state: 'completed' });
+  const { rows } = await setup.db.pool.query('select refused_day from etl.history_limits');
+  expect(rows).toEqual([{ refused_day: null }]);
+});
+
+test('a source that has one past day only, as that of a trial key: the day is found', async () => {
+  const only = '2025-08-28';
+  const source = await sourceThat((from, to) => from === only && to === only, LINES[0] as string);
+  const setup = await openSetup({ sourceUrl: source.url });
+  await setup.run({ ...HIGHLIGHTS, exchanges: ['BSE'] });
+  const loaded = (await coverageRows(setup)).filter(({ state }) => state === 'loaded');
+  expect(loaded.map(({ day }) => day)).toEqual([only]);
 });
 
 test('a limit that is not named is found, stored once it is proven, and raised by a longer answer', async () => {

@@ -25,6 +25,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   migrations: 'database/migrate.ts',
   observed_aliases: 'state/observed-aliases.ts',
   range_limits: 'state/range-limits.ts',
+  history_limits: 'state/range-limits.ts',
   rejects: 'state/rejects.ts',
   repeatable_migrations: 'database/migrate.ts',
   response_bodies: 'state/responses.ts',

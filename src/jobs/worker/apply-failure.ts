@@ -7,8 +7,10 @@ import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
 import { closeHour, type Permit } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
+import { answersNewerDay, noteRefusedRange } from '../../load/state/range-limits.ts';
 import { stopPlanning } from '../../load/state/runs.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
+import { insertWindows, type NewWindow } from '../../load/state/windows/plan.ts';
 import {
   type EndedWindow,
   endWindows,
@@ -25,7 +27,13 @@ import type { Context, QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { questionsOf } from './answer-coverage.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
-import { decideLocalFailure, type FailureAction, failureInfo } from './failure-policy.ts';
+import {
+  decideLocalFailure,
+  type FailureAction,
+  failureInfo,
+  NotItsTurn,
+  RateLimited,
+} from './failure-policy.ts';
 import type { WindowJob } from './queue.ts';
 
 /** A window that did not load, and what was decided about it. */
@@ -47,14 +55,14 @@ type SplitAction = Extract<FailureAction, { act: 'split' }>;
  */
 export async function applyFailure(context: QueueContext, failure: Failure): Promise<void> {
   const { job, error, action } = failure;
-  if (action.act === 'rate_limit' && failure.window === null) return;
+  if (failure.window === null && (error instanceof RateLimited || error instanceof NotItsTurn)) return;
   const { runId, windowId } = job;
   const { log, db } = context;
   const info = failureInfo(error);
   // Without Postgres its numbers must do.
   const window = failure.window ?? (await readWindow(db.drizzle, windowId).catch(() => null));
   const facts = window === null ? { runId, windowId } : windowFacts(window);
-  log[levelOf(action, error)]({ ...facts, err: error, action }, 'window did not load');
+  log[levelOf(failure)]({ ...facts, err: error, action }, 'window did not load');
   try {
     await writeAction(context, failure, info);
   } catch (thrown) {
@@ -72,7 +80,9 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
 }
 
 /** An error for what needs a person, a warning for what is tried again, and less for what belongs to the day's work. */
-function levelOf({ act }: FailureAction, error: unknown): 'error' | 'warn' | 'info' | 'debug' {
+function levelOf({ action: { act }, error, window }: Failure): 'error' | 'warn' | 'info' | 'debug' {
+  // Out of reach like the day before it, which was an error.
+  if (window === null && error instanceof PipelineError && error.kind === 'range_refused') return 'info';
   if (act === 'end') return 'error';
   if (act === 'retry') return 'warn';
   return error instanceof PipelineError && error.kind === 'not_ready' ? 'debug' : 'info';
@@ -93,7 +103,11 @@ export async function applyLocalFailure({ db }: Context, windowId: number, error
 }
 
 async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<void> {
-  const { job, window, permit, action } = failure;
+  const { job, window, permit, error, action } = failure;
+  if (window !== null && error instanceof PipelineError && error.kind === 'range_refused') {
+    const explained = action.act === 'split' && action.named;
+    if (!explained) await learnReach(context, permit.keyHash, window, info.diagnostic ?? info.error);
+  }
   const { db } = context;
   switch (action.act) {
     case 'retry':
@@ -117,6 +131,28 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       for (const run of runs) await advanceRun(context, run);
     }
   }
+}
+
+/**
+ * Keeps that the source refused a range that may go too far back. Where a day by itself was refused and the source has
+ * answered no newer one, the run asks for the newest session too: if that is answered, the older days are out of reach,
+ * and none of them costs a call. A source that refuses it as well may still answer for some of them.
+ */
+async function learnReach(
+  context: QueueContext,
+  keyHash: string,
+  window: ClaimedWindow,
+  diagnostic: string,
+): Promise<void> {
+  const { db, calendar, clock, config } = context;
+  const { runId, exchange, from, to } = window;
+  await noteRefusedRange(db.drizzle, keyHash, window, diagnostic);
+  if (from !== to || (await answersNewerDay(db.drizzle, keyHash, runId, window))) return;
+  const newest = calendar.sessions(exchange, addDays(to, 1), today(clock, config.EOD_TIMEZONE)).at(-1);
+  if (newest === undefined) return;
+  const probe = { ...window, from: newest, to: newest, state: 'pending' as const, reason: null };
+  await insertWindows(db.drizzle, runId, [probe]);
+  await enqueueOpenWindows(context, [runId]);
 }
 
 /** Raises one alert, from the worker that was told first, and stops the queues until somebody acts. */
@@ -196,20 +232,39 @@ async function splitAndEnqueue(
   diagnostic: string | null,
 ): Promise<void> {
   const { id, runId, operation } = window;
-  const policy = operationNamed(operation).windows;
-  const everyDay = policy.per !== 'range' || policy.everyDay;
-  const piecesOf = ({ exchange, from, to }: Pick<ClaimedWindow, 'exchange' | 'from' | 'to'>) =>
-    pieces(from, to, days, everyDay ? undefined : context.calendar.sessions(exchange, from, to));
   await transaction(context.db, async (tx) => {
-    await splitWindow(tx, id, piecesOf(window), diagnostic);
+    await splitWindow(tx, id, piecesOf(context, window, days), diagnostic);
     if (!named) return;
     for (const wide of await lockWiderWindows(tx, { runId, operation, days })) {
-      await splitWindow(tx, wide.id, piecesOf(wide));
+      await splitWindow(tx, wide.id, piecesOf(context, wide, days));
     }
   });
   const span = daysBetween(window.from, window.to) + 1;
   context.log.info({ windowId: id, operation, span, days }, 'window split');
   await enqueueOpenWindows(context, [runId]);
+}
+
+/** Cuts a window after a day up to which the source does not answer. */
+export async function cutWindow(
+  context: QueueContext,
+  window: NewWindow & { readonly id: number; readonly runId: number },
+  lastDay: Day,
+): Promise<void> {
+  const parts = [
+    { ...window, to: lastDay },
+    { ...window, from: addDays(lastDay, 1) },
+  ].flatMap((part) => piecesOf(context, part, Number.POSITIVE_INFINITY));
+  await transaction(context.db, (tx) => splitWindow(tx, window.id, parts));
+  await enqueueOpenWindows(context, [window.runId]);
+}
+
+type Range = Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to'>;
+
+/** A range in pieces of at most `days` days; days without a session are left out where they bring nothing. */
+function piecesOf({ calendar }: Context, { operation, exchange, from, to }: Range, days: number) {
+  const policy = operationNamed(operation).windows;
+  const everyDay = policy.per !== 'range' || policy.everyDay;
+  return pieces(from, to, days, everyDay ? undefined : calendar.sessions(exchange, from, to));
 }
 
 /**
@@ -220,8 +275,8 @@ export function pieces(from: Day, to: Day, days: number, sessions?: readonly Day
   const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));
   const parts: { readonly from: Day; readonly to: Day }[] = [];
   for (let start = next(from); start !== undefined && start <= to; ) {
-    const end = addDays(start, days - 1);
-    parts.push({ from: start, to: end < to ? end : to });
+    const end = days <= daysBetween(start, to) ? addDays(start, days - 1) : to;
+    parts.push({ from: start, to: end });
     start = next(addDays(end, 1));
   }
   return parts;

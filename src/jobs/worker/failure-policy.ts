@@ -44,8 +44,6 @@ export interface Situation {
   readonly notReadyMs: number;
   /** Days the window spans, where it can be split; 1 where it cannot. */
   readonly days: number;
-  /** Days since the last day of the window. */
-  readonly ageDays: number;
   /** Milliseconds since the clock hour turned, by the source's clock as far as it is known. */
   readonly intoHourMs: number;
   /** Milliseconds until calls may start in the next clock hour. */
@@ -105,6 +103,18 @@ export class RateLimited extends Error {
   constructor() {
     super('the calls of this hour are used up');
     this.name = 'RateLimited';
+  }
+}
+
+/** Not an error: other windows are to be asked first, and the window was not touched. */
+export class NotItsTurn extends Error {
+  /** How many windows are to be asked first, at least. */
+  readonly ahead: number;
+
+  constructor(ahead: number) {
+    super('other windows are to be asked first');
+    this.name = 'NotItsTurn';
+    this.ahead = ahead;
   }
 }
 
@@ -316,10 +326,10 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   exchange_blocked: { decide: () => block('exchange'), source: 'success', key: 'accepted' },
   instrument_blocked: { decide: () => block('window'), source: 'success', key: 'accepted' },
   range_refused: {
-    // Too long, or too far back: the line does not say which. A range that is well within the length it names, and
-    // all of it further back than that, is too far back; all else is asked for in parts, which shows it.
-    decide: ({ limitDays = 0 }, { days, ageDays }) => {
-      if (days <= 1 || (days <= half(limitDays) && ageDays > limitDays)) return block('window');
+    // Too long, or too far back: the line does not say which, and a length that it names may be neither. Asking
+    // for it in parts shows it.
+    decide: ({ limitDays = 0 }, { days }) => {
+      if (days <= 1) return block('window');
       const named = limitDays >= 1 && limitDays < days;
       return { act: 'split', days: named ? limitDays : half(days), named };
     },
@@ -348,6 +358,7 @@ function mayBeTooMuch({ kind, cutShort }: PipelineError): boolean {
 /** Decides what is done about anything that was thrown while a window was worked on. */
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
   if (error instanceof RateLimited) return waitForCalls(situation, false);
+  if (error instanceof NotItsTurn) return { act: 'postpone', delayMs: error.ahead * PROBE_LOOK_MS };
   if (error instanceof WorkersLost) return FAIL;
   const failure = failureOf(error);
   if (situation.days > 1 && mayBeTooMuch(failure))

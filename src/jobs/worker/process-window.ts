@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { today } from '../../core/clock.ts';
-import { dayAt, daysBetween } from '../../core/days.ts';
+import { type Day, dayAt, daysBetween } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import { incomplete } from '../../extract/index.ts';
@@ -9,7 +9,7 @@ import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit } from '../../load/state/call-budget.ts';
-import { learnRangeLimit } from '../../load/state/range-limits.ts';
+import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
 import { newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
 import { readRunAge } from '../../load/state/runs.ts';
 import {
@@ -26,7 +26,7 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { dependsOnDays, questionsOf } from './answer-coverage.ts';
-import { applyFailure } from './apply-failure.ts';
+import { applyFailure, cutWindow } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import { PRIORITY } from './enqueue.ts';
 import {
@@ -35,6 +35,7 @@ import {
   evidenceOf,
   type FailureAction,
   lostTooManyWorkers,
+  NotItsTurn,
   type Outage,
   PROBE_LOOK_MS,
   RateLimited,
@@ -99,12 +100,11 @@ async function situationOf(
   job: Job<WindowJob>,
   window: ClaimedWindow | null,
 ): Promise<Situation> {
-  const { config, kind, sourceClock, clock } = context;
+  const { config, kind, sourceClock } = context;
   return {
     attempt: (window?.failedAttempts ?? 0) + 1,
     notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
-    ageDays: window === null ? 0 : daysBetween(window.to, today(clock, config.EOD_TIMEZONE)),
     intoHourMs: sourceClock.intoHour(),
     nextHourMs: untilNextHour(sourceClock.now(), config.EOD_TIMEZONE),
     // A run whose age cannot be read has waited as long as the source has been down.
@@ -171,7 +171,7 @@ async function postponeJob(job: Job, delayMs: number, token: string | undefined)
  * the wait for the next hour is the queue's.
  *
  * @returns null when there is nothing left to do for the window.
- * @throws RateLimited when the hour's budget is spent; WorkersLost when too many workers have ended with
+ * @throws RateLimited when the hour's budget is spent; NotItsTurn when others are to be asked first; WorkersLost when too many workers have ended with
  *   it; PipelineError when the key is refused, the source is down for too long, Postgres is away, or the
  *   worker is stopping.
  */
@@ -213,6 +213,16 @@ async function claimCall(
         // Unless the hour turned while Postgres answered: what was spent was the old one.
         if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) === permit.hour) throw new RateLimited();
         break;
+      case 'waits':
+        throw new NotItsTurn(claim.ahead);
+      case 'out_of_reach': {
+        const { window, lastDay, diagnostic } = claim;
+        if (window.to <= lastDay) throw outOfReachError(lastDay, diagnostic);
+        await cutWindow(context, window, lastDay).catch((error) => {
+          throw databaseError(error);
+        });
+        return null;
+      }
       case 'probing':
         await pause(PROBE_LOOK_MS, signal);
     }
@@ -275,6 +285,13 @@ function keyRefusedError(diagnostic: string): PipelineError {
   });
 }
 
+function outOfReachError(lastDay: Day, diagnostic: string): PipelineError {
+  return new PipelineError(`the source has no data up to ${lastDay}, as it answered before: ${diagnostic}`, {
+    kind: 'range_refused',
+    diagnostic,
+  });
+}
+
 async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCall): Promise<void> {
   const { config, source, db, breaker, signal } = context;
   // An answer is read as of its call: so it can be read again at any time, with the same result.
@@ -299,6 +316,7 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
   packed?.catch(() => undefined);
   await markKeyAccepted(db.drizzle, permit, claim);
   if (claim.triesHour) await reopenHour(context, permit);
+  if (claim.wasRefused) await noteAnsweredRange(db.drizzle, permit.keyHash, window);
   const extracted = source.read(operation, asked, answer);
   if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
   logWarnings(context, window, extracted);

@@ -1,8 +1,9 @@
-import { and, eq, gt, sql } from 'drizzle-orm';
+import { and, eq, gt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
-import { rangeLimits } from './schema/source.ts';
-import { windows } from './schema/work.ts';
+import { historyLimits, rangeLimits } from './schema/source.ts';
+import { coverage, windows } from './schema/work.ts';
+import type { NewWindow } from './windows/plan.ts';
 
 /**
  * Stores what the answer to a window proves of the longest range that the source allows its operation and the key:
@@ -46,4 +47,77 @@ export async function readRangeLimits(
       ),
     );
   return new Map(found.map((row) => [row.operation, row.days]));
+}
+
+type Asked = Pick<NewWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>;
+
+/**
+ * Stores that the source has refused a range. It does not say whether the range is too long or goes too far back; a
+ * day by itself is never too long.
+ */
+export async function noteRefusedRange(
+  db: NodePgDatabase,
+  keyHash: string,
+  { operation, exchange, variant, from, to }: Asked,
+  diagnostic: string,
+): Promise<void> {
+  const day = from === to ? to : null;
+  await db.execute(sql`
+    insert into ${historyLimits} as known (key_hash, operation, exchange, variant, refused_day, diagnostic, refused_at)
+    values (${keyHash}, ${operation}, ${exchange}, ${variant}, ${day}, ${diagnostic}, clock_timestamp())
+    on conflict (key_hash, operation, exchange, variant) do update
+       set refused_day = greatest(known.refused_day, excluded.refused_day), diagnostic = excluded.diagnostic,
+           refused_at = excluded.refused_at`);
+}
+
+/** Stores that the source has answered a range where it has refused one before: no day of it is out of reach. */
+export async function noteAnsweredRange(
+  db: NodePgDatabase,
+  keyHash: string,
+  { operation, exchange, variant, from }: Asked,
+): Promise<void> {
+  await db.execute(sql`
+    update ${historyLimits}
+       set refused_day = case when refused_day < ${from} then refused_day end,
+           answered_day = greatest(answered_day, ${from}::date)
+     where key_hash = ${keyHash} and operation = ${operation} and exchange = ${exchange} and variant = ${variant}`);
+}
+
+/** What is known of how far back the source answers the window `w` with a key, as columns and a join. */
+export function historyOf(keyHash: string): { readonly join: SQL; readonly columns: SQL } {
+  // A source that never answered a newer day may have refused for another reason.
+  const answersNewer = sql`(h.answered_day > h.refused_day or exists (
+    select from ${coverage} c where c.operation = h.operation and c.exchange = h.exchange and c.variant = h.variant
+       and c.day > h.refused_day and c.state in ('loaded', 'empty')))`;
+  return {
+    join: sql`left join ${historyLimits} h on h.key_hash = ${keyHash} and h.operation = w.operation
+                and h.exchange = w.exchange and h.variant = w.variant`,
+    columns: sql`h.key_hash is not null as was_refused, h.diagnostic as range_diagnostic,
+             case when w.from_date <= h.refused_day and h.refused_at > clock_timestamp() - ${REACH_BELIEVED} and ${answersNewer}
+                  then h.refused_day end as out_of_reach`,
+  };
+}
+
+/** So long a day stays out of reach; then it is asked for again, because a day given up in vain may be lost. */
+const REACH_BELIEVED = sql`interval '1 day'`;
+
+/** Has the source answered, or is it about to be asked for, a day newer than the one that it refused by itself? */
+export async function answersNewerDay(
+  db: NodePgDatabase,
+  keyHash: string,
+  runId: number,
+  { operation, exchange, variant, to }: Asked,
+): Promise<boolean> {
+  const found = await db.execute(sql`
+    select where exists (
+             select from ${historyLimits} h where h.key_hash = ${keyHash} and h.operation = ${operation}
+                and h.exchange = ${exchange} and h.variant = ${variant} and h.answered_day > ${to})
+        or exists (
+             select from ${coverage} c where c.operation = ${operation} and c.exchange = ${exchange}
+                and c.variant = ${variant} and c.day > ${to} and c.state in ('loaded', 'empty'))
+        or exists (
+             select from ${windows} n where n.run_id = ${runId} and n.operation = ${operation}
+                and n.exchange = ${exchange} and n.variant = ${variant} and n.to_date > ${to}
+                and n.state in ('pending', 'running'))`);
+  return found.rowCount === 1;
 }

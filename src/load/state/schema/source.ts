@@ -41,6 +41,30 @@ export const rangeLimits = etl.table(
   (table) => [primaryKey({ name: 'range_limits_pkey', columns: [table.key_hash, table.operation] })],
 );
 
+/** How far back the source answers an operation and key, by exchange and variant, once it has refused days. */
+export const historyLimits = etl.table(
+  'history_limits',
+  {
+    key_hash: text('key_hash').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    variant: text('variant').notNull(),
+    /** The newest day that was refused by itself. */
+    refused_day: day('refused_day'),
+    /** The newest first day of a range that was answered since a range was refused. */
+    answered_day: day('answered_day'),
+    diagnostic: text('diagnostic').notNull(),
+    /** When a day or a range was last refused that was not too long by the source's own words. */
+    refused_at: moment('refused_at').notNull().defaultNow(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'history_limits_pkey',
+      columns: [table.key_hash, table.operation, table.exchange, table.variant],
+    }),
+  ],
+);
+
 /** Bodies of answers, each kept once however often it came. */
 export const responseBodies = etl.table('response_bodies', {
   /** SHA-256 of the body as it was read, in hex. */

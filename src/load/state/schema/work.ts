@@ -127,6 +127,18 @@ export const windows = etl.table(
   (table) => [
     index('windows_run_idx').on(table.run_id, table.state),
     index('windows_response_idx').on(table.response_id).where(sql`${table.response_id} is not null`),
+    // Of two windows that ask the same question the other waits. Files and kept answers are read without a request.
+    uniqueIndex('windows_asked_key')
+      .on(
+        table.operation,
+        table.exchange,
+        table.variant,
+        table.from_date,
+        table.to_date,
+        sql`hash_array_extended(${table.instruments}, 0)`,
+        sql`jsonb_hash_extended(${table.params}, 0)`,
+      )
+      .where(sql`${table.state} = 'running' and ${table.requests} > 0`),
     index('windows_open_idx').on(table.run_id).where(sql`${table.state} in ('pending', 'running')`),
     check('windows_state', isOneOf(table.state, WINDOW_STATES)),
     check(

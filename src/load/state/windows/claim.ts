@@ -1,8 +1,11 @@
 import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Day } from '../../../core/days.ts';
+import { databaseError } from '../../database/errors.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
 import { countCall, type Permit } from '../call-budget.ts';
 import type { CoverageEntry } from '../coverage.ts';
+import { historyOf } from '../range-limits.ts';
 import type { RunKind } from '../run-request.ts';
 import { accessKeys } from '../schema/source.ts';
 import { coverage, runs, windows } from '../schema/work.ts';
@@ -34,6 +37,8 @@ export type Claim =
       readonly triesHour: boolean;
       /** When the source last accepted the key, as far as it was written down. */
       readonly keyGoodAt: number | null;
+      /** The source has refused a range of the operation and exchange before. */
+      readonly wasRefused: boolean;
     }
   /** It has ended, or its run is paused, cancelled or over: nothing is to be done. */
   | { readonly outcome: 'gone' }
@@ -42,7 +47,16 @@ export type Claim =
   /** Another worker is trying the key. */
   | { readonly outcome: 'probing' }
   /** The hour's budget holds no call for this kind of run. */
-  | { readonly outcome: 'spent' };
+  | { readonly outcome: 'spent' }
+  /** Its turn comes after that of so many others, at least: they ask the same, or show whether it is out of reach. */
+  | { readonly outcome: 'waits'; readonly ahead: number }
+  /** The source does not answer for its days up to this one, as it has shown. */
+  | {
+      readonly outcome: 'out_of_reach';
+      readonly window: NewWindow & { readonly id: number; readonly runId: number };
+      readonly lastDay: Day;
+      readonly diagnostic: string;
+    };
 
 /**
  * Claims a window, if its run goes on, the key may be used and the hour's budget has a call left. The
@@ -51,48 +65,109 @@ export type Claim =
  */
 export async function claimWindow(db: NodePgDatabase, windowId: number, permit: Permit): Promise<Claim> {
   const seen = await claimIfAllowed(db, windowId, permit, false);
-  if (seen === null) return { outcome: 'gone' };
-  if (seen.attempts !== null) return claimedOf(seen, false);
-  if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
-  if (seen.keyAccepted) return { outcome: 'spent' };
+  const known = outcomeOf(seen, false);
+  if (known !== null) return known;
   if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
-  const tried = await claimIfAllowed(db, windowId, permit, true);
-  if (tried !== null && tried.attempts !== null) return claimedOf(tried, true);
-  await endKeyTrial(db, permit.keyHash);
-  return { outcome: tried === null ? 'gone' : 'spent' };
+  const tried = outcomeOf(await claimIfAllowed(db, windowId, permit, true), true);
+  if (tried?.outcome !== 'claimed') await endKeyTrial(db, permit.keyHash);
+  return tried ?? { outcome: 'spent' };
 }
 
-function claimedOf(window: ClaimedWindow & KeyFacts, probe: boolean): Claim {
-  return { outcome: 'claimed', window, probe, triesHour: window.triesHour, keyGoodAt: window.keyGoodAt };
+/** What came of it, unless that is a matter of the key or the budget and the key is not known to be good. */
+function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | null {
+  if (seen === null) return { outcome: 'gone' };
+  if (seen === 'asked') return { outcome: 'waits', ahead: 1 };
+  if (seen.attempts !== null) return claimedOf(seen, probe);
+  const { outOfReach: lastDay, rangeDiagnostic, ahead } = seen;
+  if (lastDay !== null) {
+    return { outcome: 'out_of_reach', window: seen, lastDay, diagnostic: rangeDiagnostic ?? '' };
+  }
+  if (ahead > 0) return { outcome: 'waits', ahead };
+  if (probe) return null;
+  if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
+  return seen.keyAccepted ? { outcome: 'spent' } : null;
 }
 
-/** What is known of the key and its hour. */
-interface KeyFacts {
+function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
+  const { triesHour, keyGoodAt, wasRefused } = window;
+  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused };
+}
+
+/** What is known of the key and its hour, and of how far back the source answers. */
+interface SourceFacts {
   readonly keyAccepted: boolean;
   readonly keyRefused: boolean;
   readonly keyDiagnostic: string | null;
   readonly keyGoodAt: number | null;
   readonly triesHour: boolean;
+  readonly wasRefused: boolean;
+  readonly rangeDiagnostic: string | null;
+  /** The last day that is out of reach, where days of the window are. */
+  readonly outOfReach: Day | null;
+  /** Windows that are to be asked first. */
+  readonly ahead: number;
 }
 
 /** A window that may be claimed, claimed or not, and what is known of the key. */
 type Claimable = Omit<ClaimedWindow, 'attempts'> &
   (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) &
-  KeyFacts;
+  SourceFacts;
+
+/**
+ * How many windows are to be asked before `w`, counted up to twenty. Once the source has refused a range, the
+ * run's windows of the operation and exchange are asked one at a time and the newest first, so that the first day that
+ * is refused by itself shows that all the older ones are out of reach.
+ */
+const aheadOf = sql`case when h.refused_at > r.started_at then (
+               select count(*) from (
+                 select from ${windows} n
+                  where n.run_id = w.run_id and n.operation = w.operation and n.exchange = w.exchange
+                    and n.variant = w.variant and n.id <> w.id and (n.state = 'running' or (
+                      n.state = 'pending' and n.to_date > w.to_date and n.failed_attempts = 0 and n.not_ready_ms = 0))
+                  limit 20) as first)::int else 0 end`;
+
+/** The index that lets only one window at a time ask a question. */
+const ASKED_KEY = 'windows_asked_key';
 
 /**
  * Claims a window with a call of the hour's budget, where the key is known to be good or this call tries it.
- * The window's row is locked first, so that no call is counted for a window that is not claimed.
  *
- * @returns null when the window has ended or its run does not go on.
+ * @returns null when the window has ended or its run does not go on; `asked` while another one asks the same question.
  */
 async function claimIfAllowed(
   db: NodePgDatabase,
   windowId: number,
   permit: Permit,
   probe: boolean,
+): Promise<Claimable | 'asked' | null> {
+  try {
+    return await claimWithCall(db, windowId, permit, probe);
+  } catch (error) {
+    const { cause } = databaseError(error);
+    if ((cause as { constraint?: unknown } | undefined)?.constraint !== ASKED_KEY) throw error;
+    await releaseIdle(db, windowId);
+    return 'asked';
+  }
+}
+
+/** Puts back what asks the same as a window in a run that does not go on: its worker may be gone, and nobody follows. */
+async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> {
+  const idle = sql`${windows.id} in (
+    select o.id from ${windows} o join ${runs} r on r.id = o.run_id join ${windows} w on w.id = ${windowId}
+     where o.state = 'running' and o.requests > 0 and r.state <> 'running' and o.operation = w.operation
+       and o.exchange = w.exchange and o.variant = w.variant and o.from_date = w.from_date and o.to_date = w.to_date)`;
+  await moveWindows(db, 'release', { state: 'pending' }, idle);
+}
+
+/** The window's row is locked first, so that no call is counted for a window that is not claimed. */
+async function claimWithCall(
+  db: NodePgDatabase,
+  windowId: number,
+  permit: Permit,
+  probe: boolean,
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
+  const history = historyOf(permit.keyHash);
   const found = await db.execute<Claimable & Record<string, unknown>>(sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
@@ -102,13 +177,14 @@ async function claimIfAllowed(
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
              coalesce(${keyIsAccepted(permit)}, false) as key_accepted,
              coalesce(${keyIsRefused(permit)}, false) as key_refused,
-             k.diagnostic as key_diagnostic, k.last_good_at
+             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead
         from ${windows} w join ${runs} r on r.id = w.run_id
              left join ${accessKeys} k on k.key_hash = ${permit.keyHash}
+             ${history.join}
        where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
          for update of w
     ), counted as (
-      ${countCall(permit, sql`from claimable where (key_accepted or ${probe})`)}
+      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0`)}
     ), claimed as (
       update ${windows} w
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
@@ -120,7 +196,8 @@ async function claimIfAllowed(
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
            m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
-           c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt"
+           c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
+           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead
       from claimable c left join claimed m on true`);
   return found.rows[0] ?? null;
 }
@@ -151,13 +228,13 @@ const askedLater = sql`
 /** Days that a window speaks for and, where it asks for some, an instrument. */
 type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
 
-/** A window of a night that has never been claimed, if part of it may be known or asked for by now; else null. */
+/** A window of a night that nobody works on, if part of it may be known or asked for by now; else null. */
 export async function readWaitingNight(db: NodePgDatabase, windowId: number): Promise<NewWindow | null> {
   const found = await db.execute<NewWindow & Record<string, unknown>>(sql`
     select w.operation, w.exchange, w.from_date::text as "from", w.to_date::text as "to", w.instruments, w.params,
            w.variant, w.filtered
       from ${windows} w join ${runs} r on r.id = w.run_id
-     where w.id = ${windowId} and w.state = 'pending' and w.attempts = 0 and not w.filtered and r.kind = 'nightly'
+     where w.id = ${windowId} and w.state = 'pending' and not w.filtered and r.kind = 'nightly'
        and (exists (select ${askedLater}) or exists (
              select ${coveredSince} and c.day >= w.from_date
                 and c.instrument = any (case when w.instruments = '{}' then array[''] else w.instruments end)))`);

@@ -1,0 +1,82 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { ended } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { clockFrom, EVENING, openSetup, start } from './support.ts';
+
+const NIGHT = {
+  from: '2025-09-08',
+  to: '2025-09-12',
+  operations: ['GetBhavCopyCM', 'GetSeriesChange'],
+  exchanges: ['NSE'],
+};
+/** Five sessions, and one range of them. */
+const QUESTIONS = 6;
+
+/** A sandbox behind a server that takes its time, and what it was asked: in all, and the most of one question at once. */
+async function slowSource() {
+  const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
+  const underWay = new Map<string, number>();
+  const asked = { url: '', requests: 0, atOnce: 0 };
+  const server = createServer(async (request, response) => {
+    const url = request.url ?? '';
+    asked.requests += 1;
+    const now = (underWay.get(url) ?? 0) + 1;
+    underWay.set(url, now);
+    asked.atOnce = Math.max(asked.atOnce, now);
+    const answer = await fetch(new URL(url, sandbox.url));
+    const body = await answer.text();
+    await sleep(300);
+    underWay.set(url, (underWay.get(url) ?? 0) - 1);
+    response.setHeader('content-type', answer.headers.get('content-type') ?? '');
+    response.end(body);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await sandbox.close();
+  });
+  asked.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return asked;
+}
+
+test('a night that begins while another is asked leaves what is under way to that one', async () => {
+  const source = await slowSource();
+  const setup = await openSetup({ sourceUrl: source.url, settings: { EOD_CONCURRENCY: '2' } });
+  const first = await start(setup, { ...NIGHT, tick: 'first' });
+  await setup.work(2);
+  await waitFor(async () => source.requests > 0, { what: 'the first request', everyMs: 10 });
+  const second = await start(setup, { ...NIGHT, tick: 'second' });
+  for (const run of [first, second]) expect(await ended(setup, run)).toMatchObject({ state: 'completed' });
+  expect(source).toMatchObject({ atOnce: 1, requests: QUESTIONS });
+});
+
+test('backfills that ask the same ask it one after the other', async () => {
+  const source = await slowSource();
+  const setup = await openSetup({ sourceUrl: source.url });
+  const runs = [
+    await start(setup, { ...NIGHT, force: true }),
+    await start(setup, { ...NIGHT, force: true }),
+    await start(setup, { ...NIGHT, force: true }),
+  ];
+  await setup.work(3);
+  for (const run of runs) expect(await ended(setup, run)).toMatchObject({ state: 'completed' });
+  expect(source).toMatchObject({ atOnce: 1, requests: 3 * QUESTIONS });
+});
+
+test('a run that is paused while a call of it is lost keeps nobody from asking the same', async () => {
+  const setup = await openSetup();
+  const paused = await start(setup, NIGHT);
+  await setup.db.pool.query(
+    "update etl.windows set state = 'running', requests = 1, attempts = 1 where run_id = $1",
+    [paused],
+  );
+  await setup.db.pool.query("update etl.runs set state = 'paused' where id = $1", [paused]);
+  expect(await setup.run(NIGHT)).toMatchObject({ state: 'completed', requests: QUESTIONS });
+});
