@@ -15,8 +15,7 @@ import {
   openDatabase,
   type SessionTimeouts,
 } from '../load/database/database.ts';
-import { databaseError } from '../load/database/errors.ts';
-import { migrateDatabase, schemaState } from '../load/database/migrate.ts';
+import { explainMissingRight, migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
 import { type Cli, loadSettings, logStderr } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
@@ -35,9 +34,6 @@ type Wait =
   | 'short'
   /** For a service, which may be started before its servers: waits for EOD_SERVER_PATIENCE_MS at any time. */
   | 'long';
-
-/** SQLSTATE of a role that lacks a right. */
-const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** Longer than a restart takes. */
 const SHORT_WAIT_MS = 10_000;
@@ -187,9 +183,7 @@ async function ensureSchema(db: Database, config: Config): Promise<void> {
     }
     await migrateDatabase(db, config);
   } catch (error) {
-    const { cause, message } = databaseError(error);
-    if ((cause as { code?: unknown } | undefined)?.code !== INSUFFICIENT_PRIVILEGE) throw error;
-    throw usageError(`there are no tables that this role may use (${message})`, 'migrate');
+    throw await explainMissingRight(db, error, 'work');
   }
 }
 

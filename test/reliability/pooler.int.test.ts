@@ -8,6 +8,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
+import { backends } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -113,12 +114,16 @@ test('a pooler that others use at the same moment is found out all the same', as
   await others.end();
 });
 
-test('through pgbouncer with pool_mode = session the pipeline works', async () => {
-  const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
-  onTestFinished(() => sandbox.close());
-  const options = { env: settings(await startPooler('session'), sandbox.url), cwd: temporaryFolder() };
-  const asked = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];
-  const run = await runJson<object>(asked, options);
-  expect(run).toMatchObject({ code: 0, json: { state: 'completed', windows: { loaded: 4 } } });
-});
+test.each(backends)(
+  'through pgbouncer with pool_mode = session the pipeline works, the queue on %s',
+  async (backend) => {
+    const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+    const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+    onTestFinished(() => sandbox.close());
+    const { REDIS_URL, ...env } = settings(await startPooler('session'), sandbox.url);
+    const options = { env: backend === 'redis' ? { ...env, REDIS_URL } : env, cwd: temporaryFolder() };
+    const asked = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];
+    const run = await runJson<object>(asked, options);
+    expect(run).toMatchObject({ code: 0, json: { state: 'completed', windows: { loaded: 4 } } });
+  },
+);

@@ -142,3 +142,29 @@ test('a worker before the first migrate is told what to do', async () => {
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(/eod migrate/) });
   await sandbox.close();
 });
+
+test('a role that lacks a right is told which role has it', async () => {
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  const { urls, grant } = await prepare();
+  const cwd = temporaryFolder();
+  const as = (role: Role, command: string) =>
+    runCli([command], { env: settings(urls[role], 'postgres', sandbox), cwd });
+  const nameOf = (role: Role) => decodeURIComponent(new URL(urls[role]).username);
+  const refusal = (says: string) => ({ code: 2, stdout: '', stderr: expect.stringContaining(says) });
+  expect(await as('worker', 'migrate')).toMatchObject(
+    refusal(`there are no tables yet, and the role ${nameOf('worker')} may not make or change them`),
+  );
+  await grant(owner);
+  expect(await as('owner', 'migrate')).toMatchObject({ code: 0 });
+  await grant(ownerAfter);
+  const changed = await as('worker', 'migrate');
+  expect(changed).toMatchObject(
+    refusal(`the tables belong to ${nameOf('owner')}, and the role ${nameOf('worker')} may not`),
+  );
+  expect(changed.stderr).toContain('run "eod migrate" as the owner of the tables');
+  const looked = await as('reader', 'status');
+  expect(looked).toMatchObject(refusal(`the role ${nameOf('reader')} lacks rights of a worker`));
+  expect(looked.stderr).not.toContain('eod migrate');
+  expect(looked.stderr.trim().split('\n')).toHaveLength(1);
+  await sandbox.close();
+});

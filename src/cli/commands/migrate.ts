@@ -19,14 +19,21 @@ export const commands: Commands = {
 async function migrate(cli: Cli, flags: JsonFlag): Promise<void> {
   const config = await loadSettings(cli);
   const { createLog } = await import('../../core/log.ts');
-  const { migrateDatabase, schemaState } = await import('../../load/database/migrate.ts');
+  const { explainMissingRight, migrateDatabase, schemaState } = await import(
+    '../../load/database/migrate.ts'
+  );
   const { openStore } = await import('../open-context.ts');
   const db = await openStore(cli, config, createLog(config, cli.stderr), 'short');
-  const before = await schemaState(db);
-  await migrateDatabase(db, config);
-  if (config.REDIS_URL === undefined) {
-    const { prepareQueueTables } = await import('../../jobs/worker/queue.ts');
-    await prepareQueueTables({ db, config });
+  let before: keyof typeof BEFORE;
+  try {
+    before = await schemaState(db);
+    await migrateDatabase(db, config);
+    if (config.REDIS_URL === undefined) {
+      const { prepareQueueTables } = await import('../../jobs/worker/queue.ts');
+      await prepareQueueTables({ db, config });
+    }
+  } catch (error) {
+    throw await explainMissingRight(db, error, 'migrate');
   }
   if (flags.json === true) printJson(cli, { before, migrated: before !== 'current' });
   else print(cli, BEFORE[before]);

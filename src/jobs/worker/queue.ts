@@ -200,6 +200,15 @@ async function prepareTables(pool: pg.Pool, config: QueueSettings['config']): Pr
   }
 }
 
+/**
+ * BullMQ names its schema in the startup parameter `options`, which pgbouncer refuses. What the address says wins
+ * over that, and the schema is set once the session is there.
+ */
+function withoutStartupOptions(url: string): string {
+  if (new URL(url).searchParams.has('options')) return url;
+  return `${url}${url.includes('?') ? '&' : '?'}options=`;
+}
+
 const queueSchema = ({ EOD_QUEUE_PREFIX }: QueueSettings['config']) => `${EOD_QUEUE_PREFIX}_queue`;
 
 async function onPostgres({ db, config, log }: QueueSettings, databaseId: string): Promise<Queues> {
@@ -208,10 +217,13 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
   const { Queue, Worker } = withBackend(createPostgresBackend);
   await prepareTables(db.withoutRetry.pool, config);
   const connection = (max: number) => ({
-    connectionString: db.url,
+    connectionString: withoutStartupOptions(db.url),
     schema: queueSchema(config),
     application_name: 'eod queue',
-    onConnect: (client: pg.ClientBase) => setUpSession(client, db.timeouts),
+    onConnect: async (client: pg.ClientBase) => {
+      await setUpSession(client, db.timeouts);
+      await client.query(`set search_path to "${queueSchema(config)}"`);
+    },
     max,
     Client: ListenedClient,
   });

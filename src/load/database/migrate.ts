@@ -10,6 +10,7 @@ import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from 
 import { databaseId } from '../state/database-identity.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import type { Database } from './database.ts';
+import { databaseError } from './errors.ts';
 import { takeSessionLock } from './session-lock.ts';
 import { transactionOn } from './transaction.ts';
 
@@ -40,6 +41,41 @@ export async function schemaState(database: Database): Promise<SchemaState> {
   if (difference !== 0) return difference > 0 ? 'current' : 'behind';
   if (applied.rows[0]?.hash !== newest?.hash) return 'behind';
   return (await outdatedFiles(database.drizzle)).length === 0 ? 'current' : 'behind';
+}
+
+/** SQLSTATE of a role that lacks a right. */
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/**
+ * What to say to a role that may not do what it tried; anything else that went wrong stays as it is. Any role
+ * may read the catalog.
+ *
+ * @param task what was tried: to change the tables, or to work with them.
+ */
+export async function explainMissingRight(
+  { withoutRetry }: Database,
+  error: unknown,
+  task: 'migrate' | 'work',
+): Promise<unknown> {
+  const { cause, message } = databaseError(error);
+  if ((cause as { code?: unknown } | undefined)?.code !== INSUFFICIENT_PRIVILEGE) return error;
+  const { rows } = await withoutRetry.pool.query<{ role: string; owner: string | null; tables: boolean }>(
+    `select current_user as role, (select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'etl') as owner,
+            exists (select from pg_class where relname = 'migrations' and relnamespace = (
+              select oid from pg_namespace where nspname = 'etl')) as tables`,
+  );
+  const { role = '', owner = null, tables = false } = rows[0] ?? {};
+  const roles = 'docs/security.md has the statements for the roles';
+  if (task === 'work' && tables) {
+    return usageError(
+      `the role ${role} lacks rights of a worker (${message}): use the worker's role, or let ${owner} grant them; ${roles}`,
+    );
+  }
+  const what = tables ? `the tables belong to ${owner}, and` : 'there are no tables yet, and';
+  const how =
+    owner === null ? `an administrator has to create the schemas first; ${roles}` : `only ${owner} may`;
+  const sentence = `${what} the role ${role} may not make or change them (${message}): ${how}`;
+  return usageError(sentence, owner === null ? undefined : 'migrate');
 }
 
 /**
