@@ -106,7 +106,7 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * The line with which the source refuses a range of days, as a regular expression for JavaScript and for
- * Postgres alike: the client knows the line by it, completeness the days that lie beyond the source's reach.
+ * The line with which the source refuses a range of days, as a regular expression of Postgres: completeness knows by
+ * it the days that lie beyond the source's reach.
  */
-export const RANGE_REFUSED_LINE = '(?:Date|From - To) is out of allowed range';
+export const RANGE_REFUSED_LINE = '(dates?|from\\W+to)\\W.*out of .*allowed range';

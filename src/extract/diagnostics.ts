@@ -1,50 +1,123 @@
-import { type ErrorKind, PipelineError, RANGE_REFUSED_LINE } from '../core/errors.ts';
+import { type ErrorKind, PipelineError } from '../core/errors.ts';
 
 interface DiagnosticLine {
-  /** Matches the whole line, after trimming, without regard to case, with or without the final dot. */
-  readonly line: RegExp;
   readonly kind: ErrorKind;
   readonly meaning: string;
+  /** The line without its small words: one of these is in the text, in this order. */
+  readonly phrases: readonly string[];
+  /** How many further words the text may hold. A line that ends every run is believed only if it says little else. */
+  readonly furtherWords: number;
 }
 
-const line = (pattern: string, kind: ErrorKind, meaning: string): DiagnosticLine => ({
-  line: new RegExp(`^(?:${pattern})\\.?$`, 'i'),
-  kind,
-  meaning,
-});
+const FURTHER_WORDS = 12;
 
-/** The lines that the source is known to send in place of data. The length of a range is captured. */
+/**
+ * The lines that the source is known to send in place of data. They are recognized in any case and punctuation, in
+ * singular and plural, and among some other words, because nobody knows all that it sends.
+ */
 const LINES: readonly DiagnosticLine[] = [
-  line(
-    'Authentication request received\\. Try request data in next moment',
-    'not_ready',
-    'the source is not ready yet',
-  ),
-  line('(?:Calls|Bandwidth) per hour (?:are|is) limited', 'hourly_quota', 'the hourly quota is used up'),
-  line('(?:Calls|Bandwidth) limitation is reached', 'monthly_quota', 'the monthly quota is used up'),
-  // A line about the key that nobody has seen yet must stop the run too: a dead key is never retried.
-  line('Access Denied\\. Key .{1,100}|Key Expired', 'credential', 'the access key was refused'),
-  line('Function not enabled', 'operation_blocked', 'the key has no right to this operation'),
-  line(
-    'Data for requested exchange is disabled',
-    'exchange_blocked',
-    'the key has no right to this exchange',
-  ),
-  line(
-    'Instrument is not allowed for Demo key',
-    'instrument_blocked',
-    'the key has no right to this instrument',
-  ),
-  line(
-    `${RANGE_REFUSED_LINE}(?: of (?<length>\\d{1,5}) (?<unit>day|year)s?)?`,
-    'range_refused',
-    'the source refused the range',
-  ),
-  line("Filters can'?t be empty", 'bad_request', 'the request carried no filter'),
+  {
+    kind: 'not_ready',
+    meaning: 'the source is not ready yet',
+    phrases: ['authentication request received', 'try request data in next moment'],
+    furtherWords: FURTHER_WORDS,
+  },
+  {
+    kind: 'hourly_quota',
+    meaning: 'the hourly quota is used up',
+    phrases: ['call per hour limited', 'bandwidth per hour limited'],
+    furtherWords: FURTHER_WORDS,
+  },
+  {
+    kind: 'monthly_quota',
+    meaning: 'the monthly quota is used up',
+    phrases: ['call limitation reached', 'bandwidth limitation reached'],
+    furtherWords: 0,
+  },
+  // What is said of the key need not be known: a dead key is never retried.
+  {
+    kind: 'credential',
+    meaning: 'the access key was refused',
+    phrases: ['access denied key'],
+    furtherWords: FURTHER_WORDS,
+  },
+  { kind: 'credential', meaning: 'the access key was refused', phrases: ['key expired'], furtherWords: 0 },
+  {
+    kind: 'operation_blocked',
+    meaning: 'the key has no right to this operation',
+    phrases: ['function not enabled'],
+    furtherWords: 4,
+  },
+  {
+    kind: 'exchange_blocked',
+    meaning: 'the key has no right to this exchange',
+    phrases: ['data for requested exchange disabled'],
+    furtherWords: 4,
+  },
+  {
+    kind: 'instrument_blocked',
+    meaning: 'the key has no right to this instrument',
+    phrases: ['instrument not allowed for demo key'],
+    furtherWords: 4,
+  },
+  {
+    kind: 'range_refused',
+    meaning: 'the source refused the range',
+    phrases: ['date out of allowed range', 'from to out of allowed range'],
+    furtherWords: FURTHER_WORDS,
+  },
+  {
+    kind: 'bad_request',
+    meaning: 'the request carried no filter',
+    phrases: ['filter cant empty', 'filter cannot empty'],
+    furtherWords: 4,
+  },
 ];
 
-/** No known line comes near this length, so longer texts are not searched. */
+/** Words that say nothing, or are put otherwise just as well. */
+const SMALL_WORDS = new Set(
+  ['a', 'an', 'the', 'your', 'is', 'are', 'was', 'were', 'be', 'been', 'has', 'have', 'now', 'please'].map(
+    (word) => singular(word),
+  ),
+);
+
+/** A word that turns round what the ones beside it say. */
+const NEGATIONS = ['not', 'no', 'never', 'without', 'until', 'if'];
+
+/** Words that may stand between two of a phrase. */
+const LONGEST_GAP = 2;
+
+/** `days` and `day` are one word; so are `was` and `wa`, which does no harm. */
+function singular(word: string): string {
+  return word.length > 2 ? word.replace(/s$/, '') : word;
+}
+
+function wordsOf(text: string): string[] {
+  const words = text
+    .toLowerCase()
+    .replace(/['’]/g, '')
+    .match(/[\p{L}\p{N}]+/gu);
+  return (words ?? []).map(singular).filter((word) => !SMALL_WORDS.has(word));
+}
+
+/** Do the words hold those of the phrase in their order, and little between two of them? */
+function holds(words: readonly string[], phrase: readonly string[]): boolean {
+  return words.some((_, start) => {
+    let at = start;
+    return phrase.every((wanted, place) => {
+      const longest = place === 0 ? 0 : LONGEST_GAP;
+      const found = words.slice(at, at + longest + 1).indexOf(wanted);
+      if (found < 0 || words.slice(at, at + found).some((word) => NEGATIONS.includes(word))) return false;
+      at += found + 1;
+      return true;
+    });
+  });
+}
+
+/** No line comes near this length, so longer texts are not searched. */
 const LONGEST_TEXT = 800;
+/** Without the white space. */
+const LONGEST_LINE = 250;
 
 /**
  * The error that a diagnostic line stands for, or null when the text is none of them. The source
@@ -59,17 +132,23 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
     .replace(/^"(.*)"$/s, '$1')
     .replace(/\s+/g, ' ')
     .trim();
-  for (const known of LINES) {
-    const match = known.line.exec(trimmed);
-    if (match === null) continue;
-    const limitDays = daysOf(match.groups?.length, match.groups?.unit);
-    return new PipelineError(`${known.meaning}: ${trimmed}`, {
-      kind: known.kind,
-      diagnostic: trimmed,
-      ...(limitDays === undefined ? {} : { limitDays }),
-    });
-  }
-  return null;
+  // Markup, JSON and CSV are no lines.
+  if (trimmed.length > LONGEST_LINE || /[<>{}=,;]/.test(trimmed)) return null;
+  const words = wordsOf(trimmed);
+  const known = LINES.find(({ phrases, furtherWords }) =>
+    phrases.some((phrase) => {
+      const wanted = phrase.split(' ').map(singular);
+      return words.length <= wanted.length + furtherWords && holds(words, wanted);
+    }),
+  );
+  if (known === undefined) return null;
+  const length = /\bof (\d{1,5}) (day|year)s?\b/i.exec(trimmed);
+  const limitDays = known.kind === 'range_refused' ? daysOf(length?.[1], length?.[2]) : undefined;
+  return new PipelineError(`${known.meaning}: ${trimmed}`, {
+    kind: known.kind,
+    diagnostic: trimmed,
+    ...(limitDays === undefined ? {} : { limitDays }),
+  });
 }
 
 function daysOf(length: string | undefined, unit: string | undefined): number | undefined {

@@ -58,18 +58,43 @@ describe('every line that the source is known to send', () => {
   });
 });
 
+describe('a line that is put a little otherwise', () => {
+  test.each([
+    ['Authentication request received. Try request data in next moments.', 'not_ready'],
+    ['Authentication request received - try again later', 'not_ready'],
+    ['Try to request the data in a next moment!', 'not_ready'],
+    ['Calls per hour is limited', 'hourly_quota'],
+    ['Sorry. Your calls per hour are limited now: try again in the next hour.', 'hourly_quota'],
+    ['Call limitation reached', 'monthly_quota'],
+    ['ACCESS DENIED: KEY NOT FOUND!', 'credential'],
+    ['Your key has expired.', 'credential'],
+    ['"Key Expired.', 'credential'],
+    ['The function is not enabled for this key.', 'operation_blocked'],
+    ['Data for the requested exchange is disabled', 'exchange_blocked'],
+    ['Instruments are not allowed for demo keys.', 'instrument_blocked'],
+    ['Dates are out of the allowed range of 30 days', 'range_refused', 30],
+    ['FROM-TO is out of allowed range!', 'range_refused'],
+    ['Filter cannot be empty', 'bad_request'],
+  ] as const)('%s', (text, kind, limitDays?: number) => {
+    const error = diagnose(text);
+    expect(error).toMatchObject({ kind, diagnostic: expect.any(String) });
+    expect(error?.limitDays).toBe(limitDays);
+  });
+});
+
 test.each([
   '',
   '"',
   '""',
   '{}',
   'Key Expired. And more to it',
-  'The Function not enabled.',
-  'Key Expired."',
-  '"Key Expired.',
-  'x"Key Expired."',
-  '"Key Expired."x',
-  'Access Denied. Key ',
+  'Access denied.',
+  'The key has not expired.',
+  'The function was enabled and not disabled.',
+  'Data is out of range.',
+  'Authentication failed.',
+  'Maintenance until further notice; calls per hour are limited.',
+  'Key,Expired',
   '<html>Access Denied. Key not found.</html>',
   `Key Expired.${' '.repeat(10_000)}x`,
 ])('%j is none of them', (text) => expect(diagnose(text)).toBeNull());
@@ -82,9 +107,9 @@ test('a text of more than 800 characters is no line', () => {
   expect(diagnose(line(300))).not.toBeNull();
   expect(diagnose(spaced(800))).not.toBeNull();
   expect(diagnose(spaced(801))).toBeNull();
-  // The key's own line takes up to 100 characters after "Key".
-  expect(diagnose(`Access Denied. Key ${'x'.repeat(100)}.`)).not.toBeNull();
-  expect(diagnose(`Access Denied. Key ${'x'.repeat(102)}.`)).toBeNull();
+  expect(diagnose(`Access Denied. Key ${'x'.repeat(231)}`)).not.toBeNull();
+  expect(diagnose(`Access Denied. Key ${'x'.repeat(232)}`)).toBeNull();
+  expect(diagnose(`Access Denied. Key${' x'.repeat(13)}`)).toBeNull();
 });
 
 test('the key is taken out of what is kept', () => {
