@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
@@ -72,7 +72,7 @@ describe('what an import read', () => {
       ['cm01OCT2019bhav.csv', 'text/csv', '2019-10-01'],
       ['sec_bhavdata_full_14112024.csv', 'text/csv', '2024-11-14'],
     ]);
-    const bodies = known.map(({ body }) => gunzipSync(body));
+    const bodies = known.map(({ body }) => brotliDecompressSync(body));
     expect(bodies).toEqual([readFileSync(NSE_UDIFF), inside, readFileSync(FULL)]);
     for (const [at, { hash }] of known.entries()) {
       expect(hash).toBe(
@@ -288,8 +288,11 @@ describe('a row of a file that is rejected', () => {
       'select hash, body from etl.response_bodies',
     );
     for (const { hash, body } of found.rows) {
-      const text = gunzipSync(body).toString().replaceAll('about ', '');
-      await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [hash, gzipSync(text)]);
+      const text = brotliDecompressSync(body).toString().replaceAll('about ', '');
+      await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [
+        hash,
+        brotliCompressSync(text),
+      ]);
     }
   };
 

@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { createHook } from 'node:async_hooks';
+import { gzipSync } from 'node:zlib';
+import { expect, onTestFinished, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { keepAnswer, packBody, prunable, prune, readKeptAnswer } from '../../src/load/state/responses.ts';
@@ -19,7 +21,7 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
 }
 
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
-  const packed = packBody(Buffer.from(text));
+  const packed = await packBody(db.drizzle, Buffer.from(text));
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
   await transaction(db, (tx) =>
     keepAnswer(tx, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt }),
@@ -44,6 +46,50 @@ test('an answer comes back as it was; the same body again is one small row', asy
   const ids = await db.pool.query<{ id: number }>('select id::int from etl.responses');
   for (const { id } of ids.rows) expect((await readKeptAnswer(db.drizzle, id))?.body.toString()).toBe(text);
   expect(await readKeptAnswer(db.drizzle, 0)).toBeNull();
+  await db.close();
+});
+
+/** Counts the compressions and decompressions that begin in this test. */
+function countZlib(): () => number {
+  let begun = 0;
+  const hook = createHook({
+    init(_id, type) {
+      if (type === 'ZLIB') begun += 1;
+    },
+  }).enable();
+  onTestFinished(() => void hook.disable());
+  return () => begun;
+}
+
+test('a body that is kept is not compressed again, unless it was pruned meanwhile', async () => {
+  const { db, windowId } = await openStore();
+  const text = 'a record of the answer\n'.repeat(10_000);
+  const compressions = countZlib();
+  await keep(db, windowId, text, 40);
+  expect(compressions()).toBe(1);
+  await keep(db, windowId, text, 40);
+  expect(compressions()).toBe(1);
+  const packed = await packBody(db.drizzle, Buffer.from(text));
+  expect(compressions()).toBe(1);
+  expect((await prune(db, new Date(NOW))).bodies).toBe(1);
+  const answer = { packed, contentType: null, calledOn: '2025-09-12', fetchedAt: new Date(NOW) };
+  await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
+  expect(compressions()).toBe(2);
+  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.responses');
+  expect(rows).toHaveLength(1);
+  expect((await readKeptAnswer(db.drizzle, rows[0]?.id ?? 0))?.body.toString()).toBe(text);
+  await db.close();
+});
+
+test('a body that was compressed with gzip is read too; of an unknown encoding none is', async () => {
+  const { db, windowId } = await openStore();
+  await keep(db, windowId, 'once', 0);
+  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.responses');
+  const id = rows[0]?.id ?? 0;
+  await db.pool.query("update etl.response_bodies set encoding = 'gzip', body = $1", [gzipSync('once')]);
+  expect((await readKeptAnswer(db.drizzle, id))?.body.toString()).toBe('once');
+  await db.pool.query("update etl.response_bodies set encoding = 'zstd'");
+  await expect(readKeptAnswer(db.drizzle, id)).rejects.toThrow('the unknown encoding zstd');
   await db.close();
 });
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import { request } from 'undici';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
@@ -72,11 +72,11 @@ export async function fixReading({ db }: Pipeline, fix: (records: Sent[]) => voi
     'select hash, body from etl.response_bodies',
   );
   for (const { hash, body } of found.rows) {
-    const answer = JSON.parse(gunzipSync(body).toString()) as { Value: Sent[] };
+    const answer = JSON.parse(brotliDecompressSync(body).toString()) as { Value: Sent[] };
     fix(answer.Value);
     await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [
       hash,
-      gzipSync(JSON.stringify(answer)),
+      brotliCompressSync(JSON.stringify(answer)),
     ]);
   }
 }
@@ -156,7 +156,7 @@ export function fetched(minute: number, sent: readonly Sent[]) {
       bytes: 1,
       preview: false,
       answer: {
-        packed: packBody(body),
+        packed: await packBody(context.db.drizzle, body),
         contentType: 'application/json',
         calledOn: DAY,
         fetchedAt: new Date(calledAt),

@@ -338,7 +338,7 @@ async function load(at: Context, answers: readonly Answer[], answer: Answer, { a
   const calledAt = fetchedAt(answers, answer);
   const contentType = 'application/json';
   const raw = { body, contentType, bytes: body.length };
-  const store = () =>
+  const store = async () =>
     storeAnswer(at, {
       window: { ...asked, id, runId, operation: operation.name, variant, filtered },
       extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
@@ -346,7 +346,7 @@ async function load(at: Context, answers: readonly Answer[], answer: Answer, { a
       bytes: 1,
       preview: false,
       answer: {
-        packed: packBody(body),
+        packed: await packBody(at.db.drizzle, body),
         contentType,
         calledOn: asked.calledOn,
         fetchedAt: new Date(calledAt),

@@ -160,12 +160,12 @@ async function openFileWindows(
 }
 
 /** Compresses the csv of a session; sessions of the same csv share the result. */
-function createPacker({ config }: Context): (session: FileSession) => Promise<PackedBody> | null {
+function createPacker({ config, db }: Context): (session: FileSession) => Promise<PackedBody> | null {
   let last: { readonly content: FileContent; readonly packed: Promise<PackedBody> } | undefined;
   return ({ content }) => {
     if (!config.EOD_KEEP_RAW) return null;
     if (last?.content !== content) {
-      last = { content, packed: packBody(content.bytes) };
+      last = { content, packed: packBody(db.drizzle, content.bytes) };
       last.packed.catch(() => undefined);
     }
     return last.packed;
@@ -207,6 +207,6 @@ async function importSession(
     answer:
       packed === null
         ? undefined
-        : { packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
+        : { packed: await packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
   });
 }

@@ -312,9 +312,10 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
   });
   breaker.succeeded();
   // Compressed while the answer is read: a load that waited for it could come after another call has shown that the key is refused.
-  const packed = config.EOD_KEEP_RAW ? packBody(answer.body) : null;
-  packed?.catch(() => undefined);
-  await markKeyAccepted(db.drizzle, permit, claim);
+  const [packed] = await Promise.all([
+    config.EOD_KEEP_RAW ? packBody(db.drizzle, answer.body) : null,
+    markKeyAccepted(db.drizzle, permit, claim),
+  ]);
   if (claim.triesHour) await reopenHour(context, permit);
   if (claim.wasRefused) await noteAnsweredRange(db.drizzle, permit.keyHash, window);
   const extracted = source.read(operation, asked, answer);

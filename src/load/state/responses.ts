@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
+import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
 import {
   and,
   type Column,
@@ -26,30 +26,59 @@ import { transaction } from '../database/transaction.ts';
 import { responseBodies, responses } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
 
-const compress = promisify(gzip);
-const decompress = promisify(gunzip);
+const compress = promisify(brotliCompress);
 
-/** A body made ready for keeping: compressed, and named by the SHA-256 of what it was before. */
-export type PackedBody = Readonly<typeof responseBodies.$inferSelect>;
+/** How the body of each encoding is read. Bodies were once compressed with gzip, and may be copied from where they are. */
+const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = {
+  br: promisify(brotliDecompress),
+  gzip: promisify(gunzip),
+};
+
+/** A body made ready for keeping, named by the SHA-256 of what it is before it is compressed. */
+export interface PackedBody {
+  readonly hash: string;
+  /** Length before compression. */
+  readonly bytes: number;
+  /** The body, compressed with brotli the first time it is asked for. */
+  readonly compressed: () => Promise<Buffer>;
+}
 
 /** An answer, or a file read in place of one, to be kept, with what its window does not say. */
 export interface AnswerToKeep {
-  /** Begun before the transaction, so that it is there when it is needed. */
-  readonly packed: Promise<PackedBody>;
+  readonly packed: PackedBody;
   readonly contentType: string | null;
   /** Day of the call in the source's zone. */
   readonly calledOn: string;
   readonly fetchedAt: Date;
 }
 
-/** Compresses a body, in zlib's own threads: to be begun before the transaction that keeps it. */
-export async function packBody(body: Buffer): Promise<PackedBody> {
-  return {
-    hash: createHash('sha256').update(body).digest('hex'),
-    encoding: 'gzip',
-    body: await compress(body),
+/** A body shorter than this is compressed in less time than the database needs to say that it has it. */
+const WORTH_ASKING = 64 * 1024;
+
+/**
+ * Makes a body ready for keeping: to be called before the transaction that keeps it. A body that is not kept
+ * yet begins to be compressed at once, in zlib's own threads; of one that is kept the name is all that is needed.
+ */
+export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
+  const hash = createHash('sha256').update(body).digest('hex');
+  let compressed: Promise<Buffer> | undefined;
+  const packed = {
+    hash,
     bytes: body.length,
+    compressed() {
+      compressed ??= compress(body, {
+        chunkSize: 256 * 1024,
+        // Faster than gzip at any of its levels, and smaller.
+        params: { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: body.length },
+      });
+      return compressed;
+    },
   };
+  const isKept =
+    body.length >= WORTH_ASKING && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
+  // Whoever keeps it learns of an error.
+  if (!isKept) packed.compressed().catch(() => undefined);
+  return packed;
 }
 
 /** Writers of answers share this lock, so that no body is found and then pruned before it is pointed to. */
@@ -61,7 +90,7 @@ const LOCK = sql`hashtextextended('eod response bodies', 0)`;
  * rows are merged: `loaded_at` is now, and with the locks of the days held its order is that of the loads.
  */
 export async function keepAnswer(tx: NodePgDatabase, windowId: number, answer: AnswerToKeep): Promise<void> {
-  const { hash, ...body } = await answer.packed;
+  const { hash, bytes, compressed } = answer.packed;
   await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
   const { run_id, id: window_id, operation, exchange, from_date, to_date } = windows;
   const { instruments, params, variant, filtered } = windows;
@@ -84,10 +113,9 @@ export async function keepAnswer(tx: NodePgDatabase, windowId: number, answer: A
     .where(eq(windows.id, windowId));
   if (asked === undefined) return;
   if (asked.knownBody === null) {
-    await tx
-      .insert(responseBodies)
-      .values({ hash, ...body })
-      .onConflictDoNothing();
+    // It may have been known before and pruned since: then it is compressed only here.
+    const body = await compressed();
+    await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
   }
   await tx.insert(responses).values({
     ...asked.request,
@@ -119,13 +147,16 @@ export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
       calledOn: responses.called_on,
       contentType: responses.content_type,
       fetchedAt: responses.fetched_at,
+      encoding: responseBodies.encoding,
       body: responseBodies.body,
     })
     .from(responses)
     .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
     .where(eq(responses.id, responseId));
   if (kept === undefined) return null;
-  const { fetchedAt, body, ...answer } = kept;
+  const { fetchedAt, encoding, body, ...answer } = kept;
+  const decompress = DECOMPRESS[encoding];
+  if (decompress === undefined) throw new Error(`a kept body has the unknown encoding ${encoding}`);
   return {
     ...answer,
     /** Name of the file the body is, where it is no answer of the source. */

@@ -1,4 +1,4 @@
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 import pg from 'pg';
 import { readBhavCsv } from '../../../src/extract/files/read-file.ts';
 import { readAnswer } from '../../../src/extract/index.ts';
@@ -33,7 +33,7 @@ function read(kept: Kept): {
   batches: readonly { table: TableDefinition; rows: readonly Row[] }[];
   whole: boolean;
 } {
-  const body = gunzipSync(kept.body);
+  const body = brotliDecompressSync(kept.body);
   if (kept.params.file !== undefined) {
     const sessions = readBhavCsv(kept.params.file, body, TIME_ZONE);
     const session = sessions.find((one) => one.exchange === kept.exchange && one.day === kept.from);
