@@ -1,40 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { encodeRows, encodeValue } from '../../src/load/market/merge.ts';
-import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
-
-describe('encoding for COPY', () => {
-  test('each kind of value', () => {
-    expect(encodeValue(null)).toBe('\\N');
-    expect(encodeValue('')).toBe('');
-    expect(encodeValue('\\N')).toBe('\\\\N');
-    expect(encodeValue('a\tb\nc\rd\\e')).toBe('a\\tb\\nc\\rd\\\\e');
-    expect(encodeValue(true)).toBe('t');
-    expect(encodeValue(false)).toBe('f');
-    expect(encodeValue(1.5)).toBe('1.5');
-    expect(encodeValue('9697194403.80')).toBe('9697194403.80');
-  });
-
-  test('no value can end its field or its line, whatever it holds', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(encodeValue(text)).not.toMatch(/[\t\n\r]/);
-      }),
-    );
-  });
-
-  test('many rows come in pieces that together hold every row once, in order', () => {
-    const rows = Array.from({ length: 2_000 }, (_, n) => bhavRow({ symbol: `S${n}` }));
-    const pieces = [...encodeRows(bhavcopy, rows, { places: true })];
-    expect(pieces.length).toBeGreaterThan(1);
-    const lines = pieces.join('').split('\n');
-    expect(lines.pop()).toBe('');
-    const symbol = bhavcopy.fields.findIndex((field) => field.column === 'symbol');
-    expect(lines.map((line) => line.split('\t')[0])).toEqual(rows.map((_, n) => String(n)));
-    expect(lines.map((line) => line.split('\t')[symbol + 1])).toEqual(rows.map((row) => row.symbol));
-  });
-});
+import { bhavRow, loadBhav, openStore } from './support.ts';
 
 describe('through COPY into Postgres and back', () => {
   let store: Database;

@@ -5,9 +5,10 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { eachDay } from '../../core/days.ts';
 import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
-import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
+import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
+import { encodeRows } from './copy-text.ts';
 import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
 
 /** Rows an answer lists in full: stored rows of them that it does not list are withdrawn. */
@@ -123,7 +124,7 @@ export async function stageRows(
   await copyRows(client, mergeSql(table).copy, encodeRows(table, rows, { places: true }));
 }
 
-function copyRows(client: PoolClient, statement: string, pieces: Iterable<string>): Promise<void> {
+function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer>): Promise<void> {
   return pipeline(Readable.from(pieces), client.query(copyFrom(statement)));
 }
 
@@ -364,52 +365,4 @@ export async function setHintBits(
   if (dateColumn === null || written < MANY_ROWS) return;
   const days = [...new Set(rows.map((row) => row[dateColumn]))];
   await client.query(mergeSql(table).readDays, [exchange, days]);
-}
-
-/** Text is handed to the socket in pieces of about this many characters. */
-const PIECE = 64 * 1024;
-
-const NEEDS_ESCAPE = /[\\\t\n\r]/;
-const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
-
-/** One value in COPY's text format. */
-export function encodeValue(value: Scalar): string {
-  if (value === null) return '\\N';
-  if (typeof value === 'string') {
-    return NEEDS_ESCAPE.test(value)
-      ? value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] as string)
-      : value;
-  }
-  if (typeof value === 'boolean') return value ? 't' : 'f';
-  return String(value);
-}
-
-/**
- * Rows as COPY text, in pieces: the table's columns in order, behind the row's place in the answer or before what
- * all rows have in common. A generator, so that COPY takes the next piece only when the socket has room for it.
- *
- * @param line.places whether each line begins with the place of its row.
- * @param line.audit further columns, encoded, each behind a tab.
- */
-export function* encodeRows(
-  table: TableDefinition,
-  rows: readonly Row[],
-  { places = false, audit = '' }: { readonly places?: boolean; readonly audit?: string },
-): Generator<string> {
-  const columns = table.fields.map((field) => field.column);
-  let piece = '';
-  for (let place = 0; place < rows.length; place += 1) {
-    const row = rows[place] as Row;
-    if (places) piece += `${place}\t`;
-    for (let at = 0; at < columns.length; at += 1) {
-      if (at > 0) piece += '\t';
-      piece += encodeValue(row[columns[at] as string] ?? null);
-    }
-    piece += `${audit}\n`;
-    if (piece.length >= PIECE) {
-      yield piece;
-      piece = '';
-    }
-  }
-  if (piece !== '') yield piece;
 }
