@@ -191,6 +191,7 @@ CREATE TABLE "etl"."loads" (
 	"state" bigint NOT NULL,
 	"changed_from" date,
 	"changed_to" date,
+	"digest" text,
 	"fetched" bigint DEFAULT 0 NOT NULL,
 	"inserted" bigint DEFAULT 0 NOT NULL,
 	"updated" bigint DEFAULT 0 NOT NULL,

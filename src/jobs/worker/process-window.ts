@@ -44,6 +44,7 @@ import {
 } from './failure-policy.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
 import { hourStart, permitOf, type SourceClock, turnWait, untilNextHour } from './quota.ts';
+import { digestOf, repeatAnswer } from './repeat-answer.ts';
 import { storeAnswer } from './store-answer.ts';
 
 /** What the work on the windows of one queue needs. */
@@ -318,15 +319,12 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
   ]);
   if (claim.triesHour) await reopenHour(context, permit);
   if (claim.wasRefused) await noteAnsweredRange(db.drizzle, permit.keyHash, window);
-  const extracted = source.read(operation, asked, answer);
-  if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
-  logWarnings(context, window, extracted);
-  const counts = await storeAnswer(context, {
+  const answered = {
     window,
-    extracted,
     calledAt,
     bytes: answer.bytes,
     preview: window.runKind === 'preview',
+    digest: digestOf(context, answer.body),
     answer:
       packed === null
         ? undefined
@@ -336,7 +334,14 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
             calledOn: asked.calledOn,
             fetchedAt: new Date(calledAt),
           },
-  });
+  };
+  let counts = await repeatAnswer(context, answered);
+  if (counts === null) {
+    const extracted = source.read(operation, asked, answer);
+    if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
+    logWarnings(context, window, extracted);
+    counts = await storeAnswer(context, { ...answered, extracted });
+  }
   if (operation.windows.per === 'range') {
     await learnRangeLimit(db.drizzle, { keyHash: permit.keyHash, windowId: window.id });
   }

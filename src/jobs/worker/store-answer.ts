@@ -29,6 +29,8 @@ export interface Answered extends ReadAnswer {
   /** Bytes of the body as it was sent. */
   readonly bytes: number;
   readonly preview: boolean;
+  /** Names the answer and the code that read it, where it came from the source just now. */
+  readonly digest?: string;
   /** Kept for replay; left out where nothing is to be kept. */
   readonly answer?: AnswerToKeep | undefined;
   /** Of an answer that is read once more: the other windows that have read it. */
@@ -43,7 +45,7 @@ export interface Answered extends ReadAnswer {
  */
 export async function storeAnswer(
   context: Context,
-  { window, extracted, calledAt, bytes, preview, answer, rereads, ...file }: Answered,
+  { window, extracted, calledAt, bytes, preview, answer, digest, rereads, ...file }: Answered,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...believed } = storablePart(context, extracted, calledAt);
@@ -77,6 +79,7 @@ export async function storeAnswer(
     bytes,
     preview,
     answer,
+    digest,
     rereads,
   });
 }

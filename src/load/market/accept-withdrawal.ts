@@ -60,7 +60,7 @@ export async function acceptWithdrawal(
       const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, fetchedAt]);
       gone = rows[0]?.withdrawn ?? 0;
     }
-    const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, day ?? NO_DAY]);
+    const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
     if (folded === null) await noteAccepted(tx, { ...accepted, rowsLeft: left });
     if (!(await hasRefusals(tx, windowId))) await clearSuspicion(tx, windowId);

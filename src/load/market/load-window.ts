@@ -41,6 +41,8 @@ interface WindowLoad {
   readonly warnings: readonly string[];
   /** What about the answer itself cannot be believed. */
   readonly suspicions: readonly string[];
+  /** Names the answer and the code that read it, where it came from the source just now. */
+  readonly digest?: string | undefined;
   /** Kept for replay; left out where nothing is to be kept, or is kept already. */
   readonly answer?: AnswerToKeep | undefined;
   /** Of an answer that is read once more: the other windows that have read it, whose open rejects are among its records. */
@@ -186,7 +188,7 @@ async function hasRowsOf(
 ): Promise<boolean> {
   for (const { table } of batches) {
     if (table.dateColumn === null) continue;
-    const found = await client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, day]);
+    const found = await client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, [day]]);
     if ((found.rows[0]?.rows ?? 0) > 0) return true;
   }
   return false;

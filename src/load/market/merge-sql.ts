@@ -38,7 +38,7 @@ interface MergeSql extends ApplySql {
   readonly copyNew: string;
   /** Withdraws rows by their keys. $1: load, $2: the keys, a JSON list, $3: rows written by answers fetched later stay. */
   readonly withdrawKeys: string;
-  /** Counts the rows of a day. $1: exchange, $2: day, any where the table has no date column. */
+  /** Counts the rows of some days. $1: exchange, $2: days, any where the table has no date column. */
   readonly countRows: string;
   /** Reads the rows of some days and answers with their number. $1: exchange, $2: days. */
   readonly readDays: string;
@@ -82,7 +82,7 @@ function build(table: TableDefinition): MergeSql {
     withdraw: { name: `withdraw_${table.name}`, text: withdrawStatement(table, parts) },
     withdrawKeys: withdrawKeysStatement(table, parts),
     countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
-      table.dateColumn === null ? '$2::date is not null' : `t.${quote(table.dateColumn)} = $2::date`
+      table.dateColumn === null ? '$2::date[] is not null' : `t.${quote(table.dateColumn)} = any($2::date[])`
     }`,
     readDays: `select count(t.revision) from ${target} t
       where t.exchange = $1 and t.${quote(table.dateColumn ?? 'exchange')} = any($2)`,

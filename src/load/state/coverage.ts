@@ -91,6 +91,16 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
     });
 }
 
+/** What is known of days by the answer of this window. */
+export async function coverageOfWindow(db: NodePgDatabase, windowId: number): Promise<CoverageEntry[]> {
+  const { day, instrument, variant, state, records } = coverage;
+  return db
+    .select({ day, instrument, variant, state, records })
+    .from(coverage)
+    .where(eq(coverage.window_id, windowId))
+    .orderBy(day, instrument, variant);
+}
+
 /** A question about a day that was answered. */
 export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'variant' | 'state'>;
 

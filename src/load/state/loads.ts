@@ -1,5 +1,6 @@
-import { and, eq, gt, gte, inArray, isNotNull, lte, ne, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, ne, notExists, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { alias } from 'drizzle-orm/pg-core';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { isoText } from './schema/columns.ts';
 import { responses } from './schema/source.ts';
@@ -38,11 +39,13 @@ export async function insertLoad(
     readonly whole: readonly string[];
     /** Rows it changed, table by table. */
     readonly written: readonly Written[];
+    /** Names the answer and the code that read it; nothing where it did not come from the source just now. */
+    readonly digest?: string | undefined;
     /** Where a person had rows withdrawn that the answer of the window did not list: how many, and of which day. */
     readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
   },
 ): Promise<void> {
-  const { accepted, written } = load;
+  const { accepted, written, digest = null } = load;
   const day = accepted?.day ?? null;
   const from = written.map((one) => one.from).sort()[0] ?? null;
   const to =
@@ -59,10 +62,10 @@ export async function insertLoad(
   await tx.execute(sql`
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
-      committed_at, state)
+      digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
-      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, greatest(clock_timestamp(), last.committed_at),
+      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, greatest(clock_timestamp(), last.committed_at),
       coalesce(last.state, 0) + 1
       from ${windows} w ${lastState} where w.id = ${load.windowId}`);
 }
@@ -150,6 +153,65 @@ function isLater(scope: LoadScope, fetchedAt: Date, orAtOnce = false) {
     isOf(scope),
     days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
   );
+}
+
+/**
+ * The load whose rows are there now: the last one that may be about the rows of a window's days, if it was asked
+ * the same and nothing of it was rejected, refused or odd. Null where there is no such load.
+ */
+export async function lastCleanLoad(
+  db: NodePgDatabase,
+  { windowId, operations }: { readonly windowId: number; readonly operations: readonly string[] },
+) {
+  const asked = alias(windows, 'asked');
+  const last = alias(loads, 'last');
+  const other = alias(loads, 'other');
+  const concerns = (one: typeof last | typeof other) =>
+    and(
+      inArray(one.operation, [...operations]),
+      eq(one.exchange, asked.exchange),
+      lte(one.from_date, asked.to_date),
+      gte(one.to_date, asked.from_date),
+    );
+  const [found] = await db
+    .select({
+      windowId: last.window_id,
+      digest: last.digest,
+      fetchedAt: last.fetched_at,
+      whole: last.whole,
+      fetched: last.fetched,
+      stale: last.stale,
+      duplicate: last.duplicate,
+    })
+    .from(asked)
+    .innerJoin(last, concerns(last))
+    .innerJoin(windows, eq(windows.id, last.window_id))
+    .where(
+      and(
+        eq(asked.id, windowId),
+        isNotNull(last.digest),
+        eq(last.operation, asked.operation),
+        eq(last.from_date, asked.from_date),
+        eq(last.to_date, asked.to_date),
+        eq(last.instruments, asked.instruments),
+        eq(last.variant, asked.variant),
+        eq(last.filtered, asked.filtered),
+        eq(windows.params, asked.params),
+        eq(last.rejected, 0),
+        eq(windows.state, 'loaded'),
+        eq(windows.warnings, []),
+        isNull(windows.suspicious),
+        notExists(
+          db
+            .select({ id: other.id })
+            .from(other)
+            .where(
+              and(concerns(other), or(gt(other.state, last.state), gt(other.fetched_at, last.fetched_at))),
+            ),
+        ),
+      ),
+    );
+  return found ?? null;
 }
 
 /**

@@ -164,6 +164,8 @@ export const loads = etl.table(
     /** First and last day of the rows that it changed; null where it changed none, infinite where they have no day. */
     changed_from: day('changed_from'),
     changed_to: day('changed_to'),
+    /** Names an answer of the source and the code that read it: the same again changes nothing. */
+    digest: text('digest'),
     ...recordCounts(),
   },
   (table) => [

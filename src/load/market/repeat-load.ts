@@ -1,0 +1,105 @@
+import { eachDay } from '../../core/days.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { operations } from '../../operations/registry.ts';
+import type { Database } from '../database/database.ts';
+import { databaseError } from '../database/errors.ts';
+import { transaction } from '../database/transaction.ts';
+import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
+import { insertLoad, lastCleanLoad, nextLoadId } from '../state/loads.ts';
+import { writeRejects } from '../state/rejects.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
+import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { mergeSql } from './merge-sql.ts';
+
+/** An answer that is byte for byte one that was loaded before, perhaps. */
+interface RepeatedAnswer {
+  readonly windowId: number;
+  readonly runId: number;
+  readonly operation: Operation;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  /** The sessions it was asked about. */
+  readonly sessions: readonly string[];
+  readonly digest: string;
+  readonly fetchedAt: Date;
+  /** Bytes the answer took on the wire. */
+  readonly bytes: number;
+  readonly answer: AnswerToKeep | undefined;
+}
+
+/**
+ * Ends a window whose answer says what is stored already, without reading it: the last load of its days was of the
+ * same answer to the same question, every record of it passed, every session it was asked about is loaded, and
+ * as many rows are there as it listed. Any other load that may concern the days, by whatever operation, import or
+ * replay, makes this false, and so does a change of the code that reads answers. The window ends as if the answer
+ * had been read and compared row by row: with the same counts, coverage, kept answer and state.
+ *
+ * @returns the counts; null where the answer has to be read: then nothing was written.
+ * @throws PipelineError of kind `database` or `database_away`.
+ */
+export async function repeatLoad(database: Database, repeated: RepeatedAnswer): Promise<RecordCounts | null> {
+  const { operation, exchange, windowId, digest, fetchedAt, sessions } = repeated;
+  // Of these it is known beforehand which days their rows can be of: those that were asked about.
+  if (!operation.shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
+  const tables = operation.shapes.map(({ table }) => table).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const filling = operations.filter(({ shapes }) => shapes.some(({ table }) => tables.includes(table)));
+  const lastLoad = async (db: Parameters<typeof lastCleanLoad>[0]) => {
+    const last = await lastCleanLoad(db, { windowId, operations: filling.map(({ name }) => name) });
+    return last?.digest === digest && Date.parse(last.fetchedAt) < fetchedAt.getTime() ? last : null;
+  };
+  try {
+    // Asked first without locks: nearly always the answer is a new one.
+    if ((await lastLoad(database.drizzle)) === null) return null;
+    return await transaction(database, async (tx) => {
+      if (!(await lockOpenWindow(tx, windowId))) return null;
+      const days = eachDay(repeated.from, repeated.to);
+      for (const table of tables) await tx.client.query(mergeSql(table).lock, [exchange, days]);
+      const last = await lastLoad(tx);
+      if (last === null) return null;
+      let rows = 0;
+      for (const table of tables) {
+        const counted = await tx.client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, days]);
+        rows += counted.rows[0]?.rows ?? 0;
+      }
+      const listed = last.fetched - last.duplicate;
+      const coverage = await coverageOfWindow(tx, last.windowId);
+      const isLoaded =
+        coverage.length === sessions.length &&
+        coverage.every(({ day, state }) => state === 'loaded' && sessions.includes(day));
+      if (rows !== listed || !isLoaded) return null;
+      const counts = {
+        fetched: last.fetched,
+        inserted: 0,
+        updated: 0,
+        unchanged: listed - last.stale,
+        stale: last.stale,
+        duplicate: last.duplicate,
+        rejected: 0,
+        withdrawn: 0,
+      };
+      const loadId = await nextLoadId(tx);
+      const load = {
+        ...repeated,
+        operation: operation.name,
+        coverage,
+        rejects: [],
+        outcome: { state: 'loaded', error: null },
+      } as const;
+      if (load.answer !== undefined) await keepAnswer(tx, windowId, load.answer);
+      await writeRejects(tx, load);
+      await writeCoverage(tx, load);
+      await storeWindow(tx, windowId, {
+        ...load.outcome,
+        counts,
+        bytes: load.bytes,
+        warnings: [],
+        suspicious: null,
+      });
+      await insertLoad(tx, { ...load, loadId, whole: last.whole, written: [] });
+      return counts;
+    });
+  } catch (error) {
+    throw databaseError(error);
+  }
+}

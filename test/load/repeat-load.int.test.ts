@@ -1,0 +1,279 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { readAnswer } from '../../src/extract/index.ts';
+import type { Context } from '../../src/jobs/context.ts';
+import { digestOf, repeatAnswer } from '../../src/jobs/worker/repeat-answer.ts';
+import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { packBody } from '../../src/load/state/responses.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { openStore } from '../jobs/import-support.ts';
+import { newRun } from './support.ts';
+
+/** Sequences that are tried: REPEAT_RUNS=1000 for a long run, REPEAT_SEED for another one. */
+const RUNS = Number(process.env.REPEAT_RUNS ?? 15);
+const SEED = Number(process.env.REPEAT_SEED ?? 20_250_829);
+
+const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;
+const FIRST_CALL = Date.UTC(2025, 9, 22, 6);
+const SAVED = ['', '08-21-2025 21:02:14', '08-21-2025 22:30:00', '01-01-2199 00:00:00'] as const;
+
+/** What an answer lists: symbols from a first one on, all with one value. */
+interface Listing {
+  readonly first: number;
+  readonly count: number;
+  readonly value: number;
+  readonly saved: number;
+  /** Lists its first symbol twice. */
+  readonly twice: boolean;
+  /** Ends with a record that is refused. */
+  readonly refused: boolean;
+  /** Says that it holds fewer records than it does, which is odd and no more. */
+  readonly odd: boolean;
+}
+
+/** Something that happens to both databases. */
+type Step =
+  | {
+      readonly do: 'answer';
+      readonly operation: 'GetBhavCopyCM' | 'GetSeriesChange';
+      readonly from: number;
+      readonly days: number;
+      /** Which of the listings of this sequence. */
+      readonly listing: number;
+      readonly part: 'whole' | 'filtered' | 'instruments';
+      /** Fetched before all that came so far. */
+      readonly late: boolean;
+      /** Read from a file or kept: not from the source just now. */
+      readonly kept: boolean;
+    }
+  | { readonly do: 'delete' | 'change'; readonly day: number }
+  /** The answer before, once more. */
+  | { readonly do: 'again' };
+
+const few = fc.nat({ max: 7 }).map((one) => one === 0);
+const listings = fc.array(
+  fc.record({
+    first: fc.nat({ max: 3 }),
+    count: fc.nat({ max: 12 }),
+    value: fc.nat({ max: 1 }),
+    saved: fc.constantFrom(0, 1, 1, 2, 2, 3),
+    twice: few,
+    refused: few,
+    odd: few,
+  }),
+  { minLength: 3, maxLength: 3 },
+);
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 9,
+      arbitrary: fc.record({
+        do: fc.constant('answer' as const),
+        operation: fc.constantFrom('GetBhavCopyCM' as const, 'GetSeriesChange' as const),
+        from: fc.nat({ max: 1 }),
+        days: fc.nat({ max: 1 }),
+        listing: fc.nat({ max: 2 }),
+        part: fc.oneof(
+          { weight: 6, arbitrary: fc.constant('whole' as const) },
+          { weight: 1, arbitrary: fc.constantFrom('filtered' as const, 'instruments' as const) },
+        ),
+        late: few,
+        kept: few,
+      }),
+    },
+    { weight: 9, arbitrary: fc.constant({ do: 'again' as const }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constantFrom('delete' as const, 'change' as const),
+        day: fc.nat({ max: 2 }),
+      }),
+    },
+  ),
+  { minLength: 10, maxLength: 20 },
+);
+
+function bodyOf({ operation, from, days }: Step & { do: 'answer' }, listing: Listing): Buffer {
+  const times = listing.saved === 0 ? {} : { SavedAt: SAVED[listing.saved] };
+  const records = DAYS.slice(from, from + days + 1).flatMap((day) =>
+    Array.from({ length: listing.count + (listing.twice ? 1 : 0) }, (_, at) => {
+      const [year, month, date] = day.split('-');
+      const name = `S${listing.first + (at % Math.max(1, listing.count))}`;
+      return operation === 'GetBhavCopyCM'
+        ? {
+            TradDt: `${month}-${date}-${year}`,
+            Src: 'NSE',
+            Symbol: name,
+            SctySrs: 'EQ',
+            FinInstrmNm: name,
+            ClosePrice: listing.value,
+            ...times,
+          }
+        : {
+            ChangeDate: `${month}-${date}-${year}`,
+            ScripId: name,
+            ScripName: `V${listing.value}`,
+            PrevSeries: 'EQ',
+            ToSeries: 'BE',
+            ...times,
+          };
+    }),
+  );
+  const all = listing.refused ? [...records, { Unknown: 1 }] : records;
+  return Buffer.from(
+    JSON.stringify({ Value: all, ...(listing.odd && all.length > 0 ? { Count: all.length - 1 } : {}) }),
+  );
+}
+
+let fast: Context;
+let full: Context;
+beforeAll(async () => {
+  [fast, full] = (await Promise.all(
+    [1, 2].map(() => openStore(undefined, { EOD_MAX_REJECT_SHARE: '0.9' })),
+  )) as [Context, Context];
+});
+
+const USED = ['bhavcopy_cm', 'series_changes'];
+
+async function empty({ db }: Context): Promise<number> {
+  const both = USED.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
+  await db.pool.query(
+    `truncate ${both.join(', ')}, etl.runs, etl.windows, etl.loads, etl.day_rows, etl.withdrawals, etl.rejects,
+       etl.responses, etl.response_bodies, etl.coverage restart identity cascade`,
+  );
+  return newRun(db);
+}
+
+/** Everything that is stored, but for the times at which it was. */
+async function contents({ db }: Context) {
+  const without = (table: string, columns: string) =>
+    `select '${table}', (to_jsonb(t) - '{${columns}}'::text[])::text from ${table} t`;
+  const found = await db.pool.query(
+    `${[
+      ...USED.map((name) => without(`market.${name}`, 'first_loaded_at,last_changed_at')),
+      ...USED.map((name) =>
+        without(`market_history.${name}`, 'first_loaded_at,last_changed_at,valid_from,valid_to'),
+      ),
+      without('etl.windows', 'started_at,finished_at'),
+      without('etl.loads', 'committed_at'),
+      without('etl.coverage', 'checked_at'),
+      without('etl.rejects', 'resolved_at'),
+      `select 'resolved', (id, resolved_at is null)::text from etl.rejects`,
+      without('etl.withdrawals', 'noted_at'),
+      without('etl.day_rows', ''),
+      without('etl.responses', 'loaded_at'),
+    ].join(' union all ')} order by 1, 2`,
+  );
+  return found.rows;
+}
+
+let repeated = 0;
+
+/** Loads an answer as a worker does. @returns what became of its records. */
+async function answer(
+  context: Context,
+  runId: number,
+  step: Step & { do: 'answer' },
+  listing: Listing,
+  place: number,
+) {
+  const operation = operationNamed(step.operation);
+  const asked = {
+    exchange: 'NSE',
+    from: DAYS[step.from] as string,
+    to: DAYS[step.from + step.days] as string,
+    instruments: step.part === 'instruments' ? ['S1'] : [],
+    params: {},
+    calledOn: '2025-10-22',
+  };
+  const filtered = step.part === 'filtered';
+  const window = await context.db.pool.query<{ id: number }>(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+     values ($1, $2, 'NSE', $3, $4, $5, $6, '', $7, 'running') returning id::int`,
+    [runId, operation.name, asked.from, asked.to, asked.instruments, asked.params, filtered],
+  );
+  const body = bodyOf(step, listing);
+  const calledAt = FIRST_CALL + (step.late ? -60_000 : 60_000) * (place + 1);
+  const raw = { body, contentType: 'application/json', bytes: body.length };
+  const answered = {
+    window: {
+      ...asked,
+      id: window.rows[0]?.id ?? 0,
+      runId,
+      operation: operation.name,
+      variant: '',
+      filtered,
+    },
+    calledAt,
+    bytes: body.length,
+    preview: false,
+    ...(step.kept ? {} : { digest: digestOf(context, body) }),
+    answer: {
+      packed: packBody(body),
+      contentType: raw.contentType,
+      calledOn: asked.calledOn,
+      fetchedAt: new Date(calledAt),
+    },
+  };
+  if (context === fast && answered.digest !== undefined) {
+    const counts = await repeatAnswer(context, { ...answered, digest: answered.digest });
+    if (counts !== null) {
+      repeated += 1;
+      return counts;
+    }
+  }
+  const extracted = readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' });
+  return storeAnswer(context, { ...answered, extracted });
+}
+
+type Happening = Exclude<Step, { do: 'again' }>;
+
+/** Steps with what they mean in place of "again". */
+function spelledOut(sequence: readonly Step[]): Happening[] {
+  const last = { answer: undefined as Happening | undefined };
+  return sequence.flatMap((step) => {
+    if (step.do === 'answer') last.answer = step;
+    return step.do === 'again' ? (last.answer ?? []) : step;
+  });
+}
+
+async function take(
+  context: Context,
+  runId: number,
+  step: Happening,
+  all: readonly Listing[],
+  place: number,
+) {
+  if (step.do === 'answer') return answer(context, runId, step, all[step.listing] as Listing, place);
+  // By hand, as nobody should.
+  const text =
+    step.do === 'delete'
+      ? `delete from market.bhavcopy_cm where trade_date = $1 and symbol = 'S2'`
+      : `delete from market.series_changes where change_date = $1`;
+  await context.db.pool.query(text, [DAYS[step.day]]);
+  return null;
+}
+
+describe('an answer that was loaded before', () => {
+  test(
+    'ends as if it had been read, after any sequence of loads',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(listings, steps, async (all, sequence) => {
+          const [runId] = await Promise.all([empty(fast), empty(full)]);
+          for (const [place, step] of spelledOut(sequence).entries()) {
+            const [quick, slow] = await Promise.all(
+              [fast, full].map((one) => take(one, runId, step, all, place)),
+            );
+            expect(quick).toEqual(slow);
+          }
+          expect(await contents(fast)).toEqual(await contents(full));
+        }),
+        { numRuns: RUNS, seed: SEED },
+      );
+      expect(repeated).toBeGreaterThan(RUNS);
+      console.log(`${repeated} answers were not read again`);
+    },
+    10_000 * RUNS,
+  );
+});
