@@ -63,7 +63,11 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         rows += counted.rows[0]?.rows ?? 0;
       }
       const listed = last.fetched - last.duplicate;
-      const coverage = await coverageOfWindow(tx, last.windowId);
+      const coverage = await coverageOfWindow(tx, {
+        ...repeated,
+        operation: operation.name,
+        windowId: last.windowId,
+      });
       const isLoaded =
         coverage.length === sessions.length &&
         coverage.every(({ day, state }) => state === 'loaded' && sessions.includes(day));

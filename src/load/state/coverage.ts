@@ -91,13 +91,30 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
     });
 }
 
-/** What is known of days by the answer of this window. */
-export async function coverageOfWindow(db: NodePgDatabase, windowId: number): Promise<CoverageEntry[]> {
+/** What is known of these days by the answer of this window. */
+export async function coverageOfWindow(
+  db: NodePgDatabase,
+  asked: {
+    readonly windowId: number;
+    readonly operation: string;
+    readonly exchange: string;
+    readonly from: string;
+    readonly to: string;
+  },
+): Promise<CoverageEntry[]> {
   const { day, instrument, variant, state, records } = coverage;
   return db
     .select({ day, instrument, variant, state, records })
     .from(coverage)
-    .where(eq(coverage.window_id, windowId))
+    .where(
+      and(
+        eq(coverage.operation, asked.operation),
+        eq(coverage.exchange, asked.exchange),
+        gte(day, asked.from),
+        lte(day, asked.to),
+        eq(coverage.window_id, asked.windowId),
+      ),
+    )
     .orderBy(day, instrument, variant);
 }
 

@@ -55,12 +55,15 @@ export interface AnswerToKeep {
 /** A body shorter than this is compressed in less time than the database needs to say that it has it. */
 const WORTH_ASKING = 64 * 1024;
 
+/** The name of a body: SHA-256, in hex. */
+export const hashBody = (body: Buffer) => createHash('sha256').update(body).digest('hex');
+
 /**
  * Makes a body ready for keeping: to be called before the transaction that keeps it. A body that is not kept
  * yet begins to be compressed at once, in zlib's own threads; of one that is kept the name is all that is needed.
  */
 export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
-  const hash = createHash('sha256').update(body).digest('hex');
+  const hash = hashBody(body);
   let compressed: Promise<Buffer> | undefined;
   const packed = {
     hash,
