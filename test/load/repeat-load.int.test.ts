@@ -4,7 +4,7 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { digestOf, repeatAnswer } from '../../src/jobs/worker/repeat-answer.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { packBody } from '../../src/load/state/responses.ts';
+import { hashBody, packBody } from '../../src/load/state/responses.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { newRun } from './support.ts';
@@ -207,9 +207,9 @@ async function answer(
     calledAt,
     bytes: body.length,
     preview: false,
-    ...(step.kept ? {} : { digest: digestOf(context, body) }),
+    ...(step.kept ? {} : { digest: digestOf(context, hashBody(body)) }),
     answer: {
-      packed: packBody(body),
+      packed: await packBody(context.db.drizzle, body),
       contentType: raw.contentType,
       calledOn: asked.calledOn,
       fetchedAt: new Date(calledAt),

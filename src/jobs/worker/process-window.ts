@@ -10,7 +10,7 @@ import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
-import { newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
+import { hashBody, newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
 import { readRunAge } from '../../load/state/runs.ts';
 import {
   type Claim,
@@ -324,7 +324,7 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
     calledAt,
     bytes: answer.bytes,
     preview: window.runKind === 'preview',
-    digest: digestOf(context, answer.body),
+    digest: digestOf(context, packed?.hash ?? hashBody(answer.body)),
     answer:
       packed === null
         ? undefined

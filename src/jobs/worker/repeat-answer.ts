@@ -28,12 +28,9 @@ function nameReadingCode(): string {
   return readingCode;
 }
 
-/** Names an answer together with the code and the setting it is read by. */
-export function digestOf({ config }: Pick<Context, 'config'>, body: Buffer): string {
-  return createHash('sha256')
-    .update(`${nameReadingCode()} ${config.EOD_TIMEZONE} `)
-    .update(body)
-    .digest('hex');
+/** Names a body together with the code and the setting it is read by. */
+export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string): string {
+  return createHash('sha256').update(`${nameReadingCode()} ${config.EOD_TIMEZONE} ${bodyHash}`).digest('hex');
 }
 
 /**
