@@ -53,30 +53,70 @@ export function readList(text: string, folder = '.'): string[] {
 export const REDACTED = '[redacted]';
 
 /**
- * Finds a secret as it is and as it is written in addresses, in forms and in JSON. Letters and digits are never
- * written otherwise; any other character is found in each of its spellings.
+ * Finds a secret as it is and as it is written in addresses, in forms, in JSON, in markup and, alone or among other
+ * text, in base64. Letters and digits are never written otherwise; any other character is found in each of its
+ * spellings.
  *
  * @param encode what a spelling looks like in the text that is searched.
  */
 export function secretPattern(secret: string, encode = (spelling: string) => spelling): RegExp {
-  const pieces = [...secret].map((letter) => {
-    const forms = spellingsOf(letter).map((form) => encode(form).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-    return `(?:${forms.join('|')})`;
-  });
-  return new RegExp(pieces.join(''), 'g');
+  const patterns = [secret, ...base64Forms(secret)].map((form) =>
+    [...form]
+      .map((letter) => {
+        const forms = spellingsOf(letter).map((one) => encode(one).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+        return `(?:${forms.join('|')})`;
+      })
+      .join(''),
+  );
+  return new RegExp(patterns.join('|'), 'g');
 }
 
-/** The spellings of one character, the longest first. */
+/** What a shorter secret leaves in base64 may be there by chance. */
+const SHORTEST_IN_BASE64 = 6;
+
+/**
+ * What base64 makes of a text wherever that stands in a longer one (`user:secret`): by its place among three bytes,
+ * the letters that depend on nothing else.
+ */
+export function base64Forms(text: string): string[] {
+  const bytes = Buffer.from(text);
+  if (bytes.length < SHORTEST_IN_BASE64) return [];
+  const forms = [0, 1, 2].map((before) => {
+    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+  });
+  const inAddresses = forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'));
+  return [...new Set([...forms, ...inAddresses])];
+}
+
+const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
+
+/** How markup writes characters that mean something in it. */
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+};
+
+/** The spellings of one character, the longer ones before those that they begin with. */
 function spellingsOf(letter: string): string[] {
   if (/[A-Za-z0-9]/.test(letter)) return [letter];
   const bytes = [...Buffer.from(letter)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+  const twice = bytes.replaceAll('%', '%25');
+  const point = letter.codePointAt(0) ?? 0;
+  const hex = point.toString(16);
+  const entities = [`&#${point};`, `&#x${hex};`, `&#x${hex.toUpperCase()};`, ENTITIES[letter] ?? letter];
   const json = letter.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
   const unicode = [json, json.map((unit) => unit.toUpperCase())].map((each) =>
     each.map((unit) => `\\u${unit}`).join(''),
   );
-  const others = [JSON.stringify(letter).slice(1, -1), ...(letter === '/' ? ['\\/'] : []), letter];
+  const others = [inJson(letter), ...(letter === '/' ? ['\\/'] : [])];
   const form = letter === ' ' ? ['+'] : [];
-  return [...new Set([...unicode, bytes, bytes.toUpperCase(), ...others, ...form])];
+  const escaped = [...unicode, ...others].flatMap((one) => [inJson(one), one]);
+  const addresses = [twice, twice.toUpperCase(), bytes, bytes.toUpperCase()];
+  return [...new Set([...escaped, ...addresses, ...entities, letter, ...form])];
 }
 
 /** Replaces every occurrence of the known secrets in a text. */

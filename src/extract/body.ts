@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
-import { REDACTED, secretPattern } from '../core/environment.ts';
+import { base64Forms, REDACTED, secretPattern } from '../core/environment.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
 export type Body = Dispatcher.ResponseData['body'];
@@ -108,8 +108,10 @@ export function redactBody(body: Buffer, accessKey: string): Buffer {
   const bytes = swapped ? Buffer.from(body).swap16() : body;
   const encode = (text: string) => Buffer.from(text, wide ? 'utf16le' : 'utf8');
   // Nearly no body holds the key, and this part of it is written alike everywhere.
-  const plain = accessKey.match(/[A-Za-z0-9]+/g) ?? [];
-  if (!plain.every((part) => bytes.includes(encode(part)))) return body;
+  const mayHold = [accessKey, ...base64Forms(accessKey)].some((form) =>
+    (form.match(/[A-Za-z0-9]+/g) ?? []).every((part) => bytes.includes(encode(part))),
+  );
+  if (!mayHold) return body;
   // In latin1 each byte is a letter: whatever else the body holds stays as it is.
   const letters = (text: string) => encode(text).toString('latin1');
   const text = bytes.toString('latin1');

@@ -14,11 +14,17 @@ const SOURCE = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'key', EOD_
 
 test('of an empty database it says what to do first', async () => {
   const { url } = await testDatabase();
-  const { code, stdout } = await runCli(['status'], { cwd, env: { DATABASE_URL: url } });
+  const status = (env = {}) => runCli(['status'], { cwd, env: { ...env, DATABASE_URL: url } });
+  const { code, stdout } = await status(SOURCE);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^nothing is loaded yet; what to do first:\n\n {2}eod backfill --all .*--dry-run/);
   expect(stdout).toContain('eod --demo status');
   expect(stdout.match(/nothing/g)).toHaveLength(1);
+  const without = await status();
+  expect(without.stdout).toMatch(/^nothing is loaded yet; what to do first:\n\n {2}set EOD_BASE_URL/);
+  for (const line of without.stdout.split('\n')) {
+    if (!line.startsWith('database: ')) expect(line.length, line).toBeLessThanOrEqual(80);
+  }
 });
 
 test('says when no worker has been seen for a minute, and so does --detach', async () => {

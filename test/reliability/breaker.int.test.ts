@@ -1,8 +1,12 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { PipelineError } from '../../src/core/errors.ts';
+import { createLog } from '../../src/core/log.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
+import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import { createBreaker } from '../../src/jobs/worker/breaker.ts';
+import { createSourceClock, permitOf } from '../../src/jobs/worker/quota.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
@@ -112,7 +116,9 @@ describe('a source that is down', () => {
     expect(state.refused).toBeLessThanOrEqual(10);
     const windows = await windowsOf(setup, report.runId);
     expect(
-      windows.filter(({ error }) => error?.includes('the source has not answered for')),
+      windows.filter(({ error }) =>
+        error?.includes('the source has answered with errors, or not at all, for'),
+      ),
     ).not.toHaveLength(0);
     expect(tally((await coverageRows(setup)).map((row) => row.state))).toEqual({ failed: 11 });
   });
@@ -169,4 +175,26 @@ describe('a source that is down', () => {
     expect(report.state).toBe('failed');
     expect(setup.sandbox.stats().requests).toBeLessThan(40);
   });
+});
+
+test('a window that is given up before it is asked is named in the log with what it asks', async () => {
+  const setup = await openSetup();
+  const runId = await start(setup, { ...FORTNIGHT, to: FORTNIGHT.from });
+  const [window] = await windowsOf(setup, runId);
+  if (window === undefined) throw new Error('no window was planned');
+  let written = '';
+  const log = createLog({ ...setup.config, EOD_LOG_LEVEL: 'error' }, { write: (text) => (written += text) });
+  await applyFailure(
+    { ...setup, log },
+    {
+      job: { database: setup.queues.databaseId, runId, windowId: window.id },
+      window: null,
+      permit: permitOf(setup.config, setup.clock, createSourceClock(setup)),
+      error: new PipelineError('the source is down', { kind: 'network' }),
+      action: { act: 'end', state: 'failed', scope: 'window' },
+    },
+  );
+  const { operation, exchange, from, to } = window;
+  expect(JSON.parse(written.split('\n')[0] ?? '')).toMatchObject({ operation, exchange, from, to });
+  expect(await windowsOf(setup, runId)).toMatchObject([{ state: 'failed', requests: 0 }]);
 });

@@ -49,7 +49,9 @@ async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   if (flags.json === true) return printJson(cli, { ...status, queueProblem });
   const { queueOf } = await import('../../jobs/worker/queue.ts');
   const sessions = { missingOf: MISSING_OF, recent: RECENT_SESSIONS };
-  print(cli, statusText(status, { timeZone: context.config.EOD_TIMEZONE, sessions, queueProblem, queueOf }));
+  const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = context.config;
+  const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
+  print(cli, statusText(status, { timeZone, hasSource, sessions, queueProblem, queueOf }));
 }
 
 /** How many sessions the status looks back. */
@@ -69,6 +71,8 @@ async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
 
 interface TextOptions {
   readonly timeZone: string;
+  /** Are the address of the source and the key set? */
+  readonly hasSource: boolean;
   readonly sessions: SessionCounts;
   /** Why Redis cannot be used; null where it can, and where there is none. */
   readonly queueProblem: string | null;
@@ -80,7 +84,7 @@ function statusText(status: Status, options: TextOptions): string {
   const { sessions, queueProblem, timeZone } = options;
   const nobody = noWorkersText(workers, timeZone);
   return [
-    ...(isEmpty(status) ? [FIRST_STEPS] : [operationsText(operations, sessions)]),
+    ...(isEmpty(status) ? [firstSteps(options.hasSource)] : [operationsText(operations, sessions)]),
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',
@@ -164,12 +168,28 @@ function isEmpty({ operations, openRuns }: Status): boolean {
 const { from, to } = exampleDays();
 
 /** For somebody who has just begun. */
-const FIRST_STEPS = [
-  'nothing is loaded yet; what to do first:',
-  '',
-  `  eod backfill --all --from ${from} --to ${to} --dry-run   what a week takes`,
-  `  eod backfill --all --from ${from} --to ${to}             load it`,
-  '  eod up                                                          then load every night',
-  '',
-  '"eod demo" shows all of it without a key; "eod --demo status" looks at what it has loaded',
-].join('\n');
+function firstSteps(hasSource: boolean): string {
+  const week = `eod backfill --all --from ${from} --to ${to}`;
+  return [
+    'nothing is loaded yet; what to do first:',
+    '',
+    ...(hasSource
+      ? []
+      : [
+          '  set EOD_BASE_URL and EOD_ACCESS_KEY in the environment or in .env:',
+          '  whom to ask, and the key for it',
+          '',
+        ]),
+    `  ${week} --dry-run`,
+    '  what a week takes',
+    '',
+    `  ${week}`,
+    '  load it',
+    '',
+    '  eod up',
+    '  then load every night',
+    '',
+    '"eod demo" shows all of it without a key; "eod --demo status" looks at what',
+    'it has loaded',
+  ].join('\n');
+}

@@ -56,7 +56,7 @@ async function suspicion({ db }: Context, run: EndedRun): Promise<Alert | null> 
   return {
     kind: 'suspicious',
     subject: found.map(({ what }) => what).join(', '),
-    message: `run ${run.id} took nothing away although rows are missing: ${listed(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
+    message: `run ${run.id} got answers that somebody should look at: ${listed(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
     facts: { run: run.id, windows: found },
   };
 }

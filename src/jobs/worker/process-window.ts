@@ -265,7 +265,7 @@ async function outageWait(context: WorkerContext, runId: number): Promise<number
   if (next.act === 'wait') return next.delayMs;
   if (next.act === 'give_up') {
     throw new PipelineError(
-      `the source has not answered for ${Math.round(outage.downMs / 1000)} s; nothing more is asked of it`,
+      `the source has answered with errors, or not at all, for ${Math.round(outage.downMs / 1000)} s; nothing more is asked of it`,
       { kind: 'network' },
     );
   }
