@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { FileReport } from '../../src/jobs/import/import-sessions.ts';
-import { copyAnswers } from '../../src/load/state/responses.ts';
+import { copyAnswers } from '../../src/load/state/responses/copy.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fileSums, importInto, openStore, storedSums } from './import-support.ts';
 import { replay } from './replay-support.ts';

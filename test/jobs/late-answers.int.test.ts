@@ -5,7 +5,7 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
-import type { KeptAnswer } from '../../src/load/state/responses.ts';
+import type { KeptAnswer } from '../../src/load/state/responses/kept.ts';
 import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openStore } from './import-support.ts';
 import { fetched, physical, records, replay, rowsOf, type Sent } from './replay-support.ts';

@@ -3,7 +3,13 @@ import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { keepAnswer, packBody, prunable, prune, readKeptAnswer } from '../../src/load/state/responses.ts';
+import {
+  keepAnswer,
+  packBody,
+  prunable,
+  prune,
+  readKeptAnswer,
+} from '../../src/load/state/responses/kept.ts';
 import { testDatabase } from '../support/database.ts';
 
 const DAY_MS = 86_400_000;

@@ -10,7 +10,7 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { updateObservedAliases } from '../../src/load/state/observed-aliases.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
-import { packBody } from '../../src/load/state/responses.ts';
+import { packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import type { Pipeline } from '../support/pipeline.ts';

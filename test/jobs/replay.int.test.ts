@@ -3,7 +3,7 @@ import type { Clock } from '../../src/core/clock.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
-import { copyAnswers } from '../../src/load/state/responses.ts';
+import { copyAnswers } from '../../src/load/state/responses/copy.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';

@@ -4,7 +4,7 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { packBody } from '../../src/load/state/responses.ts';
+import { packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, type Sent } from '../jobs/replay-support.ts';

@@ -34,7 +34,7 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   }
   const { openContext } = await import('../open-context.ts');
   const { prunableRejects, pruneRejects } = await import('../../load/state/rejects.ts');
-  const { prunable, prune } = await import('../../load/state/responses.ts');
+  const { prunable, prune } = await import('../../load/state/responses/kept.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;

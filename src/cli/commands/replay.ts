@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
-import type { AnswerFilter } from '../../load/state/responses.ts';
+import type { AnswerFilter } from '../../load/state/responses/to-replay.ts';
 import {
   type Cli,
   type Commands,
@@ -101,7 +101,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   const { checkPostgres } = await import('../reachable.ts');
   const { openDatabase } = await import('../../load/database/database.ts');
   const { schemaState } = await import('../../load/database/migrate.ts');
-  const { copyAnswers } = await import('../../load/state/responses.ts');
+  const { copyAnswers } = await import('../../load/state/responses/copy.ts');
   const source = await cli.life.open(
     async () => openDatabase({ url, connections: 2, log: context.log }),
     (opened) => opened.close(),

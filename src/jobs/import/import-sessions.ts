@@ -9,7 +9,7 @@ import {
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad, type RowDifference } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
-import { type PackedBody, packBody } from '../../load/state/responses.ts';
+import { type PackedBody, packBody } from '../../load/state/responses/kept.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';

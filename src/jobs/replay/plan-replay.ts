@@ -5,7 +5,7 @@ import { emptyTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
 import { countLoads, countUnkeptLoads } from '../../load/state/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
-import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses.ts';
+import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses/to-replay.ts';
 import { deleteRun, insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
 import { operations } from '../../operations/registry.ts';

@@ -1,7 +1,8 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
-import { type KeptAnswer, readKeptAnswer, windowsOfAnswer } from '../../load/state/responses.ts';
+import { type KeptAnswer, readKeptAnswer } from '../../load/state/responses/kept.ts';
+import { windowsOfAnswer } from '../../load/state/responses/to-replay.ts';
 import { readRun } from '../../load/state/runs.ts';
 import {
   openReplayWindows,

@@ -10,7 +10,8 @@ import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
-import { hashBody, newestAnswers, packBody, readKeptAnswer } from '../../load/state/responses.ts';
+import { hashBody, packBody, readKeptAnswer } from '../../load/state/responses/kept.ts';
+import { newestAnswers } from '../../load/state/responses/to-replay.ts';
 import { readRunAge } from '../../load/state/runs.ts';
 import {
   type Claim,

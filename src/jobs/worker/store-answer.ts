@@ -6,7 +6,7 @@ import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
 import type { CoverageEntry } from '../../load/state/coverage.ts';
-import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses.ts';
+import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses/kept.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';

@@ -5,7 +5,7 @@ import { operations } from '../../operations/registry.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads.ts';
-import { type KeptAnswer, readKeptAnswer } from '../state/responses.ts';
+import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
 import { acceptedDays, type DayWithdrawal, NO_DAY, onDays, replaceRefusals } from '../state/withdrawals.ts';
 import { foldSql } from './fold-sql.ts';
 import {

@@ -7,7 +7,7 @@ import { transaction } from '../database/transaction.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, lastCleanLoad, nextLoadId } from '../state/loads.ts';
 import { writeRejects } from '../state/rejects.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/responses.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { mergeSql } from './merge-sql.ts';
 

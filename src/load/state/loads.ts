@@ -2,7 +2,7 @@ import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, ne, notExists, or, s
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { lockUntilCommit } from '../database/transaction.ts';
-import { isoText } from './schema/columns.ts';
+import { isoText, takeId } from './schema/columns.ts';
 import { responses } from './schema/source.ts';
 import { loads, runs, windows } from './schema/work.ts';
 
@@ -13,12 +13,7 @@ import { loads, runs, windows } from './schema/work.ts';
 export const LOADS = 'etl.loads';
 
 /** The number of a load that is beginning; the rows it writes carry it. */
-export async function nextLoadId(tx: NodePgDatabase): Promise<number> {
-  const found = await tx.execute<{ id: number }>(
-    sql`select nextval(pg_get_serial_sequence('etl.loads', 'id'))::int as id`,
-  );
-  return found.rows[0]?.id ?? 0;
-}
+export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, loads);
 
 /** Rows a load changed, all within these days; '-infinity' and 'infinity' where they have none. */
 export interface Written {

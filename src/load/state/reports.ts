@@ -151,11 +151,20 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       .orderBy(desc(count()), asc(reason)),
   );
   const suspicious = byRun(await suspiciousWindows(db, runIds));
-  const samples = await db.execute<{ runId: number; sample: RowDifference }>(sql`
-    select run.id::int as "runId", s.sample from unnest(${sql.param(runIds)}::bigint[]) as run (id), lateral (
-      select jsonb_array_elements(w.preview) as sample from ${windows} w
-       where w.run_id = run.id and w.preview is not null order by w.id limit ${PREVIEW_ROWS}) s`);
-  const previews = byRun(samples.rows);
+  const samples = db
+    .select({ sample: sql<RowDifference>`jsonb_array_elements(${windows.preview})`.as('sample') })
+    .from(windows)
+    .where(and(eq(runId, runs.id), isNotNull(windows.preview)))
+    .orderBy(windows.id)
+    .limit(PREVIEW_ROWS)
+    .as('samples');
+  const previews = byRun(
+    await db
+      .select({ runId: runs.id, sample: samples.sample })
+      .from(runs)
+      .crossJoinLateral(samples)
+      .where(inArray(runs.id, [...runIds])),
+  );
   const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
   const states = byRun(await statesOfRuns(db, runIds));
   return found.map((run) => ({

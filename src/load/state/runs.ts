@@ -3,6 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Day } from '../../core/days.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from './run-request.ts';
+import { takeId } from './schema/columns.ts';
 import { runs, windows } from './schema/work.ts';
 import { isOpen, canBegin as windowsThatMay } from './windows/transitions.ts';
 import { asksSource, cancelWindows, countWindows, reopenWindows, WINDOW_TOTALS } from './windows/windows.ts';
@@ -56,12 +57,7 @@ const now = sql`clock_timestamp()`;
  * A number for a run that is yet to be written. Where the connection breaks while it is being written
  * nobody can tell whether it was: asked for again under its number, it is not made twice.
  */
-export async function reserveRunId(db: NodePgDatabase): Promise<number> {
-  const next = await db.execute<{ id: number }>(
-    sql`select nextval(pg_get_serial_sequence('etl.runs', 'id'))::int as id`,
-  );
-  return (next.rows[0] as { id: number }).id;
-}
+export const reserveRunId = (db: NodePgDatabase): Promise<number> => takeId(db, runs);
 
 /** A run to be written. */
 interface NewRun {

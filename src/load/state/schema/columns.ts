@@ -1,5 +1,16 @@
-import { type Column, type SQL, sql } from 'drizzle-orm';
-import { bigint, bigserial, boolean, customType, date, pgSchema, text, timestamp } from 'drizzle-orm/pg-core';
+import { type Column, getTableName, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import {
+  bigint,
+  bigserial,
+  boolean,
+  customType,
+  date,
+  type PgTable,
+  pgSchema,
+  text,
+  timestamp,
+} from 'drizzle-orm/pg-core';
 
 /** What the pipeline knows about its own work. The queue is disposable; this is the truth. */
 export const etl = pgSchema('etl');
@@ -37,3 +48,12 @@ export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 /** ISO 8601 in UTC with all digits: a run may end within a millisecond of its last load. */
 export const isoText = (moment: SQL) =>
   sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** Takes the next number of a table's ids, for a row that is yet to be written. */
+export async function takeId(db: NodePgDatabase, table: PgTable): Promise<number> {
+  const sequence = sql`pg_get_serial_sequence(${`etl.${getTableName(table)}`}, 'id')`;
+  const [taken] = await db
+    .select({ id: sql`nextval(${sequence})`.mapWith(Number) })
+    .from(sql`(values (1)) as one`);
+  return taken?.id ?? 0;
+}

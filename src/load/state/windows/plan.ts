@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
-import { adoptAnswers } from '../responses.ts';
+import { adoptAnswers } from '../responses/to-replay.ts';
 import { responses } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';

@@ -1,0 +1,167 @@
+import { and, type Column, desc, eq, gte, inArray, isNull, lte, min, not, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { alias } from 'drizzle-orm/pg-core';
+import { operations } from '../../../operations/registry.ts';
+import { responses } from '../schema/source.ts';
+import { rejects, windows } from '../schema/work.ts';
+
+/** Which kept answers; nothing given means all. */
+export interface AnswerFilter {
+  readonly operations?: readonly string[] | undefined;
+  readonly exchanges?: readonly string[] | undefined;
+  /** Answers that were asked about at least one day from here … */
+  readonly from?: string | undefined;
+  /** … to here. */
+  readonly to?: string | undefined;
+}
+
+/** The condition of a filter, on answers or on the windows that asked for them. */
+export function matchesFilter(
+  table: Record<'operation' | 'exchange' | 'from_date' | 'to_date', Column>,
+  { operations, exchanges, from, to }: AnswerFilter,
+): SQL | undefined {
+  return and(
+    operations === undefined ? undefined : inArray(table.operation, [...operations]),
+    exchanges === undefined ? undefined : inArray(table.exchange, [...exchanges]),
+    from === undefined ? undefined : gte(table.to_date, from),
+    to === undefined ? undefined : lte(table.from_date, to),
+  );
+}
+
+/** Numbers of the newest kept answers of an operation; imported files are none. */
+export async function newestAnswers(db: NodePgDatabase, operation: string, limit: number): Promise<number[]> {
+  const found = await db
+    .select({ id: responses.id })
+    .from(responses)
+    .where(and(eq(responses.operation, operation), sql`not ${responses.params} ? 'file'`))
+    .orderBy(desc(responses.id))
+    .limit(limit);
+  return found.map(({ id }) => id);
+}
+
+/** Operations and exchanges of which anything is kept. */
+export function answeredPairs(db: NodePgDatabase) {
+  const { operation, exchange } = responses;
+  return db.selectDistinct({ operation, exchange }).from(responses).orderBy(operation, exchange);
+}
+
+/**
+ * A query for the ids of the answers to replay: those that match, and every newer one about
+ * the same days, because loading an older answer alone could bring back what a newer one has replaced.
+ *
+ * @param rejectsOnly only answers something was refused of that is open, in their own window or a replay's.
+ */
+export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL {
+  const all = !rejectsOnly && Object.values(filter).every((value) => value === undefined);
+  // All together, they need no search for newer ones.
+  if (all) return sql`select id from ${responses}`;
+  const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
+  const hasRejects = sql`exists (
+    select from ${rejects} j join ${windows} w on w.id = j.window_id
+     where j.resolved_at is null and (w.id = ${responses.window_id} or w.response_id = ${responses.id}))`;
+  return sql`
+    with recursive chosen(id) as (
+      select ${responses.id} from ${responses}
+       where ${and(sql`true`, matchesFilter(responses, filter), rejectsOnly ? hasRejects : undefined)}
+      union
+      select newer.id from chosen c join ${responses} older on older.id = c.id
+        join ${responses} newer on newer.operation = older.operation and newer.exchange = older.exchange
+          and newer.variant = older.variant
+       where (newer.fetched_at, newer.id) > (older.fetched_at, older.id)
+         and (older.operation = any(${sql.param(undated)})
+           or (newer.from_date <= older.to_date and newer.to_date >= older.from_date))
+         and (newer.instruments = '{}' or older.instruments = '{}' or newer.instruments && older.instruments)
+    ) select id from chosen`;
+}
+
+/**
+ * Answers fetched later that were asked for all of what an older one says, and were loaded without a reject;
+ * the newest first.
+ *
+ * @param scope.anyDays whatever days they were asked about.
+ * @param scope.files imported files count too. Without them there is at most one answer, the newest.
+ */
+export async function newerFullAnswers(
+  db: NodePgDatabase,
+  responseId: number,
+  scope: { readonly anyDays: boolean; readonly files: boolean },
+) {
+  const older = alias(responses, 'older');
+  const newer = alias(responses, 'newer');
+  const isFile = sql<boolean>`${newer.params}->>'file' is not null`;
+  const found = db
+    .select({ id: newer.id, isFile })
+    .from(older)
+    .innerJoin(
+      newer,
+      and(
+        eq(newer.operation, older.operation),
+        eq(newer.exchange, older.exchange),
+        sql`(${newer.fetched_at}, ${newer.id}) > (${older.fetched_at}, ${older.id})`,
+        sql`${newer.instruments} = '{}'`,
+        eq(newer.filtered, false),
+        scope.anyDays
+          ? undefined
+          : and(lte(newer.from_date, older.from_date), gte(newer.to_date, older.to_date)),
+      ),
+    )
+    .innerJoin(windows, eq(windows.id, newer.window_id))
+    .where(
+      and(
+        eq(older.id, responseId),
+        eq(windows.state, 'loaded'),
+        eq(windows.rejected, 0),
+        isNull(windows.suspicious),
+        scope.files ? undefined : not(isFile),
+      ),
+    )
+    .orderBy(desc(newer.fetched_at), desc(newer.id));
+  return scope.files ? found : found.limit(1);
+}
+
+/** Answers that were copied from another database belong to the windows of the first replay that reads them. */
+export async function adoptAnswers(tx: NodePgDatabase, runId: number): Promise<void> {
+  await tx
+    .update(responses)
+    .set({ run_id: sql`${windows.run_id}`, window_id: sql`${windows.id}` })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), eq(windows.response_id, responses.id), eq(responses.window_id, 0)));
+}
+
+/** Windows that loaded, or replayed, a kept answer. */
+export async function windowsOfAnswer(db: NodePgDatabase, responseId: number): Promise<number[]> {
+  const found = await db
+    .select({ id: responses.window_id })
+    .from(responses)
+    .where(eq(responses.id, responseId))
+    .union(db.select({ id: windows.id }).from(windows).where(eq(windows.response_id, responseId)));
+  return found.map(({ id }) => id);
+}
+
+/**
+ * When a replay came to the first answer of an operation and exchange that was loaded at this moment or
+ * later; null when it has not come to one.
+ */
+export async function replayReached(
+  db: NodePgDatabase,
+  asked: {
+    readonly runId: number;
+    readonly operation: string;
+    readonly exchange: string;
+    readonly loadedAt: string;
+  },
+): Promise<string | null> {
+  const [found] = await db
+    .select({ at: min(windows.started_at) })
+    .from(windows)
+    .innerJoin(responses, eq(responses.id, windows.response_id))
+    .where(
+      and(
+        eq(windows.run_id, asked.runId),
+        eq(windows.operation, asked.operation),
+        eq(windows.exchange, asked.exchange),
+        gte(responses.loaded_at, asked.loadedAt),
+      ),
+    );
+  return found?.at ?? null;
+}
