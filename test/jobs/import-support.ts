@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
@@ -10,12 +9,11 @@ import { unzip } from '../../src/extract/files/zip.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { type ImportOptions, type ImportReport, importFiles } from '../../src/jobs/import/import-files.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
+import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 export const fixture = (path: string) => fileURLToPath(new URL(`../fixtures/${path}`, import.meta.url));
-
-const open: Context[] = [];
 
 /** What an import needs, on a database of its own or the one given. */
 export async function openStore(
@@ -31,12 +29,9 @@ export async function openStore(
   });
   const log = createLog(config);
   const db = openDatabase({ url, connections: 9, log });
-  const context = { config, log, db, calendar: loadCalendar(), clock: systemClock };
-  open.push(context);
-  return context;
+  closeAfterFile(() => db.close());
+  return { config, log, db, calendar: loadCalendar(), clock: systemClock };
 }
-
-afterAll(() => Promise.all(open.splice(0).map(({ db }) => db.close())));
 
 export function importInto(
   context: Context,

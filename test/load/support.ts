@@ -1,4 +1,3 @@
-import { afterAll } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge.ts';
@@ -7,9 +6,8 @@ import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
-
-const open: Database[] = [];
 
 /** A migrated database of the file's own, with a pool on it. */
 export async function openStore(adminUrl?: string, connections = 4): Promise<Database> {
@@ -20,13 +18,9 @@ export async function openStore(adminUrl?: string, connections = 4): Promise<Dat
 /** One more pool, as another process would have. */
 export function openPool(url: string, connections = 4): Database {
   const database = openDatabase({ url, connections });
-  open.push(database);
+  closeAfterFile(() => (database.pool.ended ? null : database.close()));
   return database;
 }
-
-afterAll(async () => {
-  await Promise.all(open.splice(0).map((database) => (database.pool.ended ? null : database.close())));
-});
 
 /** A run for windows to belong to. */
 export async function newRun({ pool }: Database): Promise<number> {

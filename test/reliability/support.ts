@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
-import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Behaviour, type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { closeAfterTest } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { type Backend, type BackfillOptions, backfill, ended, openPipeline } from '../support/pipeline.ts';
 
@@ -40,15 +40,6 @@ export interface Setup extends WorkContext {
   run(asked: Asked): Promise<RunReport>;
 }
 
-const closing: (() => Promise<unknown>)[] = [];
-const workers: RunningWorker[] = [];
-
-afterEach(async () => {
-  // The windows in flight of a test that has failed are not waited for.
-  await Promise.all(workers.splice(0).map((worker) => worker.stop(500)));
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 /** The setup of one test, on a database of its own. Everything is closed after the test. */
 export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
   const clock = options.clock ?? clockFrom(EVENING);
@@ -57,7 +48,7 @@ export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
     instrumentsPerExchange: options.instruments ?? 40,
     behaviour: options.behaviour ?? {},
   });
-  closing.push(() => sandbox.close());
+  closeAfterTest(() => sandbox.close());
   const pipeline = await openPipeline({
     databaseUrl: (await testDatabase()).url,
     sourceUrl: options.sourceUrl ?? sandbox.url,
@@ -71,9 +62,13 @@ export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
       ...options.settings,
     },
   });
-  closing.push(() => pipeline.close());
+  closeAfterTest(() => pipeline.close());
   const work = async (count = 1) => {
-    for (let each = 0; each < count; each++) workers.push(await startWorker(pipeline));
+    for (let each = 0; each < count; each++) {
+      const worker = await startWorker(pipeline);
+      // The windows in flight of a test that has failed are not waited for.
+      closeAfterTest(() => worker.stop(500));
+    }
   };
   return {
     ...pipeline,

@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { beforeAll } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { type Day, dayEnd, dayStart } from '../../src/core/days.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import { closeAfterFile, closeAfterTest } from '../support/closing.ts';
 
 const ZONE = 'Asia/Kolkata';
 
@@ -22,16 +23,10 @@ export function manualClock(at = NOW): Clock & { moveTo(ms: number): void } {
   };
 }
 
-const running: Sandbox[] = [];
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
-});
-
 /** A sandbox at NOW, of few instruments to start quickly, that is closed after the test. */
 export async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const started = await startSandbox({ clock: manualClock(), instrumentsPerExchange: 90, ...options });
-  running.push(started);
+  closeAfterTest(() => started.close());
   return started;
 }
 
@@ -39,9 +34,10 @@ export async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
 export function sharedSandbox(options: SandboxOptions = {}): () => Sandbox {
   let shared: Sandbox | undefined;
   beforeAll(async () => {
-    shared = await startSandbox({ clock: manualClock(), ...options });
+    const started = await startSandbox({ clock: manualClock(), ...options });
+    closeAfterFile(() => started.close());
+    shared = started;
   });
-  afterAll(() => shared?.close());
   return () => {
     if (shared === undefined) throw new Error('the shared sandbox is not running yet');
     return shared;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, inject } from 'vitest';
+import { inject } from 'vitest';
+import { closeAfterFile } from './closing.ts';
 import { execute, templateName, withDatabase } from './template.ts';
 
 export interface TestDatabase {
@@ -8,8 +9,6 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-const leftOvers = new Set<TestDatabase>();
-
 /**
  * A fresh, migrated database for this test file alone: a clone of the template (some 100 ms).
  * On the run's own server it is dropped after the file's last test; on another server drop it yourself.
@@ -17,7 +16,7 @@ const leftOvers = new Set<TestDatabase>();
  * @param adminUrl another server than the run's, one that has had `prepareTemplate`.
  */
 export function testDatabase(adminUrl?: string): Promise<TestDatabase> {
-  return createDatabase(`template ${templateName()}`, adminUrl);
+  return createDatabase(`template ${templateName()} strategy file_copy`, adminUrl);
 }
 
 /** The same without a schema, for tests that migrate it themselves. */
@@ -29,17 +28,7 @@ async function createDatabase(template: string, adminUrl?: string): Promise<Test
   const server = adminUrl ?? inject('databaseAdminUrl');
   const name = `eod_test_${randomBytes(8).toString('hex')}`;
   await execute(server, `create database ${name} ${template}`);
-  const database = {
-    url: withDatabase(server, name),
-    async drop() {
-      await execute(server, `drop database if exists ${name} with (force)`);
-      leftOvers.delete(database);
-    },
-  };
-  if (adminUrl === undefined) leftOvers.add(database);
-  return database;
+  const drop = () => execute(server, `drop database if exists ${name} with (force)`);
+  if (adminUrl === undefined) closeAfterFile(drop);
+  return { url: withDatabase(server, name), drop };
 }
-
-afterAll(async () => {
-  await Promise.all([...leftOvers].map((database) => database.drop()));
-});

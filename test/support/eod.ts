@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
+import { closeAfterFile } from './closing.ts';
 import { waitFor } from './wait-for.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
@@ -65,6 +65,7 @@ export function spawnEod(args: readonly string[], options: EodOptions = {}): Run
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   });
   running.add(child);
+  closeAfterFile(() => killGroup(child));
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -106,18 +107,19 @@ function bareEnvironment(): Record<string, string> {
   );
 }
 
-function killGroups(): void {
-  for (const child of running) {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-    }
+function killGroup(child: ChildProcess): void {
+  if (!running.delete(child) || child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-  running.clear();
 }
 
-process.once('exit', killGroups);
+function killAll(): void {
+  for (const child of running) killGroup(child);
+}
+
+process.once('exit', killAll);
 // The run was broken off and has left this test process behind.
-process.once('disconnect', killGroups);
-afterAll(killGroups);
+process.once('disconnect', killAll);

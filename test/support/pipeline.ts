@@ -1,4 +1,3 @@
-import { afterAll } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
@@ -12,6 +11,7 @@ import { DEFAULT_TIMEOUTS, openDatabase } from '../../src/load/database/database
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
+import { closeAfterFile } from './closing.ts';
 import { freePrefix, redisUrl } from './redis.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -36,8 +36,6 @@ export interface Pipeline extends WorkContext {
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
-
-const open = new Set<Pipeline>();
 
 /** All a worker needs, on real servers; closed after the file's last test if not before. */
 export async function openPipeline(options: PipelineOptions): Promise<Pipeline> {
@@ -82,6 +80,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     log,
     options.clock,
   );
+  let open = true;
   const pipeline: Pipeline = {
     config,
     log,
@@ -92,19 +91,16 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     calendar: loadCalendar(),
     clock: options.clock ?? systemClock,
     async close() {
-      if (!open.delete(pipeline)) return;
+      if (!open) return;
+      open = false;
       await source.close();
       await queues.close();
       await db.close();
     },
   };
-  open.add(pipeline);
+  closeAfterFile(pipeline.close);
   return pipeline;
 }
-
-afterAll(async () => {
-  for (const pipeline of open) await pipeline.close();
-});
 
 export interface BackfillOptions {
   readonly from: string;

@@ -24,7 +24,9 @@ export async function prepareTemplate(adminUrl: string): Promise<void> {
 
 /** Speed for a server that is thrown away after the run: nothing has to survive a power cut. */
 export async function makeDisposable(adminUrl: string): Promise<void> {
-  await execute(adminUrl, 'alter system set fsync = off');
+  for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes']) {
+    await execute(adminUrl, `alter system set ${setting} = off`);
+  }
   await execute(adminUrl, 'select pg_reload_conf()');
 }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach } from 'vitest';
+import { closeAfterTest } from './closing.ts';
 
 export interface Heard {
   readonly kind: string;
@@ -19,12 +19,6 @@ export interface Webhook {
   answers: number | null;
 }
 
-const closing: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  await Promise.all(closing.splice(0).map((close) => close()));
-});
-
 /** A server that takes alerts and remembers them; closed after the test. */
 export async function startWebhook(): Promise<Webhook> {
   const server = createServer(async (request, response) => {
@@ -39,7 +33,7 @@ export async function startWebhook(): Promise<Webhook> {
     heard: [],
     answers: 200,
   };
-  closing.push(async () => {
+  closeAfterTest(async () => {
     server.close();
     server.closeAllConnections();
     await once(server, 'close');

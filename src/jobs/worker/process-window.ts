@@ -397,15 +397,17 @@ async function recordEvidence(
   else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
 }
 
-/** Source keys that were logged already, per run and operation: once is enough. */
-const reported = new Set<string>();
+/** Source keys that were logged already, per run and operation of a database: once is enough. */
+const reported = new WeakMap<WorkContext['db'], Set<string>>();
 
-function logWarnings({ log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
+function logWarnings({ db, log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
   const { runId, operation } = window;
   for (const warning of extracted.warnings) log.warn(windowFacts(window), warning);
-  const unknown = extracted.unknownFields.filter((field) => !reported.has(`${runId}|${operation}|${field}`));
+  const before = reported.get(db) ?? new Set();
+  reported.set(db, before);
+  const unknown = extracted.unknownFields.filter((field) => !before.has(`${runId}|${operation}|${field}`));
   if (unknown.length === 0) return;
-  for (const field of unknown) reported.add(`${runId}|${operation}|${field}`);
+  for (const field of unknown) before.add(`${runId}|${operation}|${field}`);
   log.warn(
     { runId, operation, fields: unknown },
     'the source sends fields nobody declared; they are not stored',
