@@ -8,7 +8,8 @@ import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import { type RestartablePostgres, rowsOf, startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { startRestartableRedis } from '../support/chaos/redis.ts';
 import { newDatabase } from '../support/chaos/workload.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { runCli, startCli } from '../support/cli.ts';
+import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -71,24 +72,24 @@ describe('a server that is away when a command starts', () => {
   test('but not for good, and a signal ends the waiting', async () => {
     await postgres.halt('fast');
     const env = { ...SOURCE, DATABASE_URL: url };
-    const short = await runEod(['up'], { cwd, env: { ...env, EOD_SERVER_PATIENCE_MS: '1500' } });
+    const short = await runCli(['up'], { cwd, env: { ...env, EOD_SERVER_PATIENCE_MS: '1500' } });
     expect(short).toMatchObject({ code: 2, stdout: '' });
     const [waiting, end, ...more] = short.stderr.trim().split('\n');
     expect(waiting).toMatch(/^eod: waiting up to 2 s for Postgres at /);
     expect(end).toMatch(/^eod: cannot use Postgres at .*ECONNREFUSED.*\(see DATABASE_URL\)$/);
     expect(more).toEqual([]);
 
-    const night = spawnEod(['nightly'], { cwd, env });
+    const night = startCli(['nightly'], { cwd, env });
     // Nobody keeps it running: it does not wait as long.
     await night.output(/waiting up to 10 s/);
-    night.kill('SIGTERM');
+    night.signal('SIGTERM');
     expect((await night.ended).code).toBe(143);
     await postgres.start();
   });
 
   test('a command that only looks says so at once', async () => {
     await postgres.halt('fast');
-    const { code, stderr } = await runEod(['status'], { cwd, env: { DATABASE_URL: url } });
+    const { code, stderr } = await runCli(['status'], { cwd, env: { DATABASE_URL: url } });
     await postgres.start();
     expect(code).toBe(2);
     expect(stderr).toMatch(/^eod: cannot use Postgres at .*ECONNREFUSED.*\n$/);
@@ -99,7 +100,7 @@ describe('a server that is away when a command starts', () => {
     ['a database that is not there', { pathname: '/nowhere' }, /does not exist/],
   ])('%s is not waited for', async (_what, part, says) => {
     const wrong = Object.assign(new URL(url), part);
-    const { code, stderr } = await runEod(['up'], { cwd, env: { ...SOURCE, DATABASE_URL: wrong.href } });
+    const { code, stderr } = await runCli(['up'], { cwd, env: { ...SOURCE, DATABASE_URL: wrong.href } });
     expect(code).toBe(2);
     expect(stderr).toMatch(says);
     expect(stderr).not.toMatch(WAITING);

@@ -6,7 +6,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { type RestartablePostgres, rowsOf, startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { newDatabase } from '../support/chaos/workload.ts';
-import { spawnEod } from '../support/eod.ts';
+import { runCli } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 
 function start(args: readonly string[], databaseUrl: string) {
-  return spawnEod([...args, '--json'], {
+  return runCli([...args, '--json'], {
     cwd,
     env: {
       DATABASE_URL: databaseUrl,
@@ -95,7 +95,7 @@ async function restartedWhileWriting(url: string, table: string, args: readonly 
     what: `a command that writes to ${table}`,
   });
   await postgres.restart('immediate');
-  return command.ended;
+  return command;
 }
 
 describe('the connection breaks after a run was written, before anybody hears of it', () => {
@@ -111,7 +111,7 @@ describe('the connection breaks after a run was written, before anybody hears of
       statement,
       last: args[0] === 'import' ? statement : /commit/,
     });
-    const { code, stdout, stderr } = await start(args, proxy.url).ended;
+    const { code, stdout, stderr } = await start(args, proxy.url);
     expect([code, stderr.match(/trying again for up to 60 s/g)]).toEqual([0, [expect.any(String)]]);
     expect(proxy.struck()).toBe(true);
     const report = JSON.parse(stdout) as RunReport;

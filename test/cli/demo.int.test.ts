@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { runCli } from '../support/cli.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { runEod, spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -62,7 +62,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(first.stdout).toMatch(/EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL/);
   await serverGone();
 
-  const second = await runEod(['demo', '--json'], { cwd, env });
+  const second = await runCli(['demo', '--json'], { cwd, env });
   expect(second.code).toBe(0);
   const { report, queries } = JSON.parse(second.stdout) as { report: RunReport; queries: unknown[] };
   expect(report).toMatchObject({ runId: 2, windows: { total: windows }, fetched, unchanged: fetched });
@@ -81,12 +81,12 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   for (const { stdout } of [status, runs, run]) expect(longLines(stdout)).toEqual([]);
   await serverGone();
 
-  const kept = spawnEod(['demo', '--keep'], { cwd, env });
+  const kept = startCli(['demo', '--keep'], { cwd, env });
   await kept.output(/stay up until Ctrl-C/, 30_000);
   expect(kept.stdout()).toMatch(/psql 'postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod'/);
   expect(kept.stdout()).toContain('all records are unchanged');
   expect(serverRuns()).toBe(true);
-  kept.kill('SIGINT');
+  kept.signal('SIGINT');
   expect(await kept.ended).toMatchObject({ code: 0 });
   await serverGone();
 

@@ -4,9 +4,8 @@ import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, type SeenRequest, startSandbox } from '../../src/sandbox/index.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { query } from './support.ts';
@@ -120,7 +119,7 @@ test('--detach leaves the work to workers', async () => {
   expect([code, stdout]).toEqual([0, 'run 1 enqueued: 10 windows\n']);
   expect(source.stats().requests).toBe(0);
 
-  const up = spawnEod(['up', '--roles', 'worker'], options);
+  const up = startCli(['up', '--roles', 'worker'], options);
   const [run] = await waitFor(async () => {
     const ended = await query<{ state: string; kind: string }>(
       url,
@@ -129,7 +128,7 @@ test('--detach leaves the work to workers', async () => {
     return ended.length > 0 ? ended : null;
   });
   expect(run).toEqual({ state: 'completed', kind: 'gap_fill' });
-  up.kill('SIGTERM');
+  up.signal('SIGTERM');
   expect((await up.ended).code).toBe(0);
   expect(source.stats().requests).toBe(10);
   const gaps = await runCli(['gaps', 'GetBhavCopyCM', ...RANGE], options);

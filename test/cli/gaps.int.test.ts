@@ -3,9 +3,8 @@ import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { query } from './support.ts';
 
@@ -15,9 +14,9 @@ const cwd = temporaryFolder();
 
 if (!existsSync(FOLDER)) console.log(`not checked against real files: ${FOLDER} is not there`);
 
-/** A sandbox of these files as a process, and what `eod` needs to use it. */
+/** A sandbox of these files, and what `eod` needs to use it. */
 async function serve(folder: string) {
-  const sandbox = spawnEod(['sandbox', '--port', '0', '--data', folder], { cwd });
+  const sandbox = startCli(['sandbox', '--port', '0', '--data', folder], { cwd });
   const [, address] = await sandbox.output(/sandbox listening on (http:\S+)/);
   const { url } = await testDatabase();
   return {
@@ -26,7 +25,7 @@ async function serve(folder: string) {
       cwd,
       env: { DATABASE_URL: url, EOD_BASE_URL: `${address}`, EOD_ACCESS_KEY: 'kiwi', EOD_HTTP_PORT: '0' },
     },
-    stop: () => sandbox.kill('SIGTERM'),
+    stop: () => sandbox.signal('SIGTERM'),
   };
 }
 

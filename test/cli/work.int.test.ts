@@ -3,7 +3,7 @@ import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -121,9 +121,9 @@ describe('a run that is stopped', () => {
   test('a command that waits for the next clock hour says so', async () => {
     const { url } = await testDatabase();
     const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: '0' };
-    const backfill = spawnEod(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
+    const backfill = startCli(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
     await backfill.output(/ · the hour’s calls are used up, going on at \d\d:00 IST\n/);
-    backfill.kill('SIGINT');
+    backfill.signal('SIGINT');
     expect(await backfill.ended).toMatchObject({ code: 130 });
   });
 
@@ -207,12 +207,12 @@ describe('eod up', () => {
 
   test('a scheduler alone needs no source', async () => {
     const { url } = await testDatabase();
-    const up = spawnEod(['up', '--roles', 'scheduler'], {
+    const up = startCli(['up', '--roles', 'scheduler'], {
       cwd,
       env: { DATABASE_URL: url, EOD_HTTP_PORT: '0' },
     });
     await up.output(/eod is up \(scheduler\)/);
-    up.kill('SIGINT');
+    up.signal('SIGINT');
     expect(await up.ended).toMatchObject({ code: 0, stdout: '' });
   });
 });

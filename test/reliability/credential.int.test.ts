@@ -2,8 +2,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
+import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { backends, ended } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -103,7 +103,7 @@ test('the alert is given once, and the command says what is wrong and ends with 
     EOD_QUEUE_PREFIX: freePrefix(),
   };
   const asked = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
-  const said = await runEod(['backfill', ...asked], { env, cwd: temporaryFolder() });
+  const said = await runCli(['backfill', ...asked], { env, cwd: temporaryFolder() });
   expect(said.code).toBe(1);
   expect(said.stderr.match(/"alert":"access_key"/g)).toHaveLength(1);
   expect(said.stdout + said.stderr).toContain('Access Denied. Key not found.');

@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, describe, expect, inject, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
-import { spawnEod } from '../support/eod.ts';
 import { type Backend, backends } from '../support/pipeline.ts';
 import { redisUrl } from '../support/redis.ts';
 import { execute } from '../support/template.ts';
@@ -104,9 +103,9 @@ describe.each(backends)('the three roles of docs/security.md, the queue on %s', 
       await runCli(['reconcile', '--from', '2025-09-11', '--to', '2025-09-12'], asRole('worker')),
     ).toMatchObject({ stderr: '' });
     expect(await runCli(['status'], asRole('worker'))).toMatchObject({ code: 0 });
-    const up = spawnEod(['up'], { env: settings(urls.worker, backend, sandbox), cwd });
+    const up = startCli(['up'], { env: settings(urls.worker, backend, sandbox), cwd });
     await up.output(/eod is up/);
-    up.kill();
+    up.signal('SIGTERM');
     expect(await up.ended).toMatchObject({ code: 0 });
     await expect(query(urls.worker, 'drop table market.series_changes')).rejects.toThrow(/must be owner/);
     await expect(query(urls.worker, 'create table etl.mine ()')).rejects.toThrow(/permission denied/);

@@ -12,7 +12,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { askedOf, SETTINGS, serve } from '../extract/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { spawnEod } from '../support/eod.ts';
 import { freePort } from '../support/free-port.ts';
 import { backends, backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
@@ -160,7 +160,7 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
     const commands = ['config', 'config --json', 'status', 'run 1 --json', 'runs'].map((text) =>
       text.split(' '),
     );
-    const answers = await Promise.all(commands.map((args) => runEod(args, options)));
+    const answers = await Promise.all(commands.map((args) => runCli(args, options)));
     for (const [at, said] of answers.entries()) {
       expect(said.stdout.length).toBeGreaterThan(50);
       expectSecret(said.stdout + said.stderr, `eod ${commands[at]?.join(' ')}`);

@@ -2,6 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { Cli } from '../../src/cli/cli.ts';
 import { createLifecycle } from '../../src/cli/lifecycle.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { closeAfterFile } from './closing.ts';
+import { waitFor } from './wait-for.ts';
 
 export interface CliOptions {
   /** Settings on top of nothing: those of whoever runs the tests do not count. */
@@ -62,6 +64,39 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
     );
   }
   return { code, stdout: stdout(), stderr: stderr() };
+}
+
+/** A command that is running in this process. */
+export interface RunningCli extends Omit<CapturedCli, 'cli'> {
+  /** Waits until stdout and stderr together match, and gives the match. */
+  output(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
+  readonly ended: Promise<CliResult>;
+}
+
+/** Starts a command in this process and leaves it running; what still runs is stopped after the test file. */
+export function startCli(args: readonly string[], options: CliOptions = {}): RunningCli {
+  const { cli, ...captured } = captureCli(options);
+  const { stdout, stderr, signal } = captured;
+  const name = `eod ${args.join(' ')}`;
+  let over = false;
+  const ended = runProgram(cli, args).then((code) => {
+    over = true;
+    return { code, stdout: stdout(), stderr: stderr() };
+  });
+  closeAfterFile(() => {
+    signal('SIGTERM');
+    return ended;
+  });
+  return {
+    ...captured,
+    async output(pattern, timeoutMs = 20_000) {
+      const search = () => pattern.exec(`${stdout()}${stderr()}`) ?? (over ? 'over' : null);
+      const found = await waitFor(search, { timeoutMs, what: `${pattern} of ${name}` });
+      if (found !== 'over') return found;
+      throw new Error(`${name} ended without printing ${pattern}; it printed:\n${stdout()}${stderr()}`);
+    },
+    ended,
+  };
 }
 
 /** Runs a command that prints JSON; fails with its stderr when it prints anything else. */
