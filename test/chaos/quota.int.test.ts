@@ -20,20 +20,27 @@ const LIMITED = 'Calls per hour are limited.';
 const TURN = Date.parse('2025-09-12T23:00:00+05:30');
 const [BEFORE, AFTER] = ['2025-09-12T22', '2025-09-12T23'] as const;
 
-/** A clock that runs as ours does, and can be put forward. */
+/** A clock that runs as ours does, can be put forward, and can be made to wait for a test, however slow the machine. */
 class RunningClock implements Clock {
   #offset = 0;
+  #standing: number | null = null;
 
   constructor(millisecondsToTurn: number) {
     this.turnIn(millisecondsToTurn);
   }
 
   now(): number {
-    return Date.now() + this.#offset;
+    return this.#standing ?? Date.now() + this.#offset;
   }
 
   turnIn(milliseconds: number): void {
+    this.#standing = null;
     this.#offset = TURN - milliseconds - Date.now();
+  }
+
+  /** Stands still at so long before the turn, until `turnIn` makes it run again. */
+  standBeforeTurn(milliseconds: number): void {
+    this.#standing = TURN - milliseconds;
   }
 }
 
@@ -127,7 +134,10 @@ describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) =>
       timeoutMs: 60_000,
       what: 'most calls',
     });
-    clock.turnIn(10_000);
+    // Workers that find the hour used up wait for as long as it still is.
+    clock.standBeforeTurn(2_000);
+    await waitFor(() => sandbox.stats().requests >= 900, { timeoutMs: 60_000, what: 'the whole hour' });
+    clock.turnIn(2_000);
     const report = await ended(machine, runId, 60_000);
 
     expect(report).toMatchObject({ state: 'completed', requests: 980, windows: { total: 980, open: 0 } });
@@ -149,7 +159,9 @@ describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) =>
     await othersAsk(sandbox, 15);
     const runId = await start(machine, ratios(20));
     await waitFor(() => sandbox.stats().requests >= 25, { everyMs: 5, what: 'the first calls' });
-    clock.turnIn(5_000);
+    clock.standBeforeTurn(2_000);
+    await waitFor(() => sandbox.stats().byDiagnostic[LIMITED], { what: 'a refusal' });
+    clock.turnIn(2_000);
     const report = await ended(machine, runId);
 
     expect(report).toMatchObject({ state: 'completed', windows: { total: 40, open: 0, failed: 0 } });
@@ -177,7 +189,7 @@ test.concurrent('a call that Postgres lets through only after the turn is not ma
   const blocker = await pool.connect();
   await blocker.query('begin');
   await blocker.query('lock table etl.call_budget in access exclusive mode');
-  clock.turnIn(3_000);
+  clock.standBeforeTurn(3_000);
   const runId = await start(machine, ratios(2));
   await waitFor(
     async () => {
@@ -189,7 +201,7 @@ test.concurrent('a call that Postgres lets through only after the turn is not ma
     { what: 'a claim that waits' },
   );
   expect(clock.now()).toBeLessThan(TURN - 2_000);
-  await waitFor(() => clock.now() > TURN);
+  clock.turnIn(0);
   await blocker.query('commit');
   blocker.release();
 
