@@ -29,7 +29,13 @@ async function openSetup(
     sourceUrl: sandbox.url,
     backend: 'postgres',
     clock,
-    settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_ACCESS_KEY: `key-${Math.random()}`, EOD_ATTEMPTS: '1' },
+    settings: {
+      EOD_ALERT_WEBHOOK: webhook.url,
+      EOD_ACCESS_KEY: `key-${Math.random()}`,
+      EOD_ATTEMPTS: '1',
+      // A night asks for each instrument several times: of all of them that is hundreds of windows.
+      EOD_INSTRUMENT_LIMIT: '5',
+    },
   });
   const run = async (asked: BackfillOptions) => {
     const report = await runToEnd(pipeline, backfill(asked));
