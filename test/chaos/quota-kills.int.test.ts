@@ -90,7 +90,7 @@ test.concurrent.for(backends)(
     );
     const running = [startOne(), startOne(), startOne()];
     for (const calls of [20, 45, 70, 95]) {
-      await waitFor(() => sandbox.stats().requests >= calls, { what: `${calls} calls` });
+      await waitFor(() => sandbox.stats().requests >= calls, { what: `${calls} calls`, timeoutMs: 60_000 });
       const killed = running.shift();
       killed?.kill('SIGKILL');
       running.push(startOne());

@@ -286,6 +286,7 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     beside.push(startEod(place, [...backfillArgs(workload.second), '--detach']));
     // One of them is written, the other is being planned, and Postgres goes away.
     await waitFor(async () => (await rowsOf(url, 'select from etl.runs')).length > 1, {
+      timeoutMs: 60_000,
       what: 'another run',
     });
     await postgres.restart(random() < 0.5 ? 'fast' : 'immediate');
