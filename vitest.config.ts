@@ -1,23 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Tests that need Postgres, Redis or processes of `eod` are named `*.int.test.ts`; all others run anywhere, in seconds. */
 const INTEGRATION = ['test/**/*.int.test.ts'];
 
-/** Tests with real processes and servers, killed and restarted. They wait more than they work; at the end, beside each other. */
+/** Tests that load a machine by themselves: real processes, killed and restarted. One file at a time, at the end. */
 const CHAOS = ['test/chaos/**/*.int.test.ts'];
-
-/** The longest of all, so that nothing has to wait for it at the end. */
-const LONGEST = 'test/chaos/chaos.int.test.ts';
-
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isLongest = ({ moduleId }: TestSpecification) => moduleId.endsWith(LONGEST);
-    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
-  }
-}
 
 const services = { globalSetup: './test/support/global-setup.ts' };
 
@@ -29,7 +17,6 @@ export default defineConfig({
     setupFiles: './test/support/setup.ts',
     // Most tests wait for a server now and then: three keep two cores busy.
     maxWorkers: Math.max(3, Math.min(4, availableParallelism())),
-    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     reporters: ['default', './test/support/counts-reporter.ts'],
@@ -50,6 +37,7 @@ export default defineConfig({
           name: 'chaos',
           include: CHAOS,
           ...services,
+          fileParallelism: false,
           sequence: { groupOrder: 1 },
         },
       },
