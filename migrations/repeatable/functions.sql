@@ -34,3 +34,18 @@ LANGUAGE sql STABLE AS $$
   SELECT coalesce((SELECT state FROM etl.loads WHERE committed_at <= ts ORDER BY committed_at DESC, state DESC LIMIT 1), 0)
 $$;
 COMMENT ON FUNCTION market.state(timestamptz) IS 'The number of the last state that was committed by this moment.';
+
+-- In the functions of past states: so that a number that is still to be given out does not show what happens to be there.
+CREATE OR REPLACE FUNCTION market.is_state(number bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  newest bigint := (SELECT coalesce(max(state), 0) FROM etl.loads);
+BEGIN
+  IF number BETWEEN 0 AND newest THEN
+    RETURN true;
+  END IF;
+  RAISE EXCEPTION 'there is no state %: the newest is %', coalesce(number::text, 'null'), newest
+    USING ERRCODE = 'invalid_parameter_value', HINT = 'market.state() is the newest, market.state(timestamptz) that of a moment; 0 is before the first load.';
+END
+$$;
+COMMENT ON FUNCTION market.is_state(bigint) IS 'True where a state has this number; else an error that names the newest.';

@@ -98,6 +98,25 @@ test('thousands of states that were seen while loads were under way are shown ag
   expect(asOf.rows).toEqual([]);
 });
 
+test('a number that no state has is an error that names the newest, also where no row would be found', async () => {
+  const store = await openStore();
+  await loadBhav(store, [bhavRow({ symbol: 'A' })]);
+  for (const [number, name] of Object.entries({ 2: '2', 99999: '99999', '-1': '-1', null: 'null' })) {
+    for (const rest of ['', "where exchange = 'none'", 'limit 1']) {
+      for (const table of ['bhavcopy_cm', 'series_changes']) {
+        const asked = store.pool.query(`select * from market.${table}_at(${number}) ${rest}`);
+        await expect(asked).rejects.toMatchObject({
+          code: '22023',
+          message: `there is no state ${name}: the newest is 1`,
+        });
+      }
+    }
+  }
+  const prepared = { name: 'at', text: 'select count(*)::int as rows from market.bhavcopy_cm_at($1)' };
+  await expect(store.pool.query({ ...prepared, values: [2] })).rejects.toMatchObject({ code: '22023' });
+  expect((await store.pool.query({ ...prepared, values: [1] })).rows).toEqual([{ rows: 1 }]);
+});
+
 test('a load that was rolled back, or a preview, makes no state', async () => {
   const store = await openStore();
   const state = async () => (await store.pool.query('select market.state()::int as state')).rows[0].state;

@@ -54,7 +54,7 @@ async function writeComments(client: ClientBase): Promise<void> {
 
 /**
  * `market.<table>_at(state)`: the table exactly as a query in that state saw it: rows whose present revision
- * was there by then, and the replaced revision that was the row then. `market.<table>_as_of(ts)`: the same at
+ * was there by then, and the replaced revision that was the row then; an error where no state has the number. `market.<table>_as_of(ts)`: the same at
  * the last state committed by then.
  */
 async function writePastFunctions(client: ClientBase): Promise<void> {
@@ -65,16 +65,23 @@ async function writePastFunctions(client: ClientBase): Promise<void> {
   const columns = await storedColumns(client);
   for (const table of tables) {
     const past = [
-      { name: `${table.name}_at`, argument: 'state bigint', value: '$1', when: 'in that state' },
+      {
+        name: `${table.name}_at`,
+        argument: 'state bigint',
+        value: '$1',
+        condition: 'market.is_state($1) and ',
+        when: 'in that state',
+      },
       {
         name: `${table.name}_as_of`,
         argument: 'ts timestamptz',
         value: 'market.state($1)',
+        condition: '',
         when: 'in the last state committed by that moment',
       },
     ];
-    for (const { name, argument, value, when } of past) {
-      const body = pastBody(table, columns.get(table.name) ?? [], value);
+    for (const { name, argument, value, condition, when } of past) {
+      const body = pastBody(table, columns.get(table.name) ?? [], value, condition);
       if (bodies.get(name) === body) continue;
       await client.query(`create or replace function market.${quote(name)}(${argument})
         returns setof market.${quote(table.name)} language sql stable as ${client.escapeLiteral(body)}`);
@@ -97,15 +104,24 @@ async function storedColumns(client: ClientBase): Promise<Map<string, string[]>>
   return new Map(found.rows.map((row) => [row.name, row.columns]));
 }
 
-/** Plain enough for Postgres to put it in the place of the call, where it can use the conditions of the query. */
-function pastBody({ name }: TableDefinition, columns: readonly string[], state: string): string {
+/**
+ * Plain enough for Postgres to put it in the place of the call, where it can use the conditions of the query.
+ *
+ * @param condition depends on no row, so that it is asked once, and first: also where no row is found.
+ */
+function pastBody(
+  { name }: TableDefinition,
+  columns: readonly string[],
+  state: string,
+  condition: string,
+): string {
   // As a subquery, so that it is asked once and not for each row.
   const then = `(select ${state})`;
   return `
   select ${list(columns, 't.')} from market.${quote(name)} t
-    join ${LOADS} written on written.id = t.load_id where written.state <= ${then}
+    join ${LOADS} written on written.id = t.load_id where ${condition}written.state <= ${then}
   union all
   select ${list(columns, 't.')} from market_history.${quote(name)} t
     join ${LOADS} written on written.id = t.load_id join ${LOADS} replaced on replaced.id = t.replaced_by_load_id
-   where written.state <= ${then} and replaced.state > ${then}`;
+   where ${condition}written.state <= ${then} and replaced.state > ${then}`;
 }
