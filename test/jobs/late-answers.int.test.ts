@@ -5,8 +5,9 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { copyAnswers } from '../../src/load/state/responses/copy.ts';
 import type { KeptAnswer } from '../../src/load/state/responses/kept.ts';
-import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { copyAccepted, refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openStore } from './import-support.ts';
 import { fetched, physical, records, replay, rowsOf, type Sent } from './replay-support.ts';
 
@@ -235,6 +236,33 @@ describe('a replay', () => {
     expect(report).toMatchObject({ inserted: 40, withdrawn: 20 });
     expect(await live(context)).toHaveLength(20);
     expect(await refusedWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+    // Also in another database.
+    const other = await openStore();
+    for (let time = 0; time < 2; time += 1) {
+      await copyAnswers(context.db.drizzle, other.db, {}, new AbortController().signal);
+      await copyAccepted(context.db.drizzle, other.db.drizzle, {});
+    }
+    await replay(other, {});
+    expect(await live(other)).toEqual(await live(context));
+    expect(await all(other, "select from etl.withdrawals where state = 'accepted'")).toHaveLength(1);
+  });
+
+  test('into emptied tables leaves the history of all answers, also of one that is loaded meanwhile', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    await fetched(2, records(0, 3, { ClosePrice: 4 }))(context, { instruments: ['S000', 'S001', 'S002'] });
+    await fetched(3, records(2, 20, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
+    await fetched(4, records(0, 20, { ClosePrice: 2 }))(context);
+    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+    await fetched(5, records(1, 21, { SavedAt: '08-29-2025 21:15:00' }))(context);
+    await workReplay(context, runId, new AbortController().signal);
+    const contents = async () => [await rowsOf(context, 'market'), await rowsOf(context, 'market_history')];
+    const meanwhile = await contents();
+    await replay(context, {}, { rebuild: true });
+    expect(meanwhile).toEqual(await contents());
     const before = await physical(context);
     await replay(context, {});
     expect(await physical(context)).toEqual(before);

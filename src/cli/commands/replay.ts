@@ -102,6 +102,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   const { openDatabase } = await import('../../load/database/database.ts');
   const { schemaState } = await import('../../load/database/migrate.ts');
   const { copyAnswers } = await import('../../load/state/responses/copy.ts');
+  const { copyAccepted } = await import('../../load/state/withdrawals.ts');
   const source = await cli.life.open(
     async () => openDatabase({ url, connections: 2, log: context.log }),
     (opened) => opened.close(),
@@ -109,5 +110,6 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   await cli.life.open(() => checkPostgres(source, arrivalOf(cli, context.config, 'short')));
   if ((await schemaState(source)) === 'missing') throw usageError('--source holds no tables of eod');
   const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
+  await copyAccepted(source.drizzle, context.db.drizzle, filter);
   logStderr(cli, `${plural(copied, 'answer')} taken over`);
 }

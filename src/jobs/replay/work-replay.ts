@@ -112,6 +112,7 @@ async function replayAnswer(
     calledAt: kept.fetchedAt.getTime(),
     bytes: 0,
     preview: false,
+    fresh,
     rereads: sharing.filter((id) => id !== window.id),
   });
 }

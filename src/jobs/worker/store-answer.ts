@@ -35,6 +35,8 @@ export interface Answered extends ReadAnswer {
   readonly answer?: AnswerToKeep | undefined;
   /** Of an answer that is read once more: the other windows that have read it. */
   readonly rereads?: readonly number[];
+  /** Are all kept answers loaded anew, into tables that held nothing? */
+  readonly fresh?: boolean;
 }
 
 /**
@@ -45,7 +47,7 @@ export interface Answered extends ReadAnswer {
  */
 export async function storeAnswer(
   context: Context,
-  { window, extracted, calledAt, bytes, preview, answer, digest, rereads, ...file }: Answered,
+  { window, extracted, calledAt, bytes, preview, answer, digest, rereads, fresh, ...file }: Answered,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...believed } = storablePart(context, extracted, calledAt);
@@ -81,6 +83,7 @@ export async function storeAnswer(
     answer,
     digest,
     rereads,
+    fresh,
   });
 }
 

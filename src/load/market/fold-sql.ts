@@ -33,6 +33,8 @@ interface FoldSql extends ApplySql {
   readonly store: string;
   /** Withdraws the rows that did not come out. $1: load, $2: exchange, $3: days. */
   readonly withdrawRest: string;
+  /** After `store`, makes revisions and history what they were if the answers had been loaded in this order. $1: exchange, $2: days. */
+  readonly storePast: readonly string[];
   /** Finds a staged record that might change a stored row. $1: when the answer was fetched. */
   readonly hasConflict: string;
   /**
@@ -121,6 +123,7 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
            and not exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where t.${day} between l.from_date and l.to_date`})
         except select ${list(table.key, 's.')} from ${stage} s) u) as unlisted
       from compared`,
+    storePast: pastStatements(table, market, folded, { own, whole }),
     storeDayRows: replaceDayRows(table.name, place.dayRows),
   };
 }
@@ -132,13 +135,7 @@ function storeStatement(
   { own, whole }: { readonly own: string; readonly whole: Shape['fullSet'] },
 ): string {
   const { target, history, columns, same } = parts;
-  const day = quote(table.dateColumn ?? '');
-  const asked = (row: string) =>
-    whole === 'none'
-      ? `$3::date[] is not null and exists (select from ${own} o where ${same('o', row)})`
-      : table.dateColumn === null
-        ? '$3::date[] is not null'
-        : `${row}.${day} = any($3::date[])`;
+  const asked = (row: string) => isAsked(table, parts, { own, whole }, row, '$3');
   const data = columns.filter((column) => !table.key.includes(column));
   const row = (prefix: string) => `row(${list(data, prefix)})`;
   const agrees = `not ${differs(folded.values, { now: 'c', record: 'o', fetchedAt: '$4' })}`;
@@ -187,4 +184,36 @@ function storeStatement(
       count(*) filter (where _action <> 'insert' and not agrees) as stale,
       (select count(*) from compared where _action in ('insert', 'update', 'relist')) as written
       from counted`;
+}
+
+/** Is a row one of those that the folded answers speak for? */
+function isAsked(
+  table: TableDefinition,
+  { same }: Parts,
+  { own, whole }: { readonly own: string; readonly whole: Shape['fullSet'] },
+  row: string,
+  days: string,
+): string {
+  if (whole === 'none') {
+    return `${days}::date[] is not null and exists (select from ${own} o where ${same('o', row)})`;
+  }
+  return table.dateColumn === null
+    ? `${days}::date[] is not null`
+    : `${row}.${quote(table.dateColumn)} = any(${days}::date[])`;
+}
+
+function pastStatements(
+  table: TableDefinition,
+  market: Parts,
+  folded: Parts,
+  facts: { readonly own: string; readonly whole: Shape['fullSet'] },
+): string[] {
+  const asked = (row: string) => `${row}.exchange = $1 and ${isAsked(table, market, facts, row, '$2')}`;
+  const { target, history, same } = market;
+  return [
+    `delete from ${history} h where ${asked('h')}`,
+    `insert into ${history} select f.* from ${folded.history} f where ${asked('f')}`,
+    `update ${target} t set ${AUDIT.map((column) => `${column} = f.${column}`).join(', ')}
+       from ${folded.target} f where ${same('t', 'f')} and ${asked('t')} and (t.revision, t.load_id) is distinct from (f.revision, f.load_id)`,
+  ];
 }

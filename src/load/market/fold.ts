@@ -44,6 +44,8 @@ interface TableLoad extends TableAnswer {
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
+  /** Were the tables emptied, or empty, to load all answers anew? Then the history has to come out as well. */
+  readonly fresh?: boolean | undefined;
   /** Without it no kept answer can be read. */
   readonly readKept?: ReadKept | undefined;
 }
@@ -82,7 +84,8 @@ export async function mergeTable(tx: Transaction, load: TableLoad): Promise<Merg
   };
   if (isLast) return inOrder();
   // Where no answer withdraws, a record that is new or that is surely older decides nothing.
-  if (scope.whole === 'none' && !(await hasConflict(client, table, fetchedAt))) return inOrder();
+  if (scope.whole === 'none' && load.fresh !== true && !(await hasConflict(client, table, fetchedAt)))
+    return inOrder();
   const folded = await foldAnswers(tx, load, scope);
   if (folded !== null) return { ...folded, folded: true, undecided: null };
   await client.query(`truncate ${sql.stage}`);
@@ -179,7 +182,7 @@ async function foldAnswers(
   await client.query(sql.create);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
   const refusals = new Map<string, DayWithdrawal & { readonly fetchedAt: string }>();
-  for (const [step, { responseId, fetchedAt }] of answers.entries()) {
+  for (const { responseId, fetchedAt, loadId, runId } of answers) {
     const own = responseId === null;
     const answer = own ? load : await readTable(tx, load, responseId, readKept);
     if (answer === null) return null;
@@ -195,9 +198,8 @@ async function foldAnswers(
       table,
       { ...answer, rows },
       {
-        runId: load.runId,
-        // No load has such a number: each answer needs one of its own.
-        loadId: -1 - step,
+        runId: runId ?? load.runId,
+        loadId: loadId ?? load.loadId,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: asked,
@@ -242,6 +244,7 @@ async function foldAnswers(
       ])),
     );
   }
+  if (load.fresh === true) for (const text of sql.storePast) await client.query(text, [exchange, days]);
   return { ...countsOf(stored.rows[0]), withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays: [] };
 }
 

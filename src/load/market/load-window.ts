@@ -47,6 +47,8 @@ interface WindowLoad {
   readonly answer?: AnswerToKeep | undefined;
   /** Of an answer that is read once more: the other windows that have read it, whose open rejects are among its records. */
   readonly rereads?: readonly number[] | undefined;
+  /** Are all kept answers loaded anew, into tables that held nothing? */
+  readonly fresh?: boolean | undefined;
   /** Stored values to keep, because this answer knows less; none when not given. */
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, where this one comes after one that was fetched later. */

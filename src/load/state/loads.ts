@@ -245,6 +245,14 @@ export async function hasLaterLoad(
   return (await later.limit(1)).length > 0;
 }
 
+/** A kept answer, and the load that stored it first. The numbers are null of the answer that is being loaded. */
+interface AnswerToFold {
+  readonly responseId: number | null;
+  readonly fetchedAt: string;
+  readonly loadId: number | null;
+  readonly runId: number | null;
+}
+
 /**
  * The kept answers that were loaded and may be about the rows of a scope, in the order in which they were
  * fetched. The answer of the window itself is among them, with `responseId` null, whether it was loaded before
@@ -268,7 +276,7 @@ export async function answersToFold(
   },
   /** `fetchedAt` is null where no answer is being loaded. */
   { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date | null },
-): Promise<{ responseId: number | null; fetchedAt: string }[] | null> {
+): Promise<AnswerToFold[] | null> {
   const moment = sql`${fetchedAt?.toISOString() ?? null}::timestamptz`;
   const concerns = (one: string) => {
     const of = (column: string) => sql.raw(`${one}.${column}`);
@@ -293,25 +301,28 @@ export async function answersToFold(
     );
   const isOwn = (one: string) =>
     sql`(${same(one, 'own')} and ${sql.raw(`${one}.fetched_at`)} is not distinct from ${moment})`;
-  const found = await tx.execute<{ response: number | null; fetched: string; kept: boolean }>(sql`
+  const found = await tx.execute<
+    { [Name in keyof AnswerToFold]: AnswerToFold[Name] } & { readonly kept: boolean }
+  >(sql`
     with own as materialized (select * from ${windows} where id = ${windowId}),
     loaded as materialized (
       select l.* from ${loads} l, own where ${concerns('l')} and l.window_id <> 0 and not ${isOwn('l')}
     ), kept as materialized (
       select r.* from ${responses} r, own where ${concerns('r')} and not ${isOwn('r')}
     )
-    select r.id::int as response, to_json(r.fetched_at)#>>'{}' as fetched, true as kept, r.fetched_at, r.operation, r.from_date, r.to_date, r.instruments, r.variant, r.filtered
-      from kept r where exists (select from loaded l where l.fetched_at = r.fetched_at and ${same('l', 'r')})
+    select r.id::int as "responseId", to_json(r.fetched_at)#>>'{}' as "fetchedAt", true as kept, l.id::int as "loadId", l.run_id::int as "runId", r.fetched_at, r.operation, r.from_date, r.to_date, r.instruments, r.variant, r.filtered
+      from kept r join lateral (
+        select l.id, l.run_id from loaded l where l.fetched_at = r.fetched_at and ${same('l', 'r')} order by l.id limit 1) l on true
     union all
-    select null, to_json(${moment})#>>'{}', true, ${moment}, operation, from_date, to_date, instruments, variant, filtered from own where ${moment} is not null
+    select null, to_json(${moment})#>>'{}', true, null, null, ${moment}, operation, from_date, to_date, instruments, variant, filtered from own where ${moment} is not null
     union all
-    select null, to_json(l.fetched_at)#>>'{}', false, l.fetched_at, l.operation, l.from_date, l.to_date, l.instruments, l.variant, l.filtered
+    select null, to_json(l.fetched_at)#>>'{}', false, null, null, l.fetched_at, l.operation, l.from_date, l.to_date, l.instruments, l.variant, l.filtered
       from loaded l where not exists (
         select from kept r where r.fetched_at = l.fetched_at and r.operation = l.operation
            and r.from_date <= l.from_date and r.to_date >= l.to_date and r.instruments = l.instruments)
-    order by 4, 5, 6, 7, 8, 9, 10, 1`);
+    order by 6, 7, 8, 9, 10, 11, 12, 1`);
   if (found.rows.some(({ kept }) => !kept)) return null;
-  return found.rows.map(({ response, fetched }) => ({ responseId: response, fetchedAt: fetched }));
+  return found.rows;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { AnswerFilter } from './responses/to-replay.ts';
 import { dayRows, withdrawals } from './schema/work.ts';
 
 // Rows that whole answers did not list any more: what was withdrawn, and what was not because it was too much
@@ -130,6 +131,40 @@ export async function acceptedDays(
     })
     .from(withdrawals)
     .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')));
+}
+
+/**
+ * Copies what persons have accepted in another database, of the answers that were copied too: where those are
+ * replayed, it counts. What is here already stays as it is.
+ */
+export async function copyAccepted(
+  source: NodePgDatabase,
+  target: NodePgDatabase,
+  { operations, exchanges, from, to }: AnswerFilter,
+): Promise<void> {
+  const { operation, exchange, day } = withdrawals;
+  const found = await source
+    .select()
+    .from(withdrawals)
+    .where(
+      and(
+        eq(withdrawals.state, 'accepted'),
+        operations === undefined ? undefined : inArray(operation, [...operations]),
+        exchanges === undefined ? undefined : inArray(exchange, [...exchanges]),
+        from === undefined ? undefined : sql`coalesce(${day} >= ${from}, true)`,
+        to === undefined ? undefined : sql`coalesce(${day} <= ${to}, true)`,
+      ),
+    )
+    .orderBy(withdrawals.id);
+  const known = await target.select().from(withdrawals).where(eq(withdrawals.state, 'accepted'));
+  const nameOf = (one: (typeof found)[number]) =>
+    [one.table_name, one.exchange, one.day, Date.parse(one.fetched_at)].join();
+  const names = new Set(known.map(nameOf));
+  const missing = found.filter((one) => !names.has(nameOf(one)));
+  if (missing.length === 0) return;
+  // They belong to no load here.
+  const values = missing.map(({ id: _, ...one }) => ({ ...one, load_id: 0, run_id: 0, window_id: 0 }));
+  await target.insert(withdrawals).values(values);
 }
 
 /** The undecided refusals of these days; NO_DAY where the table has none. */
