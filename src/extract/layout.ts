@@ -68,8 +68,8 @@ export function createLayouts(operation: Operation): (record: object) => Layout 
   const known = new Map<string, Layout>();
   let last: Layout | null = null;
   return (record) => {
+    if (last !== null && hasKeys(record, last.keys)) return last;
     const keys = Object.keys(record);
-    if (last !== null && same(last.keys, keys)) return last;
     const name = JSON.stringify(keys);
     let layout = known.get(name);
     if (layout === undefined) {
@@ -82,8 +82,12 @@ export function createLayouts(operation: Operation): (record: object) => Layout 
   };
 }
 
-function same(left: readonly string[], right: readonly string[]): boolean {
-  if (left.length !== right.length) return false;
-  for (let at = 0; at < left.length; at++) if (left[at] !== right[at]) return false;
-  return true;
+/** Are these the record's keys, in this order? Asked without a list of its keys, which would be one for each record. */
+function hasKeys(record: object, keys: readonly string[]): boolean {
+  let at = 0;
+  for (const key in record) {
+    if (key !== keys[at]) return false;
+    at += 1;
+  }
+  return at === keys.length;
 }

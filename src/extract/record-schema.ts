@@ -23,17 +23,29 @@ export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
   const name = `${table.name} ${timeZone}`;
   let schema = schemas.get(name);
   if (schema === undefined) {
-    schema = z.object(
-      Object.fromEntries(
-        table.fields.map((field) => [
-          field.column,
-          fieldSchema(field, table.key.includes(field.column), timeZone),
-        ]),
-      ),
-    ) as RowSchema;
+    const fields = [...readersOf(table, timeZone)].map(([column, read]) => [column, fieldSchema(read)]);
+    schema = z.object(Object.fromEntries(fields)) as RowSchema;
     schemas.set(name, schema);
   }
   return schema;
+}
+
+const readers = new Map<string, ReadonlyMap<string, ValueReader>>();
+
+/** What reads the value of each column of a table, as sent, into the value stored or what is wrong with it. */
+export function readersOf(table: TableDefinition, timeZone: string): ReadonlyMap<string, ValueReader> {
+  const name = `${table.name} ${timeZone}`;
+  let found = readers.get(name);
+  if (found === undefined) {
+    found = new Map(
+      table.fields.map((field) => [
+        field.column,
+        fieldReader(field, table.key.includes(field.column), timeZone),
+      ]),
+    );
+    readers.set(name, found);
+  }
+  return found;
 }
 
 /**
@@ -42,31 +54,30 @@ export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
  */
 const MAX_KEY_TEXT = 200;
 
-/**
- * One field: read by its kind; what is absent becomes what the key holds then, or null, or a
- * problem. A core transform and not `z.transform`, which allocates a closure for every value.
- */
-function fieldSchema(field: Field, inKey: boolean, timeZone: string) {
-  // What only the request knows was checked with the request, and may be empty on purpose.
+/** Reads a field by its kind; what is absent becomes what the key holds then, or null, or a problem. */
+function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReader {
   const read: ValueReader = readerOf(field.kind, timeZone);
+  // What only the request knows was checked with the request, and may be empty on purpose.
   const blank = field.from === 'request' && field.kind === 'text' ? '' : (field.absent ?? null);
-  const required = field.required === true && blank === null;
+  const absent = field.required === true && blank === null ? new InvalidValue('is missing') : blank;
+  return (sent) => {
+    const value = read(sent);
+    if (value === null) return absent;
+    return inKey && typeof value === 'string' && value.length > MAX_KEY_TEXT
+      ? new InvalidValue(`is longer than ${MAX_KEY_TEXT} characters, too long for a key`)
+      : value;
+  };
+}
+
+/** One field. A core transform and not `z.transform`, which allocates a closure for every value. */
+function fieldSchema(read: ValueReader) {
   return new z.core.$ZodTransform({
     type: 'transform',
     transform: (input, payload) => {
       const value = read(input);
-      if (value instanceof InvalidValue) {
-        payload.issues.push({ code: 'custom', message: value.problem, input, path: [] });
-        return null;
-      }
-      if (inKey && typeof value === 'string' && value.length > MAX_KEY_TEXT) {
-        const message = `is longer than ${MAX_KEY_TEXT} characters, too long for a key`;
-        payload.issues.push({ code: 'custom', message, input, path: [] });
-        return null;
-      }
-      if (value !== null) return value;
-      if (required) payload.issues.push({ code: 'custom', message: 'is missing', input, path: [] });
-      return blank;
+      if (!(value instanceof InvalidValue)) return value;
+      payload.issues.push({ code: 'custom', message: value.problem, input, path: [] });
+      return null;
     },
   });
 }

@@ -2,11 +2,12 @@ import type { AskedFor, DerivedField } from '../operations/fields.ts';
 import type { Operation, Shape } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { lossyToken } from './decimals.ts';
+import { type GeneratedReader, generatedReader } from './generated-reader.ts';
 import { createLayouts, type Layout } from './layout.ts';
 import { type RowSchema, readerOf, schemaOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
 import type { Problem, Reject } from './types.ts';
-import { readText } from './values.ts';
+import { isBlank, readText } from './values.ts';
 
 /** One record, read: a row of a table, or what is wrong with it. */
 type RecordResult =
@@ -31,11 +32,35 @@ interface ShapeState {
   readonly memory: Map<string, number>;
 }
 
-/** Reads the records of one answer to one request. */
-export function createRecordReader(operation: Operation, asked: AskedFor, timeZone: string): RecordReader {
+/** How records of one layout are read. */
+interface LayoutState {
+  readonly layout: Layout;
+  /** Null when the layout fits no shape. */
+  readonly state: ShapeState | null;
+  /** Records that were read so far, until there is a reader. */
+  records: number;
+  /** Generated when there are enough records to make it worth while; null where none can be. */
+  reader: GeneratedReader | null;
+}
+
+/** Code for a layout is made when an answer has so many records of it. */
+const WORTH_GENERATING = 16;
+
+/**
+ * Reads the records of one answer to one request. Each is read by its zod schema, or, where there are many of them and
+ * nothing is wrong with it, by code generated from the same declarations, with the same result.
+ *
+ * @param generateAfter records of a layout that are read by the schema before code is generated for it.
+ */
+export function createRecordReader(
+  operation: Operation,
+  asked: AskedFor,
+  timeZone: string,
+  generateAfter = WORTH_GENERATING,
+): RecordReader {
   const layoutFor = createLayouts(operation);
-  const states = new Map<Shape, ShapeState>();
-  const seen = new Set<Layout>();
+  const shapes = new Map<Shape, ShapeState>();
+  const layouts = new Map<Layout, LayoutState>();
   const unknown = new Set<string>();
   const repeated = new Set<string>();
   // Such a record is named by the request alone, and one that names no instrument is a reject.
@@ -43,19 +68,30 @@ export function createRecordReader(operation: Operation, asked: AskedFor, timeZo
 
   // One `sent` serves the whole answer; these two variables hold the record that it reads from.
   let current: Readonly<Record<string, unknown>> = {};
-  let layout: Layout | null = null;
+  let last: LayoutState | null = null;
   const sent = (source: string): unknown => {
-    const key = layout?.keyOf.get(source.toLowerCase());
+    const key = last?.layout.keyOf.get(source.toLowerCase());
     const value = key === undefined ? undefined : current[key];
     // Operations turn these into text; a nested value could throw or recurse there.
     return typeof value === 'object' ? null : (lossyToken(value) ?? value);
   };
 
-  const noteKeys = (found: Layout) => {
-    if (seen.has(found)) return;
-    seen.add(found);
-    for (const key of found.unknown) if (unknown.size < 1_000) unknown.add(key);
-    for (const key of found.repeated) if (repeated.size < 20) repeated.add(key);
+  const stateOf = (layout: Layout): LayoutState => {
+    let found = layouts.get(layout);
+    if (found === undefined) {
+      for (const key of layout.unknown) if (unknown.size < 1_000) unknown.add(key);
+      for (const key of layout.repeated) if (repeated.size < 20) repeated.add(key);
+      found = { layout, state: shapeStateOf(layout.shape), records: 0, reader: null };
+      layouts.set(layout, found);
+    }
+    return found;
+  };
+
+  const shapeStateOf = (shape: Shape | null): ShapeState | null => {
+    if (shape === null) return null;
+    const state = shapes.get(shape) ?? createShapeState(shape, asked, timeZone);
+    shapes.set(shape, state);
+    return state;
   };
 
   return {
@@ -63,27 +99,26 @@ export function createRecordReader(operation: Operation, asked: AskedFor, timeZo
       if (typeof record !== 'object' || record === null || Array.isArray(record)) {
         return rejected([{ path: '', message: 'is not a record' }]);
       }
-      const found = layoutFor(record);
-      noteKeys(found);
-      if (found.shape === null) {
+      const layout = layoutFor(record);
+      if (last === null || last.layout !== layout) last = stateOf(layout);
+      const found = last;
+      const { state } = found;
+      if (state === null) {
         return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
       }
-      let state = states.get(found.shape);
-      if (state === undefined) {
-        state = createShapeState(found.shape, asked, timeZone);
-        states.set(found.shape, state);
-      }
-      layout = found;
       current = record as Readonly<Record<string, unknown>>;
-      fill(state, found, current);
       for (const field of state.derived) state.raw[field.column] = field.value(sent, state.memory);
       const unnamed = nameless || !isNamed(state.shape, sent);
+      if (found.records++ === generateAfter) found.reader = generatedReader(layout, timeZone);
+      const row = unnamed || found.reader === null ? null : found.reader(current, state.raw);
+      if (row !== null) return { table: state.shape.table, row };
+      fill(state, layout, current);
       const parsed = state.schema.safeParse(state.raw);
       if (parsed.success && !unnamed) return { table: state.shape.table, row: parsed.data };
       const problems = [
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
         ...(parsed.error?.issues ?? []).map((issue) => ({
-          path: pathOf(found, String(issue.path[0])),
+          path: pathOf(layout, String(issue.path[0])),
           message: issue.message,
         })),
       ];
@@ -133,10 +168,6 @@ function fill({ raw }: ShapeState, { sources }: Layout, record: Readonly<Record<
     for (let next = 1; next < keys.length && isBlank(value); next++) value = record[keys[next] as string];
     raw[field.column] = value;
   }
-}
-
-function isBlank(value: unknown): boolean {
-  return value === null || value === undefined || (typeof value === 'string' && value.trim() === '');
 }
 
 /** Is at least one of the fields that name the instrument filled? A code of 0 names nothing. */

@@ -30,6 +30,11 @@ function shorten(text: string): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
+/** Does the value say nothing, so that the next key for its field is asked? */
+export function isBlank(value: unknown): boolean {
+  return value === null || value === undefined || (typeof value === 'string' && value.trim() === '');
+}
+
 /** Longest text a column takes. */
 const MAX_TEXT = 100_000;
 /** What Postgres text cannot hold: NUL, and halves of surrogate pairs. */
@@ -72,16 +77,23 @@ export function readNumeric(value: unknown): Scalar | InvalidValue {
   return text.startsWith('+') ? text.slice(1) : text;
 }
 
-function createWholeReader(bits: 16 | 32 | 64): ValueReader {
+/** Whole numbers that each kind takes as a number; those beyond 2^53 as text only. */
+export const WHOLE_RANGES = {
+  int2: { low: -(2 ** 15), high: 2 ** 15 - 1 },
+  int4: { low: -(2 ** 31), high: 2 ** 31 - 1 },
+  int8: { low: Number.MIN_SAFE_INTEGER, high: Number.MAX_SAFE_INTEGER },
+} as const;
+
+function createWholeReader(kind: keyof typeof WHOLE_RANGES): ValueReader {
+  const bits = { int2: 16, int4: 32, int8: 64 }[kind];
   const low = -(2n ** BigInt(bits - 1));
   const high = 2n ** BigInt(bits - 1) - 1n;
-  const safeLow = Math.max(Number(low), Number.MIN_SAFE_INTEGER);
-  const safeHigh = Math.min(Number(high), Number.MAX_SAFE_INTEGER);
+  const safe = WHOLE_RANGES[kind];
   const range = `a whole number from ${low} to ${high}`;
   return (value) => {
     if (typeof value === 'number') {
       if (!Number.isInteger(value)) return invalid(value, 'a whole number');
-      if (value >= safeLow && value <= safeHigh) return value + 0;
+      if (value >= safe.low && value <= safe.high) return value + 0;
       // Beyond 2^53 one double stands for several numbers: only a text is exact.
       return invalid(value, bits === 64 ? `${range} that was read without loss` : range);
     }
@@ -107,9 +119,9 @@ function wholeOf(text: string): bigint | null {
   return decimal.negative ? -size : size;
 }
 
-export const readInt2 = createWholeReader(16);
-export const readInt4 = createWholeReader(32);
-export const readInt8 = createWholeReader(64);
+export const readInt2 = createWholeReader('int2');
+export const readInt4 = createWholeReader('int4');
+export const readInt8 = createWholeReader('int8');
 
 /** Yes or no: true/false, `True`/`False` in any case, 1/0. */
 export function readBoolean(value: unknown): Scalar | InvalidValue {
