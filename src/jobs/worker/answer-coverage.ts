@@ -64,7 +64,7 @@ export function coverageOf(
   when: AnswerTime,
 ): CoverageEntry[] {
   const calledOn = today(when.clock, when.config.EOD_TIMEZONE);
-  const tally = tallyOf(operation, extracted);
+  const tally = tallyOf(operation, window, extracted);
   const emptyState = emptyStateOf(operation, window, calledOn, when);
   return questionsOf(operation, window, sessions, calledOn).map((question) => {
     const { day, instrument } = question;
@@ -111,24 +111,33 @@ function emptyStateOf(
   return (day) => (day < believedBefore ? 'empty' : 'not_published');
 }
 
-/** Counts the records of a day and instrument. */
-function tallyOf(operation: Operation, extracted: Extracted): (day: Day, instrument: string) => number {
+/** Counts the records of each day and, where a window asks for instruments, of each of those ('' are all of a day). */
+function tallyOf(
+  operation: Operation,
+  { instruments }: CoveredWindow,
+  extracted: Extracted,
+): (day: Day, instrument: string) => number {
+  const asked = new Set(instruments.map((instrument) => instrument.toUpperCase()));
+  const days = new Map<Day, number>();
   const counts = new Map<string, number>();
   let undated = 0;
-  for (const batch of extracted.batches) {
-    const shape = operation.shapes.find((candidate) => candidate.table === batch.table);
-    const dayColumn = shape?.dated === true ? batch.table.dateColumn : null;
+  for (const { table, rows } of extracted.batches) {
+    const shape = operation.shapes.find((candidate) => candidate.table === table);
+    const dayColumn = shape?.dated === true ? table.dateColumn : null;
     if (dayColumn === null) {
-      undated += batch.rows.length;
+      undated += rows.length;
       continue;
     }
-    for (const row of batch.rows) {
+    for (const row of rows) {
       const day = String(row[dayColumn]);
-      counts.set(`${day}|`, (counts.get(`${day}|`) ?? 0) + 1);
-      if (shape?.symbolColumn === undefined) continue;
+      days.set(day, (days.get(day) ?? 0) + 1);
+      if (asked.size === 0 || shape?.symbolColumn === undefined) continue;
       const symbol = String(row[shape.symbolColumn]).toUpperCase();
-      counts.set(`${day}|${symbol}`, (counts.get(`${day}|${symbol}`) ?? 0) + 1);
+      if (!asked.has(symbol)) continue;
+      const name = `${day}|${symbol}`;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
     }
   }
-  return (day, instrument) => undated + (counts.get(`${day}|${instrument.toUpperCase()}`) ?? 0);
+  return (day, instrument) =>
+    undated + ((instrument === '' ? days.get(day) : counts.get(`${day}|${instrument.toUpperCase()}`)) ?? 0);
 }

@@ -1,6 +1,6 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
-import type { Extracted } from '../../extract/types.ts';
+import type { Extracted, Row } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
@@ -168,19 +168,21 @@ function limitSavedAt(
 ): { readonly batches: Extracted['batches']; readonly warnings: readonly string[] } {
   const latest = calledAt + CLOCK_TOLERANCE_MS;
   const call = new Date(calledAt).toISOString();
-  const tooLate: string[] = [];
-  const limited = batches.map(({ table, rows }) => ({
-    table,
-    rows: rows.map((row) => {
-      const saved = row.source_saved_at;
-      if (typeof saved !== 'string' || !(Date.parse(saved) > latest)) return row;
-      tooLate.push(saved);
-      return { ...row, source_saved_at: call };
-    }),
-  }));
+  // Records have their times in common: only one that differs from the one before is looked at.
+  let last: unknown = null;
+  let lastIsTooLate = false;
+  const isTooLate = ({ source_saved_at: saved }: Row) => {
+    if (saved !== last) lastIsTooLate = typeof saved === 'string' && Date.parse(saved) > latest;
+    last = saved;
+    return lastIsTooLate;
+  };
+  const tooLate = batches.flatMap(({ rows }) => rows.filter(isTooLate)).map((row) => row.source_saved_at);
   if (tooLate.length === 0) return { batches, warnings: [] };
   return {
-    batches: limited,
+    batches: batches.map(({ table, rows }) => ({
+      table,
+      rows: rows.map((row) => (isTooLate(row) ? { ...row, source_saved_at: call } : row)),
+    })),
     warnings: [
       `${tooLate.length} records say they were saved after they were sent, e.g. ${tooLate[0]}: taken as saved at the time of the call`,
     ],
