@@ -23,11 +23,10 @@ const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 /**
  * Enqueues open windows the queue does not know (it was lost, or the process that planned them ended
  * between commit and enqueue), ends runs whose last worker ended before it could, and does what follows
- * the end of runs where their last worker ended before that. Of long runs it brings the names of instruments up to date.
+ * the end of runs where their last worker ended before that.
  */
 export async function requeueLostWindows(context: QueueContext): Promise<void> {
   await followUpRuns(context);
-  await updateObservedAliases(context.db);
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
   const open = await openWindows(context.db.drizzle, runs);
@@ -44,8 +43,9 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
 }
 
 /**
- * Says that this worker is alive and requeues lost windows, now, from time to time, and at once when the queue's server is back. A server
- * that is away just now is no reason not to start: it is tried again soon.
+ * Says that this worker is alive, requeues lost windows and brings the names of instruments up to date: now, from time
+ * to time, and at once when the queue's server is back. A server that is away just now is no reason not to start: it is
+ * tried again soon.
  */
 export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
   let timer: NodeJS.Timeout | undefined;
@@ -62,6 +62,8 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     try {
       await markWorkerSeen(context.db.drizzle, `${hostname()} ${process.pid}`);
       await requeueLostWindows(context);
+      // Of a run that has ended they are; of a long one they follow from time to time.
+      await updateObservedAliases(context.db);
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
       next = AGAIN_MS;
