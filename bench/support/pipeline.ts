@@ -7,50 +7,61 @@ import type { QueueContext } from '../../src/jobs/context.ts';
 import { runState, startRun } from '../../src/jobs/runs/run-control.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
-import { type Helper, startHelper } from './process.ts';
+import type { Site } from './bench.ts';
+import { type ChildFigures, startChild } from './processes.ts';
+import { EXCHANGE, type SourceMode } from './records.ts';
 
-export interface WorkerFigures {
-  readonly peakRssBytes: number;
-  readonly cpuSeconds: number;
-}
-
-/** The pipeline on a database of its own, with one worker in a process of its own. */
-export interface BenchPipeline {
-  readonly calendar: QueueContext['calendar'];
-  /** Runs a request to its end. @throws Error unless every window loaded. */
-  run(request: RunRequest): Promise<RunReport>;
-  /** Stops the worker and tells what it took. */
-  stop(): Promise<WorkerFigures>;
-}
-
-/** Migrates, opens the queue on Postgres and starts the worker, with the settings as shipped but for the hourly budget. */
-export async function startPipeline(databaseUrl: string, sourcePort: number): Promise<BenchPipeline> {
-  const settings = {
+/** The settings as shipped, but for the hourly budget: above what the benchmarks ask, so that none waits for the next clock hour. */
+export function settingsFor(databaseUrl: string, sourceUrl: string): Record<string, string> {
+  return {
     DATABASE_URL: databaseUrl,
-    EOD_BASE_URL: `http://127.0.0.1:${sourcePort}`,
+    EOD_BASE_URL: sourceUrl,
     EOD_ACCESS_KEY: 'bench',
-    // Above what the benchmarks ask, so that none waits for the next clock hour.
     EOD_CALLS_PER_HOUR: '1000000',
+    EOD_LOG_LEVEL: 'error',
   };
+}
+
+/** What plans runs and follows them, in this process. */
+export async function openPlanner(settings: Readonly<Record<string, string>>) {
   const config = loadConfig(settings);
   const log = createLog(config);
-  const db = openDatabase({ url: databaseUrl, log });
-  await migrateDatabase(db);
+  const db = openDatabase({ url: settings.DATABASE_URL ?? '', log });
   const queues = await openQueues({ db, config, log });
-  const context = { config, log, db, queues, calendar: loadCalendar(), clock: systemClock };
-  const worker = startHelper('worker.ts');
-  worker.send(settings);
-  await worker.next();
+  const context: QueueContext = { config, log, db, queues, calendar: loadCalendar(), clock: systemClock };
   return {
-    calendar: context.calendar,
-    run: (request) => runToEnd(context, request),
-    async stop() {
-      const figures = await stopWorker(worker);
+    context,
+    async close() {
       await queues.close();
       await db.close();
+    },
+  };
+}
+
+/** The pipeline on a database, with its workers in processes of their own. */
+export interface BenchPipeline {
+  /** Runs a request to its end. @throws Error unless every window loaded. */
+  run(request: RunRequest): Promise<RunReport>;
+  /** Stops the workers and tells what each took. */
+  stop(): Promise<ChildFigures<unknown>[]>;
+}
+
+/** Opens the queue on Postgres and starts workers that ask the source in this mode. */
+export async function startPipeline(
+  { source }: Site,
+  databaseUrl: string,
+  { workers = 1, mode = 'first' }: { readonly workers?: number; readonly mode?: SourceMode } = {},
+): Promise<BenchPipeline> {
+  const settings = settingsFor(databaseUrl, source.url(mode));
+  const planner = await openPlanner(settings);
+  const started = await Promise.all(Array.from({ length: workers }, () => startChild('work', settings)));
+  return {
+    run: (request) => runToEnd(planner.context, request),
+    async stop() {
+      const figures = await Promise.all(started.map((worker) => worker.finish()));
+      await planner.close();
       return figures;
     },
   };
@@ -67,9 +78,24 @@ async function runToEnd(context: QueueContext, request: RunRequest): Promise<Run
   return report;
 }
 
-async function stopWorker(worker: Helper): Promise<WorkerFigures> {
-  worker.send({ stop: true });
-  const figures = await worker.next<WorkerFigures>();
-  await worker.stop();
-  return figures;
+/** The last day of the benchmarks' bhav copies. */
+export const LAST_SESSION = '2025-10-31';
+
+const calendar = loadCalendar();
+
+/** So many sessions of the benchmarks' exchange, the last of them `LAST_SESSION`. */
+export function sessionsBefore(count: number, exchange = EXCHANGE): string[] {
+  return calendar.lastSessions(exchange, LAST_SESSION, count);
+}
+
+/** Asks for the bhav copies of these days, once more where they are loaded. */
+export function bhavRequest(days: readonly string[], again = false): RunRequest {
+  const [from = '', to = ''] = [days[0], days.at(-1)];
+  return {
+    kind: 'backfill',
+    targets: [{ operation: 'GetBhavCopyCM', exchange: EXCHANGE, from, to, refetchFrom: again ? from : null }],
+    instruments: [],
+    options: {},
+    live: false,
+  };
 }

@@ -2,7 +2,9 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { openDatabase } from '../../src/load/database/database.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
+import { migrateDatabase } from '../../src/load/database/migrate.ts';
 
 export interface BenchServer {
   readonly url: string;
@@ -35,15 +37,30 @@ export async function startBenchServer(): Promise<BenchServer> {
   };
 }
 
-/** Another database of the same server, made anew. */
-export async function freshDatabase(adminUrl: string, name: string): Promise<string> {
+/** Another database of the same server, made anew: empty, or a copy of one that nobody is connected to. */
+export async function freshDatabase(adminUrl: string, name: string, template = 'template1'): Promise<string> {
   await withClient(adminUrl, async (client) => {
     await client.query(`drop database if exists ${name} with (force)`);
-    await client.query(`create database ${name}`);
+    await client.query(`create database ${name} template ${template} strategy file_copy`);
   });
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   return url.href;
+}
+
+const MIGRATED = 'bench_migrated';
+
+/** A database with the tables of the pipeline, which are made once for the server. */
+export async function migratedDatabase(adminUrl: string, name: string): Promise<string> {
+  const made = await withClient(adminUrl, (client) =>
+    client.query('select from pg_database where datname = $1', [MIGRATED]),
+  );
+  if (made.rowCount === 0) {
+    const database = openDatabase({ url: await freshDatabase(adminUrl, MIGRATED), connections: 2 });
+    await migrateDatabase(database);
+    await database.close();
+  }
+  return freshDatabase(adminUrl, name, MIGRATED);
 }
 
 export async function dropDatabase(adminUrl: string, name: string): Promise<void> {

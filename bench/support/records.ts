@@ -1,5 +1,18 @@
 /** The trade date in a rendered body, to be overwritten with the day that was asked for. */
-const PLACEHOLDER = 'MM-DD-YYYY';
+export const PLACEHOLDER = 'MM-DD-YYYY';
+
+/** The exchange of all records. */
+export const EXCHANGE = 'BSE';
+
+/**
+ * How a session is answered: as it was first; with the same values, every record saved again later; or with one
+ * record in a hundred corrected, which alone are saved later.
+ */
+export const SOURCE_MODES = ['first', 'resaved', 'corrected'] as const;
+export type SourceMode = (typeof SOURCE_MODES)[number];
+
+/** One record in so many is corrected. */
+export const CORRECTED_EVERY = 100;
 
 /** One session's answer to GetBhavCopyCM, rendered once: only its dates are written anew. */
 export interface RenderedSession {
@@ -20,14 +33,17 @@ function symbolOf(instrument: number): string {
   return `${symbol}${LETTERS[instrument % 26]}`;
 }
 
-function record(instrument: number, variant: number) {
-  const price = Math.round((10 + ((instrument * 37 + variant * 11) % 400_000) / 100) * 100) / 100;
+/** A record of the service, with placeholders in the place of dates. */
+export function record(instrument: number, variant: number, mode: SourceMode = 'first') {
+  const isCorrected = mode === 'corrected' && instrument % CORRECTED_EVERY === 0;
+  const first = Math.round((10 + ((instrument * 37 + variant * 11) % 400_000) / 100) * 100) / 100;
+  const price = isCorrected ? first + 1 : first;
   const at = (factor: number) => Math.round(price * factor * 100) / 100;
   const quantity = 1 + ((instrument * 7_919 + variant * 104_729) % 9_000_000);
   return {
     InstrumentName: '',
     Sgmt: 'CM',
-    Src: 'BSE',
+    Src: EXCHANGE,
     FinInstrmTp: 'STK',
     FinInstrmId: 500_000 + instrument,
     ISIN: `INE${String(instrument).padStart(6, '0')}01018`,
@@ -56,13 +72,13 @@ function record(instrument: number, variant: number) {
     TotalTradesNo: 1 + (quantity % 90_000),
     NewBrdLotQty: 1,
     ReceivedAt: `${PLACEHOLDER} 21:02:11`,
-    SavedAt: `${PLACEHOLDER} 21:02:14`,
+    SavedAt: `${PLACEHOLDER} ${mode === 'resaved' || isCorrected ? '22' : '21'}:02:14`,
   };
 }
 
 /** Renders a session of `size` records; sessions of different variants differ in every price. */
-export function renderSession(size: number, variant: number): RenderedSession {
-  const records = Array.from({ length: size }, (_, instrument) => record(instrument, variant));
+export function renderSession(size: number, variant: number, mode: SourceMode = 'first'): RenderedSession {
+  const records = Array.from({ length: size }, (_, instrument) => record(instrument, variant, mode));
   const body = Buffer.from(JSON.stringify({ Value: records, Count: size }));
   const dateOffsets: number[] = [];
   for (let at = body.indexOf(PLACEHOLDER); at >= 0; at = body.indexOf(PLACEHOLDER, at + 1)) {

@@ -1,24 +1,30 @@
 // The source of the benchmarks, a process of its own: GetBhavCopyCM from bodies rendered beforehand, so
-// that it is not what is measured; every other operation answers with its sample.
+// that it is not what is measured; every other operation answers with its sample. The first part of the path
+// says whether the sessions are as they were first, saved again, or corrected.
 import { createServer } from 'node:http';
-import { dayAt } from '../src/core/days.ts';
-import { operations } from '../src/operations/registry.ts';
-import { bodyFor, renderSession } from './support/records.ts';
+import { dayAt } from '../../src/core/days.ts';
+import { operations } from '../../src/operations/registry.ts';
+import { bodyFor, renderSession, SOURCE_MODES } from './records.ts';
 
 /** Different sessions rendered; days take them in turn. */
 const VARIANTS = 8;
 
 const size = Number(process.argv[2]);
-const sessions = Array.from({ length: VARIANTS }, (_, variant) => renderSession(size, variant));
+const sessions = new Map<string, ReturnType<typeof renderSession>[]>(
+  SOURCE_MODES.map((mode) => [
+    mode,
+    Array.from({ length: VARIANTS }, (_, variant) => renderSession(size, variant, mode)),
+  ]),
+);
 const samples = new Map(
   operations.map((operation) => [operation.name, Buffer.from(JSON.stringify(operation.sample.answer))]),
 );
 
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://localhost');
-  const operation = url.pathname.slice(1);
+  const [, mode = '', operation = ''] = url.pathname.split('/');
   const from = Number(url.searchParams.get('from'));
-  const session = sessions[Math.floor(from / 86_400) % VARIANTS];
+  const session = sessions.get(mode)?.[Math.floor(from / 86_400) % VARIANTS];
   const body =
     operation === 'GetBhavCopyCM' && session !== undefined
       ? bodyFor(session, dayAt(from, 'Asia/Kolkata'))

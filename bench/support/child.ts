@@ -1,0 +1,102 @@
+// A part of the pipeline in a process of its own: takes its task and its settings by message, says when it is
+// ready, begins with the next message, and tells what came of it and what it took.
+import { once } from 'node:events';
+import { processCli } from '../../src/cli/cli.ts';
+import { createLifecycle } from '../../src/cli/lifecycle.ts';
+import { openContext } from '../../src/cli/open-context.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import type { WorkContext } from '../../src/jobs/context.ts';
+import { importFiles } from '../../src/jobs/import/import-files.ts';
+import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
+import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import type { WindowJob } from '../../src/jobs/worker/queue.ts';
+import { startWorker, workerSettings } from '../../src/jobs/worker/worker.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
+
+/** Prepares a task; what it answers with is called at the signal to begin. */
+type Task = (context: WorkContext, input: never) => Promise<() => Promise<unknown>>;
+
+const TASKS = {
+  /** A worker, from the start; the signal stops it. */
+  async work(context) {
+    const worker = await startWorker(context);
+    return () => worker.stop();
+  },
+
+  /** `eod replay --rebuild`. */
+  async replay(context) {
+    return async () => {
+      const start = performance.now();
+      const runId = await planReplay(context, {}, { rebuild: true });
+      if (runId === null) throw new Error('no answer is kept');
+      const emptied = performance.now();
+      await workReplay(context, runId, new AbortController().signal);
+      return {
+        emptySeconds: (emptied - start) / 1000,
+        loadSeconds: (performance.now() - emptied) / 1000,
+        report: await reportRun(context.db.drizzle, runId),
+      };
+    };
+  },
+
+  /** `eod import FOLDER`. */
+  async import(context, folder: string) {
+    return () => importFiles(context, { paths: [folder], force: false });
+  },
+
+  /** A worker whose jobs do nothing, from the start; says when it had done so many. */
+  async bareJobs(context, jobs: number) {
+    let done = 0;
+    let ended: (at: number) => void = () => undefined;
+    const all = new Promise<number>((resolve) => {
+      ended = resolve;
+    });
+    const settings = workerSettings(context, context.config.EOD_CONCURRENCY);
+    const worker = context.queues.work<WindowJob>(
+      'backfill',
+      async () => {
+        done += 1;
+        if (done === jobs) ended(Date.now());
+      },
+      settings,
+    );
+    return async () => {
+      const endedAt = await all;
+      await worker.close();
+      return { endedAt };
+    };
+  },
+} satisfies Record<string, Task>;
+
+export type ChildTask = keyof typeof TASKS;
+
+interface Order {
+  readonly task: ChildTask;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly input: never;
+}
+
+process.on('disconnect', () => process.exit(1));
+const [order] = (await once(process, 'message')) as [Order];
+const life = createLifecycle();
+const config = loadConfig(order.settings);
+const context = await openContext(processCli(life), { config, source: true, wait: 'short' });
+const finish = await TASKS[order.task](context, order.input);
+const started = process.cpuUsage();
+process.send?.({ ready: true });
+await once(process, 'message');
+// A worker has worked until now, everything else begins.
+const began = performance.now();
+const result = await finish();
+const seconds = (performance.now() - began) / 1000;
+const cpu = process.cpuUsage(started);
+await life.close();
+process.send?.({
+  result,
+  seconds,
+  // Kilobytes on every platform, as Node has it.
+  peakRssMb: (process.resourceUsage().maxRSS * 1024) / 1e6,
+  cpuSeconds: (cpu.user + cpu.system) / 1e6,
+});
+process.removeAllListeners('disconnect');
+process.disconnect();
