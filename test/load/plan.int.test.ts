@@ -46,7 +46,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
     return rowsLookedAt(explained.rows[0]['QUERY PLAN'][0].Plan);
   };
   const rows = {
-    merge: await looked(merge.text, [1, 1]),
+    merge: await looked(merge.text, [1, 1, new Date().toISOString()]),
     withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], []]),
     observe: await looked(
       (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,

@@ -113,6 +113,8 @@ export async function importSessions(
     for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
       sums[name] += counts[name];
     }
+    // New rows, and rows as they were, differ from nothing.
+    if (counts.updated + counts.withdrawn === 0) continue;
     const stored = await readWindowLoad(context.db.drizzle, windowId);
     if (stored === null) continue;
     const listing = { limit: LISTED, rounded: everRounded() };

@@ -1,5 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
+import type { Extracted } from '../../extract/types.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../load/state/responses/kept.ts';
 import { windowsOfAnswer } from '../../load/state/responses/to-replay.ts';
@@ -60,9 +61,14 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [name, windows] = next;
-      for (const window of windows) {
+      // The next answer is read while one is stored; it is stored after it, since their order matters.
+      let ahead = readAhead(context, windows[0]);
+      for (const [at, window] of windows.entries()) {
         if (signal.aborted || broken || !(await startWindow(db.drizzle, window.id))) return;
-        await replayWindow(context, window, { fresh: fresh.has(name), files });
+        const answer = ahead;
+        await answer.catch(() => undefined);
+        ahead = readAhead(context, windows[at + 1]);
+        await replayWindow(context, window, answer, { fresh: fresh.has(name), files });
       }
     }
   };
@@ -75,11 +81,36 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
 }
 
-async function replayWindow(context: Context, window: ReplayWindow, facts: GroupFacts): Promise<void> {
+/** A kept answer; of the source's own also what was read of it. What is read of a file depends on what is stored. */
+interface KeptReading {
+  readonly kept: KeptAnswer;
+  readonly extracted?: Extracted;
+}
+
+/** Reads the answer that a window loads again. @returns null where it reads none, or one that has been pruned. */
+function readAhead(context: Context, window: ReplayWindow | undefined): Promise<KeptReading | null> {
+  const reading = async () => {
+    const id = window?.responseId ?? null;
+    const kept = id === null ? null : await readKeptAnswer(context.db.drizzle, id);
+    if (kept === null) return null;
+    return kept.file === null ? { kept, extracted: readKeptSource(context, kept) } : { kept };
+  };
+  const answer = reading();
+  // Whoever stores it learns of an error.
+  answer.catch(() => undefined);
+  return answer;
+}
+
+async function replayWindow(
+  context: Context,
+  window: ReplayWindow,
+  answer: Promise<KeptReading | null>,
+  facts: GroupFacts,
+): Promise<void> {
   const { log } = context;
   try {
     if (window.responseId === null) await replayRecords(context, window);
-    else await replayAnswer(context, window, window.responseId, facts);
+    else await replayAnswer(context, window, window.responseId, await answer, facts);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
     log.error({ ...windowFacts(window), err: error }, 'answer cannot be replayed');
@@ -90,17 +121,17 @@ async function replayAnswer(
   context: Context,
   window: ReplayWindow,
   responseId: number,
+  answer: KeptReading | null,
   { fresh, files }: GroupFacts,
 ): Promise<void> {
   const { db } = context;
-  const kept = await readKeptAnswer(db.drizzle, responseId);
-  if (kept === null) {
+  if (answer === null) {
     await skipWindow(db.drizzle, window.id, 'its answer has been pruned');
     return;
   }
-  const read = (answer: KeptAnswer) => readKeptSource(context, answer);
-  const answered: ReadAnswer =
-    kept.file === null ? { extracted: read(kept) } : await files.read(window, kept);
+  const { kept, extracted } = answer;
+  const read = (other: KeptAnswer) => readKeptSource(context, other);
+  const answered: ReadAnswer = extracted === undefined ? await files.read(window, kept) : { extracted };
   if (!fresh && (await isOutdated(context, { window, responseId, ...answered, read }))) {
     await skipWindow(db.drizzle, window.id, 'a newer answer that speaks for all of its days is kept');
     return;
