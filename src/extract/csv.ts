@@ -58,6 +58,48 @@ export function endsItsLastLine(text: string): boolean {
  */
 export function readCsv(text: string): object[] {
   if (countLines(text) > MAX_ROWS) throw tooLarge(`more than ${MAX_ROWS} rows`);
+  return readPlainCsv(text) ?? readAnyCsv(text);
+}
+
+/** White space around a cell. What else Unicode counts as such is left to the parser. */
+const PADDING = /^[ \t]+|[ \t]+$/g;
+
+/**
+ * Reads CSV without quotes, all rows of which have as many cells as the header, in a fifth of the time the
+ * parser takes. The exchanges' own files are such.
+ *
+ * @returns null where the text is not so simple: then the parser decides.
+ */
+export function readPlainCsv(text: string): object[] | null {
+  if (text.includes('"')) return null;
+  const start = text.startsWith('\ufeff') ? 1 : 0;
+  const separator = text.includes('\r') ? '\r\n' : '\n';
+  const lines = text.slice(start).split(separator);
+  if (lines.at(-1) === '') lines.pop();
+  const names = lines[0]?.split(',').map((name) => name.trim());
+  // A single column, empty lines and other line ends are left to the parser.
+  if (names === undefined || names.length < 2 || names.includes('__proto__')) return null;
+  const columns = distinctColumns(names);
+  const records: object[] = [];
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] as string;
+    const cells = line.split(',');
+    if (cells.length !== names.length || /[\r\n]/.test(line)) return null;
+    if (at === 0) continue;
+    const record: Record<string, string> = {};
+    for (const [name, index] of columns) {
+      const cell = cells[index] as string;
+      const trimmed = cell.trim();
+      if (trimmed.length < cell.length && trimmed !== cell.replace(PADDING, '')) return null;
+      record[name] = trimmed;
+    }
+    records.push(record);
+  }
+  return records;
+}
+
+/** Reads CSV by the parser. @throws PipelineError as `readCsv` does. */
+export function readAnyCsv(text: string): object[] {
   const bytes = Buffer.from(text);
   // The header is parsed by itself, because its length is no measure for the rows.
   let headerLines = 0;

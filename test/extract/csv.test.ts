@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { readCsv } from '../../src/extract/csv.ts';
+import { readAnyCsv, readCsv, readPlainCsv } from '../../src/extract/csv.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { readAs } from './support.ts';
@@ -84,6 +85,49 @@ test('a text with commas is no CSV', () => {
   expect(() => readAs(NAME, 'Sorry, we are closed, try later')).toThrowError(
     expect.objectContaining({ kind: 'unknown_diagnostic' }),
   );
+});
+
+describe('CSV that needs no parser', () => {
+  const cell = fc.string({
+    unit: fc.constantFrom('a', '7', '.', '-', ' ', '\t', '\f', '\u00a0', 'é', '\0'),
+    maxLength: 5,
+  });
+  const odd = fc.constantFrom('"', ',', '\r', '\n', '\r\n', '\ufeff', '__proto__', '');
+  const text = fc
+    .record({
+      rows: fc.array(
+        fc.array(fc.oneof({ weight: 40, arbitrary: cell }, odd), { minLength: 1, maxLength: 4 }),
+        {
+          minLength: 1,
+          maxLength: 6,
+        },
+      ),
+      even: fc.boolean(),
+      end: fc.constantFrom('\n', '\r\n'),
+      last: fc.boolean(),
+      mark: fc.boolean(),
+    })
+    .map(({ rows, even, end, last, mark }) => {
+      const width = rows[0]?.length ?? 1;
+      const lines = rows.map((cells) =>
+        (even ? Array.from({ length: width }, (_, at) => cells[at] ?? 'x') : cells).join(','),
+      );
+      return `${mark ? '\ufeff' : ''}${lines.join(end)}${last ? end : ''}`;
+    });
+
+  test('is read as the parser reads it', () => {
+    let plain = 0;
+    fc.assert(
+      fc.property(text, (one) => {
+        const read = readPlainCsv(one);
+        if (read === null) return;
+        plain += 1;
+        expect(read).toEqual(readAnyCsv(one));
+      }),
+      { numRuns: 2_000, seed: 7 },
+    );
+    expect(plain).toBeGreaterThan(300);
+  });
 });
 
 describe('the work stays in proportion to the length of a hostile answer', () => {

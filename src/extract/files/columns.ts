@@ -44,8 +44,11 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const found = new Map(present.map((one) => [one.source, one]));
   return {
     format,
-    record: (row) =>
-      Object.fromEntries(present.map(({ source, column, read }) => [source, textOf(row[column], read)])),
+    record(row) {
+      const record: Record<string, string | null> = {};
+      for (const { source, column, read } of present) record[source] = textOf(row[column], read);
+      return record;
+    },
     value(row, source) {
       const one = found.get(source);
       return one === undefined ? null : textOf(row[one.column], one.read);
