@@ -6,6 +6,7 @@ import { writeOutControls } from '../core/controls.ts';
 import { type Environment, readEnvironment } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import { wrap } from './output.ts';
 
 /** Where a command prints to. */
 interface Output {
@@ -50,20 +51,32 @@ export interface JsonFlag {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is how such a sequence begins.
 const BOLD = /(\u001b\[(?:1|22)m)/;
 
-/** A result, on stdout. Bold only on a terminal. */
+/** A result, on stdout, no wider than the page. Bold only on a terminal. */
 export function print(cli: Cli, text: string): void {
-  const plain = cli.stdout.isTTY !== true || (cli.env.NO_COLOR ?? '') !== '';
-  const parts = text.split(BOLD).map((part, at) => {
-    if (at % 2 === 0) return writeOutControls(part);
-    return plain ? '' : part;
-  });
-  cli.stdout.write(`${parts.join('')}\n`);
+  const isPlain = cli.stdout.isTTY !== true || (cli.env.NO_COLOR ?? '') !== '';
+  const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? writeOutControls(part) : part));
+  const lines = wrap(parts.join(''));
+  cli.stdout.write(
+    `${
+      isPlain
+        ? lines
+            .split(BOLD)
+            .filter((_, at) => at % 2 === 0)
+            .join('')
+        : lines
+    }\n`,
+  );
+}
+
+/** A record as the source has sent it: each member on a line of its own, however long, so that it can be copied. */
+export function printRecord(cli: Cli, record: unknown): void {
+  cli.stdout.write(`${writeOutControls(JSON.stringify(record, null, 2))}\n`);
 }
 
 /** Exactly one JSON document, on stdout. */
 export function printJson(cli: Cli, document: unknown): void {
   cli.printedJson = true;
-  cli.stdout.write(`${writeOutControls(JSON.stringify(document, null, 2))}\n`);
+  printRecord(cli, document);
 }
 
 /** Something to know while waiting, on stderr: stdout is for results. */

@@ -5,10 +5,18 @@ import { addDays, type Day, dayStart, isDay, isWeekend } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
+import { PAGE_WIDTH } from './output.ts';
 
 /** The examples at the end of the help of a command. */
 export function examples(...lines: string[]): string {
-  return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
+  return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map(exampleText).join('\n')}`;
+}
+
+/** A command that is wider than the page goes on in a second line, as a shell reads it. */
+function exampleText(line: string): string {
+  const text = `  $ ${line}`;
+  const end = text.length <= PAGE_WIDTH ? -1 : text.lastIndexOf(' --', PAGE_WIDTH - 2);
+  return end === -1 ? text : `${text.slice(0, end)} \\\n     ${text.slice(end)}`;
 }
 
 /** Days for examples: a week that ends on the last weekday before today, which every source still has. */

@@ -14,33 +14,117 @@ export interface Column<Row> {
   readonly cell: (row: Row) => Cell;
 }
 
-/** An aligned table without lines; numbers are aligned to the right and have thousands separators. */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
-  const cells = rows.map((row) => columns.map((column) => column.cell(row)));
-  const drawn = columns.map((column, at) => {
-    const values = cells.map((row) => row[at] ?? null);
-    const texts = values.map(cellText);
-    const width = Math.max(widthOf(column.head), ...texts.map(widthOf));
-    const right = values.length > 0 && values.every((value) => value === null || typeof value === 'number');
-    const pad = (text: string, shown = text) => {
-      const space = ' '.repeat(width - widthOf(text));
-      return right ? space + shown : shown + space;
-    };
-    return [pad(column.head, bold(column.head)), ...texts.map((text) => pad(text))];
-  });
-  const lines = [0, ...rows.map((_, at) => at + 1)];
-  return lines
-    .map((line) =>
-      drawn
-        .map((column) => column[line] ?? '')
-        .join('  ')
-        .trimEnd(),
-    )
+/** Lines are at most this long: terminals are at least this wide, and a file or a mail has no width of its own. */
+export const PAGE_WIDTH = 80;
+
+/**
+ * Breaks lines that are wider than the page between two words. What follows is indented by two more than its
+ * line, or as far as the second column of a line such as `exchanges    NSE, BSE`. A word that is longer than
+ * the page, as an address or a path may be, stands whole on a line of its own.
+ */
+export function wrap(text: string): string {
+  return text
+    .split('\n')
+    .flatMap((line) => {
+      const [start = '', indent = ''] = /^( *)(?:\S+(?: \S+){0,2} {2,}(?=\S))?/.exec(line) ?? [];
+      return wrapLine(line, PAGE_WIDTH, start === indent ? indent.length + 2 : widthOf(start));
+    })
     .join('\n');
 }
 
-/** Terminals are at least this wide; a table that is wider cannot be read there. */
-const PAGE_WIDTH = 80;
+function wrapLine(line: string, width: number, hang: number): string[] {
+  if (widthOf(line) <= width) return [line];
+  const lines: string[] = [];
+  let current = '';
+  for (const word of line.match(/ *\S+/g) ?? []) {
+    if (current === '' || widthOf(current + word) <= width) {
+      current += word;
+      continue;
+    }
+    lines.push(current);
+    const next = word.trimStart();
+    current = ' '.repeat(Math.max(0, Math.min(hang, width - widthOf(next)))) + next;
+  }
+  return [...lines, current];
+}
+
+interface DrawnColumn {
+  readonly head: string;
+  readonly texts: readonly string[];
+  readonly width: number;
+  /** Numbers are aligned to the right. */
+  readonly right: boolean;
+}
+
+function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): DrawnColumn[] {
+  return columns.map(({ head, cell }) => {
+    const values = rows.map(cell);
+    const texts = values.map(cellText);
+    const right = values.length > 0 && values.every((value) => value === null || typeof value === 'number');
+    return { head, texts, width: Math.max(widthOf(head), ...texts.map(widthOf)), right };
+  });
+}
+
+/** How far the columns reach side by side. */
+function tableWidth(drawn: readonly DrawnColumn[]): number {
+  return drawn.reduce((sum, { width }) => sum + width + 2, -2);
+}
+
+/** A last column with text is not made narrower than this, nor than its head. */
+const LEAST_WIDTH = 24;
+
+/** What stands below a row is indented by so much. */
+const BELOW = '    ';
+
+/**
+ * An aligned table without lines; numbers are aligned to the right and have thousands separators. One that
+ * is wider than the page has the text of its last column wrapped; columns that do not fit even so stand
+ * below each row, by name where they are several.
+ */
+export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
+  const drawn = drawColumns(columns, rows);
+  let beside = drawn.length;
+  while (beside > 1 && leastWidth(drawn.slice(0, beside)) > PAGE_WIDTH) beside -= 1;
+  const below = drawn.slice(beside);
+  const others = drawn.slice(0, beside - 1);
+  const last = drawn[beside - 1];
+  if (last === undefined) return '';
+  const start = others.length === 0 ? 0 : tableWidth(others) + 2;
+  const room = Math.min(last.width, Math.max(PAGE_WIDTH - start, 1));
+
+  const heads = drawn.slice(0, beside).map((one) => padded(one, one.head, bold(one.head)));
+  const [only] = below.length === 1 ? below : [];
+  const headLines = [heads.join('  ').trimEnd(), ...(only === undefined ? [] : [BELOW + bold(only.head)])];
+  const rowLines = rows.flatMap((_, at) => {
+    const text = last.texts[at] ?? '';
+    const fits = others.length === 0 || text.split(' ').every((word) => widthOf(word) <= room);
+    const [first = '', ...rest] = fits ? wrapLine(text, room, 0) : [];
+    const cells = [...others.map((one) => padded(one, one.texts[at] ?? '')), padded(last, first)];
+    return [
+      cells.join('  ').trimEnd(),
+      ...rest.map((line) => `${' '.repeat(start)}${line}`),
+      ...(fits ? [] : belowLines(text)),
+      ...below.flatMap((one) => belowLines(one.texts[at] ?? '', only === undefined ? `${one.head}: ` : '')),
+    ];
+  });
+  return [...headLines, ...rowLines].join('\n');
+}
+
+/** The last column may be wrapped. */
+function leastWidth(drawn: readonly DrawnColumn[]): number {
+  const last = drawn.at(-1);
+  if (last === undefined || last.right) return tableWidth(drawn);
+  return tableWidth(drawn) - Math.max(0, last.width - Math.max(LEAST_WIDTH, widthOf(last.head)));
+}
+
+function padded({ width, right }: DrawnColumn, text: string, shown = text): string {
+  const space = ' '.repeat(Math.max(0, width - widthOf(text)));
+  return right ? space + shown : shown + space;
+}
+
+function belowLines(text: string, name = ''): string[] {
+  return text === '' ? [] : wrapLine(`${BELOW}${name}${text}`, PAGE_WIDTH, BELOW.length + 2);
+}
 
 /**
  * A table of the first columns and of as many others as fit on the page, in their order. Those that are
@@ -59,13 +143,13 @@ export function fittedTable<Row>(
   for (const column of others) {
     if (rows.every((row) => isBlank(column.cell(row)))) continue;
     const wider = [...columns, column];
-    if (tableWidth(wider, rows) <= PAGE_WIDTH) columns = wider;
+    if (tableWidth(drawColumns(wider, rows)) <= PAGE_WIDTH) columns = wider;
     else left.push(column);
   }
   const notes = rows.flatMap((row) => {
     const facts = left.flatMap(({ head, cell }) => {
       const value = cell(row);
-      return isBlank(value) ? [] : [`${cellText(value)} ${head}`];
+      return isBlank(value) ? [] : [`${cellText(value)} ${head}`.trimEnd()];
     });
     return facts.length === 0 ? [] : [`${name(row)}: ${facts.join(', ')}`];
   });
@@ -76,10 +160,6 @@ function isBlank(cell: Cell): boolean {
   return cell === null || cell === '' || cell === 0;
 }
 
-function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): number {
-  return Math.max(...stripVTControlCharacters(table(columns, rows)).split('\n').map(widthOf));
-}
-
 /** One line, whatever the source put into it. */
 function cellText(cell: Cell): string {
   return typeof cell === 'number'
@@ -87,8 +167,9 @@ function cellText(cell: Cell): string {
     : writeOutControls((cell ?? '').replace(/\s*[\r\n\t]+\s*/g, ' '));
 }
 
+/** What a terminal shows of a text; see `bold`. */
 function widthOf(text: string): number {
-  return [...text].length;
+  return [...stripVTControlCharacters(text)].length;
 }
 
 const wholeNumbers = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 });

@@ -166,10 +166,10 @@ export function buildProgram(cli: Cli): Command {
   return program.addHelpText(
     'after',
     examples(
-      'eod demo                                              a week of sandbox data in a private Postgres',
-      `eod backfill --all --from ${from} --to ${to}  pull a range of days`,
-      'eod nightly                                           catch up to today',
-      'eod help backfill                                     everything about one command',
+      'eod demo             # a week of sandbox data in a private Postgres',
+      `eod backfill --all --from ${from} --to ${to}`,
+      'eod nightly          # catch up to today',
+      'eod help backfill    # everything about one command',
     ),
   );
 }

@@ -37,7 +37,8 @@ export async function checkPostgres({ url, withoutRetry }: Database, retry: Retr
       if (!(await sharesSessions(withoutRetry.pool))) return null;
       return { reason: SHARED_SESSIONS, retryable: false };
     } catch (error) {
-      return { reason: reasonOf(error), retryable: databaseError(error).kind === 'database_away' };
+      const { kind, cause } = databaseError(error);
+      return { reason: reasonOf(cause), retryable: kind === 'database_away' };
     }
   });
 }

@@ -55,7 +55,8 @@ export function runText(report: RunReport, timeZone: string): string {
   } = report;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
   return [
-    `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s, ${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
+    `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s`,
+    `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
     fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
@@ -170,6 +171,9 @@ const FORECAST_COLUMNS: readonly Column<OperationForecast>[] = [
   { head: 'exchange', cell: (row) => row.exchange },
   { head: 'windows', cell: (row) => row.windows },
   { head: 'requests', cell: (row) => row.requests },
+];
+
+const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   { head: 'skipped', cell: (row) => row.skipped },
   { head: 'out of reach', cell: (row) => row.outOfReach },
   { head: '', cell: (row) => (row.estimated ? 'planned once the bhav copy is in' : '') },
@@ -180,7 +184,7 @@ export function forecastText(forecast: Forecast, timeZone: string): string {
   const { operations, estimated, requests, outOfReach } = forecast;
   const total = { ...forecast, operation: 'total', exchange: '', estimated: false };
   return [
-    table(FORECAST_COLUMNS, [...operations, total]),
+    fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], operationName),
     '',
     `${forecast.from} to ${forecast.to}: ${estimated ? 'about ' : ''}${plural(requests, 'request')}; nothing was asked`,
     `a ${forecast.kind === 'nightly' ? 'nightly run' : 'backfill'} may make ${forecast.callsPerHour} calls an hour, ${forecast.leftThisHour} more in this one: ${whenText(forecast, timeZone)}`,

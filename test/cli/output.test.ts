@@ -10,6 +10,7 @@ import {
   plural,
   rangeText,
   table,
+  wrap,
 } from '../../src/cli/output.ts';
 import { changedColumns } from '../../src/cli/run-output.ts';
 import { captureCli } from '../support/cli.ts';
@@ -100,6 +101,52 @@ test('a table that is too wide tells the rest below', () => {
     () => 'A',
   );
   expect(wide).toMatch(/\n\nA: 1 some, 22 more$/);
+});
+
+describe('what is wider than the page', () => {
+  const words = Array.from({ length: 30 }, (_, at) => `word${at}`).join(' ');
+  const address = `https://example.org/${'a'.repeat(80)}`;
+
+  test('is broken between two words, and goes on indented', () => {
+    const lines = wrap(`  failed: ${words}\nshort`).split('\n');
+    expect(lines.map((line) => [...line].length <= 80)).not.toContain(false);
+    expect(lines.map((line) => /^ */.exec(line)?.[0].length)).toEqual([2, 4, 4, 0]);
+    expect(lines.map((line) => line.trim()).join(' ')).toBe(`failed: ${words} short`);
+  });
+
+  test('goes on below the second column of a line that has one', () => {
+    expect(wrap(`asked by    ${words}`).split('\n')[1]).toMatch(/^ {12}word/);
+  });
+
+  test('stays whole where it is one word', () => {
+    expect(wrap(`see ${address} and more`).split('\n')).toEqual(['see', address, '  and more']);
+  });
+
+  test('is wrapped in the last column of a table, and stands below where a word does not fit', () => {
+    const lines = drawn([
+      { name: 'short', rows: 1 },
+      { name: words, rows: 2 },
+    ]);
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    const named = [{ head: 'at', cell: (row: Row) => row.rows }, ...COLUMNS.slice(0, 1)];
+    const text = (name: string) => stripVTControlCharacters(table(named, [{ name, rows: 1 }])).split('\n');
+    expect(text(words).slice(0, 3)).toEqual([
+      'at  name',
+      expect.stringMatching(/^ 1 {2}word0 /),
+      expect.stringMatching(/^ {4}word\d/),
+    ]);
+    expect(text(`${address} x`)).toEqual(['at  name', ' 1', `    ${address}`, '      x']);
+  });
+
+  test('stands below its row, by name where several columns do', () => {
+    const wide = (head: string) => ({ head, cell: (row: Row) => `${head} ${row.name.padEnd(60, '.')}` });
+    const [one, two] = [
+      [wide('first'), wide('second')],
+      [wide('first'), wide('second'), wide('third')],
+    ].map((columns) => stripVTControlCharacters(table(columns, [{ name: 'a', rows: 1 }])));
+    expect(one?.replaceAll(/\.+/g, '')).toBe('first\n    second\nfirst a\n    second a');
+    expect(two?.replaceAll(/\.+/g, '')).toBe('first\nfirst a\n    second: second a\n    third: third a');
+  });
 });
 
 test('a cell cannot steer the terminal, nor begin a line', () => {

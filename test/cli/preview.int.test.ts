@@ -4,7 +4,7 @@ import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, unwrapped } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { countsOf } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -104,7 +104,7 @@ describe('a preview of a correction', () => {
 
     const human = await runCli([...ARGS, '--force', '--preview'], settings(url, corrected));
     expect(human.code).toBe(0);
-    expect(human.stdout).toContain(
+    expect(unwrapped(human.stdout)).toContain(
       'nothing was stored; it would insert 2, change 2 and withdraw 2 rows (196 unchanged, 0 stale, 0 rejected), for example\n',
     );
     expect(human.stdout).toMatch(/^changed +NSE +TCS +EQ +2025-09-09 +close_price: 3084\.7 → 3333\.3$/m);
@@ -175,7 +175,9 @@ test('an answer that lacks too many rows is suspicious: told, but not held again
     { operation: 'GetBhavCopyCM', exchange: 'NSE', from: FOLDER_DAY, to: FOLDER_DAY, reason },
   ]);
   const human = await runCli(['run', '2'], short);
-  expect(human.stdout).toMatch(/^suspicious: GetBhavCopyCM NSE 2025-09-09: 11 of 100 rows .*WITHDRAW_SHARE/m);
+  expect(unwrapped(human.stdout)).toMatch(
+    /^suspicious: GetBhavCopyCM NSE 2025-09-09: 11 of 100 rows .*WITHDRAW_SHARE/m,
+  );
   const runs = await runCli(['runs'], short);
   expect(runs.stdout).toMatch(/^ *2 +preview .* 2 of \d+ suspicious$/m);
   const status = await runJson<Status>(['status'], short);

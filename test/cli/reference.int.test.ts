@@ -44,7 +44,7 @@ describe.concurrent('eod operations', () => {
   test('describes one in any case: fields, units, table, key, sample', async () => {
     const { stdout } = await runCli(['operations', 'getbhavcopycm'], { cwd });
     expect(stdout).toContain('key: exchange, symbol, series, trade_date');
-    expect(stdout).toMatch(/^turnover +numeric +rupees +ttlTrfVal +Total traded value\.$/m);
+    expect(stdout).toMatch(/^turnover +numeric +rupees +ttlTrfVal\n +Total traded value\.$/m);
     expect(stdout).toContain('"Symbol": "M&M"');
   });
 

@@ -45,7 +45,7 @@ test('answers of another database fill an empty one, without the source', async 
     options(fresh),
   );
   expect(again.code).toBe(0);
-  expect(again.stdout).toMatch(/^run 2 \(replay, 2025-09-12\): completed .* 0 requests$/m);
+  expect(again.stdout).toMatch(/^run 2 \(replay, 2025-09-12\): completed .*\n.* 0 requests$/m);
 });
 
 test('there is nothing to replay without answers', async () => {

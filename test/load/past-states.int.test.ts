@@ -106,14 +106,15 @@ test('a number that no state has is an error that names the newest, also where n
       for (const table of ['bhavcopy_cm', 'series_changes']) {
         const asked = store.pool.query(`select * from market.${table}_at(${number}) ${rest}`);
         await expect(asked).rejects.toMatchObject({
-          code: '22023',
-          message: `there is no state ${name}: the newest is 1`,
+          cause: { code: '22023', message: `there is no state ${name}: the newest is 1` },
         });
       }
     }
   }
   const prepared = { name: 'at', text: 'select count(*)::int as rows from market.bhavcopy_cm_at($1)' };
-  await expect(store.pool.query({ ...prepared, values: [2] })).rejects.toMatchObject({ code: '22023' });
+  await expect(store.pool.query({ ...prepared, values: [2] })).rejects.toMatchObject({
+    cause: { code: '22023' },
+  });
   expect((await store.pool.query({ ...prepared, values: [1] })).rows).toEqual([{ rows: 1 }]);
 });
 

@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
+import { openDatabase } from '../../src/load/database/database.ts';
 import { createRetry } from '../../src/load/database/retry.ts';
 
 afterEach(() => vi.useRealTimers());
@@ -24,4 +25,13 @@ test('a long step that meets several short outages waits for each of them', asyn
 
 test('a Postgres that stays away is given up, however long each try lasts to notice', async () => {
   await expect(retry(step([0, 15, 15, 15]))).rejects.toThrow('gone');
+});
+
+test('without retry too, a broken connection is an error that says it is of Postgres', async () => {
+  const { pool, drizzle, close } = openDatabase({ url: 'postgres://eod@127.0.0.1:1/eod' });
+  const away = { kind: 'database_away', message: expect.stringMatching(/^Postgres: /) };
+  await expect(pool.query('select 1')).rejects.toMatchObject(away);
+  await expect(pool.connect()).rejects.toMatchObject(away);
+  await expect(drizzle.execute('select 1')).rejects.toMatchObject({ cause: away });
+  await close();
 });

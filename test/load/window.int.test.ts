@@ -77,7 +77,7 @@ describe('a window', () => {
     const windowId = await newWindow(store, runId);
     await expect(
       store.pool.query('update etl.windows set fetched = 3, inserted = 2 where id = $1', [windowId]),
-    ).rejects.toMatchObject({ code: '23514', constraint: 'windows_counts' });
+    ).rejects.toMatchObject({ cause: { code: '23514', constraint: 'windows_counts' } });
   });
 
   test('thousands of rejects are all kept', async () => {

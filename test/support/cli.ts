@@ -66,6 +66,11 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   return { code, stdout: stdout(), stderr: stderr() };
 }
 
+/** A text with the lines put together again that were broken to fit the page. */
+export function unwrapped(text: string): string {
+  return text.replaceAll(/\n {2,}/g, ' ');
+}
+
 /** A command that is running in this process. */
 export interface RunningCli extends Omit<CapturedCli, 'cli'> {
   /** Waits until stdout and stderr together match, and gives the match. */

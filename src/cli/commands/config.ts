@@ -14,8 +14,8 @@ interface Setting {
 
 const COLUMNS: readonly Column<Setting>[] = [
   { head: 'setting', cell: ({ name }) => name },
-  { head: 'value', cell: ({ value }) => asText(value) },
   { head: 'from', cell: ({ from }) => from },
+  { head: 'value', cell: ({ value }) => asText(value) },
 ];
 
 export const commands: Commands = {

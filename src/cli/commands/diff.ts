@@ -167,7 +167,8 @@ function differenceText(result: StateDifference, timeZone: string): string {
     iso === '' ? 'the beginning' : momentText(iso, timeZone),
   );
   return [
-    `${result.operation}, ${from} to ${to} (${timeZone}): ${counts.join(', ') || 'nothing changed'}`,
+    `${result.operation}, ${from} to ${to} (${timeZone})`,
+    counts.join(', ') || 'nothing changed',
     ...(rows.length === 0 ? [] : ['', differencesText(rows, timeZone)]),
     ...(notListed === 0 ? [] : ['', `${plural(notListed, 'more row')}; --limit shows more`]),
   ].join('\n');

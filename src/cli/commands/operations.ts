@@ -6,7 +6,7 @@ import {
   type Schedule,
 } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
-import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { bold, type Column, table } from '../output.ts';
 
@@ -60,8 +60,8 @@ const INSTRUMENTS = {
 const OPERATION_COLUMNS: readonly Column<Description>[] = [
   { head: 'operation', cell: (one) => one.name },
   { head: 'exchanges', cell: (one) => one.exchanges.join(',') },
-  { head: 'table', cell: (one) => one.tables.map(({ name }) => name.replace(/^market\./, '')).join(', ') },
   { head: 'scheduled', cell: (one) => `${one.schedule.on} ${one.schedule.at}` },
+  { head: 'table', cell: (one) => one.tables.map(({ name }) => name.replace(/^market\./, '')).join(', ') },
   { head: 'summary', cell: (one) => one.summary },
 ];
 
@@ -90,8 +90,9 @@ async function describeOperations(cli: Cli, name: string | undefined, flags: Jso
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
   }
   const one = describe(operationNamed(name));
-  if (flags.json === true) printJson(cli, one);
-  else print(cli, descriptionText(one));
+  if (flags.json === true) return printJson(cli, one);
+  print(cli, descriptionText(one));
+  printRecord(cli, one.sample.answer);
 }
 
 /** Everything there is to know about an operation (pure). */
@@ -155,7 +156,6 @@ function descriptionText(one: Description): string {
     ...one.tables.flatMap(tableText),
     '',
     bold('sample answer'),
-    JSON.stringify(one.sample.answer, null, 2),
   ].join('\n');
 }
 

@@ -1,9 +1,18 @@
 import { usageError } from '../../core/errors.ts';
 import { parseWholeNumber } from '../../core/input.ts';
 import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
-import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import {
+  type Cli,
+  type Commands,
+  EXIT,
+  type JsonFlag,
+  logStderr,
+  print,
+  printJson,
+  printRecord,
+} from '../cli.ts';
 import { examples, exchangeOption, jsonOption, limitOption, parseExchanges } from '../options.ts';
-import { type Column, firstLines, plural, rangeText, table } from '../output.ts';
+import { type Column, firstLines, momentText, plural, rangeText, table } from '../output.ts';
 import { failuresText } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
@@ -71,11 +80,12 @@ async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: numb
 async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { readReject } = await import('../../load/state/rejects.ts');
-  const { db } = await openContext(cli);
+  const { db, config } = await openContext(cli);
   const reject = await readReject(db.drizzle, id);
   if (reject === null) throw usageError(`there is no reject ${id} ("eod rejects" lists the open ones)`);
-  if (flags.json === true) printJson(cli, reject);
-  else print(cli, detailText(reject));
+  if (flags.json === true) return printJson(cli, reject);
+  print(cli, detailText(reject, config.EOD_TIMEZONE));
+  printRecord(cli, reject.record);
 }
 
 async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
@@ -130,16 +140,18 @@ function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
   return problems.map(({ path, message }) => (path === '' ? message : `${path} ${message}`)).join('; ');
 }
 
-function detailText(reject: RejectDetail): string {
+function detailText(reject: RejectDetail, timeZone: string): string {
   const { id, operation, exchange, position, runId, windowId, resolvedAt, file } = reject;
   const what = file === null ? 'answer' : 'file';
+  const [first, last] = [reject.firstSeenAt, reject.lastSeenAt].map((iso) => momentText(iso, timeZone));
   return [
-    `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}, record ${position} of ${file ?? 'the answer'}`,
-    `seen first at ${reject.firstSeenAt}, last at ${reject.lastSeenAt} by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${resolvedAt}`}`,
+    `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}`,
+    `record ${position} of ${file ?? 'the answer'}`,
+    `seen first at ${first}, last at ${last} (${timeZone})`,
+    `by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${momentText(resolvedAt, timeZone)}`}`,
     reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
     '',
     ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),
     '',
-    JSON.stringify(reject.record, null, 2),
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
+import { databaseError } from './errors.ts';
 import { nameLockHolders } from './lock-waits.ts';
 import { createRetry, type Retry, type RetryOptions } from './retry.ts';
 
@@ -108,11 +109,12 @@ export function openDatabase(options: DatabaseOptions): Database {
     stopNaming();
     return pool.end();
   };
+  const classifying = classifyingPool(pool);
   const plain: Database = {
     url,
-    pool,
+    pool: classifying,
     timeouts,
-    drizzle: drizzle(pool),
+    drizzle: drizzle(classifying),
     get withoutRetry() {
       return plain;
     },
@@ -121,7 +123,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
   if (retry === undefined) return plain;
   const repeat = createRetry(retry);
-  const retrying = retryingPool(pool, repeat);
+  const retrying = retryingPool(classifying, repeat);
   return {
     url,
     pool: retrying,
@@ -131,6 +133,21 @@ export function openDatabase(options: DatabaseOptions): Database {
     withRetry: (work) => repeat(() => work(plain)),
     close,
   };
+}
+
+/** The pool with errors of ours in place of the driver's, some of which do not say that they are of Postgres. */
+function classifyingPool(pool: pg.Pool): pg.Pool {
+  const classify =
+    (call: (...args: never[]) => Promise<unknown>) =>
+    (...args: unknown[]) =>
+      Reflect.apply(call, pool, args).catch((error: unknown) => {
+        throw databaseError(error);
+      });
+  const methods: Record<PropertyKey, unknown> = {
+    query: classify(pool.query),
+    connect: classify(pool.connect),
+  };
+  return new Proxy(pool, { get: (target, key) => methods[key] ?? Reflect.get(target, key) });
 }
 
 /** The pool with a `query` that is repeated; all else is the pool's own. */
