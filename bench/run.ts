@@ -1,9 +1,12 @@
 // Measures the pipeline, each bench beside its baseline in the same round: `npm run bench -- --help`. What each
 // measures, and what came of it: docs/performance.md.
 import { parseArgs } from 'node:util';
+import { filled } from './cases/filled.ts';
 import { importFiles } from './cases/import.ts';
 import { load } from './cases/load.ts';
+import { plan } from './cases/plan.ts';
 import { smallWindows } from './cases/small-windows.ts';
+import { memory, scaleWorkers } from './cases/workers.ts';
 import type { Case, Figures, Site } from './support/bench.ts';
 import { machineFacts } from './support/figures.ts';
 import { startBenchServer } from './support/postgres.ts';
@@ -19,7 +22,7 @@ import {
   summarize,
 } from './support/results.ts';
 
-const CASES: readonly Case[] = [load, importFiles, smallWindows];
+const CASES: readonly Case[] = [load, importFiles, smallWindows, scaleWorkers, memory, plan, filled];
 const BENCHES = CASES.flatMap(({ benches }) => benches);
 
 /** Records of a session: as many as an exchange has instruments. */

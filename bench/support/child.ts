@@ -9,9 +9,11 @@ import type { WorkContext } from '../../src/jobs/context.ts';
 import { importFiles } from '../../src/jobs/import/import-files.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { planRun } from '../../src/jobs/runs/plan-run.ts';
 import type { WindowJob } from '../../src/jobs/worker/queue.ts';
 import { startWorker, workerSettings } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
+import type { RunRequest } from '../../src/load/state/run-request.ts';
 
 /** Prepares a task; what it answers with is called at the signal to begin. */
 type Task = (context: WorkContext, input: never) => Promise<() => Promise<unknown>>;
@@ -42,6 +44,18 @@ const TASKS = {
   /** `eod import FOLDER`. */
   async import(context, folder: string) {
     return () => importFiles(context, { paths: [folder], force: false });
+  },
+
+  /** Plans a request and writes nothing. */
+  async plan(context, request: RunRequest) {
+    return async () => {
+      const { windows } = await planRun(context, request);
+      const asked: Record<string, number> = {};
+      for (const { operation, state } of windows) {
+        if (state === 'pending') asked[operation] = (asked[operation] ?? 0) + 1;
+      }
+      return { windows: windows.length, asked };
+    };
   },
 
   /** A worker whose jobs do nothing, from the start; says when it had done so many. */

@@ -1,0 +1,174 @@
+import type { Client } from 'pg';
+import { type Case, check, type Figures, type Site } from '../support/bench.ts';
+import { median } from '../support/figures.ts';
+import { fillDatabase } from '../support/fill.ts';
+import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
+import { dropDatabase, measured, migratedDatabase, withClient } from '../support/postgres.ts';
+import { EXCHANGE } from '../support/records.ts';
+import { checkCounts } from './load.ts';
+
+const FILLED = 'bench_filled';
+const EMPTY = 'bench_empty';
+/** So many times the rows that are loaded are there before. */
+const TIMES = 20;
+/** Different values each question is asked with; the median counts. */
+const ASKED = 15;
+const LIMIT_MS = 50;
+
+/** What an analyst asks of a filled table. $1: exchange, $2: symbol, $3: day, $4: ISIN; `uses` are those it has. */
+const QUESTIONS = {
+  symbolMs: {
+    uses: ['exchange', 'symbol'],
+    sql: 'select * from market.bhavcopy_cm where exchange = $1 and symbol = $2 order by trade_date',
+    rows: 'days',
+  },
+  dayMs: {
+    uses: ['exchange', 'day'],
+    sql: `select symbol, series, close_price, traded_quantity, turnover from market.bhavcopy_cm
+           where exchange = $1 and trade_date = $2 order by symbol, series`,
+    rows: 'instruments',
+  },
+  highsMs: {
+    uses: ['exchange', 'day'],
+    sql: `select t.symbol, t.series, t.high_price from market.bhavcopy_cm t
+           where t.exchange = $1 and t.trade_date = $2 and t.high_price >= (
+             select max(y.high_price) from market.bhavcopy_cm y
+              where y.exchange = t.exchange and y.symbol = t.symbol and y.series = t.series
+                and y.trade_date > $2::date - interval '52 weeks' and y.trade_date <= $2)`,
+    rows: null,
+  },
+  asOfMs: {
+    uses: ['exchange', 'day'],
+    sql: `select symbol, close_price from market.bhavcopy_cm_as_of(now()) where exchange = $1 and trade_date = $2`,
+    rows: 'instruments',
+  },
+  isinMs: {
+    uses: ['isin'],
+    sql: 'select exchange, trade_date, close_price from market.bhavcopy_cm where isin = $1 order by trade_date',
+    rows: 'days of both exchanges',
+  },
+  renamesMs: {
+    uses: ['instrument'],
+    sql: `select b.trade_date, b.symbol, b.close_price from market.aliases_of($1) a
+            join market.bhavcopy_cm b on b.exchange = a.exchange and b.symbol = a.alias and b.series = a.series
+             and b.trade_date >= a.valid_from and b.trade_date < a.valid_to
+           where a.kind = 'series' order by b.trade_date`,
+    rows: 'days',
+  },
+} as const;
+
+type Question = keyof typeof QUESTIONS;
+const NAMES = Object.keys(QUESTIONS) as Question[];
+
+export const filled: Case = {
+  benches: [
+    {
+      name: 'scale-data',
+      what: `new sessions into a table that holds ${TIMES} times as many rows, of two exchanges`,
+      against: 'the same into an empty one',
+      reach: [{ figure: 'ratio', atLeast: 0.9 }],
+    },
+    {
+      name: 'analyst',
+      what: 'questions to that table, in milliseconds: all days of a symbol, a day, 52-week highs, a day as of now, an ISIN, a share through its renames',
+      against: null,
+      reach: [
+        { figure: 'symbolMs', atMost: LIMIT_MS },
+        ...NAMES.slice(1).map((figure) => ({ figure, atMost: LIMIT_MS })),
+      ],
+    },
+  ],
+  async *rounds(site, wanted) {
+    const { perSession } = site.source;
+    const times = site.small ? 2 : TIMES;
+    const loaded = Math.max(1, Math.round(site.records / perSession));
+    const before = Math.max(2, Math.round((loaded * times) / 2));
+    const days = sessionsBefore(before + loaded * site.rounds);
+    const stored = days.slice(0, before);
+    const url = await fillDatabase(site, FILLED, stored);
+    await checkStored(url, stored.length * 2 * perSession);
+    for (let round = 0; round < site.rounds; round++) {
+      const figures: Record<string, Figures> = {};
+      if (wanted.has('analyst')) figures.analyst = await askAll(site, url, stored, round === 0);
+      if (wanted.has('scale-data')) {
+        const next = days.slice(before + round * loaded, before + (round + 1) * loaded);
+        const empty = await migratedDatabase(site.server.url, EMPTY);
+        const intoEmpty = await loadDays(site, empty, next);
+        await dropDatabase(site.server.url, EMPTY);
+        const intoFilled = await loadDays(site, url, next);
+        figures['scale-data'] = {
+          ratio: intoEmpty / intoFilled,
+          rowsBefore: stored.length * 2 * perSession,
+          rows: next.length * perSession,
+          seconds: intoFilled,
+          emptySeconds: intoEmpty,
+        };
+      }
+      yield figures;
+    }
+    await dropDatabase(site.server.url, FILLED);
+  },
+};
+
+async function checkStored(url: string, rows: number): Promise<void> {
+  const counted = await withClient(url, (client) =>
+    client.query<{ rows: number }>('select count(*)::int as rows from market.bhavcopy_cm'),
+  );
+  check('rows stored before', { rows: [counted.rows[0]?.rows, rows] });
+}
+
+async function loadDays(site: Site, url: string, days: readonly string[]): Promise<number> {
+  const rows = days.length * site.source.perSession;
+  const pipeline = await startPipeline(site, url);
+  const { result, seconds } = await measured(url, () => pipeline.run(bhavRequest(days)));
+  await pipeline.stop();
+  checkCounts('scale-data', result, { fetched: rows, inserted: rows });
+  return seconds;
+}
+
+/** Asks each question with different values, and keeps the plan of each once. */
+async function askAll(site: Site, url: string, days: readonly string[], explain: boolean): Promise<Figures> {
+  return withClient(url, async (client) => {
+    const figures: Record<string, number> = {};
+    for (const name of NAMES) {
+      const times: number[] = [];
+      for (let nth = 0; nth < (site.small ? 2 : ASKED); nth++) {
+        const values = await valuesFor(client, name, days, nth);
+        const start = performance.now();
+        const { rowCount } = await client.query(QUESTIONS[name].sql, values);
+        times.push(performance.now() - start);
+        checkAnswer(site, name, rowCount, days.length);
+        if (explain && nth === 0) {
+          const plan = await client.query<{ 'QUERY PLAN': string }>(
+            `explain (analyze, buffers) ${QUESTIONS[name].sql}`,
+            values,
+          );
+          site.note('analyst', [name, ...plan.rows.map((row) => row['QUERY PLAN'])].join('\n'));
+        }
+      }
+      figures[name] = median(times);
+    }
+    return figures;
+  });
+}
+
+/** Values of a stored row, another for each asking. */
+async function valuesFor(client: Client, name: Question, days: readonly string[], nth: number) {
+  const day = days[(nth * 7919) % days.length];
+  const found = await client.query<Record<string, string>>(
+    `select exchange, symbol, isin, trade_date::text as day, exchange || ':' || exchange_instrument_id as instrument
+       from market.bhavcopy_cm where exchange = $1 and trade_date = $2 order by symbol, series offset $3 limit 1`,
+    [EXCHANGE, day, (nth * 37) % 100],
+  );
+  return QUESTIONS[name].uses.map((column) => found.rows[0]?.[column]);
+}
+
+function checkAnswer(site: Site, name: Question, rows: number | null, days: number): void {
+  const due = {
+    days,
+    'days of both exchanges': 2 * days,
+    instruments: site.source.perSession,
+  };
+  const { rows: kind } = QUESTIONS[name];
+  if (kind !== null) check('analyst', { [`rows of ${name}`]: [rows, due[kind]] });
+}

@@ -1,0 +1,128 @@
+import { addDays } from '../../src/core/days.ts';
+import { COVERAGE } from '../../src/load/state/coverage.ts';
+import type { RunRequest } from '../../src/load/state/run-request.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { operations } from '../../src/operations/registry.ts';
+import { type Case, check, type Site } from '../support/bench.ts';
+import { LAST_SESSION, sessionsBefore, settingsFor } from '../support/pipeline.ts';
+import { dropDatabase, migratedDatabase, withClient } from '../support/postgres.ts';
+import { startChild } from '../support/processes.ts';
+import { EXCHANGE } from '../support/records.ts';
+
+const DATABASE = 'bench_plan';
+/** Ten years. */
+const SESSIONS = 2_475;
+const INSTRUMENTS = 2_500;
+/** Both kinds of reports are asked for. */
+const QUESTIONS_PER_DAY = 2;
+
+export const plan: Case = {
+  benches: [
+    {
+      name: 'plan',
+      what: 'planning ten years of all operations and instruments, covered but for the last day',
+      against: null,
+      reach: [
+        { figure: 'seconds', atMost: 2 },
+        { figure: 'peakRssMb', atMost: 200 },
+      ],
+    },
+  ],
+  async *rounds(site) {
+    const share = Math.min(1, site.records / 1_000_000);
+    const instruments = Array.from(
+      { length: Math.max(10, Math.round(INSTRUMENTS * share)) },
+      (_, at) => `SYMBOL${at}`,
+    );
+    const days = sessionsBefore(site.small ? 250 : SESSIONS);
+    const url = await migratedDatabase(site.server.url, DATABASE);
+    const covered = await cover(url, days, instruments);
+    for (let round = 1; round <= site.rounds; round++) {
+      yield { plan: { ...(await planOnce(site, url, days, instruments)), covered } };
+    }
+    await dropDatabase(site.server.url, DATABASE);
+  },
+};
+
+function requestOf(days: readonly string[], instruments: readonly string[]): RunRequest {
+  return {
+    kind: 'backfill',
+    targets: operations.map((operation) => ({
+      operation: operation.name,
+      exchange: EXCHANGE,
+      from: days[0] as string,
+      to: LAST_SESSION,
+      refetchFrom: null,
+    })),
+    instruments,
+    options: {},
+    live: false,
+  };
+}
+
+async function planOnce(site: Site, url: string, days: readonly string[], instruments: readonly string[]) {
+  const settings = settingsFor(url, site.source.url('first'));
+  const child = await startChild('plan', settings, requestOf(days, instruments));
+  // It may need more memory than there is: that is a reach missed, and no defect of the bench.
+  const ended = await child.finish<PlanCounts>().catch((error: Error) => error);
+  if (ended instanceof Error) {
+    site.note('plan', ended.message);
+    return { seconds: Number.NaN, peakRssMb: Number.NaN };
+  }
+  const { asked, windows } = ended.result;
+  check('plan', {
+    'windows of end-of-day ratios': [asked.GetFinRatioEOD, instruments.length * QUESTIONS_PER_DAY],
+    'windows of quarterly ratios': [asked.GetFinancialRatios, instruments.length * QUESTIONS_PER_DAY],
+    'operations that ask for the last day': [
+      operations.filter(({ name, windows }) => windows.per !== 'instrument' && (asked[name] ?? 0) > 0).length,
+      operations.filter(({ windows }) => windows.per !== 'instrument').length,
+    ],
+  });
+  return { seconds: ended.seconds, peakRssMb: ended.peakRssMb, windows };
+}
+
+/** What the task of the child answers with: windows in all, and those to be asked by operation. */
+interface PlanCounts {
+  readonly windows: number;
+  readonly asked: Readonly<Record<string, number>>;
+}
+
+/** Writes the coverage that asking every question but those about the last day would have left. @returns its rows. */
+async function cover(url: string, days: readonly string[], instruments: readonly string[]): Promise<number> {
+  return withClient(url, async (client) => {
+    let rows = 0;
+    for (const operation of operations) {
+      const asked = questionsOf(operation, days);
+      const written = await client.query(
+        `insert into ${COVERAGE} (operation, exchange, day, instrument, variant, state, records, run_id, checked_at)
+         select $1, $2, q.day, i.name, q.variant, 'loaded', 1, 1, now()
+           from unnest($3::date[], $4::text[]) as q(day, variant), unnest($5::text[]) as i(name)`,
+        [
+          operation.name,
+          EXCHANGE,
+          asked.map(({ day }) => day),
+          asked.map(({ variant }) => variant),
+          operation.windows.per === 'instrument' ? instruments : [''],
+        ],
+      );
+      rows += written.rowCount ?? 0;
+    }
+    await client.query(`vacuum analyze ${COVERAGE}`);
+    return rows;
+  });
+}
+
+function questionsOf({ windows }: Operation, days: readonly string[]) {
+  const before = days.slice(0, -1);
+  if (windows.per === 'once') return [];
+  if (windows.per !== 'instrument') return before.map((day) => ({ day, variant: '' }));
+  const asks = windows.asks({
+    sessions: before,
+    from: days[0] as string,
+    to: addDays(LAST_SESSION, -1),
+    today: LAST_SESSION,
+    live: false,
+    options: {},
+  });
+  return asks.map(({ to, variant }) => ({ day: to, variant }));
+}

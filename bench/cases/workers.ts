@@ -1,0 +1,137 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Case, Figures, Site } from '../support/bench.ts';
+import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
+import { dropDatabase, measured, migratedDatabase, withClient } from '../support/postgres.ts';
+import { checkCounts, checkRows } from './load.ts';
+
+const DATABASE = 'bench_workers';
+const LOOK_EVERY_MS = 50;
+
+interface Loaded {
+  readonly seconds: number;
+  readonly peakRssMb: number;
+  readonly deadlocks: number;
+  /** Sessions that wait for a lock of another, in the mean of all looks. */
+  readonly waiting: number;
+}
+
+/** Loads so many sessions with so many workers, and watches the locks. */
+async function loadWith(
+  site: Site,
+  bench: string,
+  { workers, sessions }: { readonly workers: number; readonly sessions: number },
+): Promise<Loaded> {
+  const days = sessionsBefore(sessions);
+  const rows = sessions * site.source.perSession;
+  const url = await migratedDatabase(site.server.url, DATABASE);
+  const pipeline = await startPipeline(site, url, { workers });
+  const { result, seconds } = await measured(url, () =>
+    watchLocks(url, () => pipeline.run(bhavRequest(days))),
+  );
+  const processes = await pipeline.stop();
+  checkCounts(bench, result.result, { fetched: rows, inserted: rows });
+  await checkRows(bench, url, { rows, history: 0 });
+  await dropDatabase(site.server.url, DATABASE);
+  const peakRssMb = Math.max(...processes.map((one) => one.peakRssMb));
+  return { seconds, peakRssMb, deadlocks: result.deadlocks, waiting: result.waiting };
+}
+
+async function watchLocks<Result>(url: string, work: () => Promise<Result>) {
+  return withClient(url, async (client) => {
+    const looks: number[] = [];
+    const done = new AbortController();
+    const watching = (async () => {
+      while (!done.signal.aborted) {
+        const found = await client.query<{ waiting: number }>(
+          'select count(distinct pid)::int as waiting from pg_locks where not granted',
+        );
+        looks.push(found.rows[0]?.waiting ?? 0);
+        await pause(LOOK_EVERY_MS, undefined, { signal: done.signal }).catch(() => undefined);
+      }
+    })();
+    const result = await work().finally(() => done.abort());
+    await watching;
+    const counted = await client.query<{ deadlocks: number }>(
+      'select deadlocks::int from pg_stat_database where datname = current_database()',
+    );
+    return {
+      result,
+      deadlocks: counted.rows[0]?.deadlocks ?? 0,
+      waiting: looks.reduce((sum, waiting) => sum + waiting, 0) / looks.length,
+    };
+  });
+}
+
+const sessionsOf = ({ source }: Site, records: number) =>
+  Math.max(1, Math.round(records / source.perSession));
+
+export const scaleWorkers: Case = {
+  benches: [
+    {
+      name: 'scale-workers',
+      what: 'a first load with 2 and with 4 workers; locks are looked at meanwhile',
+      against: 'the same with one worker',
+      reach: [
+        { figure: 'ratio2', atLeast: 0.9 },
+        { figure: 'ratio4', atLeast: 0.9 },
+        { figure: 'deadlocks', atMost: 0 },
+        { figure: 'waiting', atMost: 2 },
+      ],
+    },
+  ],
+  async *rounds(site) {
+    const sessions = sessionsOf(site, site.records);
+    for (let round = 1; round <= site.rounds; round++) {
+      const one = await loadWith(site, 'scale-workers', { workers: 1, sessions });
+      const two = await loadWith(site, 'scale-workers', { workers: 2, sessions });
+      // Counts of four are no other than those of two.
+      const four = site.small ? two : await loadWith(site, 'scale-workers', { workers: 4, sessions });
+      const figures: Figures = {
+        ratio2: one.seconds / two.seconds,
+        ratio4: one.seconds / four.seconds,
+        deadlocks: one.deadlocks + two.deadlocks + four.deadlocks,
+        waiting: four.waiting,
+        waiting2: two.waiting,
+        waiting1: one.waiting,
+        seconds1: one.seconds,
+        seconds2: two.seconds,
+        seconds4: four.seconds,
+      };
+      yield { 'scale-workers': figures };
+    }
+  },
+};
+
+export const memory: Case = {
+  benches: [
+    {
+      name: 'memory',
+      what: 'highest memory of a worker over ten times the records',
+      against: 'over a tenth of the records',
+      reach: [
+        { figure: 'ratio', atMost: 1.2 },
+        { figure: 'peakRssMb', atMost: 300 },
+      ],
+    },
+  ],
+  async *rounds(site) {
+    for (let round = 1; round <= site.rounds; round++) {
+      const few = await loadWith(site, 'memory', {
+        workers: 1,
+        sessions: sessionsOf(site, site.records / 10),
+      });
+      const many = await loadWith(site, 'memory', {
+        workers: 1,
+        sessions: sessionsOf(site, site.records * (site.small ? 2 : 10)),
+      });
+      yield {
+        memory: {
+          ratio: many.peakRssMb / few.peakRssMb,
+          peakRssMb: many.peakRssMb,
+          fewPeakRssMb: few.peakRssMb,
+          seconds: many.seconds,
+        },
+      };
+    }
+  },
+};
