@@ -2,6 +2,7 @@
 // measures, and what came of it: docs/performance.md.
 import { parseArgs } from 'node:util';
 import { filled } from './cases/filled.ts';
+import { fiveYears } from './cases/five-years.ts';
 import { importFiles } from './cases/import.ts';
 import { load } from './cases/load.ts';
 import { plan } from './cases/plan.ts';
@@ -22,7 +23,16 @@ import {
   summarize,
 } from './support/results.ts';
 
-const CASES: readonly Case[] = [load, importFiles, smallWindows, scaleWorkers, memory, plan, filled];
+const CASES: readonly Case[] = [
+  load,
+  importFiles,
+  smallWindows,
+  scaleWorkers,
+  memory,
+  plan,
+  filled,
+  fiveYears,
+];
 const BENCHES = CASES.flatMap(({ benches }) => benches);
 
 /** Records of a session: as many as an exchange has instruments. */

@@ -82,9 +82,9 @@ export const scaleWorkers: Case = {
   async *rounds(site) {
     const sessions = sessionsOf(site, site.records);
     for (let round = 1; round <= site.rounds; round++) {
-      const one = await loadWith(site, 'scale-workers', { workers: 1, sessions });
       const two = await loadWith(site, 'scale-workers', { workers: 2, sessions });
-      // Counts of four are no other than those of two.
+      // Their counts are no other than those of two.
+      const one = site.small ? two : await loadWith(site, 'scale-workers', { workers: 1, sessions });
       const four = site.small ? two : await loadWith(site, 'scale-workers', { workers: 4, sessions });
       const figures: Figures = {
         ratio2: one.seconds / two.seconds,
@@ -120,10 +120,9 @@ export const memory: Case = {
         workers: 1,
         sessions: sessionsOf(site, site.records / 10),
       });
-      const many = await loadWith(site, 'memory', {
-        workers: 1,
-        sessions: sessionsOf(site, site.records * (site.small ? 2 : 10)),
-      });
+      const many = site.small
+        ? few
+        : await loadWith(site, 'memory', { workers: 1, sessions: sessionsOf(site, site.records * 10) });
       yield {
         memory: {
           ratio: many.peakRssMb / few.peakRssMb,
