@@ -20,7 +20,7 @@ export const smallWindows: Case = {
     },
   ],
   async *rounds(site) {
-    const instruments = site.small ? 10 : Math.max(10, Math.round(site.records / 1000));
+    const instruments = site.small ? 4 : Math.max(10, Math.round(site.records / 1000));
     const windows = instruments * WINDOWS_PER_INSTRUMENT;
     for (let round = 1; round <= site.rounds; round++) {
       const bareSeconds = await runBareJobs(site, windows);

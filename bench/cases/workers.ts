@@ -4,7 +4,6 @@ import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.
 import { dropDatabase, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { checkCounts, checkRows } from './load.ts';
 
-const DATABASE = 'bench_workers';
 const LOOK_EVERY_MS = 50;
 
 interface Loaded {
@@ -23,7 +22,8 @@ async function loadWith(
 ): Promise<Loaded> {
   const days = sessionsBefore(sessions);
   const rows = sessions * site.source.perSession;
-  const url = await migratedDatabase(site.server.url, DATABASE);
+  const name = `bench_${bench.replace('-', '_')}`;
+  const url = await migratedDatabase(site.server.url, name);
   const pipeline = await startPipeline(site, url, { workers });
   const { result, seconds } = await measured(url, () =>
     watchLocks(url, () => pipeline.run(bhavRequest(days))),
@@ -31,7 +31,7 @@ async function loadWith(
   const processes = await pipeline.stop();
   checkCounts(bench, result.result, { fetched: rows, inserted: rows });
   await checkRows(bench, url, { rows, history: 0 });
-  await dropDatabase(site.server.url, DATABASE);
+  await dropDatabase(site.server.url, name);
   const peakRssMb = Math.max(...processes.map((one) => one.peakRssMb));
   return { seconds, peakRssMb, deadlocks: result.deadlocks, waiting: result.waiting };
 }

@@ -1,4 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline as stream } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
@@ -17,7 +18,7 @@ export interface PlainCopy {
  * same columns, key and indexes.
  */
 export async function plainCopy(server: BenchServer, url: string): Promise<PlainCopy> {
-  const file = join(server.folder, 'rows');
+  const file = join(server.folder, `rows${new URL(url).pathname.replace('/', '-')}`);
   return withClient(url, async (client) => {
     await stream(
       client.query(
@@ -35,6 +36,7 @@ export async function plainCopy(server: BenchServer, url: string): Promise<Plain
         client.query(copyFrom('copy plain from stdin')),
       ),
     );
+    await rm(file);
     const counted = await client.query<{ rows: string }>('select count(*) as rows from plain');
     return { rows: Number(counted.rows[0]?.rows), seconds: copy.seconds, walBytes: copy.walBytes };
   });

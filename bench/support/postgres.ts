@@ -50,17 +50,19 @@ export async function freshDatabase(adminUrl: string, name: string, template = '
 
 const MIGRATED = 'bench_migrated';
 
+let migrated: Promise<unknown> | undefined;
+
 /** A database with the tables of the pipeline, which are made once for the server. */
 export async function migratedDatabase(adminUrl: string, name: string): Promise<string> {
-  const made = await withClient(adminUrl, (client) =>
-    client.query('select from pg_database where datname = $1', [MIGRATED]),
-  );
-  if (made.rowCount === 0) {
-    const database = openDatabase({ url: await freshDatabase(adminUrl, MIGRATED), connections: 2 });
-    await migrateDatabase(database);
-    await database.close();
-  }
+  migrated ??= makeMigrated(adminUrl);
+  await migrated;
   return freshDatabase(adminUrl, name, MIGRATED);
+}
+
+async function makeMigrated(adminUrl: string): Promise<void> {
+  const database = openDatabase({ url: await freshDatabase(adminUrl, MIGRATED), connections: 2 });
+  await migrateDatabase(database);
+  await database.close();
 }
 
 export async function dropDatabase(adminUrl: string, name: string): Promise<void> {
