@@ -149,6 +149,14 @@ describe('the work stays in proportion to the length of a hostile answer', () =>
     expect(() => readCsv(rows(20_000))).toThrowError(unreadable(/names far more columns than its rows fill/));
   });
 
+  // A regular expression tries the end of the text again from each of its blanks: minutes for these.
+  test.each<[string, string]>([
+    ['line ends before the last row', `a,b\n1,2${'\n'.repeat(200_000)}3,4`],
+    ['blanks inside a cell', `a,b\n c${' '.repeat(200_000)}d,e\n`],
+  ])('many %s are passed over once', (_, text) => {
+    expect(readCsv(text).length).toBeLessThanOrEqual(2);
+  });
+
   test('rows of every length: reading ends at 10,000 that differ from the first', () => {
     const text = (uneven: number) => `a,b\n1,2\n${'1,2,3\n'.repeat(uneven)}`;
     expect(readCsv(text(10_000))).toHaveLength(10_001);
