@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
-import { planInput } from '../../src/jobs/runs/plan-run.ts';
+import { forecastRun } from '../../src/jobs/runs/forecast.ts';
+import { planDeferred, planInput } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
@@ -169,4 +170,20 @@ test('a plan reads what is known of its own days and instruments, however much e
   expect(await known('GetBhavCopyCM', ['S7'])).toEqual(both);
   expect(await known('GetBhavCopyCM', [])).toEqual(week.map((day) => `${day} `));
   expect(await known('GetFinRatioEOD', ['S7'], week[1])).toEqual(both.slice(0, 2));
+});
+
+test('years of a few hundred instruments are planned, however many windows that makes', async () => {
+  const { url: databaseUrl } = await testDatabase();
+  const context = await openPipeline({ databaseUrl, sourceUrl: 'http://127.0.0.1:1', backend: 'postgres' });
+  const request = backfill({
+    from: '2024-01-01',
+    to: '2025-06-30',
+    operations: ['GetFinRatioEOD'],
+    exchanges: ['BSE'],
+    instruments: Array.from({ length: 300 }, (_, at) => `S${at}`),
+  });
+  const sessions = context.calendar.sessions('BSE', '2024-01-01', '2025-06-30').length;
+  expect(await forecastRun(context, request)).toMatchObject({ requests: 300 * 2 * sessions });
+  const later = await planDeferred(context, request, request.targets);
+  expect(later).toHaveLength(300 * 2 * sessions);
 });

@@ -61,9 +61,9 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const { config, clock, db } = context;
   const plan = await planRun(context, request);
   const reach = addDays(today(clock, config.EOD_TIMEZONE), -config.EOD_HISTORY_DAYS);
-  const later: PlannedWindow[] = [];
+  let later: PlannedWindow[] = [];
   for (const target of plan.deferred) {
-    later.push(...(await planWithKnownInstruments(context, request, target)));
+    later = later.concat(await planWithKnownInstruments(context, request, target));
   }
   const all = [...plan.windows, ...distinct(later)];
   const operations = request.targets.map((target): OperationForecast => {

@@ -30,13 +30,14 @@ export interface RunPlan {
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
   await syncSessions(context);
   warnOfUnknownYears(context, request.targets);
-  const windows: PlannedWindow[] = [];
+  let windows: PlannedWindow[] = [];
   const deferred: Target[] = [];
   const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
   const immediate = request.targets.filter(
     (target) => named || operationNamed(target.operation).windows.per !== 'instrument',
   );
-  for (const target of immediate) windows.push(...(await planTarget(context, request, target)));
+  // Not as arguments of a push: years of many instruments are more windows than a call can take.
+  for (const target of immediate) windows = windows.concat(await planTarget(context, request, target));
   for (const target of request.targets) {
     if (immediate.includes(target)) continue;
     const listComing = windows.some(
@@ -46,7 +47,7 @@ export async function planRun(context: Context, request: RunRequest): Promise<Ru
         window.state === 'pending',
     );
     if (listComing) deferred.push(target);
-    else windows.push(...(await planTarget(context, request, target)));
+    else windows = windows.concat(await planTarget(context, request, target));
   }
   return { windows: distinct(windows), deferred };
 }
@@ -72,8 +73,8 @@ export async function planDeferred(
   request: RunRequest,
   targets: readonly Target[],
 ): Promise<PlannedWindow[]> {
-  const windows: PlannedWindow[] = [];
-  for (const target of targets) windows.push(...(await planTarget(context, request, target)));
+  let windows: PlannedWindow[] = [];
+  for (const target of targets) windows = windows.concat(await planTarget(context, request, target));
   return distinct(windows);
 }
 
