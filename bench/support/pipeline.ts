@@ -50,7 +50,7 @@ export interface BenchPipeline {
 
 /** Opens the queue on Postgres and starts workers that ask the source in this mode. */
 export async function startPipeline(
-  { source }: Site,
+  { source }: Pick<Site, 'source'>,
   databaseUrl: string,
   { workers = 1, mode = 'first' }: { readonly workers?: number; readonly mode?: SourceMode } = {},
 ): Promise<BenchPipeline> {

@@ -20,6 +20,9 @@ export interface RenderedSession {
   readonly dateOffsets: readonly number[];
 }
 
+/** Different sessions rendered; days take them in turn. */
+export const VARIANTS = 8;
+
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
 /** A ticker of eight letters; neighbours in the answer lie far apart in the index, as in real files. */
@@ -85,6 +88,11 @@ export function renderSession(size: number, variant: number, mode: SourceMode = 
     dateOffsets.push(at);
   }
   return { body, dateOffsets };
+}
+
+/** The one of the rendered sessions that a day (`YYYY-MM-DD`) takes. */
+export function sessionFor(sessions: readonly RenderedSession[], day: string): RenderedSession {
+  return sessions[(Date.parse(day) / 86_400_000) % sessions.length] as RenderedSession;
 }
 
 /** The session's body for one day (`YYYY-MM-DD`). */

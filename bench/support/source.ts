@@ -4,10 +4,7 @@
 import { createServer } from 'node:http';
 import { dayAt } from '../../src/core/days.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { bodyFor, renderSession, SOURCE_MODES } from './records.ts';
-
-/** Different sessions rendered; days take them in turn. */
-const VARIANTS = 8;
+import { bodyFor, renderSession, SOURCE_MODES, sessionFor, VARIANTS } from './records.ts';
 
 const size = Number(process.argv[2]);
 const sessions = new Map<string, ReturnType<typeof renderSession>[]>(
@@ -23,11 +20,11 @@ const samples = new Map(
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://localhost');
   const [, mode = '', operation = ''] = url.pathname.split('/');
-  const from = Number(url.searchParams.get('from'));
-  const session = sessions.get(mode)?.[Math.floor(from / 86_400) % VARIANTS];
+  const day = dayAt(Number(url.searchParams.get('from')), 'Asia/Kolkata');
+  const rendered = sessions.get(mode);
   const body =
-    operation === 'GetBhavCopyCM' && session !== undefined
-      ? bodyFor(session, dayAt(from, 'Asia/Kolkata'))
+    operation === 'GetBhavCopyCM' && rendered !== undefined
+      ? bodyFor(sessionFor(rendered, day), day)
       : (samples.get(operation) ?? Buffer.from('Function not enabled.'));
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length });
   response.end(body);
