@@ -31,7 +31,6 @@ export async function runCommand(command: Command): Promise<number> {
     cwd: command.folder,
     env: { ...process.env, ...command.env },
     stdio: [input, output, output],
-    timeout: LIMIT_MS,
   });
   const stop = () => child.kill();
   process.once('exit', stop);
@@ -40,6 +39,7 @@ export async function runCommand(command: Command): Promise<number> {
     peak = Math.max(peak, treeMemory(child.pid as number));
   };
   const timer = setInterval(sample, SAMPLE_EVERY_MS);
+  const limit = setTimeout(stop, LIMIT_MS);
   try {
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
     if (code !== 0) {
@@ -49,6 +49,7 @@ export async function runCommand(command: Command): Promise<number> {
     return peak;
   } finally {
     clearInterval(timer);
+    clearTimeout(limit);
     process.off('exit', stop);
     closeSync(output);
     if (typeof input === 'number') closeSync(input);

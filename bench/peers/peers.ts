@@ -11,6 +11,8 @@ import { fields, KEY, type RowFiles, sqlType } from './rows.ts';
 /** Where install.sh puts them. */
 const INSTALLED = fileURLToPath(new URL('../../.eod/peers/', import.meta.url));
 const TABLE = 'peers.bhavcopy_cm';
+/** Rows enough to tell the speed of those that take minutes for a million. */
+const SLOW = 200_000;
 
 export interface Job {
   /** A database with the empty table, or the table as the first load left it. */
@@ -74,6 +76,7 @@ const unnest: Peer = {
 const drizzle: Peer = {
   name: 'drizzle',
   kind: 'tool',
+  atMost: SLOW,
   version: () => nodeVersions('drizzle-orm', 'pg'),
   command: (job) => nodeProgram('drizzle.ts', job),
 };
@@ -106,7 +109,7 @@ const dlt: Peer = {
 const targetPostgres: Peer = {
   name: 'target-postgres',
   kind: 'tool',
-  atMost: 200_000,
+  atMost: SLOW,
   version: () => pythonVersions('target-postgres', ['meltanolabs-target-postgres', 'singer-sdk', 'psycopg']),
   command({ url, files, folder }) {
     const config = join(folder, 'config.json');
