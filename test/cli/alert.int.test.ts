@@ -20,7 +20,9 @@ test('eod alert test says whether a test alert arrives, and never the address', 
   expect(refused.stderr).toContain('the webhook answered 403');
 
   const config = await runCli(['config'], { cwd, env });
-  expect(config.stdout).toMatch(/^EOD_ALERT_WEBHOOK +http:\/\/127\.0\.0\.1:\d+\/… \(redacted\)/m);
+  expect(config.stdout).toMatch(
+    /^EOD_ALERT_WEBHOOK +environment +http:\/\/127\.0\.0\.1:\d+\/… \(redacted\)/m,
+  );
   expect(`${good.stdout}${refused.stderr}${config.stdout}`).not.toContain('kiwi');
 
   const unset = await runCli(['alert', 'test'], { cwd });

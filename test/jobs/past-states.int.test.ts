@@ -31,9 +31,8 @@ test('states are shown again to the row while late answers, imports, replays and
   let minute = 0;
   /** Most rows of the day, with prices of their own. */
   const some = () => LINES.filter(() => pick(12) > 0).map((line) => ({ line, price: String(100 + pick(3)) }));
-  const answer = async (mine: Context) => {
-    const whole = pick(3) > 0;
-    const sent = some().map(
+  const records = () =>
+    some().map(
       ({ line, price }): Sent => ({
         TradDt: '08-29-2025',
         Src: 'NSE',
@@ -43,6 +42,9 @@ test('states are shown again to the row while late answers, imports, replays and
         ...(pick(2) > 0 ? { SavedAt: `08-29-2025 21:0${pick(3)}:00` } : {}),
       }),
     );
+  const answer = async (mine: Context) => {
+    const whole = pick(3) > 0;
+    const sent = records();
     minute += 1;
     // No two in the same minute. Every other answer was fetched before others that are loaded already.
     const asked = fetched(pick(2) > 0 ? 10 * minute : 10 * (minute - 5) + 1, whole ? sent : sent.slice(0, 3));
@@ -90,6 +92,9 @@ test('states are shown again to the row while late answers, imports, replays and
   };
   const sampling = Promise.all([sample(), keepAccepting()]);
   await Promise.all([times(16, answer), times(16, answer), times(6, file), times(3, replayAll)]);
+  // Whether one was refused so far is chance: this one is, and it is the newest.
+  await fetched(10 * (minute + 1), records().slice(0, 2))(context, { instruments: [] });
+  await accept(context);
   working = false;
   await sampling;
 

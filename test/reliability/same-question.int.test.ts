@@ -21,7 +21,7 @@ const QUESTIONS = 6;
 async function slowSource() {
   const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const underWay = new Map<string, number>();
-  const asked = { url: '', requests: 0, atOnce: 0 };
+  const asked = { url: '', requests: 0, atOnce: 0, mayAnswer: Promise.resolve() };
   const server = createServer(async (request, response) => {
     const url = request.url ?? '';
     asked.requests += 1;
@@ -30,6 +30,7 @@ async function slowSource() {
     asked.atOnce = Math.max(asked.atOnce, now);
     const answer = await fetch(new URL(url, sandbox.url));
     const body = await answer.text();
+    await asked.mayAnswer;
     await sleep(300);
     underWay.set(url, (underWay.get(url) ?? 0) - 1);
     response.setHeader('content-type', answer.headers.get('content-type') ?? '');
@@ -48,11 +49,17 @@ async function slowSource() {
 
 test('a night that begins while another is asked leaves what is under way to that one', async () => {
   const source = await slowSource();
+  // What the first night has loaded before the second is planned, that one asks again.
+  let answer = () => {};
+  source.mayAnswer = new Promise((resolve) => {
+    answer = resolve;
+  });
   const setup = await openSetup({ sourceUrl: source.url, settings: { EOD_CONCURRENCY: '2' } });
   const first = await start(setup, { ...NIGHT, tick: 'first' });
   await setup.work(2);
   await waitFor(async () => source.requests > 0, { what: 'the first request', everyMs: 10 });
   const second = await start(setup, { ...NIGHT, tick: 'second' });
+  answer();
   for (const run of [first, second]) expect(await ended(setup, run)).toMatchObject({ state: 'completed' });
   expect(source).toMatchObject({ atOnce: 1, requests: QUESTIONS });
 });

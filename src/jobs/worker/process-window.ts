@@ -26,7 +26,7 @@ import type { AskedFor } from '../../operations/fields.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { dependsOnDays, questionsOf } from './answer-coverage.ts';
+import { type CoveredWindow, dependsOnDays, questionsOf } from './answer-coverage.ts';
 import { applyFailure, cutWindow } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import { PRIORITY } from './enqueue.ts';
@@ -196,7 +196,8 @@ async function claimCall(
     });
     const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
     const poisoned = lostTooManyWorkers(lostWorkers);
-    if (claim.outcome === 'claimed' && !poisoned && stillCounts(context, permit)) return { claim, permit };
+    const isUsable = claim.outcome === 'claimed' && !poisoned && stillCounts(context, permit);
+    if (isUsable && !(await isAnsweredByNow(context, claim.window))) return { claim, permit };
     breaker.abandoned();
     switch (claim.outcome) {
       case 'claimed':
@@ -205,6 +206,7 @@ async function claimCall(
         });
         if (claim.probe) await endKeyTrial(db.drizzle, permit.keyHash);
         if (poisoned) throw new WorkersLost(lostWorkers);
+        if (context.kind === 'nightly' && (await skipOvertaken(context, windowId))) return null;
         // Postgres kept us waiting until the hour turned: the call would count against the next one.
         break;
       case 'gone':
@@ -232,17 +234,28 @@ async function claimCall(
 }
 
 /** Nights pile up while the key is refused: what is known by now, or asked by a later night, is not asked again. */
-async function skipOvertaken(
-  { db, calendar, clock, config }: WorkContext,
-  windowId: number,
-): Promise<boolean> {
+async function skipOvertaken(context: WorkContext, windowId: number): Promise<boolean> {
+  const { db } = context;
   const window = await readWaitingNight(db.drizzle, windowId);
-  if (window === null) return false;
+  if (window === null || !(await isKnown(context, { ...window, id: windowId }))) return false;
+  return skipWindow(context.db.drizzle, windowId, 'known by now, or asked for by a later night');
+}
+
+/** Another night may have been answered between the look at what is known and the claim: from then on none can be. */
+async function isAnsweredByNow(context: WorkerContext, window: ClaimedWindow): Promise<boolean> {
+  return context.kind === 'nightly' && window.runKind === 'nightly' && isKnown(context, window);
+}
+
+async function isKnown(
+  { db, calendar, clock, config }: WorkContext,
+  window: CoveredWindow & Pick<ClaimedWindow, 'id' | 'operation' | 'exchange'>,
+): Promise<boolean> {
   const operation = operationNamed(window.operation);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const questions = questionsOf(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
-  if (!(await isOvertaken(db.drizzle, windowId, questions, dependsOnDays(operation, window)))) return false;
-  return skipWindow(db.drizzle, windowId, 'known by now, or asked for by a later night');
+  return isOvertaken(db.drizzle, window.id, questions, dependsOnDays(operation, window)).catch((error) => {
+    throw databaseError(error);
+  });
 }
 
 /** Is it still the hour whose budget holds the call, and not its very end? */
