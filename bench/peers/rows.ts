@@ -4,7 +4,7 @@ import { createWriteStream, mkdirSync, type WriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { createRecordReader } from '../../src/extract/records.ts';
-import type { Field, Kind } from '../../src/operations/fields.ts';
+import { type Field, type Kind, SQL_TYPES } from '../../src/operations/fields.ts';
 import operation from '../../src/operations/GetBhavCopyCM.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bodyFor, EXCHANGE, renderSession, sessionFor, VARIANTS } from '../support/records.ts';
@@ -13,17 +13,6 @@ import { bodyFor, EXCHANGE, renderSession, sessionFor, VARIANTS } from '../suppo
 export const KEY = ['exchange', 'trade_date', 'symbol', 'series'] as const;
 /** The columns of market.bhavcopy_cm without those that say which load wrote the row. */
 export const fields: readonly Field[] = operation.shapes[0].table.fields;
-
-const SQL_TYPES: Readonly<Record<Kind, string>> = {
-  text: 'text',
-  int2: 'smallint',
-  int4: 'integer',
-  int8: 'bigint',
-  numeric: 'numeric',
-  boolean: 'boolean',
-  date: 'date',
-  datetime: 'timestamptz',
-};
 
 export const sqlType = (field: Field) => SQL_TYPES[field.kind];
 

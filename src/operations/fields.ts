@@ -7,6 +7,18 @@
 /** How a value is read, stored and written; see `extract/values.ts` for the reading rules. */
 export type Kind = 'text' | 'int2' | 'int4' | 'int8' | 'numeric' | 'boolean' | 'date' | 'datetime';
 
+/** The column type of each kind, as Postgres names it. */
+export const SQL_TYPES: Readonly<Record<Kind, string>> = {
+  text: 'text',
+  int2: 'smallint',
+  int4: 'integer',
+  int8: 'bigint',
+  numeric: 'numeric',
+  boolean: 'boolean',
+  date: 'date',
+  datetime: 'timestamptz',
+};
+
 interface FieldOptions {
   /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
   readonly unit?: string;

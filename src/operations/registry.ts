@@ -25,6 +25,11 @@ export const tables: readonly TableDefinition[] = [
   ...new Set(operations.flatMap((operation) => operation.shapes.map((shape) => shape.table))),
 ];
 
+/** The operations that fill any of these tables. */
+export function operationsFilling(filled: readonly TableDefinition[]): Operation[] {
+  return operations.filter(({ shapes }) => shapes.some(({ table }) => filled.includes(table)));
+}
+
 /**
  * The operation of this name, without regard to case.
  *

@@ -1,4 +1,4 @@
-import type { Field, Kind } from '../../operations/fields.ts';
+import { type Field, SQL_TYPES } from '../../operations/fields.ts';
 import {
   allowedText,
   type Operation,
@@ -39,17 +39,6 @@ interface Description {
   readonly tables: readonly TableDescription[];
   readonly sample: Operation['sample'];
 }
-
-const TYPES: Readonly<Record<Kind, string>> = {
-  text: 'text',
-  int2: 'smallint',
-  int4: 'integer',
-  int8: 'bigint',
-  numeric: 'numeric',
-  boolean: 'boolean',
-  date: 'date',
-  datetime: 'timestamptz',
-};
 
 const INSTRUMENTS = {
   none: 'cannot be asked by instrument',
@@ -131,7 +120,7 @@ function describeField(field: Field): FieldDescription {
   const source = { answer: '', request: '(the request)', derived: '(worked out)' }[field.from];
   return {
     column: field.column,
-    type: TYPES[field.kind],
+    type: SQL_TYPES[field.kind],
     unit: field.unit ?? null,
     source: field.from === 'answer' ? field.source : source,
     meaning: field.meaning,

@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { PipelineError } from '../../core/errors.ts';
 import type { Shape } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
+import { operationsFilling } from '../../operations/registry.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads.ts';
@@ -141,7 +141,7 @@ function scopeOf({
   rows,
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const filling = operations.filter(({ shapes }) => shapes.some((shape) => shape.table === table));
+  const filling = operationsFilling([table]);
   const shapes = filling.flatMap((operation) => operation.shapes.filter((shape) => shape.table === table));
   const whole = shapes.find((shape) => shape.fullSet !== 'none')?.fullSet ?? 'none';
   const scope = { operations: filling.map(({ name }) => name), exchange, whole };

@@ -363,6 +363,5 @@ export async function setHintBits(
 ): Promise<void> {
   const { dateColumn } = table;
   if (dateColumn === null || written < MANY_ROWS) return;
-  const days = [...new Set(rows.map((row) => row[dateColumn]))];
-  await client.query(mergeSql(table).readDays, [exchange, days]);
+  await client.query(mergeSql(table).readDays, [exchange, [...daysOfRows(table, rows)]]);
 }

@@ -1,6 +1,6 @@
 import { eachDay } from '../../core/days.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
+import { operationsFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
@@ -43,19 +43,20 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
   // Of these it is known beforehand which days their rows can be of: those that were asked about.
   if (!operation.shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
   const tables = operation.shapes.map(({ table }) => table).sort((a, b) => (a.name < b.name ? -1 : 1));
-  const filling = operations.filter(({ shapes }) => shapes.some(({ table }) => tables.includes(table)));
-  const lastLoad = async (db: Parameters<typeof lastCleanLoad>[0]) => {
-    const last = await lastCleanLoad(db, { windowId, operations: filling.map(({ name }) => name) });
-    return last?.digest === digest && Date.parse(last.fetchedAt) < fetchedAt.getTime() ? last : null;
+  const asked = {
+    windowId,
+    digest,
+    fetchedAt,
+    operations: operationsFilling(tables).map(({ name }) => name),
   };
   try {
     // Asked first without locks: nearly always the answer is a new one.
-    if ((await lastLoad(database.drizzle)) === null) return null;
+    if ((await lastCleanLoad(database.drizzle, asked)) === null) return null;
     return await transaction(database, async (tx) => {
       if (!(await lockOpenWindow(tx, windowId))) return null;
       const days = eachDay(repeated.from, repeated.to);
       for (const table of tables) await tx.client.query(mergeSql(table).lock, [exchange, days]);
-      const last = await lastLoad(tx);
+      const last = await lastCleanLoad(tx, asked);
       if (last === null) return null;
       let rows = 0;
       for (const table of tables) {

@@ -1,4 +1,4 @@
-import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, ne, notExists, or, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, notExists, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { lockUntilCommit } from '../database/transaction.ts';
@@ -151,12 +151,23 @@ function isLater(scope: LoadScope, fetchedAt: Date, orAtOnce = false) {
 }
 
 /**
- * The load whose rows are there now: the last one that may be about the rows of a window's days, if it was asked
- * the same and nothing of it was rejected, refused or odd. Null where there is no such load.
+ * The load whose rows are there now: the last one that may be about the rows of a window's days, if it was of the
+ * same answer to the same question, fetched before, and nothing of it was rejected, refused or odd. Null where there
+ * is no such load.
  */
 export async function lastCleanLoad(
   db: NodePgDatabase,
-  { windowId, operations }: { readonly windowId: number; readonly operations: readonly string[] },
+  {
+    windowId,
+    operations,
+    digest,
+    fetchedAt,
+  }: {
+    readonly windowId: number;
+    readonly operations: readonly string[];
+    readonly digest: string;
+    readonly fetchedAt: Date;
+  },
 ) {
   const asked = alias(windows, 'asked');
   const last = alias(loads, 'last');
@@ -171,8 +182,6 @@ export async function lastCleanLoad(
   const [found] = await db
     .select({
       windowId: last.window_id,
-      digest: last.digest,
-      fetchedAt: last.fetched_at,
       whole: last.whole,
       fetched: last.fetched,
       stale: last.stale,
@@ -184,7 +193,8 @@ export async function lastCleanLoad(
     .where(
       and(
         eq(asked.id, windowId),
-        isNotNull(last.digest),
+        eq(last.digest, digest),
+        lt(last.fetched_at, fetchedAt.toISOString()),
         eq(last.operation, asked.operation),
         eq(last.from_date, asked.from_date),
         eq(last.to_date, asked.to_date),
