@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { sourceSettings } from '../../src/cli/open-context.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import { createSource } from '../../src/extract/index.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
@@ -53,22 +54,7 @@ async function simulate(site: Site): Promise<Figures> {
   const settings = { ...settingsFor(url, sandbox.url), EOD_INSTRUMENT_LIMIT: '2' };
   const planner = await openPlanner(settings);
   const { config, log } = planner.context;
-  const source = createSource(
-    {
-      baseUrl: sandbox.url,
-      accessKey: 'bench',
-      dateDialect: config.EOD_DATE_DIALECT,
-      dateFormat: config.EOD_DATE_FORMAT,
-      format: config.EOD_FORMAT,
-      timeZone: config.EOD_TIMEZONE,
-      timeoutMs: config.EOD_TIMEOUT_MS,
-      maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
-      connections: config.EOD_CONCURRENCY,
-      tlsVerify: config.EOD_TLS_VERIFY,
-    },
-    log,
-    clock,
-  );
+  const source = createSource(sourceSettings(config), log, clock);
   const context: WorkContext = { ...planner.context, clock, source };
   const worker = await startWorker(context);
   const durations: number[] = [];

@@ -192,7 +192,7 @@ async function ensureSchema(db: Database, config: Config): Promise<void> {
  *
  * @throws PipelineError `usage` that says how to get a simulated one.
  */
-function sourceSettings(config: Config): SourceSettings {
+export function sourceSettings(config: Config): SourceSettings {
   const { EOD_BASE_URL, EOD_ACCESS_KEY } = config;
   if (EOD_BASE_URL === undefined || EOD_ACCESS_KEY === undefined) {
     const missing = [

@@ -31,6 +31,7 @@ async function slowSource() {
     const answer = await fetch(new URL(url, sandbox.url));
     const body = await answer.text();
     await asked.mayAnswer;
+    // Not waited for anything: calls take this long, so that two of one question would be under way at once.
     await sleep(300);
     underWay.set(url, (underWay.get(url) ?? 0) - 1);
     response.setHeader('content-type', answer.headers.get('content-type') ?? '');
