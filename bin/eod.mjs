@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 // An installed package has only the build it came with. A checkout may have changed since it was built.
 if (existsSync(new URL('../src/cli/main.ts', import.meta.url))) {
   const { ensureBuilt } = await import('../scripts/build.mjs');
-  const problem = ensureBuilt();
+  const problem = await ensureBuilt();
   if (problem !== null) {
     process.stderr.write(`eod: ${problem}\n`);
     process.exit(2);

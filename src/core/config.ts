@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { readList, SECRET_SETTINGS } from './environment.ts';
 import { usageError } from './errors.ts';
 import { nearest } from './input.ts';

