@@ -172,11 +172,10 @@ function widthOf(text: string): number {
   return [...stripVTControlCharacters(text)].length;
 }
 
-const wholeNumbers = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 });
-
-/** `12,345` or `1.25`. */
+/** `12,345` or `1.25`: at most two decimals. `Intl.NumberFormat` would take a tenth of the time of `eod status`. */
 export function count(value: number): string {
-  return wholeNumbers.format(value);
+  const [whole = '', ...decimals] = String(Number(value.toFixed(2))).split('.');
+  return [whole.replace(/\B(?=(\d{3})+$)/g, ','), ...decimals].join('.');
 }
 
 /** `1 window`, `3 windows`. */
