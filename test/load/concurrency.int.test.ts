@@ -1,7 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import type { Row } from '../../src/operations/table.ts';
-import { bhavRow, loadBhav, newRun, openPool, openStore } from './support.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { bhavRow, load, loadBhav, newRun, openPool, openStore } from './support.ts';
+
+const ratios = operationNamed('GetFinRatioEOD').shapes[1]?.table as TableDefinition;
 
 const DAYS = ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11'];
 const ROUNDS = 15;
@@ -88,6 +92,40 @@ describe('loads at the same time', () => {
     } finally {
       await client.query('rollback');
       client.release();
+    }
+  });
+
+  test('of answers to different questions do not wait for each other, those to the same one do', async () => {
+    const blank = Object.fromEntries(ratios.fields.map((field) => [field.column, null]));
+    const asked = { nature_of_report: 'Standalone', variant: 'eod', as_of_date: '2025-08-29', period: '' };
+    const ask = (symbol: string) =>
+      load(store, {
+        batches: [{ table: ratios, rows: [{ ...blank, ...asked, exchange: 'BSE', symbol }] }],
+        coverage: [{ day: asked.as_of_date, instrument: symbol, variant: '', state: 'loaded', records: 1 }],
+      });
+    await Promise.all([ask('A'), ask('B')]);
+    const client = await store.pool.connect();
+    try {
+      await client.query('begin');
+      await client.query("select from etl.coverage where instrument = 'A' for update");
+      const ended: string[] = [];
+      const first = ask('A').then(() => ended.push('first'));
+      const waiting = (loads: number) =>
+        waitFor(async () => {
+          const { rows } = await store.pool.query(
+            "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+          );
+          return rows.length === loads;
+        });
+      await waiting(1);
+      const second = ask('A').then(() => ended.push('second'));
+      await waiting(2);
+      expect(await ask('B')).toMatchObject({ unchanged: 1 });
+      expect(ended).toEqual([]);
+      await client.query('rollback');
+      await Promise.all([first, second]);
+    } finally {
+      client.release(true);
     }
   });
 });

@@ -69,7 +69,7 @@ export async function mergeTable(tx: Transaction, load: TableLoad): Promise<Merg
   const { table, rows, exchange, fullSet, fetchedAt } = load;
   const sql = mergeSql(table);
   const days = [...new Set([...daysOfRows(table, rows), ...daysOf(fullSet)])];
-  await client.query(sql.lock, [exchange, days]);
+  await client.query(sql.lock, [exchange, lockedParts(table, rows, days)]);
   // Asked with the locks held, so that whatever was loaded before is seen.
   const scope = scopeOf(load);
   const isLast = !(await hasLaterLoad(tx, scope, fetchedAt, { orAtOnce: true }));
@@ -110,6 +110,24 @@ async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged
   const others = merged.withdrawals.filter(({ day }) => !accepted.includes(day ?? NO_DAY));
   const withdrawals = [...others, ...again.withdrawals];
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
+}
+
+/**
+ * What a load of a table locks: days, `NO_DAY` where it has none. Where the key names the question that was asked,
+ * questions: answers to different ones have no row in common, and those to the same one wait for each other.
+ */
+function lockedParts(
+  { key, fields }: TableDefinition,
+  rows: readonly Row[],
+  days: readonly string[],
+): readonly string[] {
+  const asked = fields.filter(
+    ({ column, from, kind }) =>
+      from === 'request' && kind === 'text' && column !== 'exchange' && key.includes(column),
+  );
+  if (asked.length === 0) return days;
+  const questionOf = (row: Row) => asked.map(({ column }) => row[column]).join('|');
+  return [...new Set(rows.map((row) => questionOf(row).toUpperCase()))];
 }
 
 async function hasConflict(client: PoolClient, table: TableDefinition, fetchedAt: Date): Promise<boolean> {

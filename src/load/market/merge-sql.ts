@@ -27,7 +27,7 @@ interface MergeSql extends ApplySql {
   readonly createStage: string;
   readonly stage: string;
   readonly copy: string;
-  /** Waits for other loads of the same table, exchange and days. $1: exchange, $2: days, `NO_DAY` where it has none. */
+  /** Waits for other loads of the same table, exchange and parts of it. $1: exchange, $2: the parts (`lockedParts`). */
   readonly lock: string;
   /**
    * Answers with the time, where no row of these days is stored and none ever was. $1: exchange, $2: days. Null
@@ -127,11 +127,10 @@ export function partsOf(table: TableDefinition, place: Place = STORED(table)): P
 }
 
 /** Takes all locks of a load in one statement and in order, so that two loads cannot wait for each other. */
-function lockSql({ name, dateColumn }: TableDefinition): string {
-  const day = dateColumn === null ? '' : ', day';
+function lockSql({ name }: TableDefinition): string {
   return `select pg_advisory_xact_lock(k) from (
-    select hashtextextended(concat_ws('|', 'eod', '${name}', $1::text${day}), 0) as k
-      from unnest($2::date[]) as day order by k) as locks`;
+    select hashtextextended(concat_ws('|', 'eod', '${name}', $1::text, part), 0) as k
+      from unnest($2::text[]) as part order by k) as locks`;
 }
 
 function areNewStatement(
