@@ -1,6 +1,5 @@
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
-import type { RowDifference } from '../load/market/differences.ts';
-import type { OperationReport, RunReport } from '../load/state/reports.ts';
+import type { OperationReport, RowDifference, RunReport } from '../load/state/reports.ts';
 import { EXIT } from './cli.ts';
 import {
   bold,

@@ -4,7 +4,7 @@ import type { PoolClient } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { fillObservedAliases, updateObservedAliases } from '../../src/load/state/observed-aliases.ts';
+import { fillObservedAliases, updateObservedAliases } from '../../src/load/market/observed-aliases.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';

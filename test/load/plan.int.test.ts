@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { expect, test } from 'vitest';
 import { mergeSql } from '../../src/load/market/merge-sql.ts';
-import { observedAliasSql, updateObservedAliases } from '../../src/load/state/observed-aliases.ts';
+import { observedAliasSql, updateObservedAliases } from '../../src/load/market/observed-aliases.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 const RECORDS = 2_000;

@@ -99,6 +99,17 @@ describe('import directions', () => {
     expect(files.flatMap((file) => violations(file, codeOf(file)))).toEqual([]);
   });
 
+  test('what is known of the work does not import what is made of the data', () => {
+    const state = files.filter((file) => file.startsWith('load/state/'));
+    expect(state.length).toBeGreaterThan(20);
+    const upward = state.flatMap((file) =>
+      targetsOf(file, codeOf(file))
+        .filter((target) => target.startsWith('load/market/'))
+        .map((target) => `${file} imports ${target}`),
+    );
+    expect(upward).toEqual([]);
+  });
+
   test('the check finds circles, also those of types alone', () => {
     const sources = {
       'a.ts': "import type { B } from './b.ts';",

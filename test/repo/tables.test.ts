@@ -15,7 +15,7 @@ const LOAD = fileURLToPath(new URL('../../src/load/', import.meta.url));
 const OWNERS: Readonly<Record<string, string>> = {
   access_keys: 'state/access-keys.ts',
   alerts: 'state/alerts.ts',
-  alias_progress: 'state/observed-aliases.ts',
+  alias_progress: 'market/observed-aliases.ts',
   call_budget: 'state/call-budget.ts',
   coverage: 'state/coverage.ts',
   database_identity: 'state/database-identity.ts',
@@ -23,7 +23,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   findings: 'state/findings.ts',
   loads: 'state/loads.ts',
   migrations: 'database/migrate.ts',
-  observed_aliases: 'state/observed-aliases.ts',
+  observed_aliases: 'market/observed-aliases.ts',
   range_limits: 'state/range-limits.ts',
   history_limits: 'state/range-limits.ts',
   rejects: 'state/rejects.ts',
@@ -113,8 +113,8 @@ describe('a table of the schema etl', () => {
     const others = files.filter(
       (file) => !file.startsWith('state/') && codeOf(file).includes('state/schema/'),
     );
-    // Which files of SQL were applied is noted where they are applied.
-    expect(others).toEqual(['database/migrate.ts']);
+    // Which files of SQL were applied is noted where they are applied; observed aliases follow from tables of market.
+    expect(others).toEqual(['database/migrate.ts', 'market/observed-aliases.ts']);
   });
 
   test('is found where it is named or written', () => {

@@ -7,8 +7,9 @@ import {
   type FileSession,
   readBhavFile,
 } from '../../extract/files/read-file.ts';
-import { differencesOfLoad, type RowDifference } from '../../load/market/differences.ts';
+import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
+import type { RowDifference } from '../../load/state/reports.ts';
 import { type PackedBody, packBody } from '../../load/state/responses/kept.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';

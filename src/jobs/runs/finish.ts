@@ -1,5 +1,5 @@
 import { trySessionLock } from '../../load/database/session-lock.ts';
-import { updateObservedAliases } from '../../load/state/observed-aliases.ts';
+import { updateObservedAliases } from '../../load/market/observed-aliases.ts';
 import {
   beginFollowUp,
   type EndedRun,

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
+import { updateObservedAliases } from '../../load/market/observed-aliases.ts';
 import { hasRested } from '../../load/state/access-keys.ts';
-import { updateObservedAliases } from '../../load/state/observed-aliases.ts';
 import { runningRuns } from '../../load/state/runs.ts';
 import { openWindows } from '../../load/state/windows/windows.ts';
 import { markWorkerSeen } from '../../load/state/workers.ts';

@@ -3,12 +3,12 @@ import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads.ts';
-import { updateObservedAliases } from '../state/observed-aliases.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
 import { hasRefusals, NO_DAY, noteAccepted, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
+import { updateObservedAliases } from './observed-aliases.ts';
 
 /** What became of a refused withdrawal that a person has accepted. */
 export interface AcceptedWithdrawal {

@@ -1,24 +1,13 @@
 import type { ClientBase } from 'pg';
 import type { Field } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads.ts';
+import type { Change, RowDifference } from '../state/reports.ts';
 import type { readWindowLoad } from '../state/run-facts.ts';
 import { list, quote } from './merge-sql.ts';
 
 type Queryable = Pick<ClientBase, 'query'>;
-
-export type Change = 'inserted' | 'changed' | 'withdrawn' | 'relisted';
-
-/** How one row differs between two moments. Values are text, so that no digit is lost on the way. */
-export interface RowDifference {
-  readonly table: string;
-  readonly change: Change;
-  readonly key: Readonly<Record<string, string | null>>;
-  /** Columns that differ, old and new; empty for rows that were not there before. */
-  readonly columns: Readonly<Record<string, { readonly old: string | null; readonly new: string | null }>>;
-}
 
 /** Data columns of a row, as text. */
 type Texts = Readonly<Record<string, string | null>>;
@@ -62,17 +51,6 @@ function differs({ column, kind }: Field, before: Texts, after: Texts): boolean 
   return kind === 'numeric'
     ? plain(before[column]) !== plain(after[column])
     : before[column] !== after[column];
-}
-
-/** A difference that jsonb has kept, and so sorted its own way, with its columns in the order of the table again. */
-export function inTableOrder(difference: RowDifference): RowDifference {
-  const table = tables.find(({ name }) => `market.${name}` === difference.table);
-  const columns = table?.fields.map(({ column }) => column) ?? [];
-  const ordered = <Value>(values: Readonly<Record<string, Value>>) =>
-    Object.fromEntries(
-      Object.entries(values).sort(([left], [right]) => columns.indexOf(left) - columns.indexOf(right)),
-    );
-  return { ...difference, key: ordered(difference.key), columns: ordered(difference.columns) };
 }
 
 /**

@@ -2,9 +2,9 @@ import { operations } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { forgetLoads } from '../state/loads.ts';
-import { forgetObservedAliases } from '../state/observed-aliases.ts';
 import { forgetWithdrawals } from '../state/withdrawals.ts';
 import { quote } from './merge-sql.ts';
+import { forgetObservedAliases } from './observed-aliases.ts';
 
 /**
  * Empties the tables of these operations for an exchange, their history, and what is known of their loads, so

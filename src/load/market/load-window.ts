@@ -6,10 +6,11 @@ import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, type Reread, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, laterLoads, nextLoadId, type Written, wasLoaded } from '../state/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
+import type { RowDifference } from '../state/reports.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
 import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
-import { type RowDifference, sampleDifferences } from './differences.ts';
+import { sampleDifferences } from './differences.ts';
 import { mergeTable, type ReadKept } from './fold.ts';
 import {
   changedDays,

@@ -14,7 +14,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
-import { inTableOrder, type RowDifference } from '../market/differences.ts';
+import { tables } from '../../operations/registry.ts';
 import { statesOfRuns } from './loads.ts';
 import type { WindowState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
@@ -22,6 +22,17 @@ import { runs, windows } from './schema/work.ts';
 import { isOpen } from './windows/transitions.ts';
 import { countWindows, WINDOW_TOTALS } from './windows/windows.ts';
 import { withdrawalsOfRuns } from './withdrawals.ts';
+
+export type Change = 'inserted' | 'changed' | 'withdrawn' | 'relisted';
+
+/** How one row differs between two moments. Values are text, so that no digit is lost on the way. */
+export interface RowDifference {
+  readonly table: string;
+  readonly change: Change;
+  readonly key: Readonly<Record<string, string | null>>;
+  /** Columns that differ, old and new; empty for rows that were not there before. */
+  readonly columns: Readonly<Record<string, { readonly old: string | null; readonly new: string | null }>>;
+}
 
 /** Everything about a run that has ended, or is under way. */
 export type RunReport = Awaited<ReturnType<typeof reportRun>>;
@@ -182,6 +193,17 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
     /** Why windows were skipped, and how many for each reason. */
     skips: skips.get(run.runId) ?? [],
   }));
+}
+
+/** A difference that jsonb has kept, and so sorted its own way, with its columns in the order of the table again. */
+function inTableOrder(difference: RowDifference): RowDifference {
+  const table = tables.find(({ name }) => `market.${name}` === difference.table);
+  const columns = table?.fields.map(({ column }) => column) ?? [];
+  const ordered = <Value>(values: Readonly<Record<string, Value>>) =>
+    Object.fromEntries(
+      Object.entries(values).sort(([left], [right]) => columns.indexOf(left) - columns.indexOf(right)),
+    );
+  return { ...difference, key: ordered(difference.key), columns: ordered(difference.columns) };
 }
 
 function byRun<Row extends { readonly runId: number }>(

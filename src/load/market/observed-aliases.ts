@@ -5,10 +5,10 @@ import { operationsFilling, tables } from '../../operations/registry.ts';
 import type { Naming, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../database/transaction.ts';
-import { identify, type ObservedAlias } from '../market/identity.ts';
-import { quote } from '../market/merge-sql.ts';
-import { loadsAfter, stateAt } from './loads.ts';
-import { aliasProgress, observedAliases } from './schema/instruments.ts';
+import { loadsAfter, stateAt } from '../state/loads.ts';
+import { aliasProgress, observedAliases } from '../state/schema/instruments.ts';
+import { identify, type ObservedAlias } from './identity.ts';
+import { quote } from './merge-sql.ts';
 
 /** The names by which an observed alias is connected with others. */
 type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;
