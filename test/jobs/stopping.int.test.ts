@@ -68,3 +68,16 @@ describe('a worker process told to stop in mid-window', () => {
     },
   );
 });
+
+test('a worker that is closed while it connects leaves no connection behind', async () => {
+  const { url: databaseUrl } = await testDatabase();
+  const pipeline = await openPipeline({ databaseUrl, sourceUrl: 'http://127.0.0.1:1', backend: 'postgres' });
+  const { db, queues } = pipeline;
+  const worker = queues.work('backfill', async () => undefined, { concurrency: 1 });
+  await worker.close();
+  await queues.close();
+  const others = `select application_name from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and application_name <> 'eod'`;
+  await waitFor(async () => (await db.pool.query(others)).rows.length === 0, { what: 'the end of them' });
+  await pipeline.close();
+});

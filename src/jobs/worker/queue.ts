@@ -298,6 +298,9 @@ async function onRedis({ db, config, log }: QueueSettings, databaseId: string, u
 /** Pause before a worker that could not connect is created again. */
 const RECONNECT_MS = 1_000;
 
+/** How long a worker that is closed waits for its first connection to be there. */
+const CONNECTING_MS = 5_000;
+
 /** What is used here of a BullMQ worker that was created with `autorun: false`. */
 interface Startable extends JobWorker {
   waitUntilReady(): Promise<unknown>;
@@ -333,8 +336,15 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
 
   void start();
   return {
-    close(force) {
+    async close(force) {
       closing.abort();
+      // BullMQ would leave behind the connection that it has begun to open for notifications.
+      const waited = new AbortController();
+      await Promise.race([
+        worker.waitUntilReady(),
+        sleep(CONNECTING_MS, undefined, { signal: waited.signal }),
+      ]).catch(() => undefined);
+      waited.abort();
       return worker.close(force);
     },
   };
