@@ -190,7 +190,7 @@ async function copyOf(site: Site, name: string, { rows }: Size): Promise<PlainCo
 /** All counts of a run; those that are not named are none. */
 export function checkCounts(
   bench: string,
-  report: RunReport,
+  report: Omit<RunReport, 'failures'>,
   due: Partial<Record<'fetched' | 'inserted' | 'updated' | 'unchanged', number>>,
 ): void {
   const { fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn } = report;

@@ -38,8 +38,11 @@ const COUNTS: readonly Column<OperationReport>[] = [
   { head: 'duplicate', cell: (row) => row.duplicate },
 ];
 
+/** What is told of a run beside its failures, which `failuresText` names. */
+type ReportedRun = Omit<RunReport, 'failures'>;
+
 /** A run for people: one line, a table, and what deserves a word. */
-export function runText(report: RunReport, timeZone: string): string {
+export function runText(report: ReportedRun, timeZone: string): string {
   const {
     runId,
     kind,
@@ -71,7 +74,7 @@ export function runText(report: RunReport, timeZone: string): string {
 }
 
 /** What a preview would have changed, by example; it stored nothing. */
-function previewText({ preview, skips, ...counts }: RunReport, timeZone: string): string {
+function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: string): string {
   const { inserted, updated, withdrawn, unchanged, stale, rejected } = counts;
   const shown = preview.slice(0, NAMED);
   const more = preview.length - shown.length;
@@ -86,7 +89,7 @@ function previewText({ preview, skips, ...counts }: RunReport, timeZone: string)
 }
 
 /** Answers that lacked too many rows to be believed, by name. */
-function suspiciousLines({ suspicious }: RunReport): string[] {
+function suspiciousLines({ suspicious }: ReportedRun): string[] {
   if (suspicious.length === 0) return [];
   const lines = firstLines(
     suspicious,
@@ -98,7 +101,7 @@ function suspiciousLines({ suspicious }: RunReport): string[] {
 }
 
 /** Days that lost rows, by name; those that lost all of them first. */
-function withdrawnLines({ withdrawals }: RunReport): string[] {
+function withdrawnLines({ withdrawals }: ReportedRun): string[] {
   const done = withdrawals.filter(({ state }) => state === 'withdrawn' || state === 'accepted');
   if (done.length === 0) return [];
   const lines = firstLines(

@@ -98,6 +98,18 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   await serverGone();
 }, 180_000);
 
+test('what an interrupted demo has loaded can be looked at, and the status says how to load the rest', async () => {
+  const own = { cwd: temporaryFolder(), env };
+  const broken = startCli(['demo'], own);
+  await broken.output(/asking the sandbox/, 30_000);
+  broken.signal('SIGINT');
+  expect(await broken.ended).toMatchObject({ code: 130 });
+  const { code, stdout } = await runCli(['--demo', 'status'], own);
+  expect(code).toBe(0);
+  expect(stdout).toContain('the demo was stopped before its end; "eod demo" loads what is missing');
+  expect(stdout).not.toMatch(/EOD_BASE_URL|"eod up"/);
+});
+
 test('without a demo there is nothing to look at', async () => {
   const { code, stdout, stderr } = await runCli(['--demo', 'status'], { cwd: temporaryFolder(), env });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

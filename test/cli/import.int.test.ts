@@ -44,6 +44,20 @@ describe('eod import', () => {
     expect(first.stderr).toContain(
       `${join('archive', 'old', 'sec_bhavdata_full_18112024.csv')}: cannot be read`,
     );
+    const { file: bad, error } = report.files.find(({ state }) => state === 'failed') ?? {};
+    expect(report.failures).toEqual([
+      {
+        windowId: null,
+        operation: 'GetBhavCopyCM',
+        exchange: null,
+        from: null,
+        to: null,
+        instruments: [],
+        variant: '',
+        state: 'failed',
+        error: `${bad}: ${error}`,
+      },
+    ]);
     expect(report.files.find(({ format }) => format === 'bse-equity')).toEqual({
       file: join('archive', 'old', 'EQ070421.CSV'),
       format: 'bse-equity',

@@ -51,7 +51,8 @@ async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   const sessions = { missingOf: MISSING_OF, recent: RECENT_SESSIONS };
   const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = context.config;
   const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
-  print(cli, statusText(status, { timeZone, hasSource, sessions, queueProblem, queueOf }));
+  const isDemo = cli.demo === true;
+  print(cli, statusText(status, { timeZone, hasSource, isDemo, sessions, queueProblem, queueOf }));
 }
 
 /** How many sessions the status looks back. */
@@ -73,6 +74,8 @@ interface TextOptions {
   readonly timeZone: string;
   /** Are the address of the source and the key set? */
   readonly hasSource: boolean;
+  /** Is it the data of the demo that is looked at? Its source and workers end with it. */
+  readonly isDemo: boolean;
   readonly sessions: SessionCounts;
   /** Why Redis cannot be used; null where it can, and where there is none. */
   readonly queueProblem: string | null;
@@ -81,10 +84,14 @@ interface TextOptions {
 
 function statusText(status: Status, options: TextOptions): string {
   const { operations, openRuns, queue, database, quota, keyRefused, observedSessions, workers } = status;
-  const { sessions, queueProblem, timeZone } = options;
-  const nobody = noWorkersText(workers, timeZone);
+  const { sessions, queueProblem, timeZone, isDemo } = options;
+  const nobody = isDemo ? null : noWorkersText(workers, timeZone);
+  const unfinished = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
-    ...(isEmpty(status) ? [firstSteps(options.hasSource)] : [operationsText(operations, sessions)]),
+    ...(isEmpty(status) && !isDemo
+      ? [firstSteps(options.hasSource)]
+      : [operationsText(operations, sessions)]),
+    ...(unfinished ? ['', 'the demo was stopped before its end; "eod demo" loads what is missing'] : []),
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',

@@ -19,9 +19,12 @@ import {
   notLoaded,
   readSessions,
 } from './import-sessions.ts';
+import { IMPORTED } from './session-answer.ts';
 
 /** The report of an import: the run, and what became of each file. */
-export interface ImportReport extends RunReport {
+export interface ImportReport extends Omit<RunReport, 'failures'> {
+  /** Windows that failed, and files that could not be read and so have none. */
+  readonly failures: readonly (RunReport['failures'][number] | ReturnType<typeof failureOfFile>)[];
   /** In the order of their names, without the files that were not reached. */
   readonly files: readonly FileReport[];
   /** How many files were not reached before a signal or a cancellation. */
@@ -89,11 +92,29 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
       stopped,
     });
   }
+  const report = await reportRun(context.db.drizzle, runId);
+  const unread = tally.files().filter(({ state, sessions }) => state === 'failed' && sessions.length === 0);
   return {
-    ...(await reportRun(context.db.drizzle, runId)),
+    ...report,
+    failures: [...report.failures, ...unread.map(failureOfFile)],
     files: tally.files(),
     left: tally.left(),
     differences: tally.differences(),
+  };
+}
+
+/** A file that has no window, in the shape of a window that failed. */
+function failureOfFile({ file, error }: FileReport) {
+  return {
+    windowId: null,
+    operation: IMPORTED,
+    exchange: null,
+    from: null,
+    to: null,
+    instruments: [],
+    variant: '',
+    state: 'failed',
+    error: `${file}: ${error}`,
   };
 }
 
