@@ -51,10 +51,12 @@ const TASKS = {
     return async () => {
       const { windows } = await planRun(context, request);
       const asked: Record<string, number> = {};
+      let planned = 0;
       for (const { operation, state } of windows) {
+        planned += 1;
         if (state === 'pending') asked[operation] = (asked[operation] ?? 0) + 1;
       }
-      return { windows: windows.length, asked };
+      return { windows: planned, asked };
     };
   },
 

@@ -1,13 +1,38 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
-import { instrumentBatches, type PlanInput, planWindows } from '../../src/jobs/runs/plan-windows.ts';
+import {
+  type Answered,
+  judgeCount,
+  leavesAwaited,
+  markAnswered,
+  questionKey,
+} from '../../src/jobs/runs/answered.ts';
+import {
+  instrumentBatches,
+  type PlanInput,
+  planWindows as planEach,
+  planTargets,
+} from '../../src/jobs/runs/plan-windows.ts';
+import type { CoverageState } from '../../src/load/state/coverage.ts';
 import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 
 const FROM = '2025-09-01';
 
-function input(operation: string, changes: Partial<PlanInput> = {}): PlanInput {
+/** A row of coverage. */
+interface Covered {
+  readonly day: string;
+  readonly instrument: string;
+  readonly variant: string;
+  readonly state: CoverageState;
+}
+
+interface Changes extends Partial<PlanInput> {
+  readonly covered?: readonly Covered[];
+}
+
+function input(operation: string, { covered = [], ...changes }: Changes = {}): PlanInput {
   const from = changes.from ?? FROM;
   const to = changes.to ?? '2025-09-12';
   const weekdays = eachDay(from, to).filter((day) => ![0, 6].includes(new Date(day).getUTCDay()));
@@ -19,13 +44,42 @@ function input(operation: string, changes: Partial<PlanInput> = {}): PlanInput {
     sessions: weekdays,
     instruments: [],
     options: {},
-    covered: [],
+    answered: answersOf(operation, changes.instruments ?? [], covered),
     refetchFrom: null,
     today: '2025-09-30',
     live: false,
     ...changes,
   };
 }
+
+/** What the coverage says of these instruments, as the database would count it. */
+function answersOf(name: string, instruments: readonly string[], covered: readonly Covered[]) {
+  const operation = operationNamed(name);
+  const answered = new Map<string, Answered>();
+  for (const { day, variant } of covered) {
+    const key = questionKey(day, variant);
+    const rows = covered.filter(
+      (row) => questionKey(row.day, row.variant) === key && ['', ...instruments].includes(row.instrument),
+    );
+    const awaited = rows.filter(({ state }) => state === 'not_published');
+    const whole = rows.find(({ instrument }) => instrument === '')?.state ?? null;
+    const count = { day, variant, whole, answers: rows.length, awaited: awaited.length };
+    const who = judgeCount(operation, instruments.length, count);
+    if (who === 'all') answered.set(key, who);
+    if (who !== 'some') continue;
+    const bits = new Uint8Array(Math.ceil(instruments.length / 8));
+    const counted = rows.filter((row) => !awaited.includes(row) || leavesAwaited(operation, count));
+    const names = counted.map(({ instrument: name }) => name).filter((name) => name !== '');
+    markAnswered(
+      bits,
+      names.map((name) => instruments.indexOf(name)),
+    );
+    answered.set(key, bits);
+  }
+  return answered;
+}
+
+const planWindows = (planned: PlanInput) => [...planEach(planned)];
 
 const whole = (day: string) => ({ day, instrument: '', variant: '', state: 'loaded' as const });
 const spans = (windows: readonly PlannedWindow[], state = 'pending') =>
@@ -195,7 +249,7 @@ describe('windows of one session', () => {
     const instruments = ['A', 'B'];
     const at = { from: '2025-09-01', to: '2025-09-01', instruments };
     const known = (instrument: string) => ({ ...whole('2025-09-01'), instrument });
-    const planned = (covered: PlanInput['covered']) =>
+    const planned = (covered: readonly Covered[]) =>
       planWindows(input('GetBhavCopyCM', { ...at, covered })).map((window) => window.state);
     expect(planned([known('A')])).toEqual(['pending']);
     expect(planned([known('A'), known('B')])).toEqual(['skipped']);
@@ -210,7 +264,7 @@ describe('windows of one session', () => {
 });
 
 describe('questions per instrument', () => {
-  const asked = (operation: string, changes: Partial<PlanInput> = {}) =>
+  const asked = (operation: string, changes: Changes = {}) =>
     planWindows(input(operation, { to: '2025-09-02', instruments: ['TCS'], ...changes }));
 
   test('both natures of report, day by day', () => {
@@ -247,7 +301,7 @@ describe('questions per instrument', () => {
   });
 
   test('a quarter is asked for from its last day on; a night asks for the one that ended last', () => {
-    const days = (changes: Partial<PlanInput>) =>
+    const days = (changes: Changes) =>
       asked('GetFinancialRatios', changes)
         .filter(({ variant }) => variant === 'quarter/Standalone')
         .map(({ to }) => to);
@@ -265,17 +319,21 @@ describe('questions per instrument', () => {
   });
 
   test('figures of a quarter are awaited company by company; those of a day while most have none', () => {
-    const key = (operation: string, day: string, variant: string) => (instrument: string, state: string) =>
-      ({ operation, day, variant, instrument, state }) as unknown as PlanInput['covered'][number];
-    const open = (operation: string, covered: PlanInput['covered'], changes: Partial<PlanInput>) =>
+    const key = (day: string, variant: string) => (instrument: string, state: CoverageState) => ({
+      day,
+      variant,
+      instrument,
+      state,
+    });
+    const open = (operation: string, covered: readonly Covered[], changes: Changes) =>
       asked(operation, { covered, instruments: ['A', 'B', 'C'], ...changes })
         .filter(({ variant, state }) => variant.endsWith('Standalone') && state === 'pending')
         .map(({ instruments }) => instruments[0]);
-    const quarter = key('GetFinancialRatios', '2025-06-30', 'quarter/Standalone');
+    const quarter = key('2025-06-30', 'quarter/Standalone');
     const june = { from: '2025-06-30', to: '2025-06-30' };
     const known = [quarter('A', 'loaded'), quarter('B', 'loaded'), quarter('C', 'not_published')];
     expect(open('GetFinancialRatios', known, june)).toEqual(['C']);
-    const day = key('GetFinRatioEOD', '2025-09-01', 'eod/Standalone');
+    const day = key('2025-09-01', 'eod/Standalone');
     const first = { from: '2025-09-01', to: '2025-09-01' };
     const few = [day('A', 'loaded'), day('B', 'loaded'), day('C', 'not_published')];
     expect(open('GetFinRatioEOD', few, first)).toEqual([]);
@@ -292,6 +350,50 @@ describe('questions per instrument', () => {
       'eod/Consolidated',
       'eod/Consolidated',
     ]);
+  });
+
+  test('known ones that follow each other are one range, with the parameters they share; others part them', () => {
+    const sessions = ['2025-03-28', '2025-06-30', '2025-09-01'];
+    const known = (variant: string, days: readonly string[]) =>
+      days.map((day) => ({ ...whole(day), instrument: 'TCS', variant }));
+    const told = (operation: string, changes: Changes) =>
+      asked(operation, { from: '2025-01-01', to: '2025-09-01', today: '2025-09-01', sessions, ...changes })
+        .filter(({ params }) => params.natureOfReport === 'Standalone')
+        .map(({ from, to, params, state }) => [`${from}..${to} ${state}`, params]);
+    const quarter = { variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone' };
+    expect(
+      told('GetFinancialRatios', { covered: known('quarter/Standalone', ['2025-03-31', '2025-06-30']) }),
+    ).toEqual([['2025-01-01..2025-06-30 skipped', quarter]]);
+    const days = known('eod/Standalone', ['2025-03-28', '2025-09-01']);
+    expect(told('GetFinRatioEOD', { covered: days }).map(([range]) => range)).toEqual([
+      '2025-03-28..2025-03-28 skipped',
+      '2025-06-30..2025-06-30 pending',
+      '2025-09-01..2025-09-01 skipped',
+    ]);
+  });
+
+  test('that several targets ask are planned once, known or not', () => {
+    const day = { from: FROM, to: FROM, instruments: ['TCS'] };
+    const plans = (...inputs: PlanInput[]) =>
+      [...planTargets(inputs)].map(({ operation, state, reason }) => [operation, state, reason]);
+    const covered = ['Standalone', 'Consolidated'].map((nature) => ({
+      ...whole(FROM),
+      instrument: 'TCS',
+      variant: `eod/${nature}`,
+    }));
+    const known = input('GetFinRatioEOD', { ...day, covered });
+    const open = input('GetFinRatioEOD', day);
+    const other = input('GetFinancialRatios', { ...day, options: { type: 'EOD' } });
+    const asked = ['GetFinRatioEOD', 'pending', null];
+    const skipped = ['GetFinRatioEOD', 'skipped', 'loaded already'];
+    const same = ['GetFinancialRatios', 'skipped', "the same question as GetFinRatioEOD's"];
+    expect(plans(known)).toEqual([skipped, skipped]);
+    expect(plans(open, open)).toEqual([asked, asked]);
+    expect(plans(known, known)).toEqual([skipped, skipped]);
+    expect(plans(known, open, open)).toEqual([skipped, skipped, asked, asked]);
+    expect(plans(open, known)).toEqual([asked, asked]);
+    expect(plans(known, other)).toEqual([skipped, skipped, same, same]);
+    expect(plans(open, other)).toEqual([asked, asked, same, same]);
   });
 
   test('what is known of one instrument or one nature says nothing of another', () => {
@@ -350,7 +452,7 @@ describe('what a plan says of its windows', () => {
 
   test('covered sessions are counted in stretches of the same length as windows', () => {
     const covered = (from: string, to: string) => eachDay(from, to).map(whole);
-    const of = (windowDays: number, days: PlanInput['covered']) =>
+    const of = (windowDays: number, days: readonly Covered[]) =>
       states(planWindows(input('GetTop5GainersLosers', { windowDays, covered: days })));
     expect(of(3, covered(FROM, '2025-09-12'))).toEqual([
       '2025-09-01..2025-09-03 skipped',

@@ -9,8 +9,8 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { callsOf, permitOf } from '../worker/quota.ts';
-import { defaultInstruments, distinct, planInput, planRun } from './plan-run.ts';
-import { planWindows } from './plan-windows.ts';
+import { defaultInstruments, planInput, planRun } from './plan-run.ts';
+import { type PlanInput, planTargets } from './plan-windows.ts';
 
 /** What a run would ask of the source, before it asks. */
 export interface OperationForecast {
@@ -49,6 +49,8 @@ export interface Forecast {
   readonly operations: readonly OperationForecast[];
 }
 
+const NOTHING = { windows: 0, requests: 0, skipped: 0, outOfReach: 0 };
+
 /** Calls a second when nothing was measured yet. */
 const DEFAULT_SECONDS_PER_CALL = 0.5;
 const HOUR_MS = 3_600_000;
@@ -61,15 +63,22 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const { config, clock, db } = context;
   const plan = await planRun(context, request);
   const reach = addDays(today(clock, config.EOD_TIMEZONE), -config.EOD_HISTORY_DAYS);
-  let later: PlannedWindow[] = [];
-  for (const target of plan.deferred) {
-    later = later.concat(await planWithKnownInstruments(context, request, target));
+  const later = await Promise.all(
+    plan.deferred.map((target) => inputWithKnownInstruments(context, request, target)),
+  );
+  const tallies = new Map<string, Tally>();
+  for (const windows of [plan.windows, planTargets(later)]) {
+    for (const window of windows) {
+      const key = `${window.operation} ${window.exchange}`;
+      const tally = tallies.get(key) ?? { ...NOTHING };
+      tallies.set(key, tally);
+      addWindow(tally, window, reach);
+    }
   }
-  const all = [...plan.windows, ...distinct(later)];
   const operations = request.targets.map((target): OperationForecast => {
     const { operation, exchange } = target;
-    const windows = all.filter((window) => window.operation === operation && window.exchange === exchange);
-    return { operation, exchange, ...tally(windows, reach), estimated: plan.deferred.includes(target) };
+    const tally = tallies.get(`${operation} ${exchange}`) ?? NOTHING;
+    return { operation, exchange, ...tally, estimated: plan.deferred.includes(target) };
   });
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
     operations.reduce((total, one) => total + one[name], 0);
@@ -102,35 +111,33 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   };
 }
 
-function tally(windows: readonly PlannedWindow[], reach: Day) {
-  const asked = windows.filter((window) => window.state === 'pending');
-  return {
-    windows: windows.length,
-    requests: asked.length,
-    skipped: windows.length - asked.length,
-    // How far back the source keeps figures of quarters is not known.
-    outOfReach: asked.filter(({ from, operation }) => from < reach && !isQuarterly(operationNamed(operation)))
-      .length,
-  };
+type Tally = {
+  -readonly [Name in 'windows' | 'requests' | 'skipped' | 'outOfReach']: OperationForecast[Name];
+};
+
+function addWindow(tally: Tally, { state, from, operation }: PlannedWindow, reach: Day): void {
+  tally.windows += 1;
+  if (state !== 'pending') {
+    tally.skipped += 1;
+    return;
+  }
+  tally.requests += 1;
+  // How far back the source keeps figures of quarters is not known.
+  if (from < reach && !isQuarterly(operationNamed(operation))) tally.outOfReach += 1;
 }
 
-/** Per-instrument windows as they would be with the instruments known now. */
-async function planWithKnownInstruments(
+/** What the plan of a target that asks per instrument would depend on with the instruments known now. */
+async function inputWithKnownInstruments(
   context: Context,
   request: RunRequest,
   target: Target,
-): Promise<PlannedWindow[]> {
+): Promise<PlanInput> {
   const { config } = context;
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
   // Placeholders for instruments the bhav copies of the run will name; a symbol never starts with a space.
   const placeholders = Array.from({ length: missing }, (_, place) => ` ${place}`);
-  const input = await planInput(context, request, target);
-  return planWindows({
-    ...input,
-    operation: operationNamed(target.operation),
-    instruments: [...known, ...placeholders],
-  });
+  return planInput(context, { ...request, instruments: [...known, ...placeholders] }, target);
 }
 
 interface Pace {

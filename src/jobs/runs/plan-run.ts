@@ -1,9 +1,15 @@
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { largestSymbols } from '../../load/market/lookups.ts';
-import { readCovered } from '../../load/state/coverage.ts';
+import {
+  type AnswerCount,
+  countAnswers,
+  instrumentsAnsweredEachDay,
+  listAnswers,
+} from '../../load/state/coverage.ts';
 import { readRangeLimits } from '../../load/state/range-limits.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
@@ -11,14 +17,23 @@ import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
-import { type PlanInput, planWindows } from './plan-windows.ts';
+import {
+  type Answered,
+  areAnswered,
+  judgeCount,
+  leavesAwaited,
+  markAnswered,
+  questionKey,
+} from './answered.ts';
+import { type PlanInput, planTargets, planWindows } from './plan-windows.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
 
 /** The operation whose newest file says which instruments are worth asking for one by one. */
 const INSTRUMENT_LIST = 'GetBhavCopyCM';
 
 export interface RunPlan {
-  readonly windows: readonly PlannedWindow[];
+  /** Made as they are read. */
+  readonly windows: Iterable<PlannedWindow>;
   /** Targets that wait for the bhav copies of this run before they can be planned. */
   readonly deferred: readonly Target[];
 }
@@ -30,26 +45,30 @@ export interface RunPlan {
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
   await syncSessions(context);
   warnOfUnknownYears(context, request.targets);
-  let windows: PlannedWindow[] = [];
+  const inputs: PlanInput[] = [];
   const deferred: Target[] = [];
   const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
   const immediate = request.targets.filter(
     (target) => named || operationNamed(target.operation).windows.per !== 'instrument',
   );
-  // Not as arguments of a push: years of many instruments are more windows than a call can take.
-  for (const target of immediate) windows = windows.concat(await planTarget(context, request, target));
+  for (const target of immediate) inputs.push(await planInput(context, request, target));
+  const listsComing = new Set(
+    inputs
+      .filter(({ operation }) => operation.name === INSTRUMENT_LIST)
+      .filter(hasPending)
+      .map(({ exchange }) => exchange),
+  );
   for (const target of request.targets) {
     if (immediate.includes(target)) continue;
-    const listComing = windows.some(
-      (window) =>
-        window.operation === INSTRUMENT_LIST &&
-        window.exchange === target.exchange &&
-        window.state === 'pending',
-    );
-    if (listComing) deferred.push(target);
-    else windows = windows.concat(await planTarget(context, request, target));
+    if (listsComing.has(target.exchange)) deferred.push(target);
+    else inputs.push(await planInput(context, request, target));
   }
-  return { windows: distinct(windows), deferred };
+  return { windows: planTargets(inputs), deferred };
+}
+
+function hasPending(input: PlanInput): boolean {
+  for (const { state } of planWindows(input)) if (state === 'pending') return true;
+  return false;
 }
 
 /** Years a calendar was found not to know: a scheduler that plans every night says so once. */
@@ -72,34 +91,10 @@ export async function planDeferred(
   context: Context,
   request: RunRequest,
   targets: readonly Target[],
-): Promise<PlannedWindow[]> {
-  let windows: PlannedWindow[] = [];
-  for (const target of targets) windows = windows.concat(await planTarget(context, request, target));
-  return distinct(windows);
-}
-
-/**
- * No question is asked twice: two ranges of one operation may need the same one, a quarter's ratios for instance,
- * and so may two operations that ask instrument by instrument, whose variants name their questions.
- */
-export function distinct(windows: readonly PlannedWindow[]): PlannedWindow[] {
-  const asked = new Map<string, PlannedWindow>();
-  return windows.flatMap((window) => {
-    const { exchange, variant, from, to, instruments, params, operation } = window;
-    const question = JSON.stringify([exchange, from, to, instruments, variant || [operation, params]]);
-    const first = asked.get(question);
-    if (first === undefined || (first.state === 'skipped' && first.operation === operation)) {
-      asked.set(question, window);
-      return first?.state === window.state ? [] : [window];
-    }
-    if (first.operation === operation) return [];
-    return [{ ...window, state: 'skipped' as const, reason: `the same question as ${first.operation}'s` }];
-  });
-}
-
-/** Plans one target; for operations that ask per instrument this looks the instruments up. */
-async function planTarget(context: Context, request: PlanRequest, target: Target): Promise<PlannedWindow[]> {
-  return planWindows(await planInput(context, request, target));
+): Promise<Iterable<PlannedWindow>> {
+  const inputs: PlanInput[] = [];
+  for (const target of targets) inputs.push(await planInput(context, request, target));
+  return planTargets(inputs);
 }
 
 type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
@@ -107,7 +102,7 @@ type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
 /** No ticker comes near; longer names would not fit the index of the coverage. */
 const MAX_INSTRUMENT = 200;
 
-/** All that the plan of a target depends on, gathered. */
+/** All that the plan of a target depends on, gathered; for operations that ask per instrument this looks the instruments up. */
 export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
   const { config, calendar, clock } = context;
   const operation = operationNamed(target.operation);
@@ -125,14 +120,14 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     from: target.from,
     to: target.to,
     sessions: sessionsOf(calendar, operation, target),
-    instruments,
+    instruments: [...new Set(instruments)],
     options: request.options,
     refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),
     live: request.live,
     windowDays: await windowDays(context, operation),
   };
-  return { ...input, covered: await coveredBy(context, input) };
+  return { ...input, answered: await readAnswered(context, input) };
 }
 
 /**
@@ -155,23 +150,81 @@ async function windowDays({ config, db }: Context, operation: Operation): Promis
 }
 
 /** What is known of the very days and instruments that the plan asks about: coverage grows with every night. */
-async function coveredBy({ db }: Context, input: Omit<PlanInput, 'covered'>) {
-  const { operation, exchange, sessions, instruments, refetchFrom } = input;
+async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>) {
+  const { operation, refetchFrom } = input;
   const { windows } = operation;
-  const asked =
+  const days =
     windows.per === 'instrument'
       ? windows.asks(input).map(({ to }) => to)
       : windows.per === 'once'
         ? [input.today]
-        : sessions;
-  return readCovered(db.drizzle, {
+        : input.sessions;
+  const asked = {
     operation: operation.name,
-    exchange,
-    days: [...new Set(asked)].filter((day) => refetchFrom === null || day < refetchFrom),
-    instruments,
+    exchange: input.exchange,
+    days: days.filter((day) => refetchFrom === null || day < refetchFrom),
+    instruments: operation.request.instruments === 'none' ? [] : input.instruments,
     // A day that should hold records and was empty is worth asking again.
-    states: operation.emptyIsNormal ? ['loaded', 'empty', 'not_published'] : ['loaded'],
-  });
+    states: operation.emptyIsNormal ? (['loaded', 'empty', 'not_published'] as const) : (['loaded'] as const),
+  };
+  const answered = new Map<string, Answered>();
+  const some: AnswerCount[] = [];
+  for (const count of await countAnswers(db.drizzle, asked)) {
+    const who = judgeCount(operation, asked.instruments.length, count);
+    if (who === 'all') answered.set(questionKey(count.day, count.variant), who);
+    if (who === 'some') some.push(count);
+  }
+  for (const [key, bits] of await readWho(db.drizzle, operation, asked, some)) answered.set(key, bits);
+  return answered;
+}
+
+/** So many instruments and days are listed at once, which are some megabytes. */
+const LISTED = 100_000;
+
+/**
+ * Who has an answer, to questions that only some instruments have one to. Most often a few instruments are new among thousands
+ * that have an answer to each: these are found together, and only the others are listed day by day.
+ */
+async function readWho(
+  db: NodePgDatabase,
+  operation: Operation,
+  asked: Parameters<typeof listAnswers>[1],
+  questions: readonly AnswerCount[],
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  const days = [...new Set(questions.map(({ day }) => day))].sort();
+  if (days.length === 0) return new Map();
+  const places = new Map(asked.instruments.map((name, place) => [name, place]));
+  const placesOf = (names: readonly string[]) => names.map((name) => places.get(name) as number);
+  const always = new Map<string, Uint8Array>();
+  for (const variant of new Set(questions.map((question) => question.variant))) {
+    always.set(variant, new Uint8Array((places.size + 7) >> 3));
+  }
+  for (const { variant, instruments } of await instrumentsAnsweredEachDay(db, { ...asked, days })) {
+    markAnswered(always.get(variant), placesOf(instruments));
+  }
+  const answered = new Map(
+    questions.map(({ day, variant }) => [
+      questionKey(day, variant),
+      Uint8Array.from(always.get(variant) ?? []),
+    ]),
+  );
+  const leaving = new Set(
+    questions
+      .filter((question) => leavesAwaited(operation, question))
+      .map(({ day, variant }) => questionKey(day, variant)),
+  );
+  const rest = asked.instruments.filter((_, place) =>
+    [...always.values()].some((bits) => !areAnswered(bits, place, place + 1)),
+  );
+  const atOnce = Math.max(1, Math.floor(LISTED / rest.length));
+  for (let at = 0; rest.length > 0 && at < days.length; at += atOnce) {
+    const listed = { ...asked, days: days.slice(at, at + atOnce), instruments: rest };
+    for (const { day, variant, awaited, instruments } of await listAnswers(db, listed)) {
+      const key = questionKey(day, variant);
+      if (!awaited || leaving.has(key)) markAnswered(answered.get(key), placesOf(instruments));
+    }
+  }
+  return answered;
 }
 
 /**

@@ -1,13 +1,7 @@
 import { addDays, type Day, eachDay } from '../../core/days.ts';
-import type { CoveredKey } from '../../load/state/coverage.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import {
-  type Ask,
-  expectedVariants,
-  isQuarterly,
-  MAX_INSTRUMENTS_PER_CALL,
-  type Operation,
-} from '../../operations/operation.ts';
+import { type Ask, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../../operations/operation.ts';
+import { type Answered, areAnswered, questionKey } from './answered.ts';
 
 export interface PlanInput {
   readonly operation: Operation;
@@ -20,8 +14,8 @@ export interface PlanInput {
   readonly instruments: readonly string[];
   /** Request options set by hand, by the source's parameter name. */
   readonly options: Readonly<Record<string, string>>;
-  /** What is known already and needs no asking. */
-  readonly covered: readonly CoveredKey[];
+  /** What is known already and needs no asking, by `questionKey`. */
+  readonly answered: ReadonlyMap<string, Answered>;
   /** From this day on, what is known is asked for again. */
   readonly refetchFrom: Day | null;
   readonly today: Day;
@@ -34,17 +28,84 @@ export interface PlanInput {
 const COVERED = 'loaded already';
 
 /**
+ * The windows of several targets, one target after the other, made as they are read and as often as they are read: years
+ * of thousands of instruments are millions of them (pure).
+ *
+ * No question is asked twice: two ranges of one operation may need the same one, a quarter's ratios for instance,
+ * and so may two operations that ask instrument by instrument, whose variants name their questions.
+ */
+export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindow> {
+  const repeated = repeatedQuestions(inputs);
+  return {
+    *[Symbol.iterator]() {
+      const asked = new Map<string, PlannedWindow>();
+      for (const input of inputs) {
+        for (const window of planWindows(input, repeated)) {
+          const mayRepeat = repeated.size > 0 && repeated.has(questionOf(window));
+          const told = mayRepeat ? toldOnce(asked, window) : window;
+          if (told !== null) yield told;
+        }
+      }
+    },
+  };
+}
+
+/** Names a question of an exchange; where an operation has only one about a day, all its questions together. */
+const questionOf = ({
+  operation,
+  exchange,
+  variant,
+  from,
+  to,
+}: Pick<PlannedWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>) =>
+  variant === '' ? `${exchange}|${operation}` : `${exchange}|${variant}|${from}|${to}`;
+
+/** Questions that more than one target may ask: only of these it is kept which windows were planned. */
+function repeatedQuestions(inputs: readonly PlanInput[]): ReadonlySet<string> {
+  const once = new Set<string>();
+  const repeated = new Set<string>();
+  for (const input of inputs) {
+    const { exchange, operation } = input;
+    const own = [{ variant: '', from: '', to: '' }, ...chosenAsks(input)];
+    for (const question of new Set(
+      own.map((ask) => questionOf({ ...ask, exchange, operation: operation.name })),
+    )) {
+      (once.has(question) ? repeated : once).add(question);
+    }
+  }
+  return repeated;
+}
+
+/** The window as it is to be planned after those asked before; null where one of them is the same. */
+function toldOnce(asked: Map<string, PlannedWindow>, window: PlannedWindow): PlannedWindow | null {
+  const { exchange, variant, from, to, instruments, params, operation } = window;
+  const question = JSON.stringify([exchange, from, to, instruments, variant || [operation, params]]);
+  const first = asked.get(question);
+  if (first === undefined || (first.state === 'skipped' && first.operation === operation)) {
+    asked.set(question, window);
+    return first?.state === window.state ? null : window;
+  }
+  if (first.operation === operation) return null;
+  return { ...window, state: 'skipped', reason: `the same question as ${first.operation}'s` };
+}
+
+/**
  * Turns a range into windows, with the fewest calls that cover what is not known yet (pure).
  *
  * Sessions that are covered are left out; where a window's range spans a covered session between
  * two that are not, the session rides along: one call instead of two.
+ *
+ * @param apart questions that are not put together where they are known, see `askedRanges`.
  */
-export function planWindows(input: PlanInput): PlannedWindow[] {
+export function planWindows(
+  input: PlanInput,
+  apart: ReadonlySet<string> = new Set(),
+): Iterable<PlannedWindow> {
   switch (input.operation.windows.per) {
     case 'once':
-      return planOnce(input);
+      return [planOnce(input)];
     case 'instrument':
-      return planAsks(input, input.operation.windows.asks);
+      return planAsks(input, apart);
     case 'session':
       return planDays(input, 1);
     case 'range':
@@ -61,34 +122,14 @@ export function instrumentBatches(operation: Operation, instruments: readonly st
   return batches;
 }
 
-/**
- * Answers whether a question needs no asking. Coverage of the whole exchange covers each instrument. Data that is
- * awaited is asked for again; but where an operation asks instrument by instrument, and most of them have theirs, the
- * few without are left alone. Figures of a quarter come company by company, and each is awaited.
- */
-function coverageTest(input: PlanInput): (day: Day, instrument: string, variant: string) => boolean {
-  const { windows } = input.operation;
-  const quarterly = isQuarterly(input.operation) ? expectedVariants(input.operation) : [];
-  const answers = new Map<string, { all: number; awaited: number }>();
-  for (const { day, variant, state } of input.covered) {
-    const count = answers.get(`${day}|${variant}`) ?? { all: 0, awaited: 0 };
-    answers.set(`${day}|${variant}`, count);
-    count.all += 1;
-    if (state === 'not_published') count.awaited += 1;
-  }
-  const isAwaited = ({ day, variant }: CoveredKey) => {
-    const { all, awaited } = answers.get(`${day}|${variant}`) ?? { all: 0, awaited: 0 };
-    return windows.per !== 'instrument' || quarterly?.includes(variant) === true || 2 * awaited > all;
-  };
-  const known = new Set(
-    input.covered
-      .filter((key) => key.state !== 'not_published' || !isAwaited(key))
-      .map((key) => `${key.day}|${key.instrument}|${key.variant}`),
-  );
-  return (day, instrument, variant) =>
-    (input.refetchFrom === null || day < input.refetchFrom) &&
-    (known.has(`${day}||${variant}`) || known.has(`${day}|${instrument}|${variant}`));
+/** Who has an answer to a question about a day; undefined: nobody, or it is asked again. */
+function answerOf({ answered, refetchFrom }: PlanInput, day: Day, variant: string): Answered | undefined {
+  return refetchFrom === null || day < refetchFrom ? answered.get(questionKey(day, variant)) : undefined;
 }
+
+/** Do some instruments have an answer where others have none? If not, all of them have the same windows. */
+const differ = (answers: Iterable<Answered | undefined>) =>
+  [...answers].some((answer) => answer !== undefined && answer !== 'all');
 
 /** Options the operation declares; the others belong to other operations of the run. */
 function ownOptions({ operation, options }: PlanInput): Record<string, string> {
@@ -103,50 +144,55 @@ function isFiltered({ operation, options }: PlanInput): boolean {
   );
 }
 
-function window(
-  input: PlanInput,
-  facts: Pick<PlannedWindow, 'from' | 'to'> & Partial<PlannedWindow>,
+/** What all windows of a target have in common. */
+function common(input: PlanInput): Pick<PlannedWindow, 'operation' | 'exchange' | 'filtered'> {
+  return { operation: input.operation.name, exchange: input.exchange, filtered: isFiltered(input) };
+}
+
+/** What is asked at once, or need not be; the same for many instruments. */
+type PlannedRange = Pick<PlannedWindow, 'from' | 'to' | 'params' | 'variant' | 'state' | 'reason'>;
+
+/** Field by field, which is several times as fast as by spreading, and there may be millions. */
+function windowOf(
+  { operation, exchange, filtered }: ReturnType<typeof common>,
+  { from, to, params, variant, state, reason }: PlannedRange,
+  instruments: readonly string[],
 ): PlannedWindow {
-  return {
-    operation: input.operation.name,
-    exchange: input.exchange,
-    instruments: [],
-    params: ownOptions(input),
-    variant: '',
-    filtered: isFiltered(input),
-    state: 'pending',
-    reason: null,
-    ...facts,
-  };
+  return { operation, exchange, from, to, instruments, params, variant, filtered, state, reason };
 }
 
-function planOnce(input: PlanInput): PlannedWindow[] {
+const KNOWN = { state: 'skipped', reason: COVERED } as const;
+const ASKED = { state: 'pending', reason: null } as const;
+
+function planOnce(input: PlanInput): PlannedWindow {
   const day = input.today;
-  const covered = coverageTest(input)(day, '', '');
-  return [
-    window(input, {
-      from: day,
-      to: day,
-      ...(covered ? { state: 'skipped', reason: `${COVERED} today` } : {}),
-    }),
-  ];
+  const isKnown = answerOf(input, day, '') === 'all';
+  const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
+  return windowOf(
+    common(input),
+    { from: day, to: day, params: ownOptions(input), variant: '', ...outcome },
+    [],
+  );
 }
 
-function planDays(input: PlanInput, days: number): PlannedWindow[] {
-  if (input.sessions.length === 0) return [noSession(input)];
-  const covered = coverageTest(input);
-  return instrumentBatches(input.operation, input.instruments).flatMap((instruments) => {
-    const asked = instruments.length === 0 ? [''] : instruments;
-    const isCovered = (day: Day) => asked.every((instrument) => covered(day, instrument, ''));
-    return [
-      ...stretches(input, (day) => !isCovered(day), days).map((range) =>
-        window(input, { ...range, instruments }),
-      ),
-      ...skippedStretches(input, isCovered, days).map((range) =>
-        window(input, { ...range, instruments, state: 'skipped', reason: COVERED }),
-      ),
-    ];
-  });
+function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
+  if (input.sessions.length === 0) {
+    yield noSession(input);
+    return;
+  }
+  const answers = new Map(input.sessions.map((day) => [day, answerOf(input, day, '')]));
+  const different = differ(answers.values());
+  const shared = common(input);
+  let ranges: PlannedRange[] | undefined;
+  let first = 0;
+  for (const instruments of instrumentBatches(input.operation, input.instruments)) {
+    const last = first + instruments.length;
+    if (ranges === undefined || different) {
+      ranges = splitDays(input, (day) => areAnswered(answers.get(day), first, last), days);
+    }
+    for (const range of ranges) yield windowOf(shared, range, instruments);
+    first = last;
+  }
 }
 
 function noSession(input: PlanInput): PlannedWindow {
@@ -155,7 +201,9 @@ function noSession(input: PlanInput): PlannedWindow {
 
 /** The whole range as one window that needs no request. */
 function skipAll(input: PlanInput, reason: string): PlannedWindow {
-  return window(input, { from: input.from, to: input.to, state: 'skipped', reason });
+  const { from, to } = input;
+  const range = { from, to, params: ownOptions(input), variant: '', state: 'skipped', reason } as const;
+  return windowOf(common(input), range, []);
 }
 
 interface Range {
@@ -196,53 +244,115 @@ function owedDays({ from, to, sessions }: PlanInput, needed: (day: Day) => boole
   return owed;
 }
 
-/** Covered sessions outside the planned windows, in stretches of the same length, to be counted. */
-function skippedStretches(input: PlanInput, isCovered: (day: Day) => boolean, days: number): Range[] {
-  const planned = stretches(input, (day) => !isCovered(day), days);
-  const left = input.sessions.filter(
-    (day) => isCovered(day) && !planned.some((range) => day >= range.from && day <= range.to),
-  );
-  const ranges: { from: Day; to: Day }[] = [];
-  for (const day of left) {
-    const last = ranges.at(-1);
-    const between = last !== undefined && planned.some((range) => range.from > last.to && range.to < day);
-    if (last !== undefined && !between && day <= addDays(last.from, days - 1)) last.to = day;
-    else ranges.push({ from: day, to: day });
+/** Ranges that hold every day that is not covered, and the covered sessions outside of them in ranges of the same length, to be counted. */
+function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: number) {
+  const needed = stretches(input, (day) => !isCovered(day), days);
+  const known: { from: Day; to: Day }[] = [];
+  /** The first range that does not end before the day; and the one before which the last of `known` lies. */
+  let next = 0;
+  let before = 0;
+  for (const day of input.sessions) {
+    while ((needed[next]?.to ?? day) < day) next += 1;
+    const range = needed[next];
+    if (range !== undefined && range.from <= day) continue;
+    const last = known.at(-1);
+    if (last !== undefined && next === before && day <= addDays(last.from, days - 1)) last.to = day;
+    else known.push({ from: day, to: day });
+    before = next;
+  }
+  const params = ownOptions(input);
+  return [
+    ...needed.map((range): PlannedRange => ({ ...range, params, variant: '', ...ASKED })),
+    ...known.map((range): PlannedRange => ({ ...range, params, variant: '', ...KNOWN })),
+  ];
+}
+
+/** The questions of an operation that asks instrument by instrument, as far as the options choose them. */
+function chosenAsks(input: PlanInput): readonly Ask[] {
+  const { windows } = input.operation;
+  if (windows.per !== 'instrument') return [];
+  const options = Object.entries(ownOptions(input));
+  return windows.asks(input).filter((ask) => options.every(([param, value]) => ask.params[param] === value));
+}
+
+function* planAsks(input: PlanInput, apart: ReadonlySet<string>): Generator<PlannedWindow> {
+  const { operation, exchange, from, to } = input;
+  const asks = chosenAsks(input);
+  if (asks.length === 0) {
+    if (input.sessions.length === 0) {
+      yield noSession(input);
+      return;
+    }
+    const wanted = Object.entries(ownOptions(input)).map(([param, value]) => ` ${param} ${value}`);
+    const range = `nothing to ask for ${from} to ${to}`;
+    yield skipAll(input, wanted.length === 0 ? range : `${range} with${wanted.join(',')}`);
+    return;
+  }
+  if (input.instruments.length === 0) {
+    yield skipAll(
+      input,
+      `no instruments are known: no bhav copy of ${exchange} is stored, and none are named (EOD_INSTRUMENTS)`,
+    );
+    return;
+  }
+  const params = new Map<string, Ask['params']>();
+  const questions = asks.map((ask): Question => {
+    const answer = ask.always === true ? undefined : answerOf(input, ask.to, ask.variant);
+    // Often those of the question before: then one object, which is compared millions of times.
+    const before = params.get(ask.variant) ?? ask.params;
+    params.set(ask.variant, sameParams(before, ask.params) ? before : ask.params);
+    return {
+      ask: { ...ask, params: params.get(ask.variant) ?? ask.params },
+      answer,
+      apart: apart.has(questionOf({ ...ask, exchange, operation: operation.name })),
+    };
+  });
+  const different = differ(questions.map(({ answer }) => answer));
+  const shared = common(input);
+  let ranges: AskedRange[] | undefined;
+  for (const [place, instrument] of input.instruments.entries()) {
+    if (ranges === undefined || different) ranges = askedRanges(questions, place);
+    for (const range of ranges) yield windowOf(shared, range, [instrument]);
+  }
+}
+
+interface Question {
+  readonly ask: Ask;
+  readonly answer: Answered | undefined;
+  /** Is it to be told by itself, because another target asks it too? */
+  readonly apart: boolean;
+}
+
+type AskedRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name] };
+
+/**
+ * The questions about one instrument. Those that are known are not told one by one, as years have thousands of them: those
+ * of one variant that follow each other are one range, with the parameters that they share.
+ */
+function askedRanges(questions: readonly Question[], place: number): AskedRange[] {
+  const ranges: AskedRange[] = [];
+  const open = new Map<string, AskedRange>();
+  for (const { ask, answer, apart } of questions) {
+    const { variant, from, to, params } = ask;
+    const isKnown = areAnswered(answer, place, place + 1);
+    const last = isKnown && !apart ? open.get(variant) : undefined;
+    if (last !== undefined) {
+      last.to = to;
+      last.params = sharedParams(last.params, params);
+      continue;
+    }
+    const range: AskedRange = { variant, from, to, params, ...(isKnown ? KNOWN : ASKED) };
+    ranges.push(range);
+    if (isKnown && !apart) open.set(variant, range);
+    else open.delete(variant);
   }
   return ranges;
 }
 
-function planAsks(input: PlanInput, asksOf: (ask: PlanInput) => readonly Ask[]): PlannedWindow[] {
-  const options = Object.entries(ownOptions(input));
-  const all = asksOf(input);
-  const asks = all.filter((ask) => options.every(([param, value]) => ask.params[param] === value));
-  if (asks.length === 0) {
-    if (input.sessions.length === 0) return [noSession(input)];
-    const wanted = options.map(([param, value]) => ` ${param} ${value}`).join(',');
-    const range = `nothing to ask for ${input.from} to ${input.to}`;
-    return [skipAll(input, wanted === '' ? range : `${range} with${wanted}`)];
-  }
-  if (input.instruments.length === 0) {
-    return [
-      skipAll(
-        input,
-        `no instruments are known: no bhav copy of ${input.exchange} is stored, and none are named (EOD_INSTRUMENTS)`,
-      ),
-    ];
-  }
-  const covered = coverageTest(input);
-  return input.instruments.flatMap((instrument) =>
-    asks.map((ask) =>
-      window(input, {
-        from: ask.from,
-        to: ask.to,
-        instruments: [instrument],
-        params: ask.params,
-        variant: ask.variant,
-        ...(ask.always !== true && covered(ask.to, instrument, ask.variant)
-          ? { state: 'skipped', reason: COVERED }
-          : {}),
-      }),
-    ),
-  );
+const sameParams = (some: Ask['params'], others: Ask['params']) =>
+  JSON.stringify(some) === JSON.stringify(others);
+
+function sharedParams(some: Ask['params'], others: Ask['params']): Ask['params'] {
+  if (some === others) return some;
+  return Object.fromEntries(Object.entries(some).filter(([param, value]) => others[param] === value));
 }

@@ -118,36 +118,97 @@ export async function coverageOfWindow(
     .orderBy(day, instrument, variant);
 }
 
-/** A question about a day that was answered. */
-export type CoveredKey = Pick<CoverageEntry, 'day' | 'instrument' | 'variant' | 'state'>;
+/** Questions about days: of a whole exchange, or one by one of these instruments. */
+interface AskedDays {
+  readonly operation: string;
+  readonly exchange: string;
+  readonly days: readonly string[];
+  readonly instruments: readonly string[];
+  /** States that count as an answer. */
+  readonly states: readonly CoverageState[];
+}
 
-/** Which of these days hold one of these states, for the whole exchange or for one of these instruments. */
-export async function readCovered(
-  db: NodePgDatabase,
-  asked: {
-    readonly operation: string;
-    readonly exchange: string;
-    readonly days: readonly string[];
-    readonly instruments: readonly string[];
-    readonly states: readonly CoverageState[];
-  },
-): Promise<CoveredKey[]> {
+/** How many answers there are to a question about a day. */
+export interface AnswerCount {
+  readonly day: string;
+  readonly variant: string;
+  /** State of the answer for the whole exchange, or null where there is none. */
+  readonly whole: CoverageState | null;
+  /** Answers for the whole exchange and for these instruments; of them, those with `not_published`. */
+  readonly answers: number;
+  readonly awaited: number;
+}
+
+const { day: dayColumn, instrument: instrumentColumn, variant: variantColumn, state: stateColumn } = coverage;
+const isAwaited = sql<boolean>`${stateColumn} = 'not_published'`;
+
+const answersTo = ({ operation, exchange, days, states }: Omit<AskedDays, 'instruments'>) =>
+  and(
+    eq(coverage.operation, operation),
+    eq(coverage.exchange, exchange),
+    // As an array: a list of parameters has an end, and a range of thirty years more days than it.
+    sql`${dayColumn} = any(${sql.param([...new Set(days)])}::date[])`,
+    inArray(stateColumn, [...states]),
+  );
+
+const isAsked = (names: readonly string[]) =>
+  sql`${instrumentColumn} = any(${sql.param([...names])}::text[])`;
+
+/** Counts the answers to each question that has any: read once, however many they are, and put together by the server. */
+export async function countAnswers(db: NodePgDatabase, asked: AskedDays): Promise<AnswerCount[]> {
   if (asked.days.length === 0) return [];
-  const { day, instrument, variant, state } = coverage;
   return db
-    .select({ day, instrument, variant, state })
+    .select({
+      day: dayColumn,
+      variant: variantColumn,
+      whole: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
+      answers: sql<number>`count(*)::int`,
+      awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
+    })
     .from(coverage)
-    .where(
-      and(
-        eq(coverage.operation, asked.operation),
-        eq(coverage.exchange, asked.exchange),
-        // As arrays: a list of parameters has an end, and a range of thirty years more days than it.
-        sql`${day} = any(${sql.param(asked.days)}::date[])`,
-        sql`${instrument} = any(${sql.param(['', ...asked.instruments])}::text[])`,
-        inArray(state, [...asked.states]),
-      ),
-    )
-    .orderBy(day, instrument, variant);
+    .where(and(answersTo(asked), isAsked(['', ...asked.instruments])))
+    .groupBy(dayColumn, variantColumn);
+}
+
+/** Instruments that have an answer other than `not_published` to the same question about each of these days. */
+export async function instrumentsAnsweredEachDay(
+  db: NodePgDatabase,
+  asked: AskedDays,
+): Promise<{ readonly variant: string; readonly instruments: readonly string[] }[]> {
+  const counted = db
+    .select({ variant: variantColumn, instrument: instrumentColumn })
+    .from(coverage)
+    .where(and(answersTo(asked), isAsked(asked.instruments), sql`not ${isAwaited}`))
+    .groupBy(variantColumn, instrumentColumn)
+    .having(sql`count(*) = ${new Set(asked.days).size}`)
+    .as('counted');
+  return db
+    .select({ variant: counted.variant, instruments: sql<string[]>`array_agg(${counted.instrument})` })
+    .from(counted)
+    .groupBy(counted.variant);
+}
+
+/** Instruments with an answer to a question about a day. */
+export interface AnswerList {
+  readonly day: string;
+  readonly variant: string;
+  /** Is it `not_published` that they have? */
+  readonly awaited: boolean;
+  readonly instruments: readonly string[];
+}
+
+/** Which instruments have an answer to each question about these days. */
+export async function listAnswers(db: NodePgDatabase, asked: AskedDays): Promise<AnswerList[]> {
+  return db
+    .select({
+      day: dayColumn,
+      variant: variantColumn,
+      awaited: isAwaited,
+      instruments: sql<string[]>`array_agg(${instrumentColumn})`,
+    })
+    .from(coverage)
+    .where(and(answersTo(asked), isAsked(asked.instruments)))
+    .groupBy(dayColumn, variantColumn, isAwaited);
 }
 
 /** Answers to one question are awaited if most were empty when they were asked for: single instruments may have none. */

@@ -35,20 +35,31 @@ const PLANNED: WindowAfter<'plan'> = 'pending';
 export async function insertWindows(
   tx: NodePgDatabase,
   runId: number,
-  planned: readonly PlannedWindow[],
+  planned: Iterable<PlannedWindow>,
 ): Promise<void> {
-  for (let at = 0; at < planned.length; at += BATCH) {
-    const batch = JSON.stringify(planned.slice(at, at + BATCH));
+  for (const batch of batches(planned)) {
+    const rows = JSON.stringify(batch);
     await tx.execute(sql`
       insert into ${windows}
         (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state, error, finished_at)
       select ${runId}, w.operation, w.exchange, w."from", w."to",
              array(select jsonb_array_elements_text(w.instruments)), w.params, w.variant, w.filtered, w.state, w.reason,
              case when w.state = 'skipped' then statement_timestamp() end
-        from jsonb_to_recordset(${batch}::jsonb) as w(
+        from jsonb_to_recordset(${rows}::jsonb) as w(
           operation text, exchange text, "from" date, "to" date, instruments jsonb, params jsonb,
           variant text, filtered boolean, state text, reason text)`);
   }
+}
+
+function* batches(planned: Iterable<PlannedWindow>): Generator<PlannedWindow[]> {
+  let batch: PlannedWindow[] = [];
+  for (const window of planned) {
+    batch.push(window);
+    if (batch.length < BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
 }
 
 /** A file whose sessions are imported, one window each. */
