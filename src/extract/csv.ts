@@ -37,8 +37,11 @@ export function looksLikeCsv(operation: Operation, text: string): boolean {
  */
 const MAX_UNEVEN_ROWS = 10_000;
 
-/** Cells that the header names and the rows leave out: a row of two bytes may stand for a thousand. */
-const MAX_ABSENT_CELLS = 1_000_000;
+/**
+ * Cells that the header names and the rows leave out, and that any text may have; a longer one may have as many as
+ * it has characters. A row of two bytes may stand for a thousand.
+ */
+const ABSENT_CELLS = 10_000;
 
 /**
  * Does the last line have an end? Where lines end with a line feed, a carriage return alone is none: the text
@@ -120,12 +123,13 @@ export function readAnyCsv(text: string): object[] {
   if (header === undefined) return [];
   const columns = distinctColumns(header);
   let absent = 0;
+  const mostAbsent = Math.max(ABSENT_CELLS, text.length);
   const rows = parseRows(bytes, {
     from_line: headerLines + 1,
     on_record(row: string[], { invalid_field_length: uneven }) {
       absent += Math.max(0, columns.length - row.length);
       if (uneven > MAX_UNEVEN_ROWS) throw unreadable('the rows of the CSV differ in length');
-      if (absent > MAX_ABSENT_CELLS) {
+      if (absent > mostAbsent) {
         throw unreadable('the header of the CSV names far more columns than its rows fill');
       }
       return row;

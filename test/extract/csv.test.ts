@@ -141,12 +141,15 @@ describe('the work stays in proportion to the length of a hostile answer', () =>
     return spy;
   };
 
-  test('a wide header over short rows: at most a million cells are filled in', () => {
-    const rows = (count: number) => `${header(1_001)}\n${'1\n'.repeat(count)}`;
-    const records = readCsv(rows(1_000));
-    expect(records.reduce((cells: number, record) => cells + Object.keys(record).length, 0)).toBe(1_001_000);
-    expect(() => readCsv(rows(1_001))).toThrowError(unreadable(/names far more columns than its rows fill/));
-    expect(() => readCsv(rows(20_000))).toThrowError(unreadable(/names far more columns than its rows fill/));
+  test('a wide header over short rows: no more cells are filled in than the text has characters', () => {
+    const rows = (columns: number, count: number) => `${header(columns)}\n${'1\n'.repeat(count)}`;
+    const wide = unreadable(/names far more columns than its rows fill/);
+    // Few of them do no harm in a text of any length.
+    expect(readCsv(rows(1_001, 10))).toHaveLength(10);
+    expect(() => readCsv(rows(1_001, 11))).toThrowError(wide);
+    expect(() => readCsv(rows(1_001, 1_000))).toThrowError(wide);
+    expect(readCsv(rows(3, 20_000))).toHaveLength(20_000);
+    expect(() => readCsv(rows(4, 20_000))).toThrowError(wide);
   });
 
   // A regular expression tries the end of the text again from each of its blanks: minutes for these.
