@@ -7,6 +7,9 @@ import { fitsAnyShape } from './layout.ts';
 /** Rows that one answer may hold, like `MAX_CONTAINERS` for JSON. */
 const MAX_ROWS = 2_000_000;
 
+/** Bytes that one row may have: a file of one line that is no CSV is not read to its end. */
+const MAX_ROW_BYTES = 1_000_000;
+
 const OPTIONS = {
   bom: true,
   trim: true,
@@ -15,6 +18,7 @@ const OPTIONS = {
   relax_column_count: true,
   // A quote inside an unquoted name (`7.5" PIPES`) is a character like any other.
   relax_quotes: true,
+  max_record_size: MAX_ROW_BYTES,
 } as const;
 
 /** Does this text begin with a header row that names a record of the operation? */

@@ -152,6 +152,14 @@ describe('the work stays in proportion to the length of a hostile answer', () =>
     expect(() => readCsv(rows(4, 20_000))).toThrowError(wide);
   });
 
+  test('a row of more than a million bytes is not read to its end', () => {
+    const long = unreadable(/broken CSV \(Max Record Size/);
+    expect(readCsv(`a,b\n${'x'.repeat(900_000)},"2"\n`)).toHaveLength(1);
+    for (const row of [`a,b\n${'x'.repeat(1_100_000)},"2"\n`, '\0'.repeat(1_100_000)]) {
+      expect(() => readCsv(row)).toThrowError(long);
+    }
+  });
+
   // A regular expression tries the end of the text again from each of its blanks: minutes for these.
   test.each<[string, string]>([
     ['line ends before the last row', `a,b\n1,2${'\n'.repeat(200_000)}3,4`],
