@@ -3,8 +3,9 @@
 import { parseArgs } from 'node:util';
 import { openAnswer } from '../src/extract/envelope.ts';
 import { createRecordReader } from '../src/extract/records.ts';
-import { encodeRows, encodeValue } from '../src/load/market/copy-text.ts';
+import { encodeRows } from '../src/load/market/copy-text.ts';
 import { operationNamed } from '../src/operations/registry.ts';
+import { encodeValue } from '../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../src/operations/table.ts';
 import { machineFacts, median, table } from './support/figures.ts';
 import { bodyFor, renderSession } from './support/records.ts';

@@ -67,7 +67,7 @@ const SAFE_DIGITS = 15;
  * Lists and objects one answer may hold: some 500 days of a whole exchange. Beyond it a hostile
  * body of `{},{},…` would cost a hundred bytes of memory for each three it sent.
  */
-const MAX_CONTAINERS = 2_000_000;
+export const MAX_CONTAINERS = 2_000_000;
 
 /**
  * Replaces every number token of a JSON text (UTF-8) that a double cannot hold exactly by a marked

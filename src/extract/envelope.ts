@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Operation } from '../operations/operation.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
@@ -14,7 +15,7 @@ export interface Records {
   readonly lineEnd?: boolean;
 }
 
-interface Context {
+export interface EnvelopeContext {
   readonly operation: Operation;
   /** Takes the access key out of a text. */
   readonly redact: (text: string) => string;
@@ -32,7 +33,7 @@ const WRAPPINGS = 3;
  * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable`
  *   for nothing at all, HTML, JSON and CSV that are broken, and answers that say that they lack records.
  */
-export function openAnswer(body: Buffer, context: Context): Records {
+export function openAnswer(body: Buffer, context: EnvelopeContext): Records {
   const text = decodeText(body);
   return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }
@@ -44,7 +45,7 @@ const SMALL = 64 * 1024;
  * Throws what `openAnswer` would throw for a body that is no data, at little cost: of a large body
  * only the first characters are looked at, so half a JSON shows only when it is read.
  */
-export function checkAnswer(body: Buffer, context: Context): void {
+export function checkAnswer(body: Buffer, context: EnvelopeContext): void {
   if (body.length <= SMALL) openAnswer(body, context);
   else if (/^\s*</.test(body.toString('latin1', 0, 1_000))) throw unreadable(PAGE);
 }
@@ -52,7 +53,7 @@ export function checkAnswer(body: Buffer, context: Context): void {
 const PAGE = 'it is an HTML or XML page, not data';
 
 /** `utf8`: the bytes of the text, if they are at hand, because scanning them is faster. */
-function openText(text: string, context: Context, wrappings: number, utf8?: Buffer): Records {
+function openText(text: string, context: EnvelopeContext, wrappings: number, utf8?: Buffer): Records {
   const start = text.trimStart().slice(0, 1_000);
   if (start === '') throw unreadable('it is empty');
   const diagnostic = diagnose(text, context.redact);
@@ -67,7 +68,52 @@ function openText(text: string, context: Context, wrappings: number, utf8?: Buff
   throw unknownDiagnostic(text, context.redact);
 }
 
-function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
+/** Where the list of records begins, in an envelope whose other members are no lists, or by itself. */
+const LIST_START =
+  /^(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[^\s"{}[\],:]+)\s*,\s*)*"value"\s*:\s*)?\[\s*(?=\{)/i;
+
+/** So much of a body is searched for the list of records, and so much may follow it. */
+const LONGEST_ENVELOPE = 2_000;
+
+/** The place of the first record of a JSON body that is a list of them, or an envelope around one; null where it is not seen. */
+export function findRecords(body: Buffer): number | null {
+  return LIST_START.exec(body.toString('latin1', 0, LONGEST_ENVELOPE))?.[0].length ?? null;
+}
+
+/**
+ * Opens the envelope of records that are read already, as `openAnswer` would have done with them.
+ *
+ * @param list where its list of records begins and ends, and how many it holds.
+ * @returns warnings; null where the list turns out not to be that of the answer.
+ * @throws PipelineError as `openAnswer` does.
+ */
+export function openEnvelope(
+  body: Buffer,
+  list: { readonly start: number; readonly end: number; readonly records: number },
+  context: EnvelopeContext,
+): readonly string[] | null {
+  if (body.length - list.end > LONGEST_ENVELOPE) return null;
+  const mark = randomUUID();
+  const text = `${decodeText(body.subarray(0, list.start))}"${mark}"${body.toString('utf8', list.end)}`;
+  const records: unknown[] = new Array(list.records);
+  const place = (value: unknown) =>
+    Array.isArray(value) && value.length === 1 && value[0] === mark ? records : value;
+  let json: unknown;
+  try {
+    json = parseJson(text);
+  } catch {
+    return null;
+  }
+  const isEnvelope = typeof json === 'object' && json !== null && !Array.isArray(json);
+  const placed = isEnvelope
+    ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, place(value)]))
+    : place(json);
+  const opened = openJson(placed, context, WRAPPINGS);
+  return opened.records === records ? opened.warnings : null;
+}
+
+/** @throws PipelineError `unreadable` */
+export function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
   const marked = markLossyNumbers(utf8);
   try {
     return JSON.parse(marked === null ? text : decodeText(marked));
@@ -77,7 +123,7 @@ function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
   }
 }
 
-function openJson(json: unknown, context: Context, wrappings: number): Records {
+function openJson(json: unknown, context: EnvelopeContext, wrappings: number): Records {
   if (json === null) return noRecords();
   if (Array.isArray(json)) return { records: json, warnings: [] };
   if (typeof json === 'string') {
@@ -94,7 +140,7 @@ function memberOf(entries: readonly [string, unknown][], name: string): unknown 
   return entries.find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
-function openObject(object: object, context: Context, wrappings: number): Records {
+function openObject(object: object, context: EnvelopeContext, wrappings: number): Records {
   const entries = Object.entries(object);
   const value = memberOf(entries, 'value');
   // Ratio facts have a field called `value`, so such an object is an envelope only if that is a list.
@@ -126,7 +172,11 @@ const MESSAGE_KEYS = ['message', 'error', 'errormessage', 'exceptionmessage', 'd
  * Throws if an object holds a diagnostic line, which must not pass for an empty day. In an envelope
  * only known lines count, because `"status": "ok"` may stand beside an empty list.
  */
-function throwError(entries: readonly [string, unknown][], enveloped: boolean, { redact }: Context): void {
+function throwError(
+  entries: readonly [string, unknown][],
+  enveloped: boolean,
+  { redact }: EnvelopeContext,
+): void {
   const messages = entries
     .filter(([key, value]) => MESSAGE_KEYS.includes(key.toLowerCase()) && typeof value === 'string')
     .map(([, value]) => String(value));

@@ -1,12 +1,14 @@
 import { REDACTED } from '../core/environment.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
+import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
+import { scanAnswer } from './scan-answer.ts';
 import type { Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
 
 /** Said of an answer that repeated the request, and of what was refused in it. */
@@ -15,10 +17,15 @@ const REDACTED_NOTE = `the answer held the access key; ${REDACTED} stands in its
 /** Distinct unknown names one answer reports. */
 const MAX_UNKNOWN = 200;
 
+/** An answer shorter than this is parsed as a whole: its records are few. */
+const WORTH_SCANNING = 64 * 1024;
+
 /**
  * Reads an answer and validates every record of it; pure. Each record ends as a row of one table or
- * as a reject, so `fetched` is always their sum.
+ * as a reject, so `fetched` is always their sum. A large JSON answer is read record by record where it stands, with
+ * the same result as if it was parsed as a whole; its rows are then text.
  *
+ * @param scanFrom bytes from which on an answer is not parsed as a whole.
  * @throws PipelineError when the answer as a whole is no data: see `openAnswer`.
  */
 export function readAnswer(
@@ -26,46 +33,92 @@ export function readAnswer(
   asked: AskedFor,
   raw: RawAnswer,
   settings: Pick<SourceSettings, 'accessKey' | 'timeZone'>,
+  scanFrom = WORTH_SCANNING,
 ): Extracted {
-  const { records, warnings, lineEnd } = openAnswer(raw.body, {
-    operation,
-    redact: keyRedactor(settings.accessKey),
-  });
-  const reader = createRecordReader(operation, asked, settings.timeZone);
+  const context = { operation, redact: keyRedactor(settings.accessKey) };
+  if (raw.body.length >= scanFrom) {
+    const writers = new Map<TableDefinition, RowsWriter>();
+    const linesOf = (table: TableDefinition) => {
+      const lines = writers.get(table) ?? new RowsWriter(table);
+      writers.set(table, lines);
+      return lines;
+    };
+    const taking = createTaking(operation, asked, raw, settings, (table, row) => linesOf(table).add(row));
+    const scanned = scanAnswer(raw.body, {
+      ...context,
+      asked,
+      timeZone: settings.timeZone,
+      reader: taking.reader,
+      linesOf,
+      take: taking.take,
+    });
+    if (scanned !== null) {
+      const batches = [...writers.values()].filter(({ ends }) => ends.length > 0);
+      return {
+        ...taking.finish(scanned.warnings),
+        batches: batches.map((lines) => ({ table: lines.table, rows: lines.finish() })),
+        fetched: scanned.records,
+      };
+    }
+  }
+  const { records, warnings, lineEnd } = openAnswer(raw.body, context);
   const rows = new Map<TableDefinition, Row[]>();
-  const rejects: Reject[] = [];
-  const changed = isRedacted(raw.body);
-  let strays = 0;
+  const { take, finish } = createTaking(operation, asked, raw, settings, (table, row) => {
+    const batch = rows.get(table);
+    if (batch === undefined) rows.set(table, [row]);
+    else batch.push(row);
+  });
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
     // Let go of each record once it is read: the parsed answer shrinks as the rows grow.
     records[position] = null;
-    const result = reader.read(record);
-    const stray = result.table === null ? null : strayProblem(operation, asked, result);
-    if (stray !== null) strays += 1;
-    if (result.table === null || stray !== null) {
+    take(position, record);
+  }
+  return {
+    ...finish(warnings),
+    batches: [...rows].map(([table, rows]) => ({ table, rows })),
+    fetched: records.length,
+    ...(lineEnd === undefined ? {} : { lineEnd }),
+  };
+}
+
+/** Reads the records of one answer, and keeps those that are rejected. */
+function createTaking(
+  operation: Operation,
+  asked: AskedFor,
+  raw: RawAnswer,
+  { timeZone }: Pick<SourceSettings, 'timeZone'>,
+  addRow: (table: TableDefinition, row: Row) => void,
+) {
+  const reader = createRecordReader(operation, asked, timeZone);
+  const rejects: Reject[] = [];
+  const changed = isRedacted(raw.body);
+  let strays = 0;
+  return {
+    reader,
+    take(position: number, record: unknown): void {
+      const result = reader.read(record);
+      const stray = result.table === null ? null : strayProblem(operation, asked, result);
+      if (stray !== null) strays += 1;
+      if (result.table !== null && stray === null) {
+        addRow(result.table, result.row);
+        return;
+      }
       const { table: _, ...refusal } =
         result.table === null ? result : { table: null, problems: stray === null ? [] : [stray] };
       const problems = changed
         ? [...refusal.problems, { path: '', message: REDACTED_NOTE }]
         : refusal.problems;
       rejects.push({ position, record: sanitizeRecord(record), ...refusal, problems });
-      continue;
-    }
-    const batch = rows.get(result.table);
-    if (batch === undefined) rows.set(result.table, [result.row]);
-    else batch.push(result.row);
-  }
-  return {
-    batches: [...rows].map(([table, rows]) => ({ table, rows })),
-    rejects,
-    fetched: records.length,
-    ...(lineEnd === undefined ? {} : { lineEnd }),
-    ...(strays > 0 ? { strays } : {}),
-    warnings: [...warnings, ...reader.warnings(), ...(changed ? [REDACTED_NOTE] : [])],
-    unknownFields: [...reader.unknownFields()]
-      .slice(0, MAX_UNKNOWN)
-      .map((name) => printable(name.slice(0, 200))),
+    },
+    finish: (warnings: readonly string[]) => ({
+      rejects,
+      ...(strays > 0 ? { strays } : {}),
+      warnings: [...warnings, ...reader.warnings(), ...(changed ? [REDACTED_NOTE] : [])],
+      unknownFields: [...reader.unknownFields()]
+        .slice(0, MAX_UNKNOWN)
+        .map((name) => printable(name.slice(0, 200))),
+    }),
   };
 }
 

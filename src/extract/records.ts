@@ -10,13 +10,15 @@ import type { Problem, Reject } from './types.ts';
 import { isBlank, readText } from './values.ts';
 
 /** One record, read: a row of a table, or what is wrong with it. */
-type RecordResult =
+export type RecordResult =
   | { readonly table: TableDefinition; readonly row: Row }
   | ({ readonly table: null } & Pick<Reject, 'problems' | 'day' | 'instrument'>);
 
 export interface RecordReader {
   /** Reads the next record of the answer; the order matters to derived fields. */
   read(record: unknown): RecordResult;
+  /** The layout of the record read last; null where it was no record. */
+  lastLayout(): Layout | null;
   /** Keys of the records so far that no declared field matches. */
   unknownFields(): ReadonlySet<string>;
   warnings(): readonly string[];
@@ -97,6 +99,7 @@ export function createRecordReader(
   return {
     read(record) {
       if (typeof record !== 'object' || record === null || Array.isArray(record)) {
+        last = null;
         return rejected([{ path: '', message: 'is not a record' }]);
       }
       const layout = layoutFor(record);
@@ -124,6 +127,7 @@ export function createRecordReader(
       ];
       return { ...rejected(problems), ...namesOf(state, timeZone) };
     },
+    lastLayout: () => last?.layout ?? null,
     unknownFields: () => unknown,
     warnings: () =>
       [...repeated].map(

@@ -1,5 +1,6 @@
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
+import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 
 export type { Row, Scalar };
@@ -40,7 +41,7 @@ export interface Reject {
 /** Validated records for one table, in the order of the answer. */
 interface Batch {
   readonly table: TableDefinition;
-  readonly rows: readonly Row[];
+  readonly rows: Rows;
 }
 
 /** A body as it came, before reading. */

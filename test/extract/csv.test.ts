@@ -6,7 +6,7 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { readAs } from './support.ts';
 
 const NAME = 'GetTotalTradeHighlights';
-const rows = (read: Extracted) => read.batches.flatMap((batch) => batch.rows);
+const rows = (read: Extracted) => read.batches.flatMap((batch) => [...batch.rows]);
 
 /** As the service writes it: a header with more names than the rows have fields. */
 const CSV = [

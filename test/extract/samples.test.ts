@@ -12,7 +12,7 @@ function rowsOf(name: string): readonly Row[] {
   expect(read.warnings).toEqual([]);
   expect(read.unknownFields).toEqual([]);
   expect(read.batches).toHaveLength(1);
-  return read.batches[0]?.rows ?? [];
+  return [...(read.batches[0]?.rows ?? [])];
 }
 
 const audit = { source_received_at: null, source_saved_at: null };
@@ -179,7 +179,7 @@ describe('each operation reads its own sample whole', () => {
     expect(read.rejects).toEqual([]);
     expect(read.unknownFields).toEqual([]);
     expect(read.fetched).toBeGreaterThan(0);
-    const rows = read.batches.flatMap((batch) => batch.rows);
+    const rows = read.batches.flatMap((batch) => [...batch.rows]);
     expect(rows).toHaveLength(read.fetched);
     for (const batch of read.batches) {
       const columns = batch.table.fields.map((field) => field.column);

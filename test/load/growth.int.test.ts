@@ -145,7 +145,7 @@ describe('a field added to every table, and one more operation', () => {
     for (const operation of operations) {
       for (const { table, rows } of batchesOf(offlineSource(), operation)) {
         await load(store, { batches: [{ table, rows }] });
-        await load(store, { batches: [{ table, rows: rows.map((row) => changeRow(table, row)) }] });
+        await load(store, { batches: [{ table, rows: Array.from(rows, (row) => changeRow(table, row)) }] });
       }
     }
     between = await now(store);
@@ -233,7 +233,7 @@ describe('a field added to every table, and one more operation', () => {
       batchesOf(grown.source, operation, { addedLater: 'later' }),
     )) {
       const day = { [String(table.dateColumn)]: '2031-01-02' };
-      await load(store, { batches: [{ table, rows: rows.map((row) => ({ ...row, ...day })) }] });
+      await load(store, { batches: [{ table, rows: Array.from(rows, (row) => ({ ...row, ...day })) }] });
       const stored = await contentsOf(store, `market_partitions.${table.name}_2031`);
       expect(stored).toMatchObject([{ added_later: 'later' }]);
     }

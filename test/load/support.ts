@@ -5,6 +5,7 @@ import type { CoverageEntry } from '../../src/load/state/coverage.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
+import type { Rows } from '../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
@@ -47,7 +48,7 @@ export async function newWindow(
 }
 
 export interface Answer {
-  readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
+  readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
   readonly rejects?: readonly RejectEntry[];
   readonly coverage?: readonly CoverageEntry[];
   readonly preview?: boolean;
@@ -63,7 +64,7 @@ export interface Answer {
 export async function load(database: Database, answer: Answer): Promise<RecordCounts | null> {
   const runId = answer.runId ?? (await newRun(database));
   const { batches } = answer;
-  const exchange = answer.exchange ?? String(batches[0]?.rows[0]?.exchange ?? 'NSE');
+  const exchange = answer.exchange ?? String([...(batches[0]?.rows ?? [])][0]?.exchange ?? 'NSE');
   const filling = operations.find(({ shapes }) => shapes.some(({ table }) => table === batches[0]?.table));
   const operation = filling?.name ?? 'GetBhavCopyCM';
   const asked = { operation, exchange };

@@ -5,7 +5,8 @@ import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import type { AnswerField } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import type { Rows } from '../../src/operations/rows.ts';
+import type { TableDefinition } from '../../src/operations/table.ts';
 import { offlineSource, recordsOf, shapeOf } from '../load/expected.ts';
 import { newRun, newWindow } from '../load/support.ts';
 
@@ -79,7 +80,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
 export async function difference(
   store: Database,
   table: TableDefinition,
-  accepted: readonly Row[],
+  accepted: Rows,
 ): Promise<{ strangers: number; lost: number }> {
   const list = (prefix: string, columns: readonly string[]) =>
     columns.map((column) => `${prefix}."${column}"`).join(', ');
@@ -90,7 +91,7 @@ export async function difference(
     `with a as materialized (select * from jsonb_populate_recordset(null::market.${table.name}, $1::jsonb))
      select (select count(*)::int from market.${table.name} t where not exists (select from a where ${same(all)})) as strangers,
        (select count(*)::int from a where not exists (select from market.${table.name} t where ${same(table.key)})) as lost`,
-    [JSON.stringify(accepted)],
+    [JSON.stringify([...accepted])],
   );
   return found.rows[0] ?? { strangers: -1, lost: -1 };
 }

@@ -67,7 +67,7 @@ async function extract(
       found.push({
         name: operation.name,
         tables: batches.map((batch) => batch.table.name),
-        rows: batches.flatMap((batch) => batch.rows.map(asText)),
+        rows: batches.flatMap((batch) => Array.from(batch.rows, asText)),
         rejects,
         fetched,
         unknownFields,

@@ -12,6 +12,7 @@ import {
   writeSessions,
 } from '../../load/state/sessions.ts';
 import { EXCHANGES, type Operation } from '../../operations/operation.ts';
+import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 
 /** The operation whose data proves that an exchange was open. */
@@ -115,10 +116,9 @@ export function provenDays(
   for (const batch of batches) {
     const column = batch.table.dateColumn;
     if (column === null) continue;
-    for (const row of batch.rows) {
-      const day = String(row[column]);
-      rows.set(day, (rows.get(day) ?? 0) + 1);
-      all += 1;
+    for (const [value, records] of countValues(batch.rows, column)) {
+      rows.set(String(value), (rows.get(String(value)) ?? 0) + records);
+      all += records;
     }
   }
   return [...rows.keys()]

@@ -5,6 +5,7 @@ import { addDays, type Day, daysBetween, timeAt } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { CoverageEntry, CoverageState } from '../../load/state/coverage.ts';
 import { type Operation, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
+import { countValues } from '../../operations/rows.ts';
 
 /** The window facts that decide which days it speaks for. */
 export interface CoveredWindow {
@@ -128,10 +129,12 @@ function tallyOf(
       undated += rows.length;
       continue;
     }
+    for (const [value, records] of countValues(rows, dayColumn)) {
+      days.set(String(value), (days.get(String(value)) ?? 0) + records);
+    }
+    if (asked.size === 0 || shape?.symbolColumn === undefined) continue;
     for (const row of rows) {
       const day = String(row[dayColumn]);
-      days.set(day, (days.get(day) ?? 0) + 1);
-      if (asked.size === 0 || shape?.symbolColumn === undefined) continue;
       const symbol = String(row[shape.symbolColumn]).toUpperCase();
       if (!asked.has(symbol)) continue;
       const name = `${day}|${symbol}`;

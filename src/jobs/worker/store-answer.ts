@@ -1,6 +1,6 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
-import type { Extracted, Row } from '../../extract/types.ts';
+import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
@@ -10,6 +10,7 @@ import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses/kept.t
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
+import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
 import { readKept, readKeptSource, sessionOf } from '../replay/read-kept.ts';
@@ -168,23 +169,25 @@ function limitSavedAt(
 ): { readonly batches: Extracted['batches']; readonly warnings: readonly string[] } {
   const latest = calledAt + CLOCK_TOLERANCE_MS;
   const call = new Date(calledAt).toISOString();
-  // Records have their times in common: only one that differs from the one before is looked at.
-  let last: unknown = null;
-  let lastIsTooLate = false;
-  const isTooLate = ({ source_saved_at: saved }: Row) => {
-    if (saved !== last) lastIsTooLate = typeof saved === 'string' && Date.parse(saved) > latest;
-    last = saved;
-    return lastIsTooLate;
-  };
-  const tooLate = batches.flatMap(({ rows }) => rows.filter(isTooLate)).map((row) => row.source_saved_at);
-  if (tooLate.length === 0) return { batches, warnings: [] };
+  const tooLate = new Map<unknown, number>();
+  for (const { rows } of batches) {
+    for (const [saved, records] of countValues(rows, 'source_saved_at')) {
+      if (typeof saved !== 'string' || Date.parse(saved) <= latest) continue;
+      tooLate.set(saved, (tooLate.get(saved) ?? 0) + records);
+    }
+  }
+  if (tooLate.size === 0) return { batches, warnings: [] };
+  const [first] = tooLate.keys();
+  const all = [...tooLate.values()].reduce((sum, records) => sum + records, 0);
   return {
     batches: batches.map(({ table, rows }) => ({
       table,
-      rows: rows.map((row) => (isTooLate(row) ? { ...row, source_saved_at: call } : row)),
+      rows: Array.from(rows, (row) =>
+        tooLate.has(row.source_saved_at) ? { ...row, source_saved_at: call } : row,
+      ),
     })),
     warnings: [
-      `${tooLate.length} records say they were saved after they were sent, e.g. ${tooLate[0]}: taken as saved at the time of the call`,
+      `${all} records say they were saved after they were sent, e.g. ${first}: taken as saved at the time of the call`,
     ],
   };
 }

@@ -1,19 +1,5 @@
+import { EncodedRows, encodeValue, type Rows } from '../../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
-
-const NEEDS_ESCAPE = /[\\\t\n\r]/;
-const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
-
-/** One value in COPY's text format. */
-export function encodeValue(value: Scalar): string {
-  if (value === null) return '\\N';
-  if (typeof value === 'string') {
-    return NEEDS_ESCAPE.test(value)
-      ? value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] as string)
-      : value;
-  }
-  if (typeof value === 'boolean') return value ? 't' : 'f';
-  return String(value);
-}
 
 /** Text is handed to the socket in pieces of about this many bytes. */
 const PIECE = 64 * 1024;
@@ -28,17 +14,17 @@ const PIECE = 64 * 1024;
  */
 export function* encodeRows(
   table: TableDefinition,
-  rows: readonly Row[],
+  rows: Rows,
   { places = false, audit = '' }: { readonly places?: boolean; readonly audit?: string },
 ): Generator<Buffer> {
-  const writeRow = rowWriter(table);
+  const writeRow = rows instanceof EncodedRows ? lineWriter(rows) : rowWriter(table, rows);
   let end = 0;
   for (let place = 0; place < rows.length; place += 1) {
     if (places) {
       end = writeNumber(place, reserve(end));
       scratch[end++] = TAB;
     }
-    end = writeText(audit, writeRow(rows[place] as Row, end));
+    end = writeText(audit, writeRow(place, end));
     scratch[end++] = NEWLINE;
     if (end >= PIECE) {
       yield takePiece(end);
@@ -71,13 +57,24 @@ function reserve(place: number, bytes = 0): number {
   return place;
 }
 
+/** Writes the line of rows that are text already. */
+function lineWriter({ text, ends }: EncodedRows): (place: number, start: number) => number {
+  return (place, start) => {
+    const from = place === 0 ? 0 : (ends[place - 1] as number);
+    const to = ends[place] as number;
+    const end = reserve(start, to - from);
+    text.copy(scratch, end, from, to);
+    return end + to - from;
+  };
+}
+
 /** Writes the values of a row from this place on. @returns the place behind them. */
 type RowWriter = (row: Row, start: number) => number;
 
 const rowWriters = new WeakMap<TableDefinition, RowWriter>();
 
 /** The writer of a table's rows, with the names of its columns in its code: so each is found where it was in the row before. */
-function rowWriter(table: TableDefinition): RowWriter {
+function rowWriter(table: TableDefinition, rows: readonly Row[]): (place: number, start: number) => number {
   let writer = rowWriters.get(table);
   if (writer === undefined) {
     const steps = table.fields.map(
@@ -87,7 +84,8 @@ function rowWriter(table: TableDefinition): RowWriter {
     writer = new Function('first', 'next', source)(writeValue, writeNextValue) as RowWriter;
     rowWriters.set(table, writer);
   }
-  return writer;
+  const write = writer;
+  return (place, start) => write(rows[place] as Row, start);
 }
 
 const TAB = 9;

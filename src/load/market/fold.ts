@@ -2,7 +2,8 @@ import type { PoolClient } from 'pg';
 import { PipelineError } from '../../core/errors.ts';
 import type { Shape } from '../../operations/operation.ts';
 import { operationsFilling } from '../../operations/registry.ts';
-import type { Row, TableDefinition } from '../../operations/table.ts';
+import { countValues, type Rows } from '../../operations/rows.ts';
+import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
@@ -28,7 +29,7 @@ import { mergeSql } from './merge-sql.ts';
  * @returns null where it is not certain what was stored of it.
  */
 export type ReadKept = (kept: KeptAnswer) => Promise<{
-  readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
+  readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
   readonly fullSets: readonly FullSet[];
   readonly preserved?: TableAnswer['preserved'];
 } | null>;
@@ -165,7 +166,7 @@ function scopeOf({
   const scope = { operations: filling.map(({ name }) => name), exchange, whole };
   const { dateColumn } = table;
   if (whole !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
-  const listed = rows.map((row) => row[dateColumn] as string);
+  const listed = [...countValues(rows, dateColumn).keys()] as string[];
   const asked = new Set([...listed, ...daysOf(fullSet)]);
   const [first, ...days] = [...asked].sort();
   if (first === undefined) return { ...scope, asked, days: null };
@@ -180,7 +181,7 @@ function scopeOf({
  */
 async function foldAnswers(
   tx: Transaction,
-  load: Omit<TableLoad, 'rows'> & { readonly rows: readonly Row[] | null },
+  load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
 ): Promise<Merged | null> {
   const { client } = tx;
@@ -205,7 +206,7 @@ async function foldAnswers(
     const answer = own ? load : await readTable(tx, load, responseId, readKept);
     if (answer === null) return null;
     const { dateColumn } = table;
-    const rows = (answer.rows ?? []).filter(
+    const rows = [...(answer.rows ?? [])].filter(
       (row) => asked === null || dateColumn === null || asked.has(row[dateColumn] as string),
     );
     await client.query(`truncate ${mergeSql(table).stage}`);

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
-import type { Row, TableDefinition } from '../../operations/table.ts';
+import type { Rows } from '../../operations/rows.ts';
+import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
@@ -28,7 +29,7 @@ interface WindowLoad {
   readonly runId: number;
   readonly operation: string;
   readonly exchange: string;
-  readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
+  readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
   readonly rejects: readonly RejectEntry[];
   readonly fullSets: readonly FullSet[];
   /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */

@@ -5,7 +5,8 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { eachDay } from '../../core/days.ts';
 import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
-import type { Row, TableDefinition } from '../../operations/table.ts';
+import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
+import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
@@ -47,7 +48,7 @@ export interface Merged {
 
 /** What an answer says of one table. */
 export interface TableAnswer {
-  readonly rows: readonly Row[];
+  readonly rows: Rows;
   readonly fullSet: FullSet | undefined;
   /** Stored values to keep; none when not given. */
   readonly preserved?: PreservedColumns | undefined;
@@ -78,13 +79,13 @@ const existingPartitions = new WeakMap<Database, Set<string>>();
 export async function ensurePartitions(
   database: Database,
   table: TableDefinition,
-  rows: readonly Row[],
+  rows: Rows,
 ): Promise<void> {
   const column = table.dateColumn;
   if (!table.partitioned || column === null) return;
   const existing = existingPartitions.get(database) ?? new Set();
   existingPartitions.set(database, existing);
-  const years = new Set(rows.map((row) => (row[column] as string).slice(0, 4)));
+  const years = new Set([...countValues(rows, column).keys()].map((day) => String(day).slice(0, 4)));
   for (const year of years) {
     const name = `${table.name}_${year}`;
     if (existing.has(name)) continue;
@@ -115,11 +116,7 @@ export async function ensureStage(client: ClientBase, table: TableDefinition): P
 }
 
 /** Copies rows into the staging table, which must be empty. */
-export async function stageRows(
-  client: PoolClient,
-  table: TableDefinition,
-  rows: readonly Row[],
-): Promise<void> {
+export async function stageRows(client: PoolClient, table: TableDefinition, rows: Rows): Promise<void> {
   if (rows.length === 0) return;
   await copyRows(client, mergeSql(table).copy, encodeRows(table, rows, { places: true }));
 }
@@ -163,16 +160,18 @@ interface NewRows {
 }
 
 /** Have two rows one key, or may they have? */
-function hasDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
+function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boolean {
   const kinds = fields.filter(({ column }) => key.includes(column)).map(({ kind }) => kind);
   if (!kinds.every((kind) => EXACT_KINDS.has(kind))) return true;
+  if (rows instanceof EncodedRows) return rows.hasDuplicates();
   // NUL is in no value.
   return new Set(rows.map((row) => key.map((column) => row[column]).join('\0'))).size < rows.length;
 }
 
 /** Days of the rows, each once; NO_DAY where the table has none. */
-export function daysOfRows({ dateColumn }: TableDefinition, rows: readonly Row[]): Set<string> {
-  return new Set(rows.map((row) => (dateColumn === null ? NO_DAY : (row[dateColumn] as string))));
+export function daysOfRows({ dateColumn }: TableDefinition, rows: Rows): Set<string> {
+  if (dateColumn === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);
+  return new Set(countValues(rows, dateColumn).keys() as Iterable<string>);
 }
 
 const NOTHING: Merged = {
@@ -323,7 +322,7 @@ function suspicionOf(
 /** First and last day on which a load may have written rows; all of time where the table has no days. */
 export function changedDays(
   table: TableDefinition,
-  rows: readonly Row[],
+  rows: Rows,
   fullSet: FullSet | undefined,
 ): { readonly from: string; readonly to: string } {
   const days = rows.length === 0 ? [] : daySpan(table, rows);
@@ -333,12 +332,11 @@ export function changedDays(
 }
 
 /** First and last day of the rows, where the table has a date column; dates sort as text. */
-function daySpan({ dateColumn }: TableDefinition, rows: readonly Row[]): string[] {
+function daySpan({ dateColumn }: TableDefinition, rows: Rows): string[] {
   if (dateColumn === null) return [];
   let first = '9999-12-31';
   let last = '0001-01-01';
-  for (const row of rows) {
-    const day = row[dateColumn] as string;
+  for (const day of countValues(rows, dateColumn).keys() as Iterable<string>) {
     if (day < first) first = day;
     if (day > last) last = day;
   }
@@ -357,7 +355,7 @@ const MANY_ROWS = 1_000;
  */
 export async function setHintBits(
   client: Pick<ClientBase, 'query'>,
-  { table, rows }: { readonly table: TableDefinition; readonly rows: readonly Row[] },
+  { table, rows }: { readonly table: TableDefinition; readonly rows: Rows },
   exchange: string,
   written: number,
 ): Promise<void> {

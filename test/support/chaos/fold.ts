@@ -3,6 +3,7 @@ import pg from 'pg';
 import { readBhavCsv } from '../../../src/extract/files/read-file.ts';
 import { readAnswer } from '../../../src/extract/index.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
+import type { Rows } from '../../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../../src/operations/table.ts';
 
 const TIME_ZONE = 'Asia/Kolkata';
@@ -30,7 +31,7 @@ const KEPT = `
 
 /** What an answer says of its tables, and whether it lists all rows it was asked about. */
 function read(kept: Kept): {
-  batches: readonly { table: TableDefinition; rows: readonly Row[] }[];
+  batches: readonly { table: TableDefinition; rows: Rows }[];
   whole: boolean;
 } {
   const body = brotliDecompressSync(kept.body);
@@ -84,7 +85,7 @@ export async function checkFold(url: string): Promise<string[]> {
 function apply(
   known: Map<string, Known>,
   table: TableDefinition,
-  rows: readonly Row[],
+  rows: Rows,
   { kept, whole }: { readonly kept: Kept; readonly whole: boolean },
 ): void {
   const listed = new Set<string>();

@@ -1,0 +1,125 @@
+import { isUtf8 } from 'node:buffer';
+import type { AskedFor } from '../operations/fields.ts';
+import type { RowsWriter } from '../operations/rows.ts';
+import type { TableDefinition } from '../operations/table.ts';
+import { MAX_CONTAINERS } from './decimals.ts';
+import { type EnvelopeContext, findRecords, openEnvelope, parseJson } from './envelope.ts';
+import type { Layout } from './layout.ts';
+import { createRecordScanner, type RecordScanner } from './record-scanner.ts';
+import type { RecordReader } from './records.ts';
+
+/** By what the records of an answer are read. */
+interface Reading extends EnvelopeContext {
+  readonly asked: AskedFor;
+  readonly timeZone: string;
+  readonly reader: RecordReader;
+  /** Where rows of a table are written. */
+  readonly linesOf: (table: TableDefinition) => RowsWriter;
+  /** Takes a record that was parsed. */
+  readonly take: (position: number, record: unknown) => void;
+}
+
+/** Of an answer with so many layouts few records have one in common. */
+const MOST_LAYOUTS = 20;
+
+/** Where so many records had to be parsed, and half of all, it is faster to parse the answer as a whole. */
+const MANY_PARSED = 100;
+
+/**
+ * Reads the records of a JSON answer one by one where they stand: most of them by a scanner made from the first of
+ * their layout, the others parsed alone and handed over.
+ *
+ * @returns how many there are, and warnings about their envelope; null where the answer has to be parsed as a whole:
+ *   then nothing that was handed over or written counts.
+ * @throws PipelineError as `openAnswer` does.
+ */
+export function scanAnswer(
+  body: Buffer,
+  reading: Reading,
+): { readonly records: number; readonly warnings: readonly string[] } | null {
+  const { operation, asked, timeZone, reader, linesOf, take } = reading;
+  if (operation.windows.per === 'instrument' || asked.instruments.length > 0) return null;
+  const start = findRecords(body);
+  if (start === null || !isUtf8(body)) return null;
+  const scanners = new Map<Layout, RecordScanner>();
+  let scan: RecordScanner | undefined;
+  let lines: RowsWriter | undefined;
+  let records = 0;
+  let parsed = 0;
+  let containers = 2;
+  for (let at = start; ; ) {
+    let next = scan === undefined || lines === undefined ? -1 : scan(at, lines);
+    containers += 1;
+    if (next < 0) {
+      const end = findEnd(body, at);
+      if (end === null) return null;
+      const text = body.toString('utf8', at, end.at);
+      try {
+        take(records, parseJson(text, body.subarray(at, end.at)));
+      } catch {
+        return null;
+      }
+      const layout = reader.lastLayout();
+      if (layout === null) return null;
+      scan = scanners.get(layout);
+      if (scan === undefined) {
+        scan = createRecordScanner(body, layout, text, asked, timeZone) ?? undefined;
+        if (scan === undefined || scanners.size === MOST_LAYOUTS) return null;
+        scanners.set(layout, scan);
+      }
+      lines = layout.shape === null ? undefined : linesOf(layout.shape.table);
+      containers += end.containers;
+      next = end.at;
+      parsed += 1;
+      if (parsed > MANY_PARSED && 2 * parsed > records) return null;
+    }
+    records += 1;
+    if (containers > MAX_CONTAINERS) return null;
+    next = skipSpace(body, next);
+    if (body[next] !== COMMA) {
+      if (body[next] !== CLOSING_BRACKET) return null;
+      const warnings = openEnvelope(body, { start, end: next, records }, reading);
+      return warnings === null ? null : { records, warnings };
+    }
+    at = skipSpace(body, next + 1);
+  }
+}
+
+const TAB = 9;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
+const QUOTE = 34;
+const COMMA = 44;
+const BACKSLASH = 92;
+const OPENING_BRACKET = 91;
+const CLOSING_BRACKET = 93;
+const OPENING_BRACE = 123;
+const CLOSING_BRACE = 125;
+
+function skipSpace(body: Buffer, start: number): number {
+  let at = start;
+  for (let byte = body[at]; ; byte = body[++at]) {
+    if (byte !== SPACE && byte !== LINE_FEED && byte !== CARRIAGE_RETURN && byte !== TAB) return at;
+  }
+}
+
+/** Where the object that begins here ends, if it is one, and how many lists and objects it holds. */
+function findEnd(body: Buffer, start: number): { readonly at: number; readonly containers: number } | null {
+  if (body[start] !== OPENING_BRACE) return null;
+  let depth = 0;
+  let containers = 0;
+  for (let at = start; at < body.length; at++) {
+    const byte = body[at];
+    if (byte === QUOTE) {
+      for (at++; at < body.length && body[at] !== QUOTE; at++) if (body[at] === BACKSLASH) at++;
+    } else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
+      depth += 1;
+      containers += 1;
+    } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) {
+      depth -= 1;
+      if (depth === 0) return { at: at + 1, containers };
+    }
+  }
+  return null;
+}

@@ -1,0 +1,281 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { PipelineError } from '../../src/core/errors.ts';
+import { readAnswer } from '../../src/extract/index.ts';
+import type { Extracted } from '../../src/extract/types.ts';
+import { encodeRows } from '../../src/load/market/copy-text.ts';
+import type { AskedFor, Kind } from '../../src/operations/fields.ts';
+import type { Operation, Shape } from '../../src/operations/operation.ts';
+import { operations } from '../../src/operations/registry.ts';
+import { countValues, EncodedRows } from '../../src/operations/rows.ts';
+import { askedOf, raw, SETTINGS } from './support.ts';
+
+const ALWAYS = 0;
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** Everything that is stored or told of an answer; what it fails with, where it is none. */
+function read(operation: Operation, asked: AskedFor, body: Buffer | string, scanFrom: number) {
+  let extracted: Extracted;
+  try {
+    extracted = readAnswer(operation, asked, raw(body), SETTINGS, scanFrom);
+  } catch (error) {
+    if (!(error instanceof PipelineError)) throw error;
+    return { scanned: false, result: { ...error, message: error.message } };
+  }
+  const { batches, ...rest } = extracted;
+  const tables = batches.map(({ table, rows }) => ({
+    table: table.name,
+    length: rows.length,
+    text: Buffer.concat([...encodeRows(table, rows, { places: true, audit: '\tx' })]).toString(),
+    // Whoever takes the rows as objects gets the same.
+    again: Buffer.concat([...encodeRows(table, [...rows], { places: true, audit: '\tx' })]).toString(),
+    columns: [...rows].map((row) => Object.keys(row)),
+    counts: [table.dateColumn, 'source_saved_at', ...table.key].map((column) =>
+      column === null ? [] : [...countValues(rows, column)].map(([value, times]) => [String(value), times]),
+    ),
+  }));
+  const scanned = batches.some(({ rows }) => rows instanceof EncodedRows);
+  return { scanned, result: { ...rest, tables } };
+}
+
+const GOOD: Readonly<Record<Kind, readonly string[]>> = {
+  text: [
+    '"EQ"',
+    '"EQ "',
+    '"  A B "',
+    '"M\\u0026M"',
+    '"\\u20b9 रिलायंस"',
+    '"a\\\\b\\t"',
+    '0',
+    '500325',
+    '""',
+    'null',
+  ],
+  int2: ['1', '"2"', '32767', '0', 'null'],
+  int4: ['1', '"2.00"', '2147483647', '-2147483648', '123456789', '7.0', 'null'],
+  int8: ['1', '9007199254740991', '999999999999999', '"9223372036854775807"', '12.00', '""', 'null'],
+  numeric: ['1.5', '-17.71', '12.50', '3.00', '0.05', '0.000001', '"9697194403.80"', '1e3', '""', 'null'],
+  boolean: ['true', 'false', '"True"', '1', '0', 'null'],
+  date: ['"02-27-2025"', '"2025-02-27"', '1740614400', '"01-01-0001"', '""', 'null'],
+  datetime: ['"02-27-2025 21:02:11"', '"2025-02-27T21:02:11.5Z"', '1740671531', 'null'],
+};
+
+const quoted = (text: string) => JSON.stringify(text);
+
+/** Tokens that are wrong or odd for most kinds, and some that are no JSON. */
+const odd = fc.oneof(
+  fc.constantFrom(
+    ...[
+      '-0',
+      '-0.0',
+      '-0.00',
+      '0.0',
+      '0.0000001',
+      '1.0000001',
+      '12345678901234567890.5',
+      '-9007199254740993',
+    ],
+    ...['9007199254740992', '32768', '2147483648', '1e400', '1E5', '20250829', '0.1234567890123456789', '-5'],
+    ...['123456789012.25', '999999999999999', '9999999999999999', '10000000000000000000000'],
+    ...[
+      '"-0"',
+      '"a\\u0000b"',
+      '"\\ud800"',
+      '" \\u00a0 "',
+      '"\u00a0x"',
+      '"02-30-2025"',
+      '"02-26-2025"',
+      '"1.5.1"',
+    ],
+    ...[
+      '"yes"',
+      '"BSE"',
+      '"NSE"',
+      '"NSE "',
+      '[]',
+      '[[{}],[]]',
+      '{"a":[1,"}"]}',
+      'true',
+      '" "',
+      '"\\u0020"',
+      '"\\""',
+    ],
+    ...[quoted('x'.repeat(200)), quoted('x'.repeat(201)), quoted('9'.repeat(1_001)), '"\u007f"', '"\ufeff1"'],
+    // No JSON: the answer as a whole cannot be read then.
+    ...[
+      '',
+      '01',
+      '1.',
+      '-',
+      '.5',
+      '1.5.2',
+      '+1',
+      'nul',
+      'nulll',
+      'truE',
+      'NaN',
+      '"\t"',
+      '"\\x"',
+      '"a',
+      "'a'",
+      '"\\',
+      ']',
+    ],
+  ),
+  fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value)),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => JSON.stringify(number)),
+  fc.integer().map((cents) => String(cents / 100)),
+  fc.string({ unit: 'binary', maxLength: 80 }).map(quoted),
+);
+
+type Column = readonly [key: string, values: fc.Arbitrary<string>];
+
+const DAY = '"02-27-2025"';
+
+/** Keys of the records of one shape, with the values they have. */
+function columnsOf(
+  { table, has, hasOneOf = [], exchangeColumn }: Shape,
+  oddity: number,
+): fc.Arbitrary<Column[]> {
+  const fields = table.fields.flatMap((field) =>
+    field.from === 'answer'
+      ? [field.source, ...(field.orElse ?? [])].map((name) => [name, field] as const)
+      : [],
+  );
+  const unique = [...new Map(fields)];
+  const column = ([name, field]: (typeof unique)[number]): fc.Arbitrary<Column> => {
+    const known = {
+      [String(table.dateColumn)]: [DAY],
+      [String(exchangeColumn)]: ['"BSE"', '"BSE "', 'null'],
+    };
+    const all = known[field.column] ?? GOOD[field.kind];
+    const good = field.required === true ? all.filter((token) => !['null', '""'].includes(token)) : all;
+    return fc
+      .constantFrom(name, name.toLowerCase(), name.toUpperCase())
+      .map((key) => [
+        key,
+        fc.oneof({ weight: 400, arbitrary: fc.constantFrom(...good) }, { weight: oddity, arbitrary: odd }),
+      ]);
+  };
+  const needed = unique.filter(([name]) => [...has, ...hasOneOf].includes(name));
+  const others = fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom('Unknown', 'value', 'Message', '0', '__proto__') },
+    { weight: 1, arbitrary: fc.constantFrom('a"b', 'a b', '\u2028', '') },
+  );
+  return fc
+    .tuple(
+      fc.shuffledSubarray(needed, { minLength: needed.length }),
+      fc.shuffledSubarray(unique, { minLength: Math.floor(unique.length * 0.8) }),
+      fc.array(
+        others.map(
+          (key): Column => [
+            key,
+            fc.oneof({ weight: 9, arbitrary: fc.constantFrom('null', '1.50', '"x"', 'true') }, odd),
+          ],
+        ),
+        { maxLength: 1 },
+      ),
+    )
+    .chain(([first, most, unknown]) =>
+      fc
+        .tuple(...[...new Map([...first, ...most])].map(column))
+        .map((columns): Column[] => [...columns, ...unknown]),
+    );
+}
+
+/** How the parts of JSON are set apart. */
+const space = fc.constantFrom('', '', ' ', '\n  ', '\t\r\n');
+
+function recordsOf(columns: readonly Column[]): fc.Arbitrary<string[]> {
+  return space.chain((gap) =>
+    fc.array(
+      fc
+        .tuple(...columns.map(([, values]) => values))
+        .map(
+          (values) =>
+            `{${gap}${columns.map(([key], at) => `${quoted(key)}:${gap}${values[at]}`).join(`,${gap}`)}${gap}}`,
+        ),
+      { minLength: 1, maxLength: 12 },
+    ),
+  );
+}
+
+/** Members of an envelope beside the records, and what may stand around a list. */
+const envelope = fc.constantFrom<(list: string, records: number) => string>(
+  (list) => list,
+  (list, records) => `{"Value":${list},"Count":${records}}`,
+  (list) => `{ "odata.metadata" : "x" , "value" : ${list} }`,
+  (list, records) => `{"Count":${records + 1},"Value":${list}}`,
+  (list, records) => `{"Value":${list},"Count":${records - 1}}`,
+  (list) => `{"Value":${list},"Count":12345678901234567890.5}`,
+  (list) => `{"Value":${list},"Value":[]}`,
+  (list) => `{"Value":[],"value":${list}}`,
+  (list) => `{"VALUE":${list},"value":[{"a":1}]}`,
+  (list) => `{"Value":${list},"odata.nextLink":"http://more"}`,
+  (list) => `{"Status":"Access denied. Key expired.","Value":${list}}`,
+  (list) => `{"Value":${list},"Message":"x"}`,
+  (list) => `{"Value":${list},}`,
+  (list) => `{"Value":${list}`,
+  (list) => `{"Value":${list}} x`,
+  (list) => `\ufeff ${list}\n`,
+  (list) => `{"Value":${quoted(list)}}`,
+  (list) => `{"other":{},"Value":${list}}`,
+);
+
+describe('record by record an answer is read as it is when it is parsed as a whole', () => {
+  test.each(operations.map((operation) => [operation.name, operation] as const))('%s', (name, operation) => {
+    const asked = fc.constantFrom<Partial<AskedFor>>(
+      { instruments: [], from: '2025-02-27', to: '2025-02-27', exchange: 'BSE' },
+      { instruments: [], from: '2025-02-26', to: '2025-02-28', exchange: 'BSE' },
+      { instruments: [], from: '2025-02-26', to: '2025-02-28', exchange: '' },
+      {},
+    );
+    const lists = fc.constantFrom(0, 1, 20).chain((oddity) =>
+      fc.array(
+        fc
+          .constantFrom(...operation.shapes)
+          .chain((shape) => columnsOf(shape, oddity))
+          .chain(recordsOf),
+        { minLength: 1, maxLength: 2 },
+      ),
+    );
+    const between = fc.oneof(
+      { weight: 8, arbitrary: fc.constantFrom(',', ' ,\n ') },
+      { weight: 1, arbitrary: fc.constantFrom(',5,', ',,', ',null,', ',{},', ',[],', ' ') },
+    );
+    let scanned = 0;
+    fc.assert(
+      fc.property(
+        asked,
+        lists,
+        between,
+        fc.oneof(
+          { weight: 3, arbitrary: fc.constant((list: string) => list) },
+          { weight: 2, arbitrary: envelope },
+        ),
+        fc.oneof(
+          { weight: 9, arbitrary: fc.constant(0) },
+          { weight: 1, arbitrary: fc.integer({ min: 1, max: 300 }) },
+        ),
+        (changes, [one = [], other = []], comma, wrap, cut) => {
+          const records = [...one, ...other, ...one];
+          const whole = Buffer.from(wrap(`[${records.join(comma)}]`, records.length));
+          const body = whole.subarray(0, whole.length - cut);
+          const request = askedOf(operation, changes);
+          const slow = read(operation, request, body, NEVER);
+          const fast = read(operation, request, body, ALWAYS);
+          expect(fast.result).toStrictEqual(slow.result);
+          expect(slow.scanned).toBe(false);
+          if (fast.scanned) scanned += 1;
+        },
+      ),
+      { numRuns: 80 },
+    );
+    // Operations that ask by instrument, and those with values that are worked out, are always parsed as a whole.
+    const isParsed =
+      operation.windows.per === 'instrument' ||
+      operation.shapes.every(({ table }) => table.fields.some(({ from }) => from === 'derived'));
+    if (isParsed) expect(scanned, name).toBe(0);
+    else expect(scanned, name).toBeGreaterThan(15);
+  });
+});
