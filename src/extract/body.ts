@@ -44,8 +44,10 @@ export async function readBody(
       : unreadable('unknown compression');
   }
   let bytes = 0;
-  const chunks: Buffer[] = [];
   let size = 0;
+  const chunks: Buffer[] = [];
+  // Into one piece where its length is known: of a large body a second copy is more than all that is made of it.
+  const whole = plain && stated > 0 ? Buffer.allocUnsafeSlow(stated) : null;
   async function* count(source: AsyncIterable<Buffer>) {
     for await (const chunk of source) {
       bytes += chunk.length;
@@ -54,14 +56,18 @@ export async function readBody(
   }
   const collect = async (source: AsyncIterable<Buffer>) => {
     for await (const chunk of source) {
+      if (size + chunk.length > cap) throw tooLarge(`more than ${cap} bytes`);
+      if (whole === null) chunks.push(chunk);
+      else chunk.copy(whole, size);
       size += chunk.length;
-      if (size > cap) throw tooLarge(`more than ${cap} bytes`);
-      chunks.push(chunk);
     }
   };
-  if (decoder === undefined) await pipeline(body, count, collect);
-  else await pipeline(body, count, decoder(), collect);
-  return { body: Buffer.concat(chunks, size), bytes };
+  if (decoder !== undefined) await pipeline(body, count, decoder(), collect);
+  else {
+    await collect(body);
+    bytes = size;
+  }
+  return { body: whole?.subarray(0, size) ?? Buffer.concat(chunks, size), bytes };
 }
 
 /**
