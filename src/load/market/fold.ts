@@ -3,7 +3,7 @@ import { PipelineError } from '../../core/errors.ts';
 import type { Shape } from '../../operations/operation.ts';
 import { operationsFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
@@ -119,7 +119,7 @@ async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged
  */
 function lockedParts(
   { key, fields }: TableDefinition,
-  rows: readonly Row[],
+  rows: Rows,
   days: readonly string[],
 ): readonly string[] {
   const asked = fields.filter(
@@ -128,7 +128,7 @@ function lockedParts(
   );
   if (asked.length === 0) return days;
   const questionOf = (row: Row) => asked.map(({ column }) => row[column]).join('|');
-  return [...new Set(rows.map((row) => questionOf(row).toUpperCase()))];
+  return [...new Set(Array.from(rows, (row) => questionOf(row).toUpperCase()))];
 }
 
 async function hasConflict(client: PoolClient, table: TableDefinition, fetchedAt: Date): Promise<boolean> {
