@@ -38,6 +38,8 @@ function read(operation: Operation, asked: AskedFor, body: Buffer | string, scan
   return { scanned, result: { ...rest, tables } };
 }
 
+const quoted = (text: string) => JSON.stringify(text);
+
 const GOOD: Readonly<Record<Kind, readonly string[]>> = {
   text: [
     '"EQ"',
@@ -62,80 +64,41 @@ const GOOD: Readonly<Record<Kind, readonly string[]>> = {
   datetime: ['"02-27-2025 21:02:11"', '"2025-02-27T21:02:11.5Z"', '1740671531', 'null'],
 };
 
-const quoted = (text: string) => JSON.stringify(text);
+/** Values that are wrong or odd for most kinds. */
+const ODD = [
+  ...'-0 -0.0 -0.00 0.0 0 -5 0.0000001 1.0000001 0.1234567890123456789 12345678901234567890.5'.split(' '),
+  ...'9999 32767 32768 -32769 99999 999999999 2147483647 2147483648 -2147483649 9999999999'.split(' '),
+  ...'9007199254740992 -9007199254740993 999999999999999 9999999999999999 10000000000000000000000'.split(' '),
+  ...'1e400 1E5 20250829 123456789012.25 true false null [] [[{}],[]]'.split(' '),
+  ...['{"a":[1,"}"]}', '""', '" "', '"\\u0020"', '"\\""', '"-0"', '"a\\u0000b"', '"\\ud800"', '" \\u00a0 "'],
+  ...[
+    '"\u00a0x"',
+    '"02-30-2025"',
+    '"02-26-2025"',
+    '"1.5.1"',
+    '"yes"',
+    '"BSE"',
+    '"NSE"',
+    '"NSE "',
+    '"\u007f"',
+  ],
+  ...[quoted('x'.repeat(200)), quoted('x'.repeat(201)), quoted('9'.repeat(1_001)), '"\ufeff1"', '"\\t"'],
+];
 
-/** Tokens that are wrong or odd for most kinds, and some that are no JSON. */
+/** No JSON: an answer that holds such a thing cannot be read as a whole. */
+const BROKEN = [
+  ...['', '"\t"', '"\\x"', '"\\u26"', '"a', "'a'", '"\\', ']'],
+  ...'01 1. - .5 1.5.2 +1 nul nulll truE NaN'.split(' '),
+];
+
 const odd = fc.oneof(
-  fc.constantFrom(
-    ...[
-      '-0',
-      '-0.0',
-      '-0.00',
-      '0.0',
-      '0.0000001',
-      '1.0000001',
-      '12345678901234567890.5',
-      '-9007199254740993',
-    ],
-    ...['9007199254740992', '32768', '2147483648', '1e400', '1E5', '20250829', '0.1234567890123456789', '-5'],
-    ...['123456789012.25', '999999999999999', '9999999999999999', '10000000000000000000000'],
-    ...[
-      '"-0"',
-      '"a\\u0000b"',
-      '"\\ud800"',
-      '" \\u00a0 "',
-      '"\u00a0x"',
-      '"02-30-2025"',
-      '"02-26-2025"',
-      '"1.5.1"',
-    ],
-    ...[
-      '"yes"',
-      '"BSE"',
-      '"NSE"',
-      '"NSE "',
-      '[]',
-      '[[{}],[]]',
-      '{"a":[1,"}"]}',
-      'true',
-      '" "',
-      '"\\u0020"',
-      '"\\""',
-    ],
-    ...[quoted('x'.repeat(200)), quoted('x'.repeat(201)), quoted('9'.repeat(1_001)), '"\u007f"', '"\ufeff1"'],
-    // No JSON: the answer as a whole cannot be read then.
-    ...[
-      '',
-      '01',
-      '1.',
-      '-',
-      '.5',
-      '1.5.2',
-      '+1',
-      'nul',
-      'nulll',
-      'truE',
-      'NaN',
-      '"\t"',
-      '"\\x"',
-      '"a',
-      "'a'",
-      '"\\',
-      ']',
-    ],
-  ),
+  fc.constantFrom(...ODD),
+  fc.constantFrom(...BROKEN),
   fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value)),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => JSON.stringify(number)),
   fc.integer().map((cents) => String(cents / 100)),
   fc.string({ unit: 'binary', maxLength: 80 }).map(quoted),
 );
-
-/** Numbers beside the ends of what a kind takes. */
-const _EDGES: Readonly<Partial<Record<Kind, readonly string[]>>> = {
-  int2: ['32768', '-32769', '9999', '99999', '-0', '1.5'],
-  int4: ['2147483648', '-2147483649', '999999999', '9999999999', '-0', '1.5'],
-  int8: ['9007199254740992', '-9007199254740993', '9999999999999999', '-0', '1.5'],
-};
 
 type Column = readonly [key: string, values: fc.Arbitrary<string>];
 
@@ -292,6 +255,35 @@ describe('record by record an answer is read as it is when it is parsed as a who
     else expect(scanned, name).toBeGreaterThan(10);
   });
 });
+
+test.each(operations.map((operation) => [operation.name, operation] as const))(
+  'an odd value of any field of %s, and one of a field that nobody declared',
+  (_, operation) => {
+    const asked = askedOf(operation, { instruments: [] });
+    for (const { table } of operation.shapes) {
+      const fields = table.fields.flatMap((field) => (field.from === 'answer' ? [field] : []));
+      const isOfDay = (column: string) => column === table.dateColumn;
+      const good = fields.map(({ source, column, kind }) => [
+        source,
+        isOfDay(column) ? quoted(asked.from) : (GOOD[kind][0] as string),
+      ]);
+      const record = (changed: string, token: string) =>
+        `{${[...good, ['Other', '1']].map(([key, value]) => `"${key}":${key === changed ? token : value}`).join()}}`;
+      for (const field of [...fields.map(({ source }) => source), 'Other']) {
+        const records = ODD.map((token) => record(field, token));
+        // Broken ones end the answer, so each has one of its own.
+        const bodies = [
+          [record('', ''), ...records],
+          ...BROKEN.map((token) => [record('', ''), record(field, token)]),
+        ];
+        for (const body of bodies.map((one) => `[${one.join()}]`)) {
+          const slow = read(operation, asked, body, NEVER);
+          expect(read(operation, asked, body, ALWAYS).result, field).toStrictEqual(slow.result);
+        }
+      }
+    }
+  },
+);
 
 test('only the first of many records is parsed, and those that are not plain', () => {
   const operation = operationNamed('GetBhavCopyCM');
