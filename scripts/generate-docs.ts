@@ -183,6 +183,23 @@ function transitionTable(
   ].join('\n');
 }
 
+const COMMENTS = 'migrations/repeatable/comments.sql';
+
+/** The tables of the schema etl with their columns, as their comments in the database say. */
+function tableList(): string {
+  const sql = readFileSync(pageFile(COMMENTS), 'utf8');
+  const comments = [
+    ...sql.matchAll(/^COMMENT ON (TABLE|COLUMN) etl\.(\w+)(?:\."?(\w+)"?)? IS '((?:[^']|'')*)';$/gm),
+  ];
+  const lines = comments.map(([, kind, table, column, quoted = '']) => {
+    const text = quoted.replaceAll("''", "'").replaceAll('|', '\\|');
+    return kind === 'TABLE'
+      ? `\n## etl.${table}\n\n${text}\n\n| column | meaning |\n| --- | --- |`
+      : `| \`${column}\` | ${text} |`;
+  });
+  return lines.join('\n').trim();
+}
+
 /** The generated parts: the page, the file each follows from, and its text. */
 const PARTS: readonly { readonly page: string; readonly source: string; readonly text: () => string }[] = [
   { page: 'docs/reliability.md', source: 'src/jobs/worker/failure-policy.ts', text: failureTable },
@@ -191,6 +208,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
     source: 'src/load/state/windows/transitions.ts',
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
+  { page: 'docs/tables.md', source: COMMENTS, text: tableList },
   { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },
 ];
 
