@@ -105,7 +105,12 @@ describe('backfill', () => {
 
   test('windows that fail end with exit code 1 and are named', async () => {
     const { url } = await testDatabase();
-    const env = { ...environment(url), EOD_ATTEMPTS: '1', EOD_BASE_URL: 'http://127.0.0.1:1' };
+    const nobody = {
+      EOD_BASE_URL: 'http://127.0.0.1:1',
+      EOD_OUTAGE_PATIENCE_MS: '1000',
+      EOD_BACKOFF_MS: '10',
+    };
+    const env = { ...environment(url), ...nobody };
     const human = await runCli(['backfill', 'GetSeriesChange', ...RANGE], { cwd, env });
     expect(human.code).toBe(1);
     expect(human.stderr).toMatch(/failed: GetSeriesChange NSE 2025-02-20 to 2025-02-27: .*cannot be reached/);

@@ -90,8 +90,8 @@ describe('a source that is down', () => {
     const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 40 });
     onTestFinished(() => sandbox.close());
     const { state, url } = await door(sandbox.port);
-    // The first window tries the key alone, so all five failures that open the circuit may be its own: these count.
-    const setup = await openSetup({ sourceUrl: url, settings: { EOD_ATTEMPTS: '6' } });
+    // The first window tries the key alone, so all five failures that open the circuit may be its own.
+    const setup = await openSetup({ sourceUrl: url, settings: { EOD_ATTEMPTS: '1' } });
     const runId = await start(setup, FORTNIGHT);
     const begun = Date.now();
     await setup.work(1);

@@ -289,7 +289,12 @@ function statusRule({ kind, status = 0 }: PipelineError) {
   return kind === 'http_status' ? STATUS_RULES.find(({ fits }) => fits(status)) : undefined;
 }
 
+/**
+ * How often the request is made in all. A connection that cannot be made may be the beginning of an outage, which is
+ * known when the circuit opens: until then no window is given up for it, however few its attempts.
+ */
 function attemptsFor(error: PipelineError, config: PolicyConfig): number {
+  if (error.kind === 'network' && !error.cutShort) return Math.max(config.EOD_ATTEMPTS, OPENING_FAILURES);
   return statusRule(error)?.attempts(config) ?? config.EOD_ATTEMPTS;
 }
 
