@@ -30,11 +30,13 @@ const QUESTIONS = {
   },
   highsMs: {
     uses: ['exchange', 'day'],
+    // Looks back from day to day until one was higher, which is soon for most: the maximum of each would read the whole year.
     sql: `select t.symbol, t.series, t.high_price from market.bhavcopy_cm t
-           where t.exchange = $1 and t.trade_date = $2 and t.high_price >= (
-             select max(y.high_price) from market.bhavcopy_cm y
+           where t.exchange = $1 and t.trade_date = $2 and (
+             select y.trade_date from market.bhavcopy_cm y
               where y.exchange = t.exchange and y.symbol = t.symbol and y.series = t.series
-                and y.trade_date > $2::date - interval '52 weeks' and y.trade_date <= $2)`,
+                and y.trade_date > $2::date - 364 and y.trade_date < $2 and y.high_price > t.high_price
+              order by y.trade_date desc limit 1) is null`,
     rows: null,
   },
   asOfMs: {

@@ -70,10 +70,15 @@ async function copyRows(
   const columns = found.rows.map(({ name }) => name);
   const missing = Object.keys(other).filter((name) => !columns.includes(name));
   if (missing.length > 0) throw new Error(`${table} has no column ${missing.join(', ')}`);
-  await client.query(
-    `insert into ${table} (${columns.join(', ')}) overriding system value
-     select ${columns.map((name) => other[name] ?? `s.${name}`).join(', ')}
-       from (select * from ${COPIES} all_copies where n > 0 order by n) c, ${table} s`,
-    [days],
-  );
+  await client.query(`create temp table first_session as select * from ${table}`);
+  // Session by session, as a load writes them: in one statement the planner may put the rows of a symbol side by side.
+  for (const day of days) {
+    await client.query(
+      `insert into ${table} (${columns.join(', ')}) overriding system value
+       select ${columns.map((name) => other[name] ?? `s.${name}`).join(', ')}
+         from (select * from ${COPIES} all_copies where n > 0 and day = $2) c, first_session s order by c.n, s.ctid`,
+      [days, day],
+    );
+  }
+  await client.query('drop table first_session');
 }
