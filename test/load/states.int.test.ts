@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
+import type { Preparing } from '../../src/load/database/prepared.ts';
 import type { Permit } from '../../src/load/state/call-budget.ts';
 import {
   RUN_STATES,
@@ -42,7 +43,7 @@ import {
 import { testDatabase } from '../support/database.ts';
 
 let database: Database;
-let db: NodePgDatabase;
+let db: NodePgDatabase & Preparing;
 beforeAll(async () => {
   database = openDatabase({ url: (await testDatabase()).url });
   db = database.drizzle;

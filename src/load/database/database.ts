@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
 import { databaseError } from './errors.ts';
 import { nameLockHolders } from './lock-waits.ts';
+import type { Preparing } from './prepared.ts';
 import { createRetry, type Retry, type RetryOptions } from './retry.ts';
 
 /**
@@ -16,7 +17,7 @@ export interface Database {
   /** For single statements, and for connections a caller holds; the latter are never repeated. */
   readonly pool: pg.Pool;
   readonly timeouts: SessionTimeouts;
-  readonly drizzle: NodePgDatabase;
+  readonly drizzle: NodePgDatabase & Preparing;
   /**
    * The same connections without retry, for callers that have their own answer to an outage: workers put a
    * window off, health checks report it.

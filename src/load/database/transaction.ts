@@ -3,9 +3,10 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import type { Database } from './database.ts';
 import { databaseError } from './errors.ts';
+import type { Preparing } from './prepared.ts';
 
 /** A transaction in progress: drizzle's statements, and the connection for COPY, merges and locks. */
-export interface Transaction extends NodePgDatabase {
+export interface Transaction extends NodePgDatabase, Preparing {
   readonly client: PoolClient;
 }
 

@@ -1,12 +1,12 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
-import { transaction } from '../database/transaction.ts';
+import { lockUntilCommit, transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
 import { hasRefusals, NO_DAY, noteAccepted, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
-import { ensureStage } from './merge.ts';
+import { ensureStage, locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases.ts';
 
@@ -42,7 +42,7 @@ export async function acceptWithdrawal(
     const sql = mergeSql(table);
     await ensureStage(client, table);
     // First the lock of the day, as every load takes it; a load it had to wait for may have settled the matter.
-    await client.query(sql.lock, [exchange, [day ?? NO_DAY]]);
+    for (const name of locksOf(table, exchange, [day ?? NO_DAY])) await lockUntilCommit(tx, name);
     const refused = await readRefusedWithdrawal(tx, id);
     if (refused === null) return null;
     const loadId = await nextLoadId(tx);

@@ -3,7 +3,7 @@ import { PipelineError } from '../../core/errors.ts';
 import type { Shape } from '../../operations/operation.ts';
 import { operationsFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
-import type { Row, TableDefinition } from '../../operations/table.ts';
+import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
@@ -14,9 +14,9 @@ import {
   copyNewDays,
   countsOf,
   daysOf,
-  daysOfRows,
   type FullSet,
   type Merged,
+  mergeFew,
   stageRows,
   type TableAnswer,
   withdrawnIn,
@@ -63,19 +63,28 @@ interface MergedTable extends Merged {
  * Merges an answer into a table, so that its rows are those that all answers loaded so far end in when they
  * are loaded in the order in which they were fetched. Nearly always this one was fetched last, and is simply
  * merged. Where it was not, the answers of its days are read again from where they are kept and folded, and
- * what comes out differently is written. To be called inside a transaction, after `ensureStage`.
+ * what comes out differently is written. To be called inside a transaction, after `ensureStage`, with the locks held:
+ * so whatever was loaded before is seen.
  */
-export async function mergeTable(tx: Transaction, load: TableLoad): Promise<MergedTable> {
+export async function mergeTable(
+  tx: Transaction,
+  load: TableLoad & {
+    /** All days of the rows and those it lists in full. */
+    readonly days: readonly string[];
+    /** Is it known that nothing was loaded of an answer that was fetched later? */
+    readonly isLast: boolean;
+  },
+): Promise<MergedTable> {
   const { client } = tx;
-  const { table, rows, exchange, fullSet, fetchedAt } = load;
+  const { table, rows, days, fetchedAt } = load;
   const sql = mergeSql(table);
-  const days = [...new Set([...daysOfRows(table, rows), ...daysOf(fullSet)])];
-  await client.query(sql.lock, [exchange, lockedParts(table, rows, days)]);
-  // Asked with the locks held, so that whatever was loaded before is seen.
   const scope = scopeOf(load);
-  const isLast = !(await hasLaterLoad(tx, scope, fetchedAt, { orAtOnce: true }));
-  if (isLast && scope.whole === 'days') {
-    const added = await copyNewDays(client, load, days);
+  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, fetchedAt, { orAtOnce: true }));
+  if (isLast) {
+    const added =
+      scope.whole === 'days'
+        ? await copyNewDays(client, load, days)
+        : await mergeFew(client, table, load, load);
     if (added !== null) return { ...added, folded: false, undecided: null };
   }
   await stageRows(client, table, rows);
@@ -113,24 +122,6 @@ async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
 }
 
-/**
- * What a load of a table locks: days, `NO_DAY` where it has none. Where the key names the question that was asked,
- * questions: answers to different ones have no row in common, and those to the same one wait for each other.
- */
-function lockedParts(
-  { key, fields }: TableDefinition,
-  rows: Rows,
-  days: readonly string[],
-): readonly string[] {
-  const asked = fields.filter(
-    ({ column, from, kind }) =>
-      from === 'request' && kind === 'text' && column !== 'exchange' && key.includes(column),
-  );
-  if (asked.length === 0) return days;
-  const questionOf = (row: Row) => asked.map(({ column }) => row[column]).join('|');
-  return [...new Set(Array.from(rows, (row) => questionOf(row).toUpperCase()))];
-}
-
 async function hasConflict(client: PoolClient, table: TableDefinition, fetchedAt: Date): Promise<boolean> {
   const found = await client.query(foldSql(table, 'none').hasConflict, [fetchedAt.toISOString()]);
   return (found.rowCount ?? 0) > 0;
@@ -154,7 +145,7 @@ interface Scope extends LoadScope {
   readonly asked: ReadonlySet<string> | null;
 }
 
-function scopeOf({
+export function scopeOf({
   table,
   exchange,
   rows,

@@ -1,23 +1,37 @@
 import type { PoolClient } from 'pg';
+import { operationNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, type Reread, writeCoverage } from '../state/coverage.ts';
-import { insertLoad, laterLoads, nextLoadId, type Written, wasLoaded } from '../state/loads.ts';
+import {
+  type BegunLoad,
+  beginLoad,
+  insertLoad,
+  type Known,
+  laterLoads,
+  readKnown,
+  type Written,
+  wasLoaded,
+} from '../state/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
-import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
-import { mergeTable, type ReadKept } from './fold.ts';
+import { mergeTable, type ReadKept, scopeOf } from './fold.ts';
 import {
   changedDays,
+  daysOf,
+  daysOfRows,
   ensurePartitions,
   ensureStage,
   type FullSet,
+  lockedParts,
+  locksOf,
   type PreservedColumns,
   setHintBits,
 } from './merge.ts';
@@ -64,7 +78,7 @@ interface WindowLoad {
  * together or not at all.
  *
  * Never deadlocks with other loads: every load takes its locks in the same order (window row, then
- * per table by name the advisory locks of its days, sorted, then the one of kept bodies, then rejects by
+ * the advisory locks of its tables' days or questions, sorted, then the one of kept bodies, then rejects by
  * number, then coverage rows, sorted, then the one of states).
  *
  * @returns what became of the records, or null when the window had ended already (another worker
@@ -84,36 +98,74 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
   }
 }
 
-/** Tables with rows to merge or rows to withdraw, by name: locks are taken in this order. */
-function tablesOf(load: WindowLoad): WindowLoad['batches'] {
+/** A table with rows to merge or rows to withdraw. */
+interface TableToLoad {
+  readonly table: TableDefinition;
+  readonly rows: Rows;
+  readonly fullSet: FullSet | undefined;
+  /** Days of its rows and those that the answer lists in full. */
+  readonly days: readonly string[];
+}
+
+function tablesOf(load: WindowLoad): TableToLoad[] {
   const batches = load.batches.filter((batch) => batch.rows.length > 0);
   const empty = load.fullSets
     .filter((set) => !batches.some((batch) => batch.table === set.table))
     .map((set) => ({ table: set.table, rows: [] }));
-  return [...batches, ...empty].sort((a, b) => (a.table.name < b.table.name ? -1 : 1));
+  return [...batches, ...empty]
+    .sort((a, b) => (a.table.name < b.table.name ? -1 : 1))
+    .map(({ table, rows }) => {
+      const fullSet = load.fullSets.find((set) => set.table === table);
+      return { table, rows, fullSet, days: [...new Set([...daysOfRows(table, rows), ...daysOf(fullSet)])] };
+    });
+}
+
+/** Which loads may have anything to do with an answer: those that `mergeTable` and `storeCoverage` may ask for, all together. */
+function scopeOfLoad(
+  load: WindowLoad,
+  tables: readonly TableToLoad[],
+  { from, to, instruments }: BegunLoad,
+): Parameters<typeof readKnown>[1] {
+  const { operation, exchange, coverage } = load;
+  const scopes = tables.map((one) => scopeOf({ ...one, exchange }));
+  const isDated =
+    operationNamed(operation).request.dates !== 'none' && scopes.every((scope) => scope.days !== null);
+  const days = [from, to, ...coverage.map(({ day }) => day), ...tables.flatMap((one) => one.days)].sort();
+  return {
+    operations: [...new Set([operation, ...scopes.flatMap((scope) => scope.operations)])],
+    exchange,
+    days: isDated ? { from: days[0] ?? from, to: days.at(-1) ?? to } : null,
+    // Of tables of which no answer is the whole set, only answers about the same instruments have rows in common.
+    instruments: scopes.length > 0 && scopes.every(({ whole }) => whole === 'none') ? instruments : [],
+  };
 }
 
 async function storeLoad(
   tx: Transaction,
   load: WindowLoad,
-  tables: WindowLoad['batches'],
+  tables: readonly TableToLoad[],
 ): Promise<RecordCounts | null> {
   const { client } = tx;
-  if (!(await lockOpenWindow(tx, load.windowId))) return null;
-  const loadId = await nextLoadId(tx);
+  const locks = tables.flatMap(({ table, rows, days }) =>
+    locksOf(table, load.exchange, lockedParts(table, rows, days)),
+  );
+  const begun = await beginLoad(tx, load.windowId, locks);
+  if (begun === null) return null;
+  const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
+  const known = await readKnown(tx, scopeOfLoad(load, tables, begun), load.fetchedAt);
   if (load.preview) {
     // Whatever follows the savepoint is undone; what stays is the window with its counts and samples.
     await client.query('savepoint preview');
-    const merged = await mergeTables(tx, load, loadId, tables);
+    const merged = await mergeTables(tx, load, loadId, tables, known);
     const preview = await samplesOf(client, loadId, tables);
     await client.query('rollback to savepoint preview');
     await storeWindow(tx, load.windowId, { ...endOf(load, merged), preview });
     return merged.counts;
   }
-  const merged = await mergeTables(tx, load, loadId, tables);
+  const merged = await mergeTables(tx, load, loadId, tables, known);
   if (load.answer !== undefined) await keepAnswer(tx, load.windowId, load.answer);
-  await writeRejects(tx, load);
+  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, load);
   await writeWithdrawals(
     tx,
     { ...load, loadId },
@@ -122,10 +174,10 @@ async function storeLoad(
     ),
     merged.withdrawals,
   );
-  await storeCoverage(tx, load, merged);
+  await storeCoverage(tx, load, merged, known);
   await storeWindow(tx, load.windowId, endOf(load, merged));
   // Nothing may follow: the state is that of the commit.
-  if (load.outcome.state !== 'failed' && !(await isRepetition(tx, load, merged))) {
+  if (load.outcome.state !== 'failed' && !(known.later && (await isRepetition(tx, load, merged)))) {
     await insertLoad(tx, { ...load, loadId, whole: wholeTables(load, merged), written: merged.written });
   }
   return merged.counts;
@@ -148,12 +200,18 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
  * Writes what is known of days, less the questions that an answer fetched later has answered already: of those
  * only that rows were loaded, where the later one had none and they are still there.
  */
-async function storeCoverage(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<void> {
+async function storeCoverage(
+  tx: Transaction,
+  load: WindowLoad,
+  merged: MergedTables,
+  known: Known,
+): Promise<void> {
   const { operation, exchange, fetchedAt, coverage, suspicions, rereads, windowId } = load;
   const days = coverage.map(({ day }) => day).sort();
   const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return;
-  const later = await laterLoads(tx, { operations: [operation], exchange, days: { from, to } }, load);
+  const asked = { operations: [operation], exchange, days: { from, to } };
+  const later = known.later ? await laterLoads(tx, asked, load) : [];
   const overtaking = ({ day, instrument, variant }: CoverageEntry) =>
     later.filter(
       (one) =>
@@ -227,7 +285,8 @@ async function mergeTables(
   tx: Transaction,
   load: WindowLoad,
   loadId: number,
-  tables: WindowLoad['batches'],
+  tables: readonly TableToLoad[],
+  { later }: Known,
 ): Promise<MergedTables> {
   const counts = {
     fetched: load.rejects.length,
@@ -243,9 +302,9 @@ async function mergeTables(
   const written: Written[] = [];
   const folded: string[] = [];
   const undecided: string[] = [];
-  for (const { table, rows } of tables) {
-    const fullSet = load.fullSets.find((set) => set.table === table);
-    const merged = await mergeTable(tx, { ...load, table, rows, loadId, fullSet });
+  for (const one of tables) {
+    const { table, rows, fullSet } = one;
+    const merged = await mergeTable(tx, { ...load, ...one, loadId, isLast: !later });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }
@@ -263,7 +322,7 @@ async function mergeTables(
 /** Sample rows of each kind of change that a preview shows, per table. */
 const PREVIEW_SAMPLES = 5;
 
-async function samplesOf(client: PoolClient, loadId: number, tables: WindowLoad['batches']) {
+async function samplesOf(client: PoolClient, loadId: number, tables: readonly TableToLoad[]) {
   const samples: RowDifference[] = [];
   for (const { table } of tables) {
     samples.push(...(await sampleDifferences(client, table, loadId, PREVIEW_SAMPLES)));

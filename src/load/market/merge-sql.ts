@@ -27,8 +27,6 @@ interface MergeSql extends ApplySql {
   readonly createStage: string;
   readonly stage: string;
   readonly copy: string;
-  /** Waits for other loads of the same table, exchange and parts of it. $1: exchange, $2: the parts (`lockedParts`). */
-  readonly lock: string;
   /**
    * Answers with the time, where no row of these days is stored and none ever was. $1: exchange, $2: days. Null
    * where the table has no days.
@@ -36,6 +34,8 @@ interface MergeSql extends ApplySql {
   readonly areNew: Statement | null;
   /** Copies rows into the table itself, with the columns of the load audit. */
   readonly copyNew: string;
+  /** The same as `merge` for records that are given as $4, a JSON list: no staging table is written and emptied. */
+  readonly mergeFew: Statement;
   /** Withdraws rows by their keys. $1: load, $2: the keys, a JSON list, $3: rows written by answers fetched later stay. */
   readonly withdrawKeys: string;
   /** Counts the rows of some days. $1: exchange, $2: days, any where the table has no date column. */
@@ -74,11 +74,14 @@ function build(table: TableDefinition): MergeSql {
       select 0 as _ord, ${list(columns)} from ${target} with no data`,
     stage,
     copy: `copy ${stage} (_ord, ${list(columns)}) from stdin`,
-    lock: lockSql(table),
     areNew: table.dateColumn === null ? null : areNewStatement(table, table.dateColumn, parts),
     copyNew: `copy ${target} (${list([...columns, ...AUDIT])}) from stdin`,
     target,
     merge: { name: `merge_${table.name}`, text: mergeStatement(table, parts) },
+    mergeFew: {
+      name: `merge_few_${table.name}`,
+      text: mergeStatement(table, { ...parts, stage: 'given' }, givenRecords(parts)),
+    },
     withdraw: { name: `withdraw_${table.name}`, text: withdrawStatement(table, parts) },
     withdrawKeys: withdrawKeysStatement(table, parts),
     countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
@@ -126,13 +129,6 @@ export function partsOf(table: TableDefinition, place: Place = STORED(table)): P
   };
 }
 
-/** Takes all locks of a load in one statement and in order, so that two loads cannot wait for each other. */
-function lockSql({ name }: TableDefinition): string {
-  return `select pg_advisory_xact_lock(k) from (
-    select hashtextextended(concat_ws('|', 'eod', '${name}', $1::text, part), 0) as k
-      from unnest($2::text[]) as part order by k) as locks`;
-}
-
 function areNewStatement(
   { name }: TableDefinition,
   dateColumn: string,
@@ -156,7 +152,7 @@ export const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + inter
  * Merges the staged records. Names with an underscore are columns of the statement itself: no column of a
  * table begins with one.
  */
-export function mergeStatement(table: TableDefinition, parts: Parts): string {
+export function mergeStatement(table: TableDefinition, parts: Parts, given = ''): string {
   const { target, history, columns, values, same } = parts;
   // A row that was withdrawn returns as its next revision. Where the record is older than that revision was,
   // the newer values return; the source's own times are kept where an answer has none.
@@ -168,7 +164,7 @@ export function mergeStatement(table: TableDefinition, parts: Parts): string {
       : `case when s._stale then ${old} else ${fresh} end`;
   });
   return `
-    with ranked as materialized (
+    with ${given}ranked as materialized (
       ${rankedRecords(table, parts)}
     ), compared as materialized (
       select s.*, ${MOMENT} as _moment, w.revision as _withdrawn,
@@ -213,6 +209,13 @@ export function mergeStatement(table: TableDefinition, parts: Parts): string {
       count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)) as stale,
       (select count(*) from inserted) + (select count(*) from updated) + (select count(*) from relisted) as written
     from compared`;
+}
+
+/** The records of a JSON list, $4, in place of staged ones. */
+function givenRecords({ target, columns }: Parts): string {
+  return `given as materialized (
+      select r.ordinality as _ord, ${list(columns, 'r.')} from jsonb_populate_recordset(null::${target}, $4::jsonb) with ordinality as r
+    ), `;
 }
 
 /** The staged records; of several with one key the best has the place 1. */

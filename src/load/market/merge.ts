@@ -6,11 +6,34 @@ import { eachDay } from '../../core/days.ts';
 import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
 import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
+
+/** Names of the advisory locks of parts of a table: days, `NO_DAY` where it has none, or questions. */
+export function locksOf({ name }: TableDefinition, exchange: string, parts: Iterable<string>): string[] {
+  return Array.from(parts, (part) => `eod|${name}|${exchange}|${part}`);
+}
+
+/**
+ * What a load of a table locks: the days of its rows and those it lists in full. Where the key names the question that was
+ * asked, questions: answers to different ones have no row in common, and those to the same one wait for each other.
+ */
+export function lockedParts(
+  { key, fields }: TableDefinition,
+  rows: Rows,
+  days: readonly string[],
+): Iterable<string> {
+  const asked = fields.filter(
+    ({ column, from, kind }) =>
+      from === 'request' && kind === 'text' && column !== 'exchange' && key.includes(column),
+  );
+  if (asked.length === 0) return days;
+  const questionOf = (row: Row) => asked.map(({ column }) => row[column]).join('|');
+  return new Set(Array.from(rows, (row) => questionOf(row).toUpperCase()));
+}
 
 /** Rows an answer lists in full: stored rows of them that it does not list are withdrawn. */
 export interface FullSet {
@@ -222,6 +245,29 @@ export async function applyStaged(
 export function daysOf(fullSet: FullSet | undefined): readonly string[] {
   if (fullSet === undefined) return [];
   return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
+}
+
+/** So few rows cost less as a parameter of the merge than in a staging table. */
+const FEW_ROWS = 20;
+
+/**
+ * Merges a few rows that replace no others, without a staging table.
+ *
+ * @returns null where they are many, or more is to be done than a merge.
+ */
+export async function mergeFew(
+  client: PoolClient,
+  table: TableDefinition,
+  { rows, fullSet, preserved }: TableAnswer,
+  { runId, loadId, fetchedAt }: Storing,
+): Promise<Merged | null> {
+  if (rows.length === 0 || rows.length > FEW_ROWS || fullSet !== undefined || preserved !== undefined)
+    return null;
+  const result = await client.query<Record<string, string>>({
+    ...mergeSql(table).mergeFew,
+    values: [runId, loadId, fetchedAt.toISOString(), JSON.stringify(Array.from(rows))],
+  });
+  return { ...NOTHING, ...countsOf(result.rows[0]) };
 }
 
 /** The counts a statement answers with. */

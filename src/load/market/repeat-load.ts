@@ -5,10 +5,11 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
-import { insertLoad, lastCleanLoad, nextLoadId } from '../state/loads.ts';
+import { beginLoad, insertLoad, lastCleanLoad } from '../state/loads.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
-import { lockOpenWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** An answer that is byte for byte one that was loaded before, perhaps. */
@@ -53,9 +54,10 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     // Asked first without locks: nearly always the answer is a new one.
     if ((await lastCleanLoad(database.drizzle, asked)) === null) return null;
     return await transaction(database, async (tx) => {
-      if (!(await lockOpenWindow(tx, windowId))) return null;
       const days = eachDay(repeated.from, repeated.to);
-      for (const table of tables) await tx.client.query(mergeSql(table).lock, [exchange, days]);
+      const locks = tables.flatMap((table) => locksOf(table, exchange, days));
+      const begun = await beginLoad(tx, windowId, locks);
+      if (begun === null) return null;
       const last = await lastCleanLoad(tx, asked);
       if (last === null) return null;
       let rows = 0;
@@ -83,7 +85,6 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         rejected: 0,
         withdrawn: 0,
       };
-      const loadId = await nextLoadId(tx);
       const load = {
         ...repeated,
         operation: operation.name,
@@ -101,7 +102,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         warnings: [],
         suspicious: null,
       });
-      await insertLoad(tx, { ...load, loadId, whole: last.whole, written: [] });
+      await insertLoad(tx, { ...load, ...begun, whole: last.whole, written: [] });
       return counts;
     });
   } catch (error) {

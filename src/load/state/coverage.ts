@@ -1,5 +1,6 @@
 import { and, type Column, eq, gte, inArray, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { type Preparing, runPrepared } from '../database/prepared.ts';
 import { coverage } from './schema/work.ts';
 
 /** The table, for SQL that is text. */
@@ -47,7 +48,7 @@ export interface Reread {
  * rows are still there, but for `reopened` days. An answer that is read once more changes what it said itself, and
  * not when that was asked. Rows are written in key order, so that two writers cannot deadlock.
  */
-export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): Promise<void> {
+export async function writeCoverage(db: NodePgDatabase & Preparing, owner: CoverageOwner): Promise<void> {
   const { operation, exchange, runId, windowId, coverage: entries, over, reread } = owner;
   if (entries.length === 0) return;
   // One value for each column, in the order of the declaration.
@@ -75,7 +76,7 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
   const newest = (column: Column) =>
     sql`case when ${isNewer} then excluded.${sql.identifier(column.name)} else ${column} end`;
   const brings = sql`${reread?.wroteRows ?? false} and excluded.state = 'loaded' and ${coverage.state} <> 'loaded'`;
-  await db
+  const writing = db
     .insert(coverage)
     .select(rows)
     .onConflictDoUpdate({
@@ -89,6 +90,7 @@ export async function writeCoverage(db: NodePgDatabase, owner: CoverageOwner): P
       setWhere: sql`${over === undefined ? sql`true` : inArray(coverage.state, [...over])} and (${isNewer} or (${read} or ${brings})
         and (${coverage.state}, ${coverage.records}, ${coverage.diagnostic}) is distinct from (${known.state}, ${known.records}, ${known.diagnostic}))`,
     });
+  await runPrepared(db, writing);
 }
 
 /** What is known of these days by the answer of this window. */

@@ -1,10 +1,12 @@
 import { and, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, notExists, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
+import { type Preparing, runPrepared } from '../database/prepared.ts';
 import { lockUntilCommit } from '../database/transaction.ts';
-import { isoText, takeId } from './schema/columns.ts';
+import { isoText, nextId, takeId } from './schema/columns.ts';
 import { responses } from './schema/source.ts';
-import { loads, runs, windows } from './schema/work.ts';
+import { loads, rejects, runs, windows } from './schema/work.ts';
+import { canBegin } from './windows/transitions.ts';
 
 // Every load that was committed has a row in etl.loads, and a number of its own there: its state. States
 // are in the order of the commits, so whoever sees a state sees all before it, and none after it.
@@ -14,6 +16,41 @@ export const LOADS = 'etl.loads';
 
 /** The number of a load that is beginning; the rows it writes carry it. */
 export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, loads);
+
+/** A window whose answer is being stored, and the number of the load. */
+export interface BegunLoad {
+  readonly loadId: number;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+}
+
+/**
+ * Begins the load of a window: locks its row until the transaction ends, so that nobody else ends it meanwhile, then
+ * takes the advisory locks of these names, in one order everywhere.
+ *
+ * @returns null when it has ended already.
+ */
+export async function beginLoad(
+  tx: NodePgDatabase & Preparing,
+  windowId: number,
+  locks: readonly string[],
+): Promise<BegunLoad | null> {
+  const { id, from_date, to_date, instruments } = windows;
+  const found = await runPrepared<BegunLoad & Record<string, unknown>>(
+    tx,
+    sql`
+    with open as materialized (
+      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
+        from ${windows} where ${id} = ${windowId} and ${canBegin('store')} for update
+    ), locked as materialized (
+      select pg_advisory_xact_lock(key) from (
+        select hashtextextended(name, 0) as key from open, unnest(${sql.param(locks)}::text[]) as name order by 1) as keys
+    )
+    select open.*, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`,
+  );
+  return found.rows[0] ?? null;
+}
 
 /** Rows a load changed, all within these days; '-infinity' and 'infinity' where they have none. */
 export interface Written {
@@ -26,7 +63,7 @@ export interface Written {
  * other loads wait here, so that no state is given out before the one below it is committed.
  */
 export async function insertLoad(
-  tx: NodePgDatabase,
+  tx: NodePgDatabase & Preparing,
   load: {
     readonly loadId: number;
     readonly windowId: number;
@@ -54,7 +91,9 @@ export async function insertLoad(
       : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
   await lockUntilCommit(tx, 'eod:states');
   // A statement of its own, because what it reads has to be what is committed after the wait.
-  await tx.execute(sql`
+  await runPrepared(
+    tx,
+    sql`
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
       digest, committed_at, state)
@@ -62,7 +101,8 @@ export async function insertLoad(
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
       ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, greatest(clock_timestamp(), last.committed_at),
       coalesce(last.state, 0) + 1
-      from ${windows} w ${lastState} where w.id = ${load.windowId}`);
+      from ${windows} w ${lastState} where w.id = ${load.windowId}`,
+  );
 }
 
 /** The last state, for the statement that writes the next. */
@@ -239,6 +279,39 @@ export async function laterLoads(
         sql`(${fetched_at}, ${from_date}, ${to_date}, ${instruments}) > ${own}`,
       ),
     );
+}
+
+/** What was loaded or rejected before and may matter to an answer. */
+export interface Known {
+  /** There are loads of answers that were fetched at the same moment or later. */
+  readonly later: boolean;
+  /** There are open rejects. */
+  readonly rejects: boolean;
+}
+
+/**
+ * Looks once, with the locks held, whether anything speaks against storing an answer as the last one to its question.
+ *
+ * @param instruments only loads about one of these, or about all, matter; any load where there are none.
+ */
+export async function readKnown(
+  tx: Preparing,
+  scope: LoadScope & { readonly instruments: readonly string[] },
+  fetchedAt: Date,
+): Promise<Known> {
+  const asked = scope.instruments.map((one) => one.toUpperCase());
+  const overlaps = sql`(${loads.instruments} = '{}' or upper(${loads.instruments}::text)::text[] && ${sql.param(asked)}::text[])`;
+  const found = await runPrepared<Known & Record<string, unknown>>(
+    tx,
+    sql`
+    select exists (select from ${loads} where ${and(isLater(scope, fetchedAt, true), asked.length === 0 ? undefined : overlaps)}) as later,
+           exists (select from ${rejects} where ${and(
+             inArray(rejects.operation, [...scope.operations]),
+             eq(rejects.exchange, scope.exchange),
+             isNull(rejects.resolved_at),
+           )}) as rejects`,
+  );
+  return found.rows[0] ?? { later: true, rejects: true };
 }
 
 /** Is there a load of a later answer? */

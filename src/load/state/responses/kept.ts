@@ -4,6 +4,7 @@ import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
 import { and, count, eq, gte, inArray, lt, notExists, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../../database/database.ts';
+import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
 import { responseBodies, responses } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
@@ -74,41 +75,33 @@ const LOCK = sql`hashtextextended('eod response bodies', 0)`;
  * The request's facts are the window's own, which never hold the access key. To be called after the
  * rows are merged: `loaded_at` is now, and with the locks of the days held its order is that of the loads.
  */
-export async function keepAnswer(tx: NodePgDatabase, windowId: number, answer: AnswerToKeep): Promise<void> {
+export async function keepAnswer(
+  tx: NodePgDatabase & Preparing,
+  windowId: number,
+  answer: AnswerToKeep,
+): Promise<void> {
   const { hash, bytes, compressed } = answer.packed;
-  await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
-  const { run_id, id: window_id, operation, exchange, from_date, to_date } = windows;
-  const { instruments, params, variant, filtered } = windows;
-  const request = {
-    run_id,
-    window_id,
-    operation,
-    exchange,
-    from_date,
-    to_date,
-    instruments,
-    params,
-    variant,
-    filtered,
-  };
-  const [asked] = await tx
-    .select({ request, knownBody: responseBodies.hash })
-    .from(windows)
-    .leftJoin(responseBodies, eq(responseBodies.hash, hash))
-    .where(eq(windows.id, windowId));
-  if (asked === undefined) return;
-  if (asked.knownBody === null) {
-    // It may have been known before and pruned since: then it is compressed only here.
-    const body = await compressed();
-    await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
+  let isKnown = false;
+  if (bytes >= WORTH_ASKING) {
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   }
-  await tx.insert(responses).values({
-    ...asked.request,
-    called_on: answer.calledOn,
-    hash,
-    content_type: answer.contentType,
-    fetched_at: answer.fetchedAt.toISOString(),
-  });
+  // It may have been known before and pruned since: then it is compressed only here.
+  const body = isKnown ? null : await compressed();
+  await runPrepared(
+    tx,
+    sql`
+    with locked as materialized (select pg_advisory_xact_lock_shared(${LOCK})), body as (
+      insert into ${responseBodies} (hash, encoding, body, bytes)
+      select ${hash}, 'br', ${body}::bytea, ${bytes}::integer from locked where not ${isKnown}::boolean
+      on conflict do nothing
+    )
+    insert into ${responses} (run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
+      filtered, called_on, hash, content_type, fetched_at)
+    select w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
+      w.filtered, ${answer.calledOn}::date, ${hash}, ${answer.contentType}, ${answer.fetchedAt.toISOString()}::timestamptz
+      from ${windows} w where w.id = ${windowId}`,
+  );
 }
 
 /** A kept answer with its request, as read again. */

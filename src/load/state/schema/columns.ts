@@ -49,11 +49,12 @@ export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 export const isoText = (moment: SQL) =>
   sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
+/** SQL that takes the next number of a table's ids. */
+export const nextId = (table: PgTable) =>
+  sql`nextval(pg_get_serial_sequence(${`etl.${getTableName(table)}`}, 'id'))`;
+
 /** Takes the next number of a table's ids, for a row that is yet to be written. */
 export async function takeId(db: NodePgDatabase, table: PgTable): Promise<number> {
-  const sequence = sql`pg_get_serial_sequence(${`etl.${getTableName(table)}`}, 'id')`;
-  const [taken] = await db
-    .select({ id: sql`nextval(${sequence})`.mapWith(Number) })
-    .from(sql`(values (1)) as one`);
+  const [taken] = await db.select({ id: nextId(table).mapWith(Number) }).from(sql`(values (1)) as one`);
   return taken?.id ?? 0;
 }

@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
 import { databaseError } from '../../database/errors.ts';
+import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
 import { countCall, type Permit } from '../call-budget.ts';
 import type { CoverageEntry } from '../coverage.ts';
@@ -63,7 +64,11 @@ export type Claim =
  * attempt and the call that follows are counted with the claim in one statement, so that what is
  * counted and what is asked cannot drift apart.
  */
-export async function claimWindow(db: NodePgDatabase, windowId: number, permit: Permit): Promise<Claim> {
+export async function claimWindow(
+  db: NodePgDatabase & Preparing,
+  windowId: number,
+  permit: Permit,
+): Promise<Claim> {
   const seen = await claimIfAllowed(db, windowId, permit, false);
   const known = outcomeOf(seen, false);
   if (known !== null) return known;
@@ -135,7 +140,7 @@ const ASKED_KEY = 'windows_asked_key';
  * @returns null when the window has ended or its run does not go on; `asked` while another one asks the same question.
  */
 async function claimIfAllowed(
-  db: NodePgDatabase,
+  db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
   probe: boolean,
@@ -161,14 +166,16 @@ async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> 
 
 /** The window's row is locked first, so that no call is counted for a window that is not claimed. */
 async function claimWithCall(
-  db: NodePgDatabase,
+  db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
   probe: boolean,
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
   const history = historyOf(permit.keyHash);
-  const found = await db.execute<Claimable & Record<string, unknown>>(sql`
+  const found = await runPrepared<Claimable & Record<string, unknown>>(
+    db,
+    sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
              w.params, w.variant, w.filtered, w.not_ready_ms, w.failed_attempts,
@@ -198,7 +205,8 @@ async function claimWithCall(
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
            c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead
-      from claimable c left join claimed m on true`);
+      from claimable c left join claimed m on true`,
+  );
   return found.rows[0] ?? null;
 }
 

@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
 import { canBegin, isOpen, moveWindows, type WindowAfter } from './transitions.ts';
@@ -74,20 +75,6 @@ export async function skipWindow(db: NodePgDatabase, windowId: number, reason: s
   return (await moveWindows(db, 'skip', skipped, eq(windows.id, windowId))).rowCount === 1;
 }
 
-/**
- * Locks a window's row until the transaction ends, so that nobody else ends it meanwhile.
- *
- * @returns false when it has ended already.
- */
-export async function lockOpenWindow(tx: NodePgDatabase, windowId: number): Promise<boolean> {
-  const open = await tx
-    .select({ id: windows.id })
-    .from(windows)
-    .where(and(eq(windows.id, windowId), canBegin('store')))
-    .for('update');
-  return open.length === 1;
-}
-
 /** What became of the records of an answer. `fetched` is the sum of all the others but `withdrawn`. */
 export type RecordCounts = Readonly<
   Pick<
@@ -131,11 +118,11 @@ interface StoredWindow {
 
 /** Ends a window whose answer is stored. @returns false when it had ended already. */
 export async function storeWindow(
-  tx: NodePgDatabase,
+  tx: NodePgDatabase & Preparing,
   windowId: number,
   { counts, bytes, warnings, ...stored }: StoredWindow,
 ): Promise<boolean> {
-  const ended = await moveWindows(
+  const ending = moveWindows(
     tx,
     'store',
     {
@@ -148,7 +135,7 @@ export async function storeWindow(
     },
     eq(windows.id, windowId),
   );
-  return ended.rowCount === 1;
+  return (await runPrepared(tx, ending)).rowCount === 1;
 }
 
 /** Selects a `NewWindow` with its numbers. */
@@ -310,13 +297,13 @@ export async function openWindows(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(asc(windows.id));
 }
 
-export async function hasOpenWindows(db: NodePgDatabase, runId: number): Promise<boolean> {
-  const found = await db
+export async function hasOpenWindows(db: NodePgDatabase & Preparing, runId: number): Promise<boolean> {
+  const open = db
     .select({ id: windows.id })
     .from(windows)
     .where(and(eq(windows.run_id, runId), isOpen()))
     .limit(1);
-  return found.length === 1;
+  return (await runPrepared(db, open)).rowCount === 1;
 }
 
 /** A window of a replay that has not ended. Without `responseId` it reads what its parent rejected. */
