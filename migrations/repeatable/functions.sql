@@ -35,6 +35,17 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION market.state(timestamptz) IS 'The number of the last state that was committed by this moment.';
 
+-- Takes the lock of states until the transaction ends, then tells the next state and its moment. A volatile function
+-- sees in each of its statements what was committed before it, so the last state after the wait.
+CREATE OR REPLACE FUNCTION etl.next_state(OUT state bigint, OUT committed_at timestamptz)
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('eod:states', 0));
+  SELECT coalesce(max(l.state), 0) + 1, greatest(clock_timestamp(), max(l.committed_at)) INTO state, committed_at
+    FROM (SELECT l.state, l.committed_at FROM etl.loads l ORDER BY l.state DESC LIMIT 1) l;
+END
+$$;
+
 -- In the functions of past states: so that a number that is still to be given out does not show what happens to be there.
 CREATE OR REPLACE FUNCTION market.is_state(number bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$

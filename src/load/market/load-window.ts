@@ -19,7 +19,7 @@ import {
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
-import { type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
 import { mergeTable, type ReadKept, scopeOf } from './fold.ts';
@@ -175,10 +175,13 @@ async function storeLoad(
     merged.withdrawals,
   );
   await storeCoverage(tx, load, merged, known);
-  await storeWindow(tx, load.windowId, endOf(load, merged));
-  // Nothing may follow: the state is that of the commit.
-  if (load.outcome.state !== 'failed' && !(known.later && (await isRepetition(tx, load, merged)))) {
-    await insertLoad(tx, { ...load, loadId, whole: wholeTables(load, merged), written: merged.written });
+  const ending = endingWindow(tx, load.windowId, endOf(load, merged));
+  if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
+    await ending;
+  } else {
+    const made = { whole: wholeTables(load, merged), written: merged.written };
+    // Nothing may follow: the state is that of the commit.
+    await insertLoad(tx, { ...load, loadId, ...made }, ending);
   }
   return merged.counts;
 }

@@ -8,7 +8,7 @@ import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { beginLoad, insertLoad, lastCleanLoad } from '../state/loads.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
-import { type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
 import { locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
@@ -95,14 +95,14 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
       if (load.answer !== undefined) await keepAnswer(tx, windowId, load.answer);
       await writeRejects(tx, load);
       await writeCoverage(tx, load);
-      await storeWindow(tx, windowId, {
+      const ending = endingWindow(tx, windowId, {
         ...load.outcome,
         counts,
         bytes: load.bytes,
         warnings: [],
         suspicious: null,
       });
-      await insertLoad(tx, { ...load, ...begun, whole: last.whole, written: [] });
+      await insertLoad(tx, { ...load, ...begun, whole: last.whole, written: [] }, ending);
       return counts;
     });
   } catch (error) {

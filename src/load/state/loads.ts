@@ -2,11 +2,11 @@ import { and, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, notExists, o
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { type Preparing, runPrepared } from '../database/prepared.ts';
-import { lockUntilCommit } from '../database/transaction.ts';
 import { isoText, nextId, takeId } from './schema/columns.ts';
 import { responses } from './schema/source.ts';
 import { loads, rejects, runs, windows } from './schema/work.ts';
 import { canBegin } from './windows/transitions.ts';
+import type { endingWindow } from './windows/windows.ts';
 
 // Every load that was committed has a row in etl.loads, and a number of its own there: its state. States
 // are in the order of the commits, so whoever sees a state sees all before it, and none after it.
@@ -76,6 +76,8 @@ export async function insertLoad(
     /** Where a person had rows withdrawn that the answer of the window did not list: how many, and of which day. */
     readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
   },
+  /** Ends the window in the same statement. */
+  ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
   const { accepted, written, digest = null } = load;
   const day = accepted?.day ?? null;
@@ -89,25 +91,20 @@ export async function insertLoad(
     accepted === undefined
       ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
       : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
-  await lockUntilCommit(tx, 'eod:states');
-  // A statement of its own, because what it reads has to be what is committed after the wait.
+  const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, load.windowId));
   await runPrepared(
     tx,
     sql`
+    with w as ${window}
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
       digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
-      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, greatest(clock_timestamp(), last.committed_at),
-      coalesce(last.state, 0) + 1
-      from ${windows} w ${lastState} where w.id = ${load.windowId}`,
+      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, next.committed_at, next.state
+      from w, etl.next_state() next`,
   );
 }
-
-/** The last state, for the statement that writes the next. */
-const lastState = sql`left join lateral (
-        select state, committed_at from ${loads} order by state desc limit 1) last on true`;
 
 /** Operations that fill the same tables, of one exchange. */
 interface LoadGroup {
@@ -126,13 +123,12 @@ export async function forgetLoads(
   tx: NodePgDatabase,
   asked: LoadGroup & { readonly runId: number },
 ): Promise<void> {
-  await lockUntilCommit(tx, 'eod:states');
   await tx.execute(sql`
     insert into ${loads} (window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
       fetched_at, committed_at, state)
     select 0, ${asked.runId}, ${asked.operations[0] ?? ''}, ${asked.exchange}, r.from_date, r.to_date, '{}', '', true,
-      'epoch', greatest(clock_timestamp(), last.committed_at), coalesce(last.state, 0) + 1
-      from ${runs} r ${lastState} where r.id = ${asked.runId}`);
+      'epoch', next.committed_at, next.state
+      from ${runs} r, etl.next_state() next where r.id = ${asked.runId}`);
   await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
 }
 

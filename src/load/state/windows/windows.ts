@@ -116,13 +116,13 @@ interface StoredWindow {
   readonly preview?: unknown;
 }
 
-/** Ends a window whose answer is stored. @returns false when it had ended already. */
-export async function storeWindow(
-  tx: NodePgDatabase & Preparing,
+/** The statement that ends a window whose answer is stored. */
+export function endingWindow(
+  tx: NodePgDatabase,
   windowId: number,
   { counts, bytes, warnings, ...stored }: StoredWindow,
-): Promise<boolean> {
-  const ending = moveWindows(
+) {
+  return moveWindows(
     tx,
     'store',
     {
@@ -135,7 +135,15 @@ export async function storeWindow(
     },
     eq(windows.id, windowId),
   );
-  return (await runPrepared(tx, ending)).rowCount === 1;
+}
+
+/** Ends a window whose answer is stored. @returns false when it had ended already. */
+export async function storeWindow(
+  tx: NodePgDatabase,
+  windowId: number,
+  stored: StoredWindow,
+): Promise<boolean> {
+  return (await endingWindow(tx, windowId, stored)).rowCount === 1;
 }
 
 /** Selects a `NewWindow` with its numbers. */
