@@ -47,7 +47,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
   };
   const rows = {
     merge: await looked(merge.text, [1, 1, new Date().toISOString()]),
-    withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], []]),
+    withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], [], null]),
     observe: await looked(
       (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,
       ['NSE', [1], [day], [day]],

@@ -10,7 +10,8 @@ export interface ApplySql {
   /**
    * Withdraws rows that the source lists no longer. $1: load, $2: exchange, $3: largest share that may be
    * withdrawn, $4: number that always may, $5: may the source list nothing at all, $6: days (NO_DAY where the
-   * table has none), $7: those of them whose withdrawal a person has accepted.
+   * table has none), $7: those of them whose withdrawal a person has accepted, $8: how many rows of them were listed, where
+   * that is known: if no more are there, none is missing, and they are not compared.
    */
   readonly withdraw: Statement;
 }
@@ -278,13 +279,16 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
   // because the planner takes the day to be empty (see `stored`).
   return `
-    with unlisted as materialized (
-      select ${key('t.')} from ${target} t where ${scope('t')} except select ${key('listed.')} from ${stage} listed
-    ), gone as materialized (
-      select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
-    ), present as materialized (
+    with present as materialized (
       select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written
         from ${target} t where ${scope('t')} group by 1
+    ), lacking as materialized (
+      select where coalesce((select sum(rows) from present) > $8::bigint, true)
+    ), unlisted as materialized (
+      select ${key('t.')} from lacking, ${target} t where ${scope('t')}
+      except select ${key('listed.')} from lacking, ${stage} listed
+    ), gone as materialized (
+      select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
     ), replaced as materialized (
       select ${dayOf('h')} as _day, count(*) as rows from ${history} h
        where ${scope('h')} and h.replaced_by_load_id = $1 and not h.withdrawn group by 1

@@ -234,10 +234,13 @@ export async function applyStaged(
     merged = { ...NOTHING, ...countsOf(result.rows[0]) };
   }
   const checkedDays = daysOf(fullSet).filter((day) => storing.within?.has(day) ?? true);
+  // After the merge all that is listed is there.
+  const isChecked = [...daysOfRows(table, rows)].every((day) => checkedDays.includes(day));
+  const listed = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
   const withdrawals =
     fullSet === undefined || checkedDays.length === 0
       ? []
-      : await withdraw(client, table, { ...fullSet, checkedDays }, storing, sql);
+      : await withdraw(client, table, { ...fullSet, checkedDays, listed }, storing, sql);
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
 }
 
@@ -335,13 +338,19 @@ interface DayCheck {
 async function withdraw(
   client: PoolClient,
   table: TableDefinition,
-  { exchange, days, mayBeEmpty, checkedDays }: FullSet & { readonly checkedDays: readonly string[] },
+  {
+    exchange,
+    days,
+    mayBeEmpty,
+    checkedDays,
+    listed,
+  }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
   { loadId, maxWithdrawShare, accepted = [] }: Storing,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({
     ...sql.withdraw,
-    values: [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, mayBeEmpty, checkedDays, accepted],
+    values: [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, mayBeEmpty, checkedDays, accepted, listed],
   });
   return result.rows.map((row) => ({
     table: table.name,
