@@ -72,64 +72,79 @@ test('an hour that the source closed is tried by one call a minute, and is open 
   expect(await closedHours(setup)).toBe(0);
 });
 
-test("an hour begins when it does by the source's Date header", async () => {
-  const clock = manualClock(at('22:50:00'));
-  const sourceClock = { now: () => clock.now() - 30_000 };
-  const setup = await openSetup({
-    clock,
-    sourceClock,
-    settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
-    behaviour: { callsPerHour: 8 },
-  });
-  const runId = await start(setup, { ...QUARTER, from: '2025-08-20' });
-  await setup.work();
-  await whenLimited(setup);
-  expect(await stateTally(setup, runId)).toMatchObject({ loaded: 8, pending: 8 });
-  // By the source's clock it is half a minute before the turn.
-  clock.moveTo(at('23:00:05'));
-  await setup.work();
-  await whenLimited(setup);
-  expect(setup.sandbox.stats().byDiagnostic).toEqual({});
-  clock.moveTo(at('23:00:34'));
-  await setup.work();
-  expect(await ended(setup, runId)).toMatchObject({ state: 'completed', requests: 16 });
-  expect(setup.sandbox.stats().byDiagnostic).toEqual({});
-});
-
-test('a refusal at the turn of the hour does not close it: the source is asked again after a minute', async () => {
-  const clock = manualClock(at('22:50:00'));
-  const sandbox = await startSandbox({
-    clock: { now: () => clock.now() - 30_000 },
-    instrumentsPerExchange: 40,
-    behaviour: { callsPerHour: 8 },
-  });
-  onTestFinished(() => sandbox.close());
-  const undated = createServer((request, response) => {
-    response.sendDate = false;
-    get(`${sandbox.url}${request.url}`, (answer) => {
-      const { date: _date, ...headers } = answer.headers;
-      response.writeHead(answer.statusCode ?? 500, headers);
-      answer.pipe(response);
+test.each([
+  [-30, '23:00:05', '23:00:34'],
+  [-180, '23:02:55', '23:03:04'],
+  [180, '22:56:55', '22:57:04'],
+])(
+  "an hour begins when it does by the source's Date header (%i s ahead of ours)",
+  async (ahead, before, after) => {
+    const clock = manualClock(at('22:50:00'));
+    const setup = await openSetup({
+      clock,
+      sourceClock: { now: () => clock.now() + ahead * 1_000 },
+      settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
+      behaviour: { callsPerHour: 8 },
     });
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void undated.close());
-  await once(undated, 'listening');
-  const setup = await openSetup({
-    clock,
-    sourceUrl: `http://127.0.0.1:${(undated.address() as AddressInfo).port}`,
-    settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
-  });
-  const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });
-  await setup.work();
-  await whenLimited(setup);
-  clock.moveTo(at('23:00:05'));
-  await setup.work();
-  await waitFor(() => sandbox.stats().byDiagnostic[LIMITED] === 1);
-  await whenLimited(setup);
-  expect(await closedHours(setup)).toBe(0);
-  clock.moveTo(at('23:01:06'));
-  await setup.work();
-  // The call that was refused counts in the hour it was meant for.
-  await waitFor(async () => (await stateTally(setup, runId)).loaded === 15);
-  expect(sandbox.stats().byDiagnostic).toEqual({ [LIMITED]: 1 });
-});
+    const runId = await start(setup, { ...QUARTER, from: '2025-08-20' });
+    await setup.work();
+    await whenLimited(setup);
+    expect(await stateTally(setup, runId)).toMatchObject({ loaded: 8, pending: 8 });
+    // By the source's clock it is yet to turn.
+    clock.moveTo(at(before));
+    await setup.work();
+    await whenLimited(setup);
+    expect(setup.sandbox.stats().byDiagnostic).toEqual({});
+    clock.moveTo(at(after));
+    await setup.work();
+    expect(await ended(setup, runId)).toMatchObject({ state: 'completed', requests: 16 });
+    expect(setup.sandbox.stats().byDiagnostic).toEqual({});
+  },
+);
+
+test.each([
+  [30, ['23:00:05', '23:01:06']],
+  [180, ['23:00:05', '23:01:06', '23:02:07', '23:03:08']],
+])(
+  'a refusal at the turn of the hour does not close it: a source %i s behind is asked again each minute',
+  async (behind, looks) => {
+    const clock = manualClock(at('22:50:00'));
+    const sandbox = await startSandbox({
+      clock: { now: () => clock.now() - behind * 1_000 },
+      instrumentsPerExchange: 40,
+      behaviour: { callsPerHour: 8 },
+    });
+    onTestFinished(() => sandbox.close());
+    const undated = createServer((request, response) => {
+      response.sendDate = false;
+      get(`${sandbox.url}${request.url}`, (answer) => {
+        const { date: _date, ...headers } = answer.headers;
+        response.writeHead(answer.statusCode ?? 500, headers);
+        answer.pipe(response);
+      });
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void undated.close());
+    await once(undated, 'listening');
+    const setup = await openSetup({
+      clock,
+      sourceUrl: `http://127.0.0.1:${(undated.address() as AddressInfo).port}`,
+      settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
+    });
+    const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });
+    await setup.work();
+    await whenLimited(setup);
+    const last = looks.length - 1;
+    for (const [refused, time] of looks.slice(0, last).entries()) {
+      clock.moveTo(at(time));
+      await setup.work();
+      await waitFor(() => sandbox.stats().byDiagnostic[LIMITED] === refused + 1);
+      await whenLimited(setup);
+      expect(await closedHours(setup)).toBe(0);
+    }
+    clock.moveTo(at(looks[last] ?? ''));
+    await setup.work();
+    // The calls that were refused count in the hour they were meant for.
+    await waitFor(async () => (await stateTally(setup, runId)).loaded === 16 - last);
+    expect(sandbox.stats().byDiagnostic).toEqual({ [LIMITED]: last });
+  },
+);
