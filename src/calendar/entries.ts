@@ -17,7 +17,7 @@ export interface Entry {
 
 interface Line {
   readonly cells: readonly string[];
-  /** Of the file, counted from 1. */
+  /** Number of the line in the file, counted from 1. */
   readonly at: number;
 }
 

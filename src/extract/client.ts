@@ -19,7 +19,7 @@ type ClientSettings = Pick<
   'accessKey' | 'timeoutMs' | 'maxResponseBytes' | 'connections' | 'tlsVerify'
 >;
 
-/** Of an answer with an error status, which matters only if it is a diagnostic line. */
+/** So much is read of an answer with an error status: it matters only if it is a diagnostic line. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /** The HTTP client: a pool of kept connections, one deadline for the whole of each call. */

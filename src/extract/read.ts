@@ -11,7 +11,7 @@ import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
 import type { Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
 
-/** Said of an answer that repeated the request, and of what was refused in it. */
+/** The note that is added to an answer which held the access key, and to the rejects of such an answer. */
 const REDACTED_NOTE = `the answer held the access key; ${REDACTED} stands in its place`;
 
 /** Distinct unknown names one answer reports. */

@@ -19,7 +19,7 @@ interface Reading extends EnvelopeContext {
   readonly take: (position: number, record: unknown) => void;
 }
 
-/** Of an answer with so many layouts few records have one in common. */
+/** In an answer with so many layouts, few records have one in common. */
 const MOST_LAYOUTS = 20;
 
 /** Where so many records had to be parsed, and half of all, it is faster to parse the answer as a whole. */

@@ -60,8 +60,8 @@ function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJ
 }
 
 /**
- * Of pieces the shortest go first, so that a single day shows whether the source answers at all before every long
- * window has met the same error.
+ * The shortest pieces of split windows go first: a single day shows whether the source answers at all before each
+ * long window has met the same error.
  */
 function priorityOf({ prepared, piece, days }: OpenWindow): number {
   if (prepared) return PRIORITY.prepared;

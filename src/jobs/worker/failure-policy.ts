@@ -399,9 +399,9 @@ export function decideLocalFailure(
 
 /** What the failure of a call says of others. */
 interface Evidence {
-  /** Of the source's health: it answered, it did not, or nothing. */
+  /** What it says of the source's health: the source answered, it did not, or nothing. */
   readonly source: 'success' | 'failure' | 'unknown';
-  /** Of the access key. */
+  /** What it says of the access key. */
   readonly key: 'accepted' | 'refused' | 'unknown';
 }
 

@@ -34,7 +34,7 @@ export interface Answered extends ReadAnswer {
   readonly digest?: string;
   /** Kept for replay; left out where nothing is to be kept. */
   readonly answer?: AnswerToKeep | undefined;
-  /** Of an answer that is read once more: the other windows that have read it. */
+  /** Where an answer is read once more, the other windows that have read it. */
   readonly rereads?: readonly number[];
   /** Are all kept answers loaded anew, into tables that held nothing? */
   readonly fresh?: boolean;

@@ -11,7 +11,7 @@ interface LockWait {
 /** Waits are named after this share of the lock timeout, so that the error at its end can name the holder. */
 const NAMED_AFTER = 1 / 3;
 
-/** Of a session of another user, whoever is no superuser sees no more than pid, user and application. */
+/** A role that is not a superuser sees only pid, user and application of other users' sessions; the rest is null. */
 const WAITS = `
   select l.pid, string_agg(distinct format('pid %s (%s)%s%s', h.pid,
            concat_ws(', ', nullif(h.application_name, ''), 'user ' || h.usename, h.client_addr::text),
@@ -33,7 +33,7 @@ export async function longLockWaits(
   return found.rows.map(({ pid, held_by }) => ({ pid, heldBy: `held by ${held_by}` }));
 }
 
-/** What is used of a connection below pg's types: the error before anybody has been told of it. */
+/** The part of a pg connection that its types leave out: it emits an error before a client hears of it. */
 interface Connection {
   prependListener(event: 'errorMessage', listener: (error: { code?: string; message: string }) => void): void;
 }

@@ -61,7 +61,7 @@ interface WindowLoad {
   readonly digest?: string | undefined;
   /** Kept for replay; left out where nothing is to be kept, or is kept already. */
   readonly answer?: AnswerToKeep | undefined;
-  /** Of an answer that is read once more: the other windows that have read it, whose open rejects are among its records. */
+  /** Where an answer is read once more, the other windows that have read it: their open rejects are among its records. */
   readonly rereads?: readonly number[] | undefined;
   /** Are all kept answers loaded anew, into tables that held nothing? */
   readonly fresh?: boolean | undefined;

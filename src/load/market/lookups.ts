@@ -48,7 +48,7 @@ export async function readTickers(pool: Pool, before: string | null = null): Pro
   return tickers;
 }
 
-/** The server's time: told before tickers are looked up, it says later which ones those were. */
+/** The server's time. Read before tickers are looked up, it says later which ones those were. */
 export async function serverTime(pool: Pool): Promise<string> {
   const found = await pool.query<{ moment: string }>("select to_json(clock_timestamp())#>>'{}' as moment");
   return found.rows[0]?.moment ?? '';

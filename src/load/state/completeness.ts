@@ -282,7 +282,7 @@ export interface Freshness extends Pair {
   readonly lastDue: Day | null;
   /** That session is not there. */
   readonly late: boolean;
-  /** Of the last sessions that should be there (MISSING_OF), how many are not. */
+  /** How many of the last sessions that should be there (MISSING_OF) are not. */
   readonly missingSessions: number;
   /** Records of the last complete session. */
   readonly lastRecords: number | null;

@@ -79,11 +79,11 @@ interface CheckedRange {
 }
 
 export interface FindingCounts {
-  /** Findings there are now. */
+  /** Findings that are open now. */
   readonly open: number;
-  /** Of these, found for the first time or found again. */
+  /** How many of the open ones were found for the first time or again after they had been resolved. */
   readonly fresh: number;
-  /** Found before, and no longer. */
+  /** Findings that were open before and are not found any more. */
   readonly resolved: number;
 }
 

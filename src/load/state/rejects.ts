@@ -338,7 +338,7 @@ export async function readReject(db: NodePgDatabase, id: number) {
     .from(responses)
     .where(windowResponseId === null ? own : or(own, eq(responses.id, windowResponseId)))
     .limit(1);
-  /** Of the kept answer it stands in; null where that is not kept. */
+  /** Number of the kept answer that holds it; null where that is not kept. */
   const responseId = kept?.id ?? null;
   return { ...reject, record: recordOf(reject.record), responseId };
 }

@@ -62,7 +62,7 @@ const COUNTS = {
     open: countWindows(isOpen()),
   },
   ...WINDOW_TOTALS,
-  /** Of the windows that loaded or were empty; null where none did. */
+  /** Calls made for each window that loaded or was empty; null where there is none. */
   callsPerLoadedWindow:
     sql`round(sum(${windows.requests})::numeric / nullif(${countWindows(inArray(windows.state, ['loaded', 'empty']))}, 0), 2)`.mapWith(
       Number,

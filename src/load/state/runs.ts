@@ -54,8 +54,8 @@ async function moveRun<Name extends Transition>(
 const now = sql`clock_timestamp()`;
 
 /**
- * A number for a run that is yet to be written. Where the connection breaks while it is being written
- * nobody can tell whether it was: asked for again under its number, it is not made twice.
+ * A number for a run that will be written later. When the connection breaks during the write, it is not known whether
+ * the run was written: a second write under the same number does not make it twice.
  */
 export const reserveRunId = (db: NodePgDatabase): Promise<number> => takeId(db, runs);
 

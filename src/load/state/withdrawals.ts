@@ -267,7 +267,7 @@ export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
   return found ?? null;
 }
 
-/** Has the window a refused withdrawal that nobody has decided yet? */
+/** Does the window have a refused withdrawal that nobody has decided yet? */
 export async function hasRefusals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
   const refused = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
   return (await tx.$count(withdrawals, refused)) > 0;

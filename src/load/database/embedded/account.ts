@@ -23,7 +23,7 @@ export function serverAccount(): Account | undefined {
       stdio: 'ignore',
     });
   } catch {
-    // Without useradd (Alpine), or with a read-only /etc, the user nobody has to do.
+    // Where there is no useradd (Alpine) or /etc is read-only, the server runs as the user nobody.
   }
   const account = lookUp('postgres') ?? lookUp('nobody');
   if (account === undefined) {

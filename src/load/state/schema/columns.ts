@@ -22,7 +22,7 @@ export const day = (name: string) => date(name, { mode: 'string' });
 export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 export const reference = (name: string) => bigint(name, { mode: 'number' });
 
-/** The window of which something is told, and what it asked of whom. */
+/** The window that a row is about, with the window's run, operation and exchange. */
 export const ofWindow = () => ({
   run_id: reference('run_id').notNull(),
   window_id: reference('window_id').notNull(),
@@ -30,7 +30,7 @@ export const ofWindow = () => ({
   exchange: text('exchange').notNull(),
 });
 
-/** The rest of a question: of which days, instruments and variant, and whether only of a part of them. */
+/** The rest of what a window asks for: days, instruments, variant, and whether only some of the records. */
 export const asked = () => ({
   from_date: day('from_date').notNull(),
   to_date: day('to_date').notNull(),
@@ -53,7 +53,7 @@ export const isoText = (moment: SQL) =>
 export const nextId = (table: PgTable) =>
   sql`nextval(pg_get_serial_sequence(${`etl.${getTableName(table)}`}, 'id'))`;
 
-/** Takes the next number of a table's ids, for a row that is yet to be written. */
+/** Takes the next number of a table's ids, for a row that will be written later. */
 export async function takeId(db: NodePgDatabase, table: PgTable): Promise<number> {
   const [taken] = await db.select({ id: nextId(table).mapWith(Number) }).from(sql`(values (1)) as one`);
   return taken?.id ?? 0;

@@ -39,7 +39,7 @@ type Transition = keyof typeof WINDOW_TRANSITIONS;
 /** A state that this transition ends in. */
 export type WindowAfter<Name extends Transition> = (typeof WINDOW_TRANSITIONS)[Name]['to'][number];
 
-/** States of a window that is yet to be worked on. */
+/** States of a window that has not ended. */
 const OPEN_STATES = ['pending', 'running'] as const satisfies readonly WindowState[];
 
 /** Is the window in a state that this transition begins at? */
