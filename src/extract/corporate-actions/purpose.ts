@@ -1,0 +1,261 @@
+/** What kind of corporate event a text tells of. */
+export const EVENT_KINDS = [
+  'split',
+  'consolidation',
+  'bonus',
+  'dividend',
+  'rights',
+  'demerger',
+  'capital_reduction',
+  'buyback',
+  'interest',
+  'meeting',
+  'other',
+] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+/** `applied`: used for adjusted prices or total returns; `needs_review`: a person has to look at it; `ignored`: leaves prices as they are. */
+export type EventStatus = 'applied' | 'needs_review' | 'ignored';
+
+/** Shares after the event for shares before it, without common divisors. A price before it is multiplied by old ÷ new. */
+export interface ShareRatio {
+  readonly new: number;
+  readonly old: number;
+}
+
+/** One event that a text tells of. */
+export interface PurposeEvent {
+  readonly kind: EventKind;
+  /** Null where the text has none that leaves no doubt. */
+  readonly ratio: ShareRatio | null;
+  /** Rupees a share as printed: the dividend or interest, or the premium of a rights issue. */
+  readonly amount: string | null;
+  readonly status: EventStatus;
+  /** Why it is not applied; null where it is. */
+  readonly reason: string | null;
+}
+
+/** What one line of an exchange's list says. */
+export interface Purpose {
+  /** In the order of the text; at least one. */
+  readonly events: readonly PurposeEvent[];
+  /** Does it say that it replaces what was announced before? */
+  readonly revised: boolean;
+}
+
+/**
+ * Reads the purpose of a corporate action, as NSE and BSE print it: `Bonus 1:1/Dividend- Rs 2 Per Share`.
+ * Conservative: a ratio is given only where the whole clause is understood and no other clause of the text could
+ * change it. Splits tell face values (from Rs 10 to Rs 2 is five new shares for one), bonuses the new shares for
+ * those held (1:2 makes three of two).
+ */
+export function readPurpose(text: string): Purpose {
+  const line = normalised(text);
+  const revised = /REVISED|UPDATED|\bREV\b/.test(line);
+  const events: PurposeEvent[] = [];
+  let unread = '';
+  for (const clause of clausesOf(line)) {
+    const event = readClause(clause);
+    if (event === null) unread += ` ${clause}`;
+    else events.push(event);
+  }
+  if (unread !== '' || events.length === 0) {
+    events.push(
+      other(SMELLS.test(unread) ? 'it may change the price, and its text is not understood' : null),
+    );
+  }
+  return { events: withDoubts(events, /\d/.test(unread)), revised };
+}
+
+/** Words that stand for a change of the number of shares or of what a share is worth. */
+const SMELLS =
+  /BONUS|SPLI?T|SUB ?-?DIVI|CONSOLIDAT|REDUCTION|DE-?MERG|MERGER|SPIN|ARR?ANGE?MENT|AMALGAM|RECONSTRUCT|RIGHTS?\b|RESOLUTION PLAN|DEBENTURE|WARRANT|PREF/;
+
+/** Upper case, single blanks, without the `/-` behind rupees and without notes of a revision. */
+function normalised(text: string): string {
+  return text
+    .toUpperCase()
+    .replace(/[–—\u0096\u0097\uFFFD]/g, '-')
+    .replace(/\s+/g, ' ')
+    .replace(/\/ ?-/g, ' ')
+    .replace(/(\d) ?\/ ?(?=PER\b)/g, '$1 ')
+    .replace(/\bR([SE]) ?\. ?(?=[\d-])/g, 'R$1 ')
+    .replace(/ +/g, ' ')
+    .trim();
+}
+
+/** A note of a revision, in brackets, says nothing of the event itself. */
+const NOTE = /\(+[^()]*(?:REV|UPDATED)[^()]*\)|#PURPOSE REVISED\)/g;
+
+/** Clauses stand between `/`, `+`, `&`, `|`, AND or PLUS; a special dividend may follow without any. */
+function clausesOf(line: string): string[] {
+  return line
+    .replace(NOTE, ' ')
+    .replace(/MEETING(?=[A-Z])/g, 'MEETING/')
+    .replace(/(?<=\b(?:SHARES?|SH|\d)) (?=SPE?C?L?(?:ECIAL)? (?:INTERIM )?DIV)/g, '/')
+    .split(/[/+&|]| AND | PLUS /)
+    .map((clause) => clause.replace(/ +/g, ' ').trim())
+    .filter((clause) => /[A-Z0-9]/.test(clause));
+}
+
+const MONEY = String.raw`R[SE] ?(\d{1,6}(?:\.\d{1,4})?)(?: ?PER (?:EQUITY )?SHARE)?`;
+const RATIO = String.raw`(\d{1,5}) ?(?::|FOR(?: EVERY)?) ?(\d{1,5})`;
+
+const SPLIT = new RegExp(
+  String.raw`^(?:(?:FACE VALUE|F ?V|STOCK) ?)?(?:SPLI?T|SUB ?-? ?DIVISION)(?: ?\( ?SUB ?-? ?DIVISION ?\))?(?: OF (?:EQUITY )?SHARES)? ?-? ?(?:FROM|FRM) ?${MONEY} TO ?${MONEY}$`,
+);
+const CONSOLIDATION = new RegExp(
+  `^CONSOLIDATION(?: OF (?:EQUITY )?SHARES)? ?-? ?(?:FROM |FRM )?${MONEY} TO ?${MONEY}$`,
+);
+const BONUS = new RegExp(`^BONUS(?: (?:ISSUE|SHARES))?(?: (?:OF|IN THE RATIO OF))? ?-? ?${RATIO}$`);
+const RIGHTS = new RegExp(
+  `^RIGHTS?(?: ISSUE)? ?-? ?${RATIO}(?: ?(?:@|AT) ?(?:PREMIUM|PREM|PRM)(?: OF)? ?${MONEY})?$`,
+);
+
+/** Papers that are no shares of the company in question. */
+const NOT_SHARES = /DEBENTURE|\bN?C?C?O?DS?\b|NCRPS|PREF|\bRPS\b|WARRANT|\bBONDS?\b|\bDVRS?\b/;
+
+const DIVIDEND = /\b(?:INT)?DIV\b|D?I?VI?D[IEN]*[DN]+E?D?\b|DIVDEND|DIVIDEND|DIVIDED|DIVIDNED|IVIDEND/;
+const MEETING = /\bA\.?G\.?M\b|\bE\.?G\.?M\b|GEN?E?[NRM]*A?L ME+T?I?N?G?|\bMEETING|POSTAL BALLOT/;
+const INTEREST = /\bI?NTE?RE?ST\b|^INT (?:PAYMENT|PYMNT)|^INTRST/;
+
+/** The event of one clause, or null where nothing is recognised in it. */
+function readClause(clause: string): PurposeEvent | null {
+  if (/BONUS/.test(clause)) return readBonus(clause);
+  if (/CONSOLIDAT/.test(clause)) return readConsolidation(clause);
+  if (/CAP(?:ITAL)? RED\b|CAPITAL REDUCTION|REDUCTION (?:OF|IN) (?:SHARE )?CAPITAL/.test(clause)) {
+    return review('capital_reduction', 'a reduction of capital has no ratio that follows from its text');
+  }
+  if (/SPLI?T|SUB ?-? ?DIVISION/.test(clause)) return readSplit(clause);
+  if (/^RIGHTS?\b|\bRIGHTS? (?:ISSUE|SHARES)/.test(clause)) return readRights(clause);
+  if (/DE-? ?MERGER|SPIN ?-?OFF/.test(clause)) {
+    return review('demerger', 'a demerger has no ratio that follows from its text');
+  }
+  if (/BUY ?-?BACK/.test(clause))
+    return ignored('buyback', 'a buyback does not change the shares that are kept');
+  // "Interest dividend" is a misspelled interim dividend.
+  if (INTEREST.test(clause) && !/DIVI/.test(clause)) {
+    return { ...ignored('interest', 'interest does not change a share'), amount: amountIn(clause) };
+  }
+  if (DIVIDEND.test(clause) || /^(?:\w+ )?DISTRI?B?U?TI?O?N/.test(clause)) return readDividend(clause);
+  if (MEETING.test(clause)) return ignored('meeting', 'a meeting does not change a share');
+  if (/RETURN (?:OF|ON) CAPITAL|CAPITAL REPAYMENT/.test(clause)) {
+    return {
+      ...other('a return of capital may be large enough to adjust prices for it'),
+      amount: amountIn(clause),
+    };
+  }
+  return null;
+}
+
+function readBonus(clause: string): PurposeEvent {
+  if (NOT_SHARES.test(clause)) return other('the bonus is not in shares of the same kind');
+  const found = BONUS.exec(clause);
+  const ratio = found === null ? null : ratioOf(Number(found[1]) + Number(found[2]), Number(found[2]));
+  if (ratio === null || ratio.new <= ratio.old)
+    return review('bonus', 'its ratio is not told, or not clearly');
+  return { kind: 'bonus', ratio, amount: null, status: 'applied', reason: null };
+}
+
+function readSplit(clause: string): PurposeEvent {
+  const ratio = faceValueRatio(SPLIT.exec(clause));
+  if (ratio === null || ratio.new <= ratio.old)
+    return review('split', 'its face values are not told, or not clearly');
+  return { kind: 'split', ratio, amount: null, status: 'applied', reason: null };
+}
+
+function readConsolidation(clause: string): PurposeEvent {
+  const ratio = faceValueRatio(CONSOLIDATION.exec(clause));
+  if (ratio === null || ratio.new >= ratio.old) {
+    return review('consolidation', 'its face values are not told, or not clearly');
+  }
+  return { kind: 'consolidation', ratio, amount: null, status: 'applied', reason: null };
+}
+
+function readRights(clause: string): PurposeEvent {
+  const found = NOT_SHARES.test(clause) ? null : RIGHTS.exec(clause);
+  const event = review('rights', 'what a right is worth depends on the price before it');
+  if (found === null) return event;
+  const ratio = ratioOf(Number(found[1]) + Number(found[2]), Number(found[2]));
+  return {
+    ...event,
+    ratio: ratio !== null && ratio.new > ratio.old ? ratio : null,
+    amount: found[3] ?? null,
+  };
+}
+
+function readDividend(clause: string): PurposeEvent {
+  const amount = amountIn(clause);
+  if (/SPE?C?I?A?L|SPLECIAL|ONE ?-?TIME/.test(clause)) {
+    return {
+      ...review('dividend', 'a special dividend may be large enough to adjust prices for it'),
+      amount,
+    };
+  }
+  if (amount === null) return ignored('dividend', 'its text tells no amount, or not clearly');
+  return { kind: 'dividend', ratio: null, amount, status: 'applied', reason: null };
+}
+
+/** Rupees a share in a clause, as printed; null where there is no number, or more than one. */
+function amountIn(clause: string): string | null {
+  const text = clause.replace(/\([^()]*\)/g, ' ').replace(/(?<=\d),(?=\d)/g, '');
+  const numbers = [
+    ...text.matchAll(/(?<![\d.:])(\d{1,9}(?:\.\d{1,6})?)(?![\d.]*\d|:|\.\.|(?:ST|ND|RD|TH)\b)/g),
+  ];
+  const [only, ...more] = numbers;
+  if (only === undefined || more.length > 0 || /\d ?%|\.\.| \.\d/.test(text)) return null;
+  const told = /R ?[SE]\b|\bS\b|R[SE]\.?\d|PE ?R\b|\bPR\b/.test(text);
+  return told && Number(only[1]) > 0 ? (only[1] as string) : null;
+}
+
+/** Shares after for shares before, from the face values before and after. */
+function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
+  if (found === null) return null;
+  const [before, after] = [found[1] as string, found[2] as string];
+  const places = Math.max(...[before, after].map((value) => value.split('.')[1]?.length ?? 0));
+  const whole = (value: string) => Math.round(Number(value) * 10 ** places);
+  return ratioOf(whole(before), whole(after));
+}
+
+/** A ratio without common divisors; null where a side is zero. */
+export function ratioOf(after: number, before: number): ShareRatio | null {
+  if (!Number.isSafeInteger(after) || !Number.isSafeInteger(before) || after <= 0 || before <= 0) return null;
+  let [a, b] = [after, before];
+  while (b !== 0) [a, b] = [b, a % b];
+  return { new: after / a, old: before / a };
+}
+
+/**
+ * A ratio is in doubt where the same text tells of something else that may change the number of shares, or holds
+ * numbers that belong to nothing that was understood.
+ */
+function withDoubts(events: readonly PurposeEvent[], strayNumbers: boolean): PurposeEvent[] {
+  const unclear = events.some(
+    ({ kind, status }) => kind === 'capital_reduction' || (kind === 'other' && status === 'needs_review'),
+  );
+  if (!unclear && !strayNumbers) return [...events];
+  return events.map((event) =>
+    event.status === 'applied' && event.ratio !== null
+      ? { ...event, status: 'needs_review', reason: 'its text says something else that is not understood' }
+      : event,
+  );
+}
+
+const review = (kind: EventKind, reason: string): PurposeEvent => ({
+  kind,
+  ratio: null,
+  amount: null,
+  status: 'needs_review',
+  reason,
+});
+
+const ignored = (kind: EventKind, reason: string): PurposeEvent => ({
+  ...review(kind, reason),
+  status: 'ignored',
+});
+
+/** Something else; `doubt` says why a person should look at it, null where nothing tells of a change of price. */
+const other = (doubt: string | null): PurposeEvent =>
+  doubt === null
+    ? ignored('other', 'nothing in its text tells of a change of price')
+    : review('other', doubt);

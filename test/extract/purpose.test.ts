@@ -1,0 +1,238 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type PurposeEvent, readPurpose } from '../../src/extract/corporate-actions/purpose.ts';
+
+/** An event in short: `bonus 2/1`, `dividend Rs 2.50`, `rights 5/4 Rs 45 needs_review`. */
+function short({ kind, ratio, amount, status }: PurposeEvent): string {
+  return [
+    kind,
+    ...(ratio === null ? [] : [`${ratio.new}/${ratio.old}`]),
+    ...(amount === null ? [] : [`Rs ${amount}`]),
+    ...(status === 'applied' ? [] : [status]),
+  ].join(' ');
+}
+
+const read = (text: string) => readPurpose(text).events.map(short);
+
+describe('texts of the exchanges', () => {
+  test.each([
+    [' Bonus 1:2', ['bonus 3/2']],
+    ['Bonus- 1:1', ['bonus 2/1']],
+    ['Bonus  1: 2', ['bonus 3/2']],
+    ['Bonus issue 1:1', ['bonus 2/1']],
+    ['Bonus 1:1/Dividend- Rs 2 Per Share', ['bonus 2/1', 'dividend Rs 2']],
+    ['Face Value Split (Sub-Division) - From Rs 10/- Per Share To Re 1/- Per Share', ['split 10/1']],
+    ['Face Value Split (Sub-Division) - From Rs 10 /- Per Share To Rs 2.50/- Per Share', ['split 4/1']],
+    ['Face Value Split (Sub-Division) - From Rs10/- Per Share To Rs4/- Per Share', ['split 5/2']],
+    ['Fv Splt Frm Rs 10 To Re 1', ['split 10/1']],
+    ['FVSPLT FRM RS 10 TO RS 5', ['split 2/1']],
+    ['Face Value Split From Rs 10 To Rs 2', ['split 5/1']],
+    ['Stock  Split From Rs.10/- to Rs.1/-', ['split 10/1']],
+    [
+      'Bonus 1:1/Face Value Split (Sub-Division) - From Rs 5/- Per Share To Re 1/- Per Share',
+      ['bonus 2/1', 'split 5/1'],
+    ],
+    ['Consolidation Of Equity Shares From Re 1 Per Share To Rs 10 Per Share', ['consolidation 1/10']],
+    [
+      'Annual General Meeting/Dividend - Rs 5 Per Share/Bonus 1:2 (Revised)',
+      ['meeting ignored', 'dividend Rs 5', 'bonus 3/2'],
+    ],
+    ['Annual General Meetingdividend - Re 1/- Per Share', ['meeting ignored', 'dividend Rs 1']],
+    ['AGM/DIV - RS 2 PER SH    ', ['meeting ignored', 'dividend Rs 2']],
+    ['INTDIV - RS 3.50 PER SH', ['dividend Rs 3.50']],
+    ['Final Dividend - Rs. - 40.0000', ['dividend Rs 40.0000']],
+    ['1st Interim Dividend Rs.7/- Per Share (Purpose Revised)', ['dividend Rs 7']],
+    ['Interest Dividend - Re 1 Per Share', ['dividend Rs 1']],
+    ['Buyback/Interim Dividend Rs 2/- Per Share', ['buyback ignored', 'dividend Rs 2']],
+    ['Interest Payment/Redemption', ['interest ignored', 'other ignored']],
+  ])('%s', (text, events) => expect(read(text)).toEqual(events));
+
+  test.each([
+    ['Dividend', ['dividend ignored']],
+    ['Dividend - Re 0..50 Per Share', ['dividend ignored']],
+    ['Dividend - Rs 12 .50 Per Share', ['dividend ignored']],
+    [
+      'Interim Dividend - Rs 5 Per Share Special Dividend - Rs 20 Per Share',
+      ['dividend Rs 5', 'dividend Rs 20 needs_review'],
+    ],
+    ['Rights 1:4 @ Premium Rs 45/-', ['rights 5/4 Rs 45 needs_review']],
+    ['Rights 1:4 Partly Paid @ Premium Rs 45/-', ['rights needs_review']],
+    ['Right Issue of Equity Shares', ['rights needs_review']],
+    ['Demerger', ['demerger needs_review']],
+    ['Spin Off', ['demerger needs_review']],
+    ['Scheme Of Arrangement', ['other needs_review']],
+    ['Reduction of Capital ', ['capital_reduction needs_review']],
+    ['Consolidation of Shares', ['consolidation needs_review']],
+    [
+      'Capital Reduction Rs 10 To Rs 2 / Consolidation Rs 2 To Rs.10',
+      ['capital_reduction needs_review', 'consolidation 1/5 needs_review'],
+    ],
+    ['Stock  Split From Rs./- to Rs./-', ['split needs_review']],
+    ['Face Value Split From Rs 2 To Rs 10', ['split needs_review']],
+    ['Face Value Split From Rs 10 To Rs 10', ['split needs_review']],
+    ['Face Value Split From Rs 10 To Rs 0', ['split needs_review']],
+    ['Bonus', ['bonus needs_review']],
+    ['Bonus 0:1', ['bonus needs_review']],
+    ['Bonus 1:1 Or 2:1', ['bonus needs_review']],
+    ['Scheme Of Arangement- Bonus - 1 Debenture For 1 Equity Share Held', ['other needs_review']],
+    ['Bonus Ncrps 1:10', ['other needs_review']],
+    ['Bonus Dvr 1:10', ['other needs_review']],
+    ['Bonus 1:1 And Warrants 1:5', ['bonus 2/1 needs_review', 'other needs_review']],
+    ['Annual Book Closure', ['other ignored']],
+    ['', ['other ignored']],
+  ])('no factor without certainty: %s', (text, events) => expect(read(text)).toEqual(events));
+
+  test('a revision is told', () => {
+    expect(readPurpose('Bonus 1:1 (Purpose Revised)')).toMatchObject({ revised: true });
+    expect(readPurpose('Bonus 1:1')).toMatchObject({ revised: false });
+  });
+});
+
+const upTo = (max: number) => fc.integer({ min: 1, max });
+const rupees = (value: number) =>
+  fc.constantFrom(`${value === 1 ? 'Re' : 'Rs'} ${value}/-`, `Rs ${value}`, `Rs.${value}/-`, `Rs${value} /-`);
+const blanks = fc.constantFrom('', ' ', '  ');
+
+/** Texts with the events they tell of, in the exchanges' wordings. */
+const clause: fc.Arbitrary<{ readonly text: string; readonly event: string }> = fc.oneof(
+  fc
+    .tuple(upTo(50), upTo(50), blanks, fc.constantFrom('Bonus', 'Bonus-', 'Bonus Issue', 'BONUS'))
+    .map(([a, b, blank, word]) => ({
+      text: `${word} ${a}:${blank}${b}`,
+      event: `bonus ${lowest(a + b, b)}`,
+    })),
+  fc
+    .tuple(upTo(1000), upTo(1000))
+    .filter(([a, b]) => a > b)
+    .chain(([from, to]) =>
+      fc
+        .tuple(
+          rupees(from),
+          rupees(to),
+          fc.constantFrom('', ' Per Share'),
+          fc.constantFrom('Face Value Split (Sub-Division) - From', 'Fv Splt Frm', 'Stock  Split From'),
+        )
+        .map(([a, b, per, word]) => ({
+          text: `${word} ${a}${per} To ${b}${per}`,
+          event: `split ${lowest(from, to)}`,
+        })),
+    ),
+  upTo(5000).chain((amount) =>
+    fc
+      .tuple(
+        rupees(amount),
+        fc.constantFrom(
+          'Interim Dividend -',
+          'Dividend',
+          'Final Dividend-',
+          'Annual General Meeting/Dividend - ',
+        ),
+      )
+      .map(([money, word]) => ({ text: `${word} ${money} Per Share`, event: `dividend Rs ${amount}` })),
+  ),
+);
+
+function lowest(after: number, before: number): string {
+  const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b));
+  const by = divisor(after, before);
+  return `${after / by}/${before / by}`;
+}
+
+describe('the grammar', () => {
+  const separator = fc.constantFrom('/', ' / ', ' + ', ' And ', '/ ');
+  const noise = fc.constantFrom('', ' (Purpose Revised)', ' (Book Closure Dates Revised)');
+
+  test('each clause is an event, whatever stands between them', () => {
+    fc.assert(
+      fc.property(
+        fc.array(clause, { minLength: 1, maxLength: 3 }),
+        separator,
+        noise,
+        (clauses, between, note) => {
+          const text = clauses.map((one) => one.text).join(between) + note;
+          expect(read(text).filter((event) => event !== 'meeting ignored')).toEqual(
+            clauses.map(({ event }) => event),
+          );
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('one character more or less never makes another factor of digits that were not printed', () => {
+    const edit = fc.tuple(fc.nat(), fc.constantFrom('', '1', ':', '.', '/', '-', 'x', ' ', ','));
+    fc.assert(
+      fc.property(clause, edit, ({ text }, [at, put]) => {
+        const place = at % text.length;
+        const changed = text.slice(0, place) + put + text.slice(place + 1);
+        for (const { ratio, kind, status } of readPurpose(changed).events) {
+          if (status !== 'applied' || ratio === null) continue;
+          const [a, b, ...more] = [...changed.matchAll(/\d+(?:\.\d+)?/g)].map(Number);
+          expect(more).toEqual([]);
+          expect(ratio.old / ratio.new).toBeCloseTo(
+            kind === 'bonus'
+              ? (b as number) / ((a as number) + (b as number))
+              : (b as number) / (a as number),
+            9,
+          );
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('any text is read, quickly and without an error', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 500 }), (text) => {
+        expect(readPurpose(text).events.length).toBeGreaterThan(0);
+      }),
+    );
+  });
+});
+
+const LISTS = fileURLToPath(new URL('../../../shared/data/corporate_actions/', import.meta.url));
+const present = existsSync(LISTS);
+if (!present)
+  process.stdout.write('../shared/data is not here: the purposes of published lists are not classified\n');
+
+test.runIf(present)('every purpose of the published lists has a class; they are printed to be read', () => {
+  const classes = new Map<string, Map<string, number>>();
+  for (const purpose of publishedPurposes()) {
+    const name = readPurpose(purpose)
+      .events.map(
+        ({ kind, status, ratio, amount }) =>
+          `${kind}${ratio === null ? '' : ' ratio'}${amount === null ? '' : ' amount'} ${status}`,
+      )
+      .join(' + ');
+    const texts = classes.get(name) ?? new Map<string, number>();
+    const text = purpose.trim().replace(/\d+(?:\.\d+)?/g, '#');
+    classes.set(name, texts.set(text, (texts.get(text) ?? 0) + 1));
+  }
+  for (const [name, texts] of [...classes].sort()) {
+    const total = [...texts.values()].reduce((sum, count) => sum + count, 0);
+    const [common] = [...texts].sort((a, b) => b[1] - a[1]);
+    process.stdout.write(`${String(total).padStart(6)}  ${name}   e.g. ${common?.[0]}\n`);
+  }
+  expect(classes.size).toBeGreaterThan(20);
+});
+
+function publishedPurposes(): string[] {
+  const files = ['nse', 'bse'].flatMap((folder) =>
+    readdirSync(LISTS + folder).map((name) => `${LISTS}${folder}/${name}`),
+  );
+  return files
+    .filter((file) => /(?:CF-CA|\/bc\d|BSE_Corp)/i.test(file))
+    .flatMap(
+      (file) =>
+        parse(readFileSync(file), {
+          bom: true,
+          columns: (names: string[]) => names.map((name) => name.trim().toUpperCase()),
+          relax_column_count: true,
+          relax_quotes: true,
+        }) as { PURPOSE?: string }[],
+    )
+    .flatMap(({ PURPOSE }) => (PURPOSE === undefined ? [] : [PURPOSE]));
+}
