@@ -216,6 +216,13 @@ COMMENT ON COLUMN etl.sessions.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.sessions.day IS 'Session day.';
 COMMENT ON COLUMN etl.sessions.kind IS 'session, special, or observed (data came for a day that the calendar calls closed).';
 
+COMMENT ON TABLE etl.event_decisions IS 'What people have decided about corporate events by eod events set.';
+COMMENT ON COLUMN etl.event_decisions.event_id IS 'The event: market.corporate_events.event_id. It may come later, or go and come again.';
+COMMENT ON COLUMN etl.event_decisions.ratio_new IS 'Shares after the event for ratio_old before it; null where the event is ignored.';
+COMMENT ON COLUMN etl.event_decisions.ratio_old IS 'Shares before the event.';
+COMMENT ON COLUMN etl.event_decisions.decided_by IS 'Account and machine of whoever decided.';
+COMMENT ON COLUMN etl.event_decisions.decided_at IS 'When it was decided last.';
+
 COMMENT ON TABLE etl.findings IS 'Where data sets contradict one another; a finding never blocks or changes data.';
 COMMENT ON COLUMN etl.findings.id IS 'Number of the finding.';
 COMMENT ON COLUMN etl.findings."check" IS 'Name of the check.';

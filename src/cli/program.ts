@@ -99,6 +99,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       'List rows that are kept although the source stopped listing them, because they are suspiciously many; accept what is right.',
     file: () => import('./commands/withdrawals.ts'),
   },
+  events: {
+    description:
+      'List splits, bonuses, dividends and other corporate events, and which of them need a decision; decide by hand.',
+    file: () => import('./commands/events.ts'),
+  },
   rejects: {
     description:
       'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { usageError } from './errors.ts';
@@ -124,4 +125,13 @@ export function redactor(secrets: readonly (string | undefined)[]): (text: strin
   const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
   const patterns = [...new Set(known)].map((secret) => secretPattern(secret));
   return (text) => patterns.reduce((clean, pattern) => clean.replace(pattern, REDACTED), text);
+}
+
+/** Who runs this process, for people; an account without a name, as containers have them, is known by its number. */
+export function requesterName(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    return `${process.getuid?.() ?? 'unknown'}@${hostname()}`;
+  }
 }

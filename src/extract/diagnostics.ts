@@ -200,3 +200,15 @@ export function badFile(problem: string, options: { readonly cause?: unknown } =
   const printable = problem.replace(UNPRINTABLE, ' ');
   return new PipelineError(printable, { kind: 'unreadable', ...options });
 }
+
+const unknownFormats = new WeakSet<object>();
+
+/** A file of no known format: in an archive it is left out beside files of known ones. */
+export function unknownFormat(problem: string): PipelineError {
+  const error = badFile(problem);
+  unknownFormats.add(error);
+  return error;
+}
+
+export const isUnknownFormat = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && unknownFormats.has(error);

@@ -1,5 +1,5 @@
 import type { AnswerField } from '../operations/fields.ts';
-import type { Operation, Shape } from '../operations/operation.ts';
+import type { DataSet, Shape } from '../operations/operation.ts';
 
 /** Where one answer field finds its value in records that share a list of keys. */
 interface FieldSource {
@@ -26,7 +26,7 @@ export interface Layout {
 }
 
 /** Reads a list of keys: the shape they make, and which key carries which field. */
-function layoutOf(operation: Operation, keys: readonly string[]): Layout {
+function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
   const keyOf = new Map<string, string>();
   const repeated: string[] = [];
   for (const key of keys) {
@@ -59,12 +59,12 @@ function fits(shape: Shape, keyOf: ReadonlyMap<string, string>): boolean {
 }
 
 /** Do these names make up a record of the operation? */
-export function fitsAnyShape(operation: Operation, names: readonly string[]): boolean {
+export function fitsAnyShape(operation: DataSet, names: readonly string[]): boolean {
   return layoutOf(operation, names).shape !== null;
 }
 
 /** The function that finds the layout of each record of one answer. */
-export function createLayouts(operation: Operation): (record: object) => Layout {
+export function createLayouts(operation: DataSet): (record: object) => Layout {
   const known = new Map<string, Layout>();
   let last: Layout | null = null;
   return (record) => {

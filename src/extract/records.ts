@@ -1,5 +1,5 @@
 import type { AskedFor, DerivedField } from '../operations/fields.ts';
-import type { Operation, Shape } from '../operations/operation.ts';
+import type { DataSet, Shape } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { lossyToken } from './decimals.ts';
 import { type GeneratedReader, generatedReader } from './generated-reader.ts';
@@ -55,7 +55,7 @@ const WORTH_GENERATING = 16;
  * @param generateAfter records of a layout that are read by the schema before code is generated for it.
  */
 export function createRecordReader(
-  operation: Operation,
+  operation: DataSet,
   asked: AskedFor,
   timeZone: string,
   generateAfter = WORTH_GENERATING,

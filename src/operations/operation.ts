@@ -136,20 +136,27 @@ export interface Schedule {
   readonly lookback: boolean;
 }
 
-export interface Operation {
+/** Records of one kind and the tables they fill, whether they are asked for or read from files. */
+export interface DataSet {
   readonly name: string;
   readonly summary: string;
+  /** Tried in order; the first that fits takes the record. */
+  readonly shapes: readonly [Shape, ...Shape[]];
+  /** `file`: nothing is asked for; records come with imported files, or follow from what is stored. */
+  readonly windows: WindowPolicy | { readonly per: 'file' };
+  /** Is a session without records normal, once nothing more is expected of it, or a sign that data is missing? */
+  readonly emptyIsNormal: boolean;
+}
+
+/** A data set that the source service is asked for. */
+export interface Operation extends DataSet {
+  readonly windows: WindowPolicy;
   /** Exchanges asked when the user names none. */
   readonly exchanges: readonly Exchange[];
   readonly request: RequestShape;
-  /** Tried in order; the first that fits takes the record. */
-  readonly shapes: readonly [Shape, ...Shape[]];
-  readonly windows: WindowPolicy;
   /** `HH:mm` in the source's zone: the day's data can be expected from then on. An empty answer before says nothing. */
   readonly publishedAt: string;
   readonly schedule: Schedule;
-  /** Is a session without records normal, once nothing more is expected of it, or a sign that data is missing? */
-  readonly emptyIsNormal: boolean;
   /** An answer as the service gives it, and the request it answers. */
   readonly sample: { readonly asked: Omit<AskedFor, 'calledOn'>; readonly answer: unknown };
 }
@@ -183,6 +190,16 @@ export const MAX_INSTRUMENTS_PER_CALL = 25;
 /** Returns the operation as it is; gives the literal of an operation file its type. */
 export function defineOperation(operation: Operation): Operation {
   return operation;
+}
+
+/** Returns the data set as it is; gives the literal of its file its type. */
+export function defineFileSet(dataSet: Omit<DataSet, 'windows' | 'emptyIsNormal'>): DataSet {
+  return { ...dataSet, windows: { per: 'file' }, emptyIsNormal: true };
+}
+
+/** Is it asked of the source service? */
+export function isOperation(dataSet: DataSet): dataSet is Operation {
+  return 'request' in dataSet;
 }
 
 /** Exchanges an operation is asked of when nobody names any: its own, as far as EOD_EXCHANGES allows. */

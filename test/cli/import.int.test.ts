@@ -48,7 +48,7 @@ describe('eod import', () => {
     expect(report.failures).toEqual([
       {
         windowId: null,
-        operation: 'GetBhavCopyCM',
+        operation: null,
         exchange: null,
         from: null,
         to: null,

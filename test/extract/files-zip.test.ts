@@ -1,87 +1,7 @@
-import { crc32, deflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { readBhavFile } from '../../src/extract/files/read-file.ts';
+import { readExchangeFile } from '../../src/extract/files/read-file.ts';
 import { isZip, newUnpackLimit, unzip } from '../../src/extract/files/zip.ts';
-
-interface Entry {
-  readonly name: string;
-  readonly text: string | Buffer;
-  readonly stored?: boolean;
-  /** What the directory says instead of the truth. */
-  readonly says?: {
-    readonly crc?: number;
-    readonly packed?: number;
-    readonly unpacked?: number;
-    readonly flags?: number;
-    readonly method?: number;
-    readonly offset?: number;
-  };
-}
-
-const BIG = 0xffffffff;
-
-/** A zip archive as the ZIP format describes it; with `zip64`, all sizes are in the 64-bit fields. */
-function zip(
-  entries: readonly Entry[],
-  { comment = '', zip64 = false, count = entries.length } = {},
-): Buffer {
-  const bodies: Buffer[] = [];
-  const directory: Buffer[] = [];
-  let offset = 0;
-  for (const { name, text, stored = false, says = {} } of entries) {
-    const data = typeof text === 'string' ? Buffer.from(text) : text;
-    const packed = stored ? data : deflateRawSync(data);
-    const local = Buffer.alloc(30 + name.length);
-    local.writeUInt32LE(0x04034b50, 0);
-    local.writeUInt16LE(name.length, 26);
-    local.write(name, 30);
-    const sizes = [says.unpacked ?? data.length, says.packed ?? packed.length, says.offset ?? offset];
-    const extra = zip64 ? Buffer.concat([numbers(2, 0x0001, 24), numbers(8, ...sizes)]) : Buffer.alloc(0);
-    const [unpackedSize = 0, packedSize = 0, at = 0] = zip64 ? [BIG, BIG, BIG] : sizes;
-    const entry = Buffer.alloc(46 + name.length);
-    entry.writeUInt32LE(0x02014b50, 0);
-    entry.writeUInt16LE(says.flags ?? 0, 8);
-    entry.writeUInt16LE(says.method ?? (stored ? 0 : 8), 10);
-    entry.writeUInt32LE(says.crc ?? crc32(data), 16);
-    entry.writeUInt32LE(packedSize, 20);
-    entry.writeUInt32LE(unpackedSize, 24);
-    entry.writeUInt16LE(name.length, 28);
-    entry.writeUInt16LE(extra.length, 30);
-    entry.writeUInt32LE(at, 42);
-    entry.write(name, 46);
-    bodies.push(local, packed);
-    directory.push(entry, extra);
-    offset += local.length + packed.length;
-  }
-  const size = Buffer.concat(directory).length;
-  const end64 = Buffer.concat([
-    numbers(4, 0x06064b50),
-    numbers(8, 44),
-    numbers(2, 45, 45),
-    numbers(4, 0, 0),
-    numbers(8, count, count, size, offset),
-    numbers(4, 0x07064b50, 0),
-    numbers(8, offset + size),
-    numbers(4, 1),
-  ]);
-  const end = Buffer.alloc(22 + comment.length);
-  end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt16LE(zip64 ? 0xffff : count, 10);
-  end.writeUInt32LE(zip64 ? BIG : offset, 16);
-  end.writeUInt16LE(comment.length, 20);
-  end.write(comment, 22);
-  return Buffer.concat([...bodies, ...directory, ...(zip64 ? [end64] : []), end]);
-}
-
-/** Numbers in the order of a zip file: the lowest byte first. */
-function numbers(bytes: 2 | 4 | 8, ...values: readonly number[]): Buffer {
-  const buffer = Buffer.alloc(bytes * values.length);
-  for (const [at, value] of values.entries()) {
-    if (bytes === 8) buffer.writeBigUInt64LE(BigInt(value), at * 8);
-    else buffer.writeUIntLE(value, at * bytes, bytes);
-  }
-  return buffer;
-}
+import { type Entry, zip } from '../support/zip.ts';
 
 const everything = () => true;
 const small = () => ({ bytes: 2_000, entries: 10 });
@@ -96,7 +16,7 @@ async function texts(
   return found;
 }
 
-const read = (bytes: Buffer) => readBhavFile('a.zip', bytes, 'Asia/Kolkata');
+const read = (bytes: Buffer) => readExchangeFile('a.zip', bytes, 'Asia/Kolkata');
 
 describe('zip archives', () => {
   test.each([false, true])(
@@ -225,7 +145,7 @@ describe('zip archives', () => {
       'the zip archive holds no .csv file',
     );
     await expect(read(zip([{ name: 'b.CSV', text: 'A,B\n1,2\n' }]))).rejects.toThrow(
-      /^b\.CSV in it: is no bhav copy/,
+      /^b\.CSV in it: is no file of a known/,
     );
   });
 
@@ -250,7 +170,7 @@ describe('zip archives', () => {
     const outer = zip(['a.zip', 'b.zip'].map((name) => ({ name, text: inner })));
     const needed = 2 * (inner.length + DAY.length);
     const readWith = (limit: { bytes: number; entries: number }) =>
-      readBhavFile('a.zip', outer, 'Asia/Kolkata', limit);
+      readExchangeFile('a.zip', outer, 'Asia/Kolkata', limit);
     expect(await readWith({ bytes: needed, entries: 4 })).toHaveLength(2);
     await expect(readWith({ bytes: needed - 1, entries: 4 })).rejects.toThrow(
       'b.zip in it: the zip archive unpacks to more than may be read, at cm01OCT2019bhav.csv',

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { type FileSession, readBhavFile } from '../../src/extract/files/read-file.ts';
+import { type FileSession, readExchangeFile } from '../../src/extract/files/read-file.ts';
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const ZONE = 'Asia/Kolkata';
 
 const fixture = (path: string) => readFileSync(join(FIXTURES, path));
-const readFixture = (path: string) => readBhavFile(path, fixture(path), ZONE);
-const read = (name: string, text: string) => readBhavFile(name, Buffer.from(text), ZONE);
+const readFixture = (path: string) => readExchangeFile(path, fixture(path), ZONE);
+const read = (name: string, text: string) => readExchangeFile(name, Buffer.from(text), ZONE);
 
 /** Each session as a line. */
 const facts = (sessions: readonly FileSession[]) =>
@@ -71,7 +71,7 @@ describe('formats', () => {
   });
 
   test('the older BSE files: padding is removed, the day is in the name, the code stands for the ticker', async () => {
-    const [session] = await readBhavFile('in/EQ070421.CSV', fixture('files/EQ070421.CSV'), ZONE);
+    const [session] = await readExchangeFile('in/EQ070421.CSV', fixture('files/EQ070421.CSV'), ZONE);
     expect(facts(session === undefined ? [] : [session])).toEqual([
       'bse-equity BSE 2021-04-07: 60 rows, 0 rejects',
     ]);
@@ -148,7 +148,7 @@ describe('rows', () => {
   test('names in an old code page are read', async () => {
     const text =
       'SC_CODE,SC_NAME,SC_GROUP,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV\n1,CAF\xc9,A,1,1,1,1,1,1,1,1,1\n';
-    const [session] = await readBhavFile('EQ010110.CSV', Buffer.from(text, 'latin1'), ZONE);
+    const [session] = await readExchangeFile('EQ010110.CSV', Buffer.from(text, 'latin1'), ZONE);
     expect(session?.rows[0]?.instrument_full_name).toBe('CAFÉ');
   });
 });
@@ -167,7 +167,7 @@ describe('bad files are refused as a whole', () => {
       'another format',
       'x.csv',
       'Sr No,Security,High/Low\n1,ABC,H\n',
-      /no bhav copy of a known format.*Sr No,Security/,
+      /no file of a known format.*Sr No,Security/,
     ],
     ['a column short', 'x.csv', udiff(udiffRow('A')).replace('ClsPric', 'Price'), /the header lacks ClsPric/],
     ['derivatives', 'x.csv', udiff(udiffRow('A', { segment: 'FO' })), /segment FO, not the cash market/],
@@ -185,8 +185,8 @@ describe('bad files are refused as a whole', () => {
 
   test('bytes that are no text leave nothing unprintable in the message', async () => {
     const binary = Buffer.from('\0\x01ABC\0,D\nx,y\n', 'latin1');
-    await expect(readBhavFile('x.csv', binary, ZONE)).rejects.toThrow(/its header begins " ABC ,D"$/);
-    await expect(readBhavFile('x.csv', gzipSync('a'), ZONE)).rejects.toThrow(
+    await expect(readExchangeFile('x.csv', binary, ZONE)).rejects.toThrow(/its header begins " ABC ,D"$/);
+    await expect(readExchangeFile('x.csv', gzipSync('a'), ZONE)).rejects.toThrow(
       'is packed with gzip; unpack it',
     );
   });

@@ -115,16 +115,16 @@ describe('the days an answer proves to be sessions', () => {
 
   test('are those asked for, with a single row too, but not the date of a stray record', () => {
     const days = ['2025-09-08', '2025-09-08', '2025-09-08', '2025-09-07'];
-    expect(provenDays(bhav, monday, answer(...days))).toEqual(['2025-09-08']);
-    expect(provenDays(bhav, { from: '2025-09-07', to: '2025-09-08' }, answer(...days))).toEqual([
+    expect(provenDays(bhav.name, monday, answer(...days))).toEqual(['2025-09-08']);
+    expect(provenDays(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, answer(...days))).toEqual([
       '2025-09-07',
       '2025-09-08',
     ]);
   });
 
   test('are those of a source that answers with a day of its own', () => {
-    expect(provenDays(bhav, monday, answer('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
-    expect(provenDays(bhav, monday, answer())).toEqual([]);
-    expect(provenDays(operationNamed('GetCircuitBreakers'), monday, answer('2025-09-08'))).toEqual([]);
+    expect(provenDays(bhav.name, monday, answer('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
+    expect(provenDays(bhav.name, monday, answer())).toEqual([]);
+    expect(provenDays('GetCircuitBreakers', monday, answer('2025-09-08'))).toEqual([]);
   });
 });

@@ -54,6 +54,41 @@ describe('on NSE', () => {
     ).toEqual(['NSE:INE224E01028', 'NSE:INE224E01036', 'NSE:INE224E01028', 'NSE:INE224E01036']);
   });
 
+  test('a symbol that was given up by a listed change means another share from then on', () => {
+    const change = { link: 'DTIL to DPTL', series: '' };
+    const aliases = [
+      seen('2010-07-25', 'DTIL', change),
+      seen('2010-07-26', 'DPTL', change),
+      seen('2005-01-01', 'DTIL'),
+      seen('2012-01-01', 'DPTL'),
+      seen('2021-07-01', 'DTIL'),
+    ];
+    expect(ids(...aliases)).toEqual(['NSE:DTIL', 'NSE:DTIL', 'NSE:DTIL', 'NSE:DTIL', 'NSE:DTIL@2010-07-26']);
+    // Once the ISIN of the later one is known, it is that, also on the days before.
+    expect(ids(...aliases, seen('2024-07-08', 'DTIL', { isin: 'INE341R01014' })).slice(2)).toEqual([
+      'NSE:DTIL',
+      'NSE:DTIL',
+      'NSE:INE341R01014',
+      'NSE:INE341R01014',
+    ]);
+  });
+
+  test('a listed change of the symbol keeps the share, there and back', () => {
+    expect(
+      new Set(
+        ids(
+          seen('2010-01-01', 'A'),
+          seen('2010-12-31', 'A', { link: '1', series: '' }),
+          seen('2011-01-01', 'B', { link: '1', series: '' }),
+          seen('2011-06-01', 'B'),
+          seen('2011-12-31', 'B', { link: '2', series: '' }),
+          seen('2012-01-01', 'A', { link: '2', series: '' }),
+          seen('2013-01-01', 'A'),
+        ),
+      ).size,
+    ).toBe(1);
+  });
+
   test('bonds of one symbol are an instrument each, also where their series is used again', () => {
     const found = identify([
       seen('2025-01-01', 'IRFC', { isin: 'INE053F01010' }),

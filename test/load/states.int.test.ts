@@ -200,10 +200,9 @@ const NEW_WINDOWS: readonly (readonly [
     'insertFileWindows',
     (id) =>
       insertFileWindows(db, id, {
-        operation: 'GetBhavCopyCM',
         file: 'a.csv',
         hash: null,
-        sessions: [{ exchange: 'NSE', day: DAY, params: {} }],
+        sessions: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', from: DAY, to: DAY, params: {} }],
       }),
   ],
 ];

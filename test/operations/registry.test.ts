@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
+import { dataSets, operationNamed, operations, tables } from '../../src/operations/registry.ts';
 import { columnComment, LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
 
 /*
@@ -142,10 +142,10 @@ describe('the registry', () => {
     expect(() => operationNamed('GetBhavCopy')).toThrow('did you mean GetBhavCopyCM?');
   });
 
-  test('holds every table once, and every operation has one', () => {
+  test('holds every table once, and every data set has one', () => {
     const names = tables.map((table) => table.name);
     expect(new Set(names).size).toBe(names.length);
-    const used = operations.flatMap((operation) => operation.shapes.map((shape) => shape.table));
+    const used = dataSets.flatMap((dataSet) => dataSet.shapes.map((shape) => shape.table));
     expect(new Set(used)).toEqual(new Set(tables));
   });
 

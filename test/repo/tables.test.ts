@@ -20,6 +20,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   coverage: 'state/coverage.ts',
   database_identity: 'state/database-identity.ts',
   day_rows: 'state/withdrawals.ts',
+  event_decisions: 'state/event-decisions.ts',
   findings: 'state/findings.ts',
   loads: 'state/loads.ts',
   migrations: 'database/migrate.ts',

@@ -62,7 +62,7 @@ async function list(cli: Cli, flags: Flags): Promise<void> {
 async function accept(cli: Cli, id: number, flags: Flags): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { acceptWithdrawal } = await import('../../load/market/accept-withdrawal.ts');
-  const { requesterName } = await import('../../jobs/runs/run-control.ts');
+  const { requesterName } = await import('../../core/environment.ts');
   const { readToFold } = await import('../../jobs/worker/store-answer.ts');
   const context = await openContext(cli);
   const accepted = await acceptWithdrawal(context.db, id, {

@@ -1,6 +1,6 @@
 import type { Field } from '../../operations/fields.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
-import { badFile } from '../diagnostics.ts';
+import { badFile, unknownFormat } from '../diagnostics.ts';
 import { type FileField, type FileFormat, FORMATS } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
@@ -13,6 +13,8 @@ export interface FileColumns {
   record(row: FileRow): Record<string, string | null>;
   /** The value that the row has for a field. */
   value(row: FileRow, source: string): string | null;
+  /** The text that the row has in a column. */
+  text(row: FileRow, column: string): string | null;
   /** The name of the file's column for a field, for problems; the field's own if there is none. */
   nameOf(source: string): string;
   /** The first needed column that is missing in a row because it breaks off; null for whole rows. */
@@ -27,11 +29,11 @@ export interface FileColumns {
  * @throws PipelineError `unreadable` for unknown headers, and for known ones that lack a needed column.
  */
 export function columnsOf(header: readonly string[]): FileColumns {
-  const byName = new Map(header.map((name) => [name.trim().toUpperCase(), name]));
+  const byName = new Map(header.map((name) => [name.trim().replace(/\s+/g, ' ').toUpperCase(), name]));
   const own = (column: string) => byName.get(column.toUpperCase());
   const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
   if (format === undefined) {
-    throw badFile(`is no bhav copy of a known format; its header begins "${header.join(',').slice(0, 80)}"`);
+    throw unknownFormat(`is no file of a known format; its header begins "${header.join(',').slice(0, 80)}"`);
   }
   const lacking = format.needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
@@ -53,6 +55,7 @@ export function columnsOf(header: readonly string[]): FileColumns {
       const one = found.get(source);
       return one === undefined ? null : textOf(row[one.column], one.read);
     },
+    text: (row, column) => textOf(row[own(column) ?? ''], undefined),
     nameOf: (source) => found.get(source)?.column ?? source,
     missingIn: (row) => needed.find((column) => row[column] === null) ?? null,
     unknown: (fields) =>

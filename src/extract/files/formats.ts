@@ -1,6 +1,17 @@
 import { UDIFF_COLUMNS } from '../../operations/udiff.ts';
+import { toldProblem } from '../corporate-actions/told.ts';
+import type { Problem } from '../types.ts';
 
-export type FormatName = 'udiff' | 'nse-bhav' | 'nse-full' | 'bse-equity';
+export type FormatName =
+  | 'udiff'
+  | 'nse-bhav'
+  | 'nse-full'
+  | 'bse-equity'
+  | 'nse-actions'
+  | 'nse-actions-daily'
+  | 'bse-actions'
+  | 'actions'
+  | 'symbol-changes';
 
 /** Where a field comes from in a row of the file, and how its text is turned into the field's. */
 export interface FileField {
@@ -8,9 +19,11 @@ export interface FileField {
   readonly read?: (text: string) => string;
 }
 
-/** A kind of bhav copy file. The header of a file says which kind it is, not its name. */
+/** A kind of file. The header of a file says which kind it is, not its name. */
 export interface FileFormat {
   readonly name: FormatName;
+  /** The data set that its rows are records of. */
+  readonly dataSet: string;
   /** The exchange that writes such files; null where the rows name it. */
   readonly exchange: 'NSE' | 'BSE' | null;
   /** A header that has all of these columns is of this kind. */
@@ -19,6 +32,12 @@ export interface FileFormat {
   readonly needs: readonly string[];
   /** By source field. Columns that are named here and not in `needs` may be missing. */
   readonly fields: Readonly<Record<string, FileField>>;
+  /** Are its rows sessions of an exchange, each of its own? Else a file is read as a whole. */
+  readonly bySession: boolean;
+  /** The column that names the exchange, where `exchange` is null and it is not that of the bhav copy. */
+  readonly exchangeColumn?: string;
+  /** What is wrong with a record, beside what its fields say. */
+  readonly check?: (record: Readonly<Record<string, string | null>>) => Problem | null;
   /** Does a file list everything that its exchange traded that day? */
   readonly complete: boolean;
   /** Does the name of the file hold the date where no column does? */
@@ -32,6 +51,8 @@ export interface FileFormat {
 }
 
 const plain = {
+  dataSet: 'GetBhavCopyCM',
+  bySession: true,
   complete: false,
   datedByName: false,
   withoutTickers: false,
@@ -168,7 +189,126 @@ const BSE_EQUITY: FileFormat = {
   vague: ['finInstrmNm'],
 };
 
-export const FORMATS: readonly FileFormat[] = [UDIFF, NSE_BHAV, NSE_FULL, BSE_EQUITY];
+/** Dates of NSE's daily lists: `17/12/2020` until 2025, then `2025-12-17`. */
+const dayFirst = (text: string) =>
+  text.replace(/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, '$3-$2-$1').replace(/-(\d)(?=-|$)/g, '-0$1');
+
+/** `01 Jan 2016`, as BSE's lists write it. */
+const blankDate = (text: string) => text.replace(/^(\d{1,2}) ([A-Za-z]{3}) (\d{4})$/, '$1-$2-$3');
+
+const list = { ...plain, dataSet: 'CorporateActionLists', bySession: false } as const;
+
+/** `CF-CA-equities-….csv` of NSE. */
+const NSE_ACTIONS: FileFormat = {
+  ...list,
+  name: 'nse-actions',
+  exchange: 'NSE',
+  marks: ['SYMBOL', 'PURPOSE', 'EX-DATE'],
+  needs: [],
+  fields: fieldsOf({
+    SYMBOL: 'symbol',
+    SERIES: 'series',
+    PURPOSE: 'purpose',
+    'COMPANY NAME': 'companyName',
+    'FACE VALUE': 'faceValue',
+    'EX-DATE': 'exDate',
+    'RECORD DATE': 'recordDate',
+    'BOOK CLOSURE START DATE': 'bookClosureFrom',
+    'BOOK CLOSURE END DATE': 'bookClosureTo',
+  }),
+};
+
+/** `BcDDMMYY.csv`, the corporate actions in NSE's daily archive. */
+const NSE_ACTIONS_DAILY: FileFormat = {
+  ...list,
+  name: 'nse-actions-daily',
+  exchange: 'NSE',
+  marks: ['SYMBOL', 'PURPOSE', 'EX_DT'],
+  needs: [],
+  fields: {
+    ...fieldsOf({ SYMBOL: 'symbol', SERIES: 'series', PURPOSE: 'purpose', SECURITY: 'companyName' }),
+    exDate: { column: 'EX_DT', read: dayFirst },
+    recordDate: { column: 'RECORD_DT', read: dayFirst },
+    bookClosureFrom: { column: 'BC_STRT_DT', read: dayFirst },
+    bookClosureTo: { column: 'BC_END_DT', read: dayFirst },
+  },
+};
+
+/** BSE's list of corporate actions. */
+const BSE_ACTIONS: FileFormat = {
+  ...list,
+  name: 'bse-actions',
+  exchange: 'BSE',
+  marks: ['SECURITY CODE', 'EX DATE', 'PURPOSE'],
+  needs: ['SECURITY NAME'],
+  fields: {
+    ...fieldsOf({
+      'SECURITY CODE': 'scripCode',
+      'SECURITY NAME': 'symbol',
+      'COMPANY NAME': 'companyName',
+      PURPOSE: 'purpose',
+    }),
+    exDate: { column: 'EX DATE', read: blankDate },
+    recordDate: { column: 'RECORD DATE', read: blankDate },
+    bookClosureFrom: { column: 'BC START DATE', read: blankDate },
+    bookClosureTo: { column: 'BC END DATE', read: blankDate },
+    paymentDate: { column: 'ACTUAL PAYMENT DATE', read: blankDate },
+  },
+};
+
+/** A list of one's own, for what no other tells. */
+const ACTIONS: FileFormat = {
+  ...list,
+  name: 'actions',
+  exchange: null,
+  exchangeColumn: 'EXCHANGE',
+  marks: ['EXCHANGE', 'SYMBOL', 'EX_DATE', 'KIND'],
+  needs: ['RATIO'],
+  fields: fieldsOf({
+    SYMBOL: 'symbol',
+    EX_DATE: 'exDate',
+    KIND: 'kind',
+    RATIO: 'ratio',
+    NOTE: 'purpose',
+  }),
+  check: ({ kind, ratio }) => toldProblem(kind ?? null, ratio ?? null),
+};
+
+/** The columns of NSE's list of changed symbols, which has no header. */
+export const SYMBOL_CHANGES_HEADER = [
+  'SM_NAME',
+  'SM_KEY_SYMBOL',
+  'SM_NEW_SYMBOL',
+  'SM_APPLICABLE_FROM',
+] as const;
+
+const SYMBOL_CHANGES: FileFormat = {
+  ...list,
+  dataSet: 'SymbolChanges',
+  name: 'symbol-changes',
+  exchange: 'NSE',
+  marks: ['SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'],
+  needs: [],
+  fields: fieldsOf({
+    SM_NAME: 'companyName',
+    SYMB_COMPANY_NAME: 'companyName',
+    SM_KEY_SYMBOL: 'oldSymbol',
+    SM_NEW_SYMBOL: 'newSymbol',
+    SM_APPLICABLE_FROM: 'changedOn',
+  }),
+};
+
+export const FORMATS: readonly FileFormat[] = [
+  UDIFF,
+  NSE_BHAV,
+  NSE_FULL,
+  BSE_EQUITY,
+  NSE_ACTIONS,
+  NSE_ACTIONS_DAILY,
+  BSE_ACTIONS,
+  ACTIONS,
+  SYMBOL_CHANGES,
+];
 
 /** The day in the name of an old BSE file (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */
 export function dayInName(name: string): string | null {

@@ -1,17 +1,17 @@
 import { basename } from 'node:path';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import type { Operation } from '../../operations/operation.ts';
+import type { DataSet } from '../../operations/operation.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import { decodeText } from '../body.ts';
 import { readCsv } from '../csv.ts';
-import { badFile } from '../diagnostics.ts';
+import { badFile, isUnknownFormat } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
-import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
+import { dayInName, type FileFormat, FORMATS, type FormatName, SYMBOL_CHANGES_HEADER } from './formats.ts';
 import { isZip, newUnpackLimit, type UnpackLimit, unzip } from './zip.ts';
 
 /** The CSV that a session was read from: the file itself, or one in an archive. */
@@ -20,11 +20,16 @@ export interface FileContent {
   readonly bytes: Buffer;
 }
 
-/** What a file holds of one exchange and session, validated like an answer of the source. */
+/** What a file holds of one exchange, and session where its rows are of sessions, validated like an answer of the source. */
 export interface FileSession {
   readonly format: FormatName;
+  /** The data set that its rows are records of. */
+  readonly dataSet: string;
   readonly exchange: string;
+  /** The session; of a list the first of its days. */
   readonly day: string;
+  /** The same session; of a list the last of its days. */
+  readonly to: string;
   readonly rows: readonly Row[];
   readonly rejects: readonly Reject[];
   /** Is this everything that the exchange traded on that day? */
@@ -35,23 +40,23 @@ export interface FileSession {
   readonly unknown: readonly string[];
   /** Columns the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
-  /** One object for all sessions of a CSV. `readBhavCsv` of its name and bytes gives the same sessions. */
+  /** One object for all sessions of a CSV. `readCsvFile` of its name and bytes gives the same sessions. */
   readonly content: FileContent;
 }
 
 /**
- * Reads a bhav copy file, or a zip archive of them. The rows say which sessions it holds, and its name
+ * Reads a file of an exchange, or a zip archive of such. The rows say which sessions it holds, and its name
  * does where the format has no date. A broken file is not read in part.
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
-export async function readBhavFile(
+export async function readExchangeFile(
   name: string,
   bytes: Buffer,
   timeZone: string,
   limit = newUnpackLimit(),
 ): Promise<FileSession[]> {
-  return isZip(bytes) ? readArchive(bytes, timeZone, limit, true) : readBhavCsv(name, bytes, timeZone);
+  return isZip(bytes) ? readArchive(bytes, timeZone, limit, true) : readCsvFile(name, bytes, timeZone);
 }
 
 /** Reads an archive, and those inside it: NSE packs chosen reports, which may be archives, into one more. */
@@ -63,25 +68,30 @@ async function readArchive(
 ): Promise<FileSession[]> {
   const sessions: FileSession[] = [];
   let entries = 0;
-  for await (const { name, data } of unzip(bytes, isBhavName, limit)) {
+  let unknown: PipelineError | undefined;
+  for await (const { name, data } of unzip(bytes, isImportName, limit)) {
     entries++;
     try {
-      if (!isZip(data)) sessions.push(...readBhavCsv(name, data, timeZone));
+      if (!isZip(data)) sessions.push(...readCsvFile(name, data, timeZone));
       else if (outermost) sessions.push(...(await readArchive(data, timeZone, limit, false)));
       else throw badFile('is an archive in an archive in an archive; unpack the outer ones');
     } catch (error) {
-      throw badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
+      const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
+      if (!isUnknownFormat(error)) throw bad;
+      // NSE's daily archive holds many reports; those that are not known are no fault of the others.
+      unknown ??= bad;
     }
   }
   if (entries === 0) throw badFile('the zip archive holds no .csv file');
+  if (sessions.length === 0 && unknown !== undefined) throw unknown;
   return sessions;
 }
 
 /**
- * Can a file of this name be a bhav copy? Hidden files cannot, nor what macOS adds to an archive beside
+ * Can a file of this name be imported? Hidden files cannot, nor what macOS adds to an archive beside
  * each file (`._x.csv`, `__MACOSX/…`).
  */
-export function isBhavName(path: string): boolean {
+export function isImportName(path: string): boolean {
   return /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|zip)$/i.test(path) && !/(?:^|[\\/])__MACOSX[\\/]/.test(path);
 }
 
@@ -89,27 +99,29 @@ export function isBhavName(path: string): boolean {
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
 /**
- * Reads a bhav copy that is not in an archive, as `FileSession.content` holds it.
+ * Reads a file that is not in an archive, as `FileSession.content` holds it.
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
-export function readBhavCsv(name: string, bytes: Buffer, timeZone: string): FileSession[] {
+export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is packed with gzip; unpack it');
   const rows = parseRows(bytes);
   const [first] = rows;
   if (first === undefined) throw badFile('holds no rows');
   const columns = columnsOf(Object.keys(first));
-  const named = columns.format.datedByName ? dayInName(name) : null;
-  if (columns.nameOf('tradDt') === 'tradDt' && named === null) {
+  const { bySession, datedByName } = columns.format;
+  const named = datedByName ? dayInName(name) : null;
+  if (bySession && columns.nameOf('tradDt') === 'tradDt' && named === null) {
     throw badFile('has no date: neither a column holds it, nor a name such as EQ070421.CSV');
   }
-  const operation = operationNamed('GetBhavCopyCM');
+  const dataSet = dataSetNamed(columns.format.dataSet);
   const groups = new Map<string, Group>();
   rows.forEach((row, position) => {
+    if (!bySession && isBlankRow(row)) return;
     const exchange = exchangeOf(columns, row);
     let group = groups.get(exchange);
     if (group === undefined) {
-      group = newGroup(operation, exchange, timeZone);
+      group = newGroup(dataSet, exchange, timeZone);
       groups.set(exchange, group);
     }
     readRow(group, { columns, row, position, named });
@@ -117,6 +129,12 @@ export function readBhavCsv(name: string, bytes: Buffer, timeZone: string): File
   const content = { name: keptName(name), bytes };
   return [...groups].flatMap(([exchange, group]) => sessionsOf(exchange, group, columns, content));
 }
+
+/** Lists end in lines that hold nothing, or the character that once ended files. */
+const isBlankRow = (row: FileRow) =>
+  Object.values(row).every(
+    (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
+  );
 
 /**
  * The name of a file without its path, of at most 255 characters, and without those that Postgres
@@ -129,11 +147,31 @@ const keptName = (name: string) =>
 
 function parseRows(bytes: Buffer): FileRow[] {
   try {
-    return readCsv(decode(bytes)) as FileRow[];
+    const text = decode(bytes);
+    return (isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(text)) as FileRow[];
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     throw badFile(error.message.replace(/^the answer /, ''), { cause: error });
   }
+}
+
+/** NSE's list of changed symbols has no header: a name, two symbols and a day. */
+const SYMBOL_CHANGE = /^(.*),\s*([^,\s]+)\s*,\s*([^,\s]+)\s*,\s*(\d{1,2}-[A-Za-z]{3}-\d{4})\s*$/;
+
+const isSymbolChanges = (text: string) =>
+  SYMBOL_CHANGE.test(text.slice(0, 1_000).trimStart().split(/\r?\n/, 1)[0] ?? '');
+
+/** Names may hold commas, which are not quoted: what counts is what stands at the end of a line. */
+function readSymbolChanges(text: string): FileRow[] {
+  const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
+  return text
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const found = SYMBOL_CHANGE.exec(line);
+      if (found === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
+      return { [name]: found[1], [before]: found[2], [after]: found[3], [day]: found[4] };
+    });
 }
 
 /** Old files hold names in the Windows code page instead of UTF-8. */
@@ -152,7 +190,10 @@ function exchangeOf(columns: FileColumns, row: FileRow): string {
   const segment = columns.value(row, 'sgmt');
   if (segment !== null && segment !== 'CM')
     throw badFile(`is of the segment ${segment}, not the cash market`);
-  const exchange = columns.value(row, 'src');
+  const exchange =
+    format.exchangeColumn === undefined
+      ? columns.value(row, 'src')
+      : columns.text(row, format.exchangeColumn);
   const known: readonly string[] = EXCHANGES;
   if (exchange === null || !known.includes(exchange)) {
     throw badFile(
@@ -169,9 +210,9 @@ interface Group {
   readonly rejects: Reject[];
 }
 
-function newGroup(operation: Operation, exchange: string, timeZone: string): Group {
+function newGroup(dataSet: DataSet, exchange: string, timeZone: string): Group {
   const asked = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
-  return { reader: createRecordReader(operation, asked, timeZone), byDay: new Map(), rejects: [] };
+  return { reader: createRecordReader(dataSet, asked, timeZone), byDay: new Map(), rejects: [] };
 }
 
 interface SourceRow {
@@ -186,9 +227,13 @@ function readRow(group: Group, { columns, row, position, named }: SourceRow): vo
   const missing = columns.missingIn(row);
   const record = columns.record(row);
   if (named !== null) record.tradDt ??= named;
-  const result = missing === null ? group.reader.read(record) : null;
+  const { check } = columns.format;
+  // One's own list may leave the note out.
+  if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
+  const problem = check?.(record) ?? null;
+  const result = missing === null && problem === null ? group.reader.read(record) : null;
   if (result?.table != null) {
-    const day = String(result.row.trade_date);
+    const day = String(result.row[result.table.dateColumn ?? '']);
     const rows = group.byDay.get(day);
     if (rows === undefined) group.byDay.set(day, [result.row]);
     else rows.push(result.row);
@@ -196,7 +241,7 @@ function readRow(group: Group, { columns, row, position, named }: SourceRow): vo
   }
   const problems =
     result === null
-      ? [{ path: missing ?? '', message: 'is missing: the row breaks off' }]
+      ? [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]
       : result.problems.map(({ path, message }) => ({ path: columns.nameOf(path), message }));
   group.rejects.push({ position, record: sanitizeRecord(row), problems });
 }
@@ -216,11 +261,17 @@ function sessionsOf(
       `holds no row that can be read; of the first, ${problem?.path ?? ''} ${problem?.message ?? ''}`,
     );
   }
-  const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
-  return days.map(([day, rows], at) => ({
+  const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
+  const all = days.map(([day]) => day).sort();
+  const parts = format.bySession
+    ? days.map(([day, rows]) => ({ day, to: day, rows }))
+    : [{ day: all[0] as string, to: all.at(-1) as string, rows: days.flatMap(([, rows]) => rows) }];
+  return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
+    dataSet: format.dataSet,
     exchange,
     day,
+    to,
     rows,
     content,
     rejects: at === 0 ? rejects : [],
@@ -233,7 +284,7 @@ function sessionsOf(
 
 /** The columns of `market.bhavcopy_cm` that files of a format round, and by how much. */
 function roundedIn(format: FileFormat): Record<string, number> {
-  const { fields } = operationNamed('GetBhavCopyCM').shapes[0].table;
+  const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
   const columnOf = (source: string) =>
     fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
   return Object.fromEntries(

@@ -4,7 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { dayInName } from '../../extract/files/formats.ts';
-import { type FileSession, isBhavName } from '../../extract/files/read-file.ts';
+import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
 
 /** A file to import, with the hash of its bytes. */
 export interface ImportFile {
@@ -46,7 +46,7 @@ async function listFolder(folder: string): Promise<string[]> {
     throw usageError(`${folder} cannot be read: ${messageOf(error)}`);
   }
   return entries
-    .filter((entry) => !entry.isDirectory() && isBhavName(entry.name))
+    .filter((entry) => !entry.isDirectory() && isImportName(entry.name))
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
@@ -94,7 +94,7 @@ type Read<Session> = () => Promise<readonly Session[]>;
  * @returns a function that reads a file at once, and stores it when all files that were started before
  *   it are read and those with the same sessions are stored. It fails as its `read` and `store` do.
  */
-export function createTurns<Session extends Pick<FileSession, 'exchange' | 'day'>>() {
+export function createTurns<Session extends Pick<FileSession, 'dataSet' | 'exchange' | 'day'>>() {
   const storing = new Map<string, Promise<unknown>>();
   let allRead: Promise<unknown> = Promise.resolve();
   return async function inTurn<Result>(
@@ -104,7 +104,7 @@ export function createTurns<Session extends Pick<FileSession, 'exchange' | 'day'
     const reading = read();
     const mine = Promise.allSettled([reading, allRead]).then(([file]) => {
       const sessions = file.status === 'fulfilled' ? file.value : [];
-      const keys = sessions.map(({ exchange, day }) => `${exchange} ${day}`);
+      const keys = sessions.map(({ dataSet, exchange, day }) => `${dataSet} ${exchange} ${day}`);
       const earlier = keys.map((key) => storing.get(key));
       for (const key of keys) storing.set(key, ended);
       return earlier;

@@ -1,4 +1,5 @@
 import { today } from '../../core/clock.ts';
+import { requesterName } from '../../core/environment.ts';
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import { type SessionLock, takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
@@ -9,7 +10,6 @@ import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { requesterName } from '../runs/run-control.ts';
 import { createTurns, findFiles, fingerprint, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
@@ -19,7 +19,6 @@ import {
   notLoaded,
   readSessions,
 } from './import-sessions.ts';
-import { IMPORTED } from './session-answer.ts';
 
 /** The report of an import: the run, and what became of each file. */
 export interface ImportReport extends Omit<RunReport, 'failures'> {
@@ -107,7 +106,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
 function failureOfFile({ file, error }: FileReport) {
   return {
     windowId: null,
-    operation: IMPORTED,
+    operation: null,
     exchange: null,
     from: null,
     to: null,

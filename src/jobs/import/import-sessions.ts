@@ -5,7 +5,7 @@ import {
   everRounded,
   type FileContent,
   type FileSession,
-  readBhavFile,
+  readExchangeFile,
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
@@ -18,7 +18,7 @@ import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
-import { IMPORTED, importedTable, NO_TICKERS, sessionAnswer } from './session-answer.ts';
+import { NO_TICKERS, sessionAnswer, tableOf } from './session-answer.ts';
 
 /** Differences listed for one session of a file. */
 const LISTED = 10;
@@ -74,7 +74,7 @@ export async function readSessions({ config }: Context, path: string): Promise<F
   } catch (error) {
     throw new PipelineError(`cannot be read: ${messageOf(error)}`, { kind: 'unreadable' });
   }
-  return readBhavFile(path, bytes, config.EOD_TIMEZONE);
+  return readExchangeFile(path, bytes, config.EOD_TIMEZONE);
 }
 
 /**
@@ -119,7 +119,7 @@ export async function importSessions(
     const stored = await readWindowLoad(context.db.drizzle, windowId);
     if (stored === null) continue;
     const listing = { limit: LISTED, rounded: everRounded() };
-    const found = await differencesOfLoad(context.db.pool, importedTable(), stored, listing);
+    const found = await differencesOfLoad(context.db.pool, tableOf(session), stored, listing);
     differences.push(...found.map((one) => ({ file: file.path, ...one })));
   }
   const report: FileReport = {
@@ -143,16 +143,20 @@ async function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
-  sessions: readonly Pick<FileSession, 'exchange' | 'day' | 'withoutTickers' | 'content'>[],
+  sessions: readonly Pick<
+    FileSession,
+    'dataSet' | 'exchange' | 'day' | 'to' | 'withoutTickers' | 'content'
+  >[],
   tickersAsOf: string | null,
 ): Promise<number[] | null> {
   const inserted = await insertFileWindows(db.drizzle, runId, {
-    operation: IMPORTED,
     file: file.path,
     hash: file.hash,
-    sessions: sessions.map(({ exchange, day, content, withoutTickers }) => ({
+    sessions: sessions.map(({ dataSet, exchange, day, to, content, withoutTickers }) => ({
+      operation: dataSet,
       exchange,
-      day,
+      from: day,
+      to,
       params: {
         file: content.name,
         ...(withoutTickers && tickersAsOf !== null ? { tickers: tickersAsOf } : {}),
@@ -188,17 +192,17 @@ async function importSession(
   { runId, windowId, session, tickers, packed }: Load,
 ): Promise<RecordCounts | null> {
   const { clock, config, db } = context;
-  const { exchange, day } = session;
+  const { dataSet, exchange, day, to } = session;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   return storeAnswer(context, {
     window: {
       id: windowId,
       runId,
-      operation: IMPORTED,
+      operation: dataSet,
       exchange,
       from: day,
-      to: day,
+      to,
       instruments: [],
       variant: '',
       filtered: false,

@@ -4,14 +4,11 @@ import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/lookups.ts';
 import type { PreservedColumns } from '../../load/market/merge.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 
-/** The operation whose records the files hold. */
-export const IMPORTED = 'GetBhavCopyCM';
-
-/** The table that stores them. */
-export const importedTable = () => operationNamed(IMPORTED).shapes[0].table;
+/** The table that stores the rows of a session. */
+export const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
 
 /** Tickers for files whose rows have their own. */
 export const NO_TICKERS: Tickers = new Map();
@@ -37,7 +34,7 @@ export async function sessionAnswer(pool: Pool, session: FileSession, tickers: T
     : session.rows;
   return {
     extracted: {
-      batches: [{ table: importedTable(), rows }],
+      batches: [{ table: tableOf(session), rows }],
       rejects,
       fetched: rows.length + rejects.length,
       warnings: [],

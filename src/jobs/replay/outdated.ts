@@ -4,7 +4,7 @@ import type { Extracted } from '../../extract/types.ts';
 import type { PreservedColumns } from '../../load/market/merge.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../load/state/responses/kept.ts';
 import { newerFullAnswers } from '../../load/state/responses/to-replay.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { readKept, sessionOf } from './read-kept.ts';
@@ -29,7 +29,7 @@ export async function isOutdated(
   { window, responseId, extracted, preserved, read }: OldAnswer,
 ): Promise<boolean> {
   const { db } = context;
-  const { shapes } = operationNamed(window.operation);
+  const { shapes } = dataSetNamed(window.operation);
   const filled = filledTables(extracted);
   const shapesHere = shapes.filter(({ table, fullSet }) =>
     filled.length === 0 ? fullSet !== 'none' : filled.includes(table),

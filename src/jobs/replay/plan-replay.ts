@@ -1,4 +1,5 @@
 import { today } from '../../core/clock.ts';
+import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { emptyTables } from '../../load/market/empty-tables.ts';
@@ -8,10 +9,9 @@ import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses/to-replay.ts';
 import { deleteRun, insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
-import { operations } from '../../operations/registry.ts';
+import { dataSets } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { requesterName } from '../runs/run-control.ts';
 
 /** What a replay was asked to do; kept with its run. */
 export interface ReplayRequest extends AnswerFilter {
@@ -33,11 +33,11 @@ export function tableGroupOf(operation: string): string {
   if (known !== undefined) return known;
   const tables = new Set<TableDefinition>();
   const members = new Set<string>();
-  const start = operations.find((one) => one.name === operation);
+  const start = dataSets.find((one) => one.name === operation);
   for (const { table } of start?.shapes ?? []) tables.add(table);
   for (let size = -1; size !== members.size; ) {
     size = members.size;
-    for (const one of operations) {
+    for (const one of dataSets) {
       if (!one.shapes.some(({ table }) => tables.has(table))) continue;
       members.add(one.name);
       for (const { table } of one.shapes) tables.add(table);
@@ -66,7 +66,7 @@ async function keptGroups({ db }: Context, { operations: named, exchanges }: Ans
   for (const { operation, exchange } of await answeredPairs(db.drizzle)) {
     if (exchanges !== undefined && !exchanges.includes(exchange)) continue;
     const first = tableGroupOf(operation);
-    const members = operations.map(({ name }) => name).filter((name) => tableGroupOf(name) === first);
+    const members = dataSets.map(({ name }) => name).filter((name) => tableGroupOf(name) === first);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
     groups.set(`${first}|${exchange}`, { name: `${first}|${exchange}`, operations: members, exchange });
   }
@@ -83,7 +83,7 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<F
   const fresh: FreshGroup[] = [];
   for (const group of groups) {
     let filled = false;
-    for (const { name, shapes } of operations) {
+    for (const { name, shapes } of dataSets) {
       if (!group.operations.includes(name)) continue;
       for (const { table } of shapes) {
         const { live, history, lost } = await hasRows(db.pool, table, group.exchange);

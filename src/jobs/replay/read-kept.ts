@@ -1,6 +1,6 @@
 import { dayAt } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
-import { type FileSession, readBhavCsv } from '../../extract/files/read-file.ts';
+import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { readTickers, type Tickers } from '../../load/market/lookups.ts';
@@ -8,9 +8,10 @@ import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import type { KeptAnswer } from '../../load/state/responses/kept.ts';
 import { replayReached } from '../../load/state/responses/to-replay.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { isOperation } from '../../operations/operation.ts';
+import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { IMPORTED, NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
+import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
 
 /** The settings that kept answers are read with. */
 function readSettings({ EOD_ACCESS_KEY, EOD_TIMEZONE }: Context['config']) {
@@ -26,6 +27,9 @@ export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted
     readSettings(config),
   );
 }
+
+/** The data set of files without tickers. */
+const BHAV_COPY = 'GetBhavCopyCM';
 
 /** Reads the files that are kept among the answers of one replay. */
 export interface FileReader {
@@ -51,7 +55,7 @@ export function createFileReader(context: Context): FileReader {
     if (last?.asOf !== asOf) {
       // The import saw the rows that this replay loaded before it reached that moment. When that was is
       // read from the windows, so that a replay that was interrupted finds the same.
-      const asked = { runId, operation: IMPORTED, exchange: 'BSE', loadedAt: asOf };
+      const asked = { runId, operation: BHAV_COPY, exchange: 'BSE', loadedAt: asOf };
       last = { asOf, tickers: await readTickers(db.pool, await replayReached(db.drizzle, asked)) };
     }
     return last.tickers;
@@ -70,12 +74,15 @@ export function createFileReader(context: Context): FileReader {
 
 /** Reads a kept file. @throws PipelineError `unreadable` */
 export function readKept({ config }: Context, { file, body }: KeptAnswer): FileSession[] {
-  return readBhavCsv(file ?? '', body, config.EOD_TIMEZONE);
+  return readCsvFile(file ?? '', body, config.EOD_TIMEZONE);
 }
 
 /** The session a kept file was loaded for, among those it holds. */
 export function sessionOf(sessions: readonly FileSession[], kept: KeptAnswer): FileSession | undefined {
-  return sessions.find(({ exchange, day }) => exchange === kept.exchange && day === kept.from);
+  return sessions.find(
+    ({ dataSet, exchange, day }) =>
+      dataSet === kept.operation && exchange === kept.exchange && day === kept.from,
+  );
 }
 
 function noSession({ file, exchange, from }: KeptAnswer): PipelineError {
@@ -90,7 +97,7 @@ const SHORTENED = '…';
 
 /**
  * Reads the open rejects of the window's parent again, from the records as they were stored, because the
- * answer is not kept. Records that were shortened for storing stay rejected, because they are not
+ * answer is not kept. Rows of files cannot be read alone and stay rejected. Records that were shortened for storing stay rejected, because they are not
  * complete, and so do those of tables whose rows depend on their place in the answer.
  */
 export async function readRejectedRecords(
@@ -98,20 +105,22 @@ export async function readRejectedRecords(
   window: ReplayWindow,
 ): Promise<{ extracted: Extracted; seenAt: number }> {
   const rejected = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
-  const operation = operationNamed(window.operation);
+  const dataSet = dataSetNamed(window.operation);
   const seenAt = rejected[0]?.seenAt.getTime() ?? Date.now();
-  const needsPlaces = operation.shapes.some(({ table }) =>
+  const needsPlaces = dataSet.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 1),
   );
   const whole = (one: { readonly record: unknown }) =>
-    !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
+    isOperation(dataSet) && !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
   const readable = rejected.filter(whole);
-  const extracted = readAnswer(
-    operation,
-    { ...window, calledOn: dayAt(Math.floor(seenAt / 1000), config.EOD_TIMEZONE) },
-    { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
-    readSettings(config),
-  );
+  const extracted = isOperation(dataSet)
+    ? readAnswer(
+        dataSet,
+        { ...window, calledOn: dayAt(Math.floor(seenAt / 1000), config.EOD_TIMEZONE) },
+        { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
+        readSettings(config),
+      )
+    : { batches: [], rejects: [], warnings: [], unknownFields: [] };
   const rejects = [
     ...extracted.rejects.map((reject) => ({
       ...reject,

@@ -11,19 +11,23 @@ import {
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
+import { updateCorporateEvents } from '../events/update-events.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 
 /**
- * Ends a run that has no open window left, once the names its loads have brought are in `market.instruments`.
+ * Ends a run that has no open window left, once the names its loads have brought are in `market.instruments`, and what
+ * they say of corporate actions in `market.corporate_events`.
  *
  * @returns the run when it was this call that ended it, else null.
  */
 export async function closeRun(
-  { db, log }: Pick<Context, 'db' | 'log'>,
+  context: Context,
   runId: number,
   end: RunEnd | null = null,
 ): Promise<EndedRun | null> {
+  const { db, log } = context;
   await updateObservedAliases(db);
+  await updateCorporateEvents(context);
   const ended = await finishRun(db.drizzle, runId, end);
   if (ended !== null) log.info({ runId, state: ended.state }, 'run has ended');
   return ended;

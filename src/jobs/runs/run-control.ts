@@ -1,5 +1,5 @@
-import { hostname, userInfo } from 'node:os';
 import { eachDay } from '../../core/days.ts';
+import { requesterName } from '../../core/environment.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { allowKeyTrial } from '../../load/state/access-keys.ts';
@@ -93,15 +93,6 @@ async function insertRun(
     await insertWindows(tx, id, plan.windows);
     return id;
   });
-}
-
-/** For people; an account without a name, as containers have them, is known by its number. */
-export function requesterName(): string {
-  try {
-    return `${userInfo().username}@${hostname()}`;
-  } catch {
-    return `${process.getuid?.() ?? 'unknown'}@${hostname()}`;
-  }
 }
 
 /** State of a run. @throws PipelineError `usage` when there is no such run. */

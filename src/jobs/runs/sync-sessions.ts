@@ -11,7 +11,7 @@ import {
   type SessionRow,
   writeSessions,
 } from '../../load/state/sessions.ts';
-import { EXCHANGES, type Operation } from '../../operations/operation.ts';
+import { EXCHANGES } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 
@@ -106,11 +106,11 @@ function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly Sessi
  * proves nothing.
  */
 export function provenDays(
-  operation: Operation,
+  operation: string,
   asked: { readonly from: Day; readonly to: Day },
   { batches }: Pick<Extracted, 'batches'>,
 ): Day[] {
-  if (operation.name !== BHAV_COPY) return [];
+  if (operation !== BHAV_COPY) return [];
   const rows = new Map<Day, number>();
   let all = 0;
   for (const batch of batches) {

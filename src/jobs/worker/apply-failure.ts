@@ -21,7 +21,8 @@ import {
   type Selection,
   splitWindow,
 } from '../../load/state/windows/windows.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { isOperation } from '../../operations/operation.ts';
+import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
 import { keyAlert, raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
@@ -185,13 +186,16 @@ async function endWithCoverage(
     for (const one of ended.sort(byKey)) {
       // A preview stores nothing, whatever comes of it.
       if (one.preview) continue;
+      const operation = dataSetNamed(one.operation);
+      // Of a file nothing was expected.
+      if (!isOperation(operation)) continue;
       const sessions = calendar.sessions(one.exchange, one.from, one.to);
       await writeCoverage(tx, {
         operation: one.operation,
         exchange: one.exchange,
         runId: one.runId,
         windowId: one.id,
-        coverage: questionsOf(operationNamed(one.operation), one, sessions, calledOn).map((question) => ({
+        coverage: questionsOf(operation, one, sessions, calledOn).map((question) => ({
           ...question,
           state: action.state,
           records: 0,

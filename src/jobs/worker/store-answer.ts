@@ -8,8 +8,8 @@ import type { FullSet } from '../../load/market/merge.ts';
 import type { CoverageEntry } from '../../load/state/coverage.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses/kept.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
-import type { Operation } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { type DataSet, isOperation } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
@@ -38,6 +38,8 @@ export interface Answered extends ReadAnswer {
   readonly rereads?: readonly number[];
   /** Are all kept answers loaded anew, into tables that held nothing? */
   readonly fresh?: boolean;
+  /** Was it worked out here? Then however many rows it withdraws, none is missing by mistake. */
+  readonly trusted?: boolean;
 }
 
 /**
@@ -48,12 +50,12 @@ export interface Answered extends ReadAnswer {
  */
 export async function storeAnswer(
   context: Context,
-  { window, extracted, calledAt, bytes, preview, answer, digest, rereads, fresh, ...file }: Answered,
+  { window, extracted, calledAt, bytes, preview, answer, digest, rereads, fresh, trusted, ...file }: Answered,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...believed } = storablePart(context, extracted, calledAt);
   // First, so that a day the calendar was wrong about counts in the coverage.
-  const proven = provenDays(operationNamed(window.operation), window, believed.extracted);
+  const proven = provenDays(window.operation, window, believed.extracted);
   if (!preview)
     await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);
@@ -73,7 +75,7 @@ export async function storeAnswer(
     fullSets,
     preserved: file.preserved,
     readKept: (kept) => readToFold(context, kept),
-    maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
+    maxWithdrawShare: trusted === true ? 1 : config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,
     warnings: [...extracted.warnings, ...warnings],
@@ -110,23 +112,25 @@ function daysOfAnswer(
   window: CoveredWindow & Pick<Answered['window'], 'operation' | 'exchange'>,
   { extracted, partial, calledAt }: Pick<Answered, 'extracted' | 'partial' | 'calledAt'>,
 ) {
-  const operation = operationNamed(window.operation);
+  const dataSet = dataSetNamed(window.operation);
   const clock: Clock = { now: () => calledAt };
   const suspicions = strayText(extracted);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const coverage = coverageOf(operation, window, sessions, extracted, { clock, calendar, config }).map(
-    (entry) =>
-      // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
-      suspicions.length === 0
-        ? entry
-        : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
+  const asked = isOperation(dataSet)
+    ? coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config })
+    : [];
+  const coverage = asked.map((entry) =>
+    // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
+    suspicions.length === 0
+      ? entry
+      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
   );
   return {
     coverage,
     fullSets:
       partial === true
         ? []
-        : fullSetsOf(operation, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
+        : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     suspicions,
   };
 }
@@ -219,7 +223,7 @@ export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number)
  * were rejected (one of them may be the missing row), or on the evening of a day without records.
  */
 export function fullSetsOf(
-  operation: Operation,
+  dataSet: DataSet,
   window: CoveredWindow & { readonly exchange: string },
   extracted: Pick<Extracted, 'batches' | 'rejects'>,
   coverage: readonly CoverageEntry[],
@@ -229,14 +233,14 @@ export function fullSetsOf(
   if (coverage.some(({ state, day }) => state === 'not_published' && day >= calledOn)) return [];
   const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);
   return (
-    operation.shapes
+    dataSet.shapes
       // An answer in one shape says nothing of the rows that came in another.
       .filter((shape) => shape.fullSet !== 'none' && (filled.length === 0 || filled.includes(shape.table)))
       .map((shape) => ({
         table: shape.table,
         exchange: window.exchange,
         days: shape.fullSet === 'days' ? { from: window.from, to: window.to } : null,
-        mayBeEmpty: operation.emptyIsNormal,
+        mayBeEmpty: dataSet.emptyIsNormal,
       }))
   );
 }

@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { PipelineError } from '../../core/errors.ts';
 import type { Shape } from '../../operations/operation.ts';
-import { operationsFilling } from '../../operations/registry.ts';
+import { dataSetsFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
@@ -151,7 +151,7 @@ export function scopeOf({
   rows,
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const filling = operationsFilling([table]);
+  const filling = dataSetsFilling([table]);
   const shapes = filling.flatMap((operation) => operation.shapes.filter((shape) => shape.table === table));
   const whole = shapes.find((shape) => shape.fullSet !== 'none')?.fullSet ?? 'none';
   const scope = { operations: filling.map(({ name }) => name), exchange, whole };

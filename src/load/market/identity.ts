@@ -1,3 +1,5 @@
+import { addDays } from '../../core/days.ts';
+
 /** The names under which a table showed an instrument, and the first day; '' and 0 where the table has none. */
 export interface ObservedAlias {
   readonly exchange: string;
@@ -46,12 +48,12 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
   const nodes = new Components();
   const codes = codesByIsin(aliases);
   const named = aliases.map((alias) => nameOf(alias, codes));
-  const eras = erasOf(aliases, named);
+  const ownership = ownershipOf(aliases, named);
   const ownNode = aliases.map((alias, at) => {
     const { group, securityCode, precedence } = named[at] as Named;
     if (precedence === 2 && alias.exchange !== 'BSE') return null;
     const owner =
-      group === '' ? securityCode : `${group}|${ownerOf(eras.get(group), alias, named[at] as Named)}`;
+      group === '' ? securityCode : `${group}|${ownerOf(ownership.get(group), alias, named[at] as Named)}`;
     if (securityCode !== '') nodes.join(`owner ${owner}`, `securityCode ${securityCode}`);
     if (alias.link !== '') nodes.join(`owner ${owner}`, `link ${alias.link}`);
     return `owner ${owner}`;
@@ -67,7 +69,7 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
     const byIsin = securityCode === '' ? undefined : ids.get(nodes.rootOf(`securityCode ${securityCode}`));
     const bySymbol = ids.get(
       nodes.rootOf(
-        `owner ${group}|${ownerOf(eras.get(group), alias, { group, securityCode: '', precedence })}`,
+        `owner ${group}|${ownerOf(ownership.get(group), alias, { group, securityCode: '', precedence })}`,
       ),
     );
     const share = byIsin ?? bySymbol ?? `${alias.exchange}:${securityCode || group}`;
@@ -119,32 +121,77 @@ function issuerOf({ securityCode, precedence }: Named, exchange: string): string
 /** From which day on a symbol belonged to an owner. */
 type Era = { readonly from: string; readonly owner: string };
 
-function erasOf(aliases: readonly ObservedAlias[], named: readonly Named[]): Map<string, Era[]> {
-  const eras = new Map<string, Era[]>();
+/** What is known of who had a symbol when. */
+interface Ownership {
+  readonly eras: readonly Era[];
+  /** Days from which on the symbol was given up: who has it then is somebody else. */
+  readonly givenUp: readonly string[];
+}
+
+function ownershipOf(aliases: readonly ObservedAlias[], named: readonly Named[]): Map<string, Ownership> {
+  const known = new Map<string, { eras: Era[]; givenUp: string[] }>();
+  const of = (group: string) => {
+    const found = known.get(group) ?? { eras: [], givenUp: [] };
+    known.set(group, found);
+    return found;
+  };
   aliases.forEach((alias, at) => {
     const name = named[at] as Named;
     if (name.group === '' || name.securityCode === '') return;
     if (name.precedence === 2 && alias.exchange !== 'BSE') return;
-    const era = { from: alias.firstSeen, owner: issuerOf(name, alias.exchange) };
-    const known = eras.get(name.group);
-    if (known === undefined) eras.set(name.group, [era]);
-    else known.push(era);
+    of(name.group).eras.push({ from: alias.firstSeen, owner: issuerOf(name, alias.exchange) });
   });
-  for (const list of eras.values()) {
-    list.sort((a, b) => compare(a.from, b.from) || compare(a.owner, b.owner));
+  for (const [group, from] of symbolsGivenUp(aliases, named)) of(group).givenUp.push(from);
+  for (const { eras, givenUp } of known.values()) {
+    eras.sort((a, b) => compare(a.from, b.from) || compare(a.owner, b.owner));
+    givenUp.sort(compare);
   }
-  return eras;
+  return known;
 }
 
-/** The owner of the symbol on the day it was seen: by its own security code, else by the era before, else by the one after. */
+/** Symbols that a listed change has replaced by others, and the first day of the new one. */
+function symbolsGivenUp(
+  aliases: readonly ObservedAlias[],
+  named: readonly Named[],
+): (readonly [group: string, from: string])[] {
+  const links = new Map<
+    string,
+    { readonly symbol: string; readonly group: string; readonly firstSeen: string }[]
+  >();
+  aliases.forEach(({ link, symbol, firstSeen }, at) => {
+    const { group } = named[at] as Named;
+    if (link === '' || group === '') return;
+    const sides = links.get(link) ?? [];
+    links.set(link, sides);
+    sides.push({ symbol, group, firstSeen });
+  });
+  return [...links.values()].flatMap((sides) => {
+    const [before, after, ...more] = sides.toSorted((a, b) => compare(a.firstSeen, b.firstSeen));
+    if (before === undefined || after === undefined || more.length > 0) return [];
+    const changed = before.symbol !== after.symbol && after.firstSeen === addDays(before.firstSeen, 1);
+    return changed ? [[before.group, after.firstSeen] as const] : [];
+  });
+}
+
+/** Names who has a symbol from a day on, where nothing but that day is known of them. */
+const SINCE = 'since ';
+
+/**
+ * The owner of the symbol on the day it was seen: by its own security code, else by the era before, else by the one after,
+ * as far as nobody has given the symbol up in between.
+ */
 function ownerOf(
-  eras: readonly Era[] | undefined,
+  ownership: Ownership | undefined,
   { exchange, firstSeen }: ObservedAlias,
   name: Named,
 ): string {
   if (name.securityCode !== '') return issuerOf(name, exchange);
-  if (eras === undefined) return '';
-  return (eras.findLast((era) => era.from <= firstSeen) ?? eras[0])?.owner ?? '';
+  if (ownership === undefined) return '';
+  const begin = ownership.givenUp.findLast((day) => day <= firstSeen) ?? '';
+  const end = ownership.givenUp.find((day) => day > firstSeen) ?? '9999';
+  const eras = ownership.eras.filter(({ from }) => from >= begin && from < end);
+  const era = eras.findLast(({ from }) => from <= firstSeen) ?? eras[0];
+  return era?.owner ?? (begin === '' ? '' : `${SINCE}${begin}`);
 }
 
 /** The id of each component: the security code seen first, else the group seen first. */
@@ -160,7 +207,9 @@ function representatives(
     if (own === null || own === undefined) return;
     const { group, securityCode } = named[at] as Named;
     const root = nodes.rootOf(own);
-    const name = securityCode || group;
+    // A symbol that somebody else had before names two: the later one with the day it began.
+    const since = securityCode === '' ? own.indexOf(`|${SINCE}`) : -1;
+    const name = securityCode || (since === -1 ? group : `${group}@${own.slice(since + 1 + SINCE.length)}`);
     const rank = `${securityCode === '' ? 1 : 0}|${alias.firstSeen}|${name}`;
     const known = best.get(root);
     if (known === undefined || rank < known.rank) {

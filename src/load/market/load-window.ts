@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
-import { operationNamed } from '../../operations/registry.ts';
+import { isOperation } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
@@ -128,8 +129,9 @@ function scopeOfLoad(
 ): Parameters<typeof readKnown>[1] {
   const { operation, exchange, coverage } = load;
   const scopes = tables.map((one) => scopeOf({ ...one, exchange }));
+  const dataSet = dataSetNamed(operation);
   const isDated =
-    operationNamed(operation).request.dates !== 'none' && scopes.every((scope) => scope.days !== null);
+    isOperation(dataSet) && dataSet.request.dates !== 'none' && scopes.every((scope) => scope.days !== null);
   const days = [from, to, ...coverage.map(({ day }) => day), ...tables.flatMap((one) => one.days)].sort();
   return {
     operations: [...new Set([operation, ...scopes.flatMap((scope) => scope.operations)])],

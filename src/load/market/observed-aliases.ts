@@ -1,7 +1,7 @@
 import { and, type Column, eq, gt, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { EXCHANGES } from '../../operations/operation.ts';
-import { operationsFilling, tables } from '../../operations/registry.ts';
+import { dataSetsFilling, tables } from '../../operations/registry.ts';
 import type { Naming, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../database/transaction.ts';
@@ -37,7 +37,7 @@ export async function updateObservedAliases(database: Database): Promise<void> {
 }
 
 /** Operations that fill tables whose rows name instruments. */
-const NAMING = operationsFilling(tables.filter(({ names }) => names.length > 0));
+const NAMING = dataSetsFilling(tables.filter(({ names }) => names.length > 0));
 
 const groupOf = (exchange: string) => ({ operations: NAMING.map(({ name }) => name), exchange });
 
@@ -54,7 +54,7 @@ async function bringIn(tx: Transaction, exchange: string): Promise<boolean> {
   if (last === undefined) return false;
   const changed: Names[] = [];
   for (const table of tables) {
-    const filling = operationsFilling([table]);
+    const filling = dataSetsFilling([table]);
     const own = loads.filter(({ operation }) => filling.some(({ name }) => name === operation));
     if (own.length === 0) continue;
     const asked: unknown[] = [exchange, own.map(({ id }) => id)];

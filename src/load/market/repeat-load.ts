@@ -1,6 +1,6 @@
 import { eachDay } from '../../core/days.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { operationsFilling } from '../../operations/registry.ts';
+import { dataSetsFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
@@ -48,7 +48,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     windowId,
     digest,
     fetchedAt,
-    operations: operationsFilling(tables).map(({ name }) => name),
+    operations: dataSetsFilling(tables).map(({ name }) => name),
   };
   try {
     // Asked first without locks: nearly always the answer is a new one.

@@ -18,7 +18,8 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
-import { operationNamed } from '../../operations/registry.ts';
+import { isOperation } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from './coverage.ts';
 import { laterLoads } from './loads.ts';
 import { type AnswerFilter, matchesFilter } from './responses/to-replay.ts';
@@ -87,11 +88,15 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
   await keepRejects(tx, load, asked, present);
 }
 
-const isDated = (operation: string) => operationNamed(operation).request.dates !== 'none';
+/** Do the asked days, or those of a file, tell what a reject is of? */
+function isDated(name: string): boolean {
+  const dataSet = dataSetNamed(name);
+  return !isOperation(dataSet) || dataSet.request.dates !== 'none';
+}
 
 /** Names a record and what it was asked about: a record that names no instrument means another one for each. */
 function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day }: RejectEntry): string {
-  const { per } = operationNamed(operation).windows;
+  const { per } = dataSetNamed(operation).windows;
   const days = isDated(operation) ? [day ?? asked.from_date, day ?? asked.to_date] : [];
   const scope = [asked.variant, per === 'instrument' ? asked.instruments : [], days];
   return createHash('sha256')

@@ -11,7 +11,15 @@ export interface Target {
 }
 
 /** `preview` asks and rolls back; `gap_fill` is a backfill of what is missing. */
-export const RUN_KINDS = ['backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview'] as const;
+export const RUN_KINDS = [
+  'backfill',
+  'nightly',
+  'import',
+  'replay',
+  'gap_fill',
+  'preview',
+  'events',
+] as const;
 
 export type RunKind = (typeof RUN_KINDS)[number];
 

@@ -1,6 +1,6 @@
 import { brotliDecompressSync } from 'node:zlib';
 import pg from 'pg';
-import { readBhavCsv } from '../../../src/extract/files/read-file.ts';
+import { readCsvFile } from '../../../src/extract/files/read-file.ts';
 import { readAnswer } from '../../../src/extract/index.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import type { Rows } from '../../../src/operations/rows.ts';
@@ -36,7 +36,7 @@ function read(kept: Kept): {
 } {
   const body = brotliDecompressSync(kept.body);
   if (kept.params.file !== undefined) {
-    const sessions = readBhavCsv(kept.params.file, body, TIME_ZONE);
+    const sessions = readCsvFile(kept.params.file, body, TIME_ZONE);
     const session = sessions.find((one) => one.exchange === kept.exchange && one.day === kept.from);
     const [shape] = operationNamed(kept.operation).shapes;
     return {

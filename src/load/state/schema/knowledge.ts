@@ -89,3 +89,22 @@ export const repeatableMigrations = etl.table('repeatable_migrations', {
   hash: text('hash').notNull(),
   applied_at: moment('applied_at').notNull().defaultNow(),
 });
+
+/** What people have decided about corporate events; an event may come later, or go and come again. */
+export const eventDecisions = etl.table(
+  'event_decisions',
+  {
+    event_id: text('event_id').primaryKey(),
+    /** Shares after and before the event, for its factor; null where the event is ignored. */
+    ratio_new: bigint('ratio_new', { mode: 'number' }),
+    ratio_old: bigint('ratio_old', { mode: 'number' }),
+    decided_by: text('decided_by').notNull(),
+    decided_at: moment('decided_at').notNull().defaultNow(),
+  },
+  (table) => [
+    check(
+      'event_decisions_ratio',
+      sql`(${table.ratio_new} is null) = (${table.ratio_old} is null) and ${table.ratio_new} > 0 is not false and ${table.ratio_old} > 0 is not false`,
+    ),
+  ],
+);

@@ -64,13 +64,16 @@ function* batches(planned: Iterable<PlannedWindow>): Generator<PlannedWindow[]> 
 
 /** A file whose sessions are imported, one window each. */
 interface FileWindows {
-  readonly operation: string;
-  readonly file: string;
+  /** Null where the rows follow from what is stored. */
+  readonly file: string | null;
   /** SHA-256 of its bytes. */
   readonly hash: string | null;
   readonly sessions: readonly {
+    /** The data set. */
+    readonly operation: string;
     readonly exchange: string;
-    readonly day: Day;
+    readonly from: Day;
+    readonly to: Day;
     readonly params: Readonly<Record<string, string>>;
   }[];
 }
@@ -83,15 +86,15 @@ interface FileWindows {
 export async function insertFileWindows(
   db: NodePgDatabase,
   runId: number,
-  { operation, file, hash, sessions }: FileWindows,
+  { file, hash, sessions }: FileWindows,
 ): Promise<number[]> {
   const state: WindowAfter<'import'> = 'running';
   const inserted = await db.execute<{ id: number }>(sql`
     insert into ${windows}
       (run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
-    select r.id, ${operation}, s.exchange, s.day, s.day, s.params, ${state}, 1, ${file}, ${hash}, clock_timestamp()
+    select r.id, s.operation, s.exchange, s.from_day, s.to_day, s.params, ${state}, 1, ${file}, ${hash}, clock_timestamp()
       from ${runs} r, rows from (jsonb_to_recordset(${JSON.stringify(sessions)}::jsonb)
-             as (exchange text, day date, params jsonb)) with ordinality as s(exchange, day, params, place)
+             as (operation text, exchange text, "from" date, "to" date, params jsonb)) with ordinality as s(operation, exchange, from_day, to_day, params, place)
      where r.id = ${runId} and r.state = 'running' order by s.place
     returning id::int`);
   return inserted.rows.map((row) => row.id).sort((a, b) => a - b);

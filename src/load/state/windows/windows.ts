@@ -6,7 +6,7 @@ import { insertPieces, type NewWindow } from './plan.ts';
 import { canBegin, isOpen, moveWindows, type WindowAfter } from './transitions.ts';
 
 /** Runs that ask the source: the others read files or kept answers, and no worker takes their windows. */
-export const asksSource = () => sql`${runs.kind} not in ('import', 'replay')`;
+export const asksSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
 
 const now = sql`clock_timestamp()`;
 

@@ -1,0 +1,152 @@
+import { usageError } from '../../core/errors.ts';
+import { didYouMean } from '../../core/input.ts';
+import type { EventFilter, StoredEvent } from '../../load/market/corporate-events.ts';
+import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
+import {
+  addRange,
+  exampleDays,
+  examples,
+  exchangeOption,
+  jsonOption,
+  limitOption,
+  parseChoices,
+  parseExchanges,
+  parseOpenRange,
+  type RangeFlags,
+} from '../options.ts';
+import { count, plural } from '../output.ts';
+
+interface ListFlags extends RangeFlags, JsonFlag {
+  readonly status?: string;
+  readonly kind?: string;
+  readonly symbol?: string;
+  readonly exchange?: string;
+  readonly limit: number;
+}
+
+interface SetFlags extends JsonFlag {
+  readonly factor?: string;
+  readonly ignore?: boolean;
+  readonly reset?: boolean;
+}
+
+const STATUSES = ['applied', 'needs_review', 'ignored'] as const;
+
+export const commands: Commands = {
+  events(command, cli) {
+    const { from } = exampleDays();
+    command.addHelpText(
+      'after',
+      examples(
+        'eod events --status needs_review',
+        'eod events --symbol BAJAJFINSV',
+        `eod events set NSE:VEEDOL:${from}:bonus --factor 1:2`,
+        `eod events set NSE:ITC:${from}:demerger --ignore`,
+      ),
+    );
+    const list = command
+      .command('list', { isDefault: true })
+      .description('List corporate events, the newest ex-dates first.')
+      .option('--status <list>', 'only these: applied, needs_review, ignored')
+      .option('--kind <list>', 'only these kinds, e.g. split,bonus')
+      .option('--symbol <symbol>', 'only of the share that has, or had, this symbol')
+      .addOption(exchangeOption());
+    addRange(list, {
+      from: 'with an ex-date from this day on, YYYY-MM-DD',
+      to: 'with an ex-date up to this day, YYYY-MM-DD',
+    })
+      .addOption(limitOption(100))
+      .addOption(jsonOption('a list of events'))
+      .action((flags: ListFlags) => listEvents(cli, flags));
+    command
+      .command('set')
+      .description(
+        'Decide by hand what an event does to prices. The decision is kept when lists are imported again.',
+      )
+      .argument('<id>', 'the event, as "eod events" names it')
+      .option('--factor <a:b>', 'prices before it are multiplied by a ÷ b: 1:2 halves them')
+      .option('--ignore', 'it leaves prices as they are')
+      .option('--reset', 'take the decision back')
+      .addOption(jsonOption('the event'))
+      .action((id: string, flags: SetFlags) => setEvent(cli, id, flags));
+  },
+};
+
+async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
+  const { EVENT_KINDS } = await import('../../extract/corporate-actions/purpose.ts');
+  const { from, to } = parseOpenRange(flags);
+  const { status, kind, symbol } = flags;
+  const filter: EventFilter = {
+    statuses: status === undefined ? undefined : parseChoices('--status', status, STATUSES, 'status'),
+    kinds: kind === undefined ? undefined : parseChoices('--kind', kind, EVENT_KINDS, 'kind'),
+    exchanges: parseExchanges(flags.exchange),
+    symbol: symbol?.trim().toUpperCase(),
+    from,
+    to,
+  };
+  const { openContext } = await import('../open-context.ts');
+  const stored = await import('../../load/market/corporate-events.ts');
+  const { db } = await openContext(cli);
+  const { total, events } = await stored.listEvents(db.pool, filter, flags.limit);
+  if (flags.json === true) return printJson(cli, events);
+  if (total === 0)
+    return print(cli, 'no such corporate event; "eod import" reads the lists of the exchanges');
+  print(cli, events.map(eventText).join('\n'));
+  print(
+    cli,
+    `\n${plural(total, 'event')}${total > events.length ? `, the newest ${count(events.length)} listed; --limit shows more` : ''}`,
+  );
+}
+
+/** The name and what it does on one line, what the list says of it on the next. */
+function eventText({ id, ratio, priceFactor, amount, status, statusReason, purpose }: StoredEvent): string {
+  const does = [
+    ratio === null
+      ? null
+      : `${ratio.replace(':', ' shares for ')}, prices × ${Number(priceFactor)
+          .toPrecision(6)
+          .replace(/\.?0+$/, '')}`,
+    amount === null ? null : `Rs ${amount}`,
+    status,
+  ];
+  return [
+    `${id}  ${does.filter(Boolean).join('  ')}`,
+    ...[purpose, statusReason].filter((text) => text !== null && text !== '').map((text) => `    ${text}`),
+  ].join('\n');
+}
+
+const FACTOR = /^(\d{1,9}):(\d{1,9})$/;
+
+async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
+  const chosen = [flags.factor !== undefined, flags.ignore === true, flags.reset === true];
+  if (chosen.filter(Boolean).length !== 1) throw usageError('give one of --factor, --ignore and --reset');
+  const ratio = flags.factor === undefined ? null : parseFactor(flags.factor);
+  const { openContext } = await import('../open-context.ts');
+  const { decideEvent } = await import('../../jobs/events/decide-event.ts');
+  const context = await openContext(cli);
+  const event = await decideEvent(context, id, flags.reset === true ? 'reset' : ratio);
+  if (event === null) {
+    const { listEvents: find } = await import('../../load/market/corporate-events.ts');
+    const { events } = await find(context.db.pool, {}, 100_000);
+    throw usageError(
+      `there is no event "${id}"${didYouMean(
+        id,
+        events.map((one) => one.id),
+      )}; "eod events" lists them`,
+    );
+  }
+  if (flags.json === true) return printJson(cli, event);
+  print(cli, eventText(event));
+}
+
+/** Shares after for shares before: the other way round than prices. */
+function parseFactor(text: string): { readonly new: number; readonly old: number } {
+  const found = FACTOR.exec(text.trim());
+  const [a, b] = [Number(found?.[1]), Number(found?.[2])];
+  if (!(a > 0 && b > 0)) {
+    throw usageError(
+      `--factor: "${text}" is not two whole numbers above 0, such as 1:2, which halves prices`,
+    );
+  }
+  return { new: b, old: a };
+}

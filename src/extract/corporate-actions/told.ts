@@ -1,0 +1,60 @@
+import type { Problem } from '../types.ts';
+import { EVENT_KINDS, type PurposeEvent, ratioOf, type ShareRatio } from './purpose.ts';
+
+const RATIO = /^(\d{1,9}):(\d{1,9})$/;
+const AMOUNT = /^\d{1,9}(?:\.\d{1,6})?$/;
+
+/** Kinds that leave prices as they are where nothing more is told of them. */
+const HARMLESS: ReadonlySet<string> = new Set(['dividend', 'interest', 'meeting', 'buyback']);
+
+/**
+ * Reads the kind and the ratio of an event as a list of one's own tells them: `bonus` with the new shares for those held
+ * (`1:2`), `split` and `consolidation` with shares or face values in either order (`5:1`, `10:2`), `dividend` with rupees
+ * a share.
+ */
+export function readTold(told: string, text: string | null): PurposeEvent {
+  const kind = EVENT_KINDS.find((one) => one === told) ?? 'other';
+  const ratio = text === null ? null : toldRatio(kind, text);
+  const amount = kind === 'dividend' && text !== null && AMOUNT.test(text) ? text : null;
+  if (ratio !== null || amount !== null) return { kind, ratio, amount, status: 'applied', reason: null };
+  return HARMLESS.has(kind)
+    ? { kind, ratio, amount, status: 'ignored', reason: 'its list tells no amount or ratio' }
+    : {
+        kind,
+        ratio,
+        amount,
+        status: 'needs_review',
+        reason: 'its list tells no ratio that prices follow from',
+      };
+}
+
+/** What is wrong with the kind or the ratio of an event of one's own, or null. */
+export function toldProblem(kind: string | null, ratio: string | null): Problem | null {
+  if (!EVENT_KINDS.some((one) => one === kind)) {
+    return { path: 'kind', message: `must be one of ${EVENT_KINDS.join(', ')}` };
+  }
+  if (ratio === null) return null;
+  const { ratio: read, amount } = readTold(kind as string, ratio);
+  if (read !== null || amount !== null) return null;
+  if (kind === 'dividend') return { path: 'ratio', message: 'must be rupees a share, such as 2.50' };
+  return ['bonus', 'split', 'consolidation'].includes(kind as string)
+    ? {
+        path: 'ratio',
+        message: 'must be two different whole numbers such as 5:1; of a bonus the new shares for those held',
+      }
+    : {
+        path: 'ratio',
+        message: `must be empty: a ratio of a ${kind} does not say what prices are to be multiplied by`,
+      };
+}
+
+/** Splits have more shares after than before and consolidations fewer, in whichever order they are told. */
+function toldRatio(kind: string, text: string): ShareRatio | null {
+  const found = RATIO.exec(text.replace(/\s/g, ''));
+  if (found === null) return null;
+  const [a, b] = [Number(found[1]), Number(found[2])];
+  if (kind === 'bonus') return a === 0 ? null : ratioOf(a + b, b);
+  if (a === b) return null;
+  if (kind === 'split') return ratioOf(Math.max(a, b), Math.min(a, b));
+  return kind === 'consolidation' ? ratioOf(Math.min(a, b), Math.max(a, b)) : null;
+}

@@ -1,0 +1,175 @@
+import { today } from '../../core/clock.ts';
+import { requesterName } from '../../core/environment.ts';
+import { takeSessionLock } from '../../load/database/session-lock.ts';
+import {
+  areStored,
+  readNotices,
+  readScripCodes,
+  readSymbolOwners,
+  type SymbolOwner,
+} from '../../load/market/corporate-events.ts';
+import { readDecisions } from '../../load/state/event-decisions.ts';
+import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs.ts';
+import { insertFileWindows } from '../../load/state/windows/plan.ts';
+import { EXCHANGES } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import type { Row } from '../../operations/table.ts';
+import type { Context } from '../context.ts';
+import { storeAnswer } from '../worker/store-answer.ts';
+import { type CorporateEvent, priceFactor, workOutEvents } from './work-out-events.ts';
+
+const DATA_SET = 'CorporateEvents';
+
+/**
+ * Works out `market.corporate_events` anew where that changes anything: after notices, decisions or names of instruments
+ * have changed. What changes is loaded like an answer, by a run of its own (`events`), so that it has a state, revisions
+ * and history. Safe to repeat, and to call from several processes.
+ *
+ * @throws PipelineError of kind `database` or `database_away`.
+ */
+export async function updateCorporateEvents(context: Context): Promise<void> {
+  const lock = await takeSessionLock(context.db, 'eod:events');
+  try {
+    // With the lock held, whoever worked on such a run is gone.
+    for (const id of await runningRuns(context.db.drizzle, 'events')) {
+      await abandonRun(context.db.drizzle, id, 'its process ended before it did');
+    }
+    const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
+    for (const exchange of EXCHANGES) {
+      const rows = await eventRows(context, exchange);
+      if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
+    }
+    if (changed.length > 0) await storeEvents(context, changed);
+  } finally {
+    await lock.release();
+  }
+}
+
+async function eventRows({ db }: Context, exchange: string): Promise<Row[]> {
+  const notices = await readNotices(db.pool, exchange);
+  if (notices.length === 0) return [];
+  const events = workOutEvents(
+    notices.map((notice) => ({
+      exchange,
+      symbol: notice.symbol,
+      exDate: notice.ex_date,
+      purpose: notice.purpose,
+      scripCode: notice.scrip_code,
+      recordDate: notice.record_date,
+      toldKind: notice.told_kind,
+      toldRatio: notice.told_ratio,
+      readAt: notice.read_at,
+    })),
+    await readDecisions(db.drizzle),
+  );
+  const owners = groupBySymbol(
+    await readSymbolOwners(db.pool, exchange, [...new Set(events.map(({ symbol }) => symbol))]),
+  );
+  const codes = exchange === 'BSE' ? await readScripCodes(db.pool) : new Map<number, string>();
+  return events.map((event) =>
+    rowOf(event, codes.get(event.scripCode ?? 0) ?? ownerOn(owners.get(event.symbol) ?? [], event.exDate)),
+  );
+}
+
+function groupBySymbol(owners: readonly SymbolOwner[]): ReadonlyMap<string, SymbolOwner[]> {
+  const groups = new Map<string, SymbolOwner[]>();
+  for (const owner of owners) {
+    const group = groups.get(owner.symbol);
+    if (group === undefined) groups.set(owner.symbol, [owner]);
+    else group.push(owner);
+  }
+  return groups;
+}
+
+/**
+ * The instrument that a list means by a symbol (pure): lists are written later than the event, with the symbol of their own day,
+ * so it is the one that had the symbol last, unless that began to trade after the event only.
+ */
+function ownerOn(owners: readonly SymbolOwner[], day: string): string | null {
+  const last = owners.at(-1);
+  if (last === undefined) return null;
+  if (last.firstSeen <= day) return last.instrumentId;
+  const then = owners.find(
+    ({ from, to }) => (from === '-infinity' || from <= day) && (to === 'infinity' || day < to),
+  );
+  return (then ?? last).instrumentId;
+}
+
+/** An event as a row of `market.corporate_events`, without its source audit: it has none. */
+function rowOf(event: CorporateEvent, instrumentId: string | null): Row {
+  return {
+    exchange: event.exchange,
+    symbol: event.symbol,
+    ex_date: event.exDate,
+    kind: event.kind,
+    item: event.item,
+    event_id: event.eventId,
+    instrument_id: instrumentId,
+    scrip_code: event.scripCode,
+    record_date: event.recordDate,
+    purpose: event.purpose,
+    ratio_new: event.ratio === null ? null : String(event.ratio.new),
+    ratio_old: event.ratio === null ? null : String(event.ratio.old),
+    amount: event.amount,
+    price_factor: event.ratio === null ? null : priceFactor(event.ratio),
+    status: event.status,
+    status_reason: event.reason,
+    source_received_at: null,
+    source_saved_at: null,
+  };
+}
+
+async function storeEvents(
+  context: Context,
+  changed: readonly (readonly [exchange: string, rows: readonly Row[]])[],
+): Promise<void> {
+  const { db, clock, config } = context;
+  const day = today(clock, config.EOD_TIMEZONE);
+  const runId = await insertRun(db.drizzle, {
+    kind: 'events',
+    requestedBy: requesterName(),
+    request: { kind: 'events', targets: [], instruments: [], options: {}, live: false },
+    from: day,
+    to: day,
+  });
+  if (runId === null) return;
+  const windowIds = await insertFileWindows(db.drizzle, runId, {
+    file: null,
+    hash: null,
+    sessions: changed.map(([exchange]) => ({
+      operation: DATA_SET,
+      exchange,
+      from: day,
+      to: day,
+      params: {},
+    })),
+  });
+  const { table } = dataSetNamed(DATA_SET).shapes[0];
+  for (const [at, [exchange, rows]] of changed.entries()) {
+    await storeAnswer(context, {
+      window: {
+        id: windowIds[at] as number,
+        runId,
+        operation: DATA_SET,
+        exchange,
+        from: day,
+        to: day,
+        instruments: [],
+        variant: '',
+        filtered: false,
+      },
+      extracted: {
+        batches: [{ table, rows }],
+        rejects: [],
+        fetched: rows.length,
+        warnings: [],
+        unknownFields: [],
+      },
+      calledAt: clock.now(),
+      bytes: 0,
+      preview: false,
+      trusted: true,
+    });
+  }
+  await finishRun(db.drizzle, runId);
+}

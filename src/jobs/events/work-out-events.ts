@@ -1,0 +1,162 @@
+import {
+  type EventKind,
+  type EventStatus,
+  type PurposeEvent,
+  readPurpose,
+  type ShareRatio,
+} from '../../extract/corporate-actions/purpose.ts';
+import { readTold } from '../../extract/corporate-actions/told.ts';
+
+/** A line of a list of corporate actions, as it is stored. */
+export interface Notice {
+  readonly exchange: string;
+  readonly symbol: string;
+  readonly exDate: string;
+  readonly purpose: string;
+  readonly scripCode: number | null;
+  readonly recordDate: string | null;
+  /** Kind and ratio, where the list tells them beside the purpose. */
+  readonly toldKind: string | null;
+  readonly toldRatio: string | null;
+  /** Orders notices by when their list was read: of lists that contradict each other the last one counts. */
+  readonly readAt: number;
+}
+
+/** What a person decided about an event. */
+export interface Decision {
+  readonly eventId: string;
+  /** Null: the event is ignored. */
+  readonly ratio: ShareRatio | null;
+  readonly decidedBy: string;
+}
+
+/** An event as it is stored, without the share it belongs to. */
+export interface CorporateEvent {
+  readonly eventId: string;
+  readonly exchange: string;
+  readonly symbol: string;
+  readonly exDate: string;
+  readonly kind: EventKind;
+  readonly item: string;
+  readonly scripCode: number | null;
+  readonly recordDate: string | null;
+  readonly purpose: string;
+  readonly ratio: ShareRatio | null;
+  readonly amount: string | null;
+  readonly status: EventStatus;
+  readonly reason: string | null;
+}
+
+/** One event as one notice tells it. */
+type Told = PurposeEvent & { readonly notice: Notice; readonly revised: boolean };
+
+/**
+ * Works out the events of an exchange from all its notices and decisions (pure). Lines that repeat one another are one
+ * event; a line that says it is revised replaces the others of its share, day and kind; of ratios that contradict each
+ * other the one that was read last counts, and where one list has both, neither.
+ */
+export function workOutEvents(notices: readonly Notice[], decisions: readonly Decision[]): CorporateEvent[] {
+  const groups = new Map<string, Told[]>();
+  for (const notice of notices) {
+    for (const told of readNotice(notice)) {
+      const name = `${notice.symbol}\n${notice.exDate}\n${told.kind}`;
+      const group = groups.get(name);
+      if (group === undefined) groups.set(name, [told]);
+      else group.push(told);
+    }
+  }
+  const decided = new Map(decisions.map((decision) => [decision.eventId, decision]));
+  return [...groups.values()].flatMap(eventsOfKind).map((event) => decide(event, decided.get(event.eventId)));
+}
+
+/** The events of a notice: by what its list tells beside the purpose, else by the purpose. */
+function readNotice(notice: Notice): Told[] {
+  const { events, revised } =
+    notice.toldKind === null
+      ? readPurpose(notice.purpose)
+      : { events: [readTold(notice.toldKind, notice.toldRatio)], revised: false };
+  return events.map((event) => ({ ...event, notice, revised }));
+}
+
+/** Kinds of which a share may have several on one day, each with its amount. */
+const BY_AMOUNT: ReadonlySet<EventKind> = new Set(['dividend', 'interest', 'other']);
+
+/** What is told of one kind of event of a share and a day, as events. */
+function eventsOfKind(all: readonly Told[]): CorporateEvent[] {
+  const revised = all.filter((told) => told.revised);
+  const told = (revised.length > 0 ? revised : all).toSorted(byTime);
+  const first = told[0] as Told;
+  if (!BY_AMOUNT.has(first.kind)) return [eventOf(agreed(told), '')];
+  const events = new Map<string, Told>();
+  for (const one of told) {
+    const item = one.amount === null ? '' : decimalOf(one.amount);
+    const known = events.get(item);
+    // Of equal amounts the one that is in doubt counts: another list may have left out what makes it special.
+    if (known === undefined || known.status !== 'needs_review') events.set(item, one);
+  }
+  // A list without the amount has nothing to add.
+  if (events.size > 1) events.delete('');
+  return [...events].map(([item, one]) => eventOf(one, item));
+}
+
+const byTime = (a: Told, b: Told) =>
+  a.notice.readAt - b.notice.readAt || (a.notice.purpose < b.notice.purpose ? -1 : 1);
+
+/** The one event that notices of one kind tell of; those that tell a ratio count before those that do not. */
+function agreed(told: readonly Told[]): Told {
+  const clear = told.filter(({ status }) => status === 'applied');
+  const last = (clear.length > 0 ? clear : told).at(-1) as Told;
+  const together = clear.filter(({ notice }) => notice.readAt === last.notice.readAt);
+  const ratios = new Set(together.map(({ ratio }) => `${ratio?.new}:${ratio?.old}`));
+  if (ratios.size <= 1) return last;
+  return {
+    ...last,
+    ratio: null,
+    status: 'needs_review',
+    reason: `its list tells several ratios: ${together.map(({ notice }) => notice.purpose).join('; ')}`,
+  };
+}
+
+/** A decimal without needless zeros, so that 2, 2.0 and 2.00 are one amount. */
+const decimalOf = (amount: string) =>
+  amount
+    .replace(/^0+(?=\d)/, '')
+    .replace(/(\.\d*?)0+$/, '$1')
+    .replace(/\.$/, '');
+
+function eventOf({ notice, kind, ratio, amount, status, reason }: Told, item: string): CorporateEvent {
+  const { exchange, symbol, exDate, scripCode, recordDate, purpose } = notice;
+  const eventId = [exchange, symbol, exDate, kind, ...(item === '' ? [] : [item])].join(':');
+  return {
+    eventId,
+    exchange,
+    symbol,
+    exDate,
+    kind,
+    item,
+    scripCode,
+    recordDate,
+    purpose,
+    ratio,
+    amount: amount === null ? null : decimalOf(amount),
+    status,
+    reason,
+  };
+}
+
+function decide(event: CorporateEvent, decision: Decision | undefined): CorporateEvent {
+  if (decision === undefined) return event;
+  const reason = `decided by ${decision.decidedBy}`;
+  return decision.ratio === null
+    ? { ...event, status: 'ignored', reason }
+    : { ...event, ratio: decision.ratio, status: 'applied', reason };
+}
+
+/** `ratio_old ÷ ratio_new` with 20 decimals, rounded half up, as text. */
+export function priceFactor({ new: after, old: before }: ShareRatio): string {
+  const scale = 10n ** 20n;
+  const [a, b] = [BigInt(before) * scale * 2n, BigInt(after) * 2n];
+  const scaled = (a + BigInt(after)) / b;
+  const text = scaled.toString().padStart(21, '0');
+  return decimalOf(`${text.slice(0, -20)}.${text.slice(-20)}`);
+}

@@ -1,0 +1,158 @@
+import type { Pool } from 'pg';
+import type { Row } from '../../operations/table.ts';
+import { LOADS } from '../state/loads.ts';
+
+// What corporate events are worked out from, and what is stored of them.
+
+/** A line of a list of corporate actions, or an item of the source's, in the words of the stored row. */
+export interface StoredNotice {
+  readonly symbol: string;
+  readonly ex_date: string;
+  readonly purpose: string;
+  readonly scrip_code: number | null;
+  readonly record_date: string | null;
+  readonly told_kind: string | null;
+  readonly told_ratio: string | null;
+  /** Milliseconds since 1970: when the answer or the file was read that brought it. */
+  readonly read_at: number;
+}
+
+/** Everything that is known of corporate actions of an exchange, in the order of their days. */
+export async function readNotices(pool: Pool, exchange: string): Promise<StoredNotice[]> {
+  const found = await pool.query<StoredNotice>(
+    `select n.symbol, n.ex_date::text, n.purpose, n.scrip_code, n.record_date::text, n.told_kind, n.told_ratio,
+            (extract(epoch from l.fetched_at) * 1000)::float8 as read_at
+       from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1
+     union all
+     select a.symbol, a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount), nullif(a.scrip_code, 0),
+            a.bc_rd_from::text, null, null, (extract(epoch from l.fetched_at) * 1000)::float8
+       from market.corporate_actions a join ${LOADS} l on l.id = a.load_id
+      where a.exchange = $1 and a.symbol is not null and a.prov_xdate is not null and a.corporate_action_type is not null
+      order by 2, 1, 3, 8`,
+    [exchange],
+  );
+  return found.rows;
+}
+
+/** Columns of `market.corporate_events` that say what an event is; the others say when and by which load it was written. */
+const SAID = [
+  'exchange',
+  'symbol',
+  'ex_date',
+  'kind',
+  'item',
+  'event_id',
+  'instrument_id',
+  'scrip_code',
+  'record_date',
+  'purpose',
+  'ratio_new',
+  'ratio_old',
+  'amount',
+  'price_factor',
+  'status',
+  'status_reason',
+] as const;
+
+/** Are exactly these events stored for an exchange? */
+export async function areStored(pool: Pool, exchange: string, rows: readonly Row[]): Promise<boolean> {
+  const columns = SAID.join(', ');
+  const found = await pool.query<{ differs: boolean }>(
+    `with said as (select ${columns} from jsonb_populate_recordset(null::market.corporate_events, $2)),
+          stored as (select ${columns} from market.corporate_events where exchange = $1)
+     select exists (table said except table stored) or exists (table stored except table said) as differs`,
+    [exchange, JSON.stringify(rows)],
+  );
+  return found.rows[0]?.differs === false;
+}
+
+/** An instrument that has had a symbol. */
+export interface SymbolOwner {
+  readonly symbol: string;
+  readonly instrumentId: string;
+  /** The days on which the symbol means it, the last one excluded; `-infinity` and `infinity` for no bound. */
+  readonly from: string;
+  readonly to: string;
+  /** Its first session. */
+  readonly firstSeen: string;
+}
+
+/** The instruments that have had any of these symbols on an exchange, those that had it last at the end. */
+export async function readSymbolOwners(
+  pool: Pool,
+  exchange: string,
+  symbols: readonly string[],
+): Promise<SymbolOwner[]> {
+  const found = await pool.query<SymbolOwner>(
+    `select a.alias as symbol, a.instrument_id as "instrumentId", a.valid_from::text as "from", a.valid_to::text as "to",
+            i.first_seen::text as "firstSeen"
+       from market.instrument_aliases a join market.instruments i using (exchange, instrument_id)
+      where a.exchange = $1 and a.kind = 'symbol' and a.alias = any($2) order by a.alias, a.valid_to`,
+    [exchange, symbols],
+  );
+  return found.rows;
+}
+
+/** Scrip codes that name an instrument of BSE. */
+export async function readScripCodes(pool: Pool): Promise<ReadonlyMap<number, string>> {
+  const found = await pool.query<{ alias: string; instrument_id: string }>(
+    `select alias, max(instrument_id) as instrument_id from market.instrument_aliases
+      where exchange = 'BSE' and kind = 'scrip_code' group by alias`,
+  );
+  return new Map(found.rows.map((row) => [Number(row.alias), row.instrument_id]));
+}
+
+/** An event for people. */
+export interface StoredEvent {
+  readonly id: string;
+  readonly exchange: string;
+  readonly symbol: string;
+  readonly instrumentId: string | null;
+  readonly exDate: string;
+  readonly kind: string;
+  readonly purpose: string | null;
+  /** Shares after for shares before, e.g. `5:1`; null where there is none. */
+  readonly ratio: string | null;
+  readonly priceFactor: string | null;
+  readonly amount: string | null;
+  readonly status: string;
+  readonly statusReason: string | null;
+}
+
+/** Which events; nothing given means all. */
+export interface EventFilter {
+  readonly id?: string | undefined;
+  readonly exchanges?: readonly string[] | undefined;
+  /** Also events of the same share under its other symbols. */
+  readonly symbol?: string | undefined;
+  readonly kinds?: readonly string[] | undefined;
+  readonly statuses?: readonly string[] | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/** Events, the newest ex-dates first, and how many there are in all. */
+export async function listEvents(
+  pool: Pool,
+  { id, exchanges, symbol, kinds, statuses, from, to }: EventFilter,
+  limit: number,
+): Promise<{ readonly total: number; readonly events: readonly StoredEvent[] }> {
+  const found = await pool.query<StoredEvent & { total: string }>(
+    `select event_id as id, exchange, symbol, instrument_id as "instrumentId", ex_date::text as "exDate", kind, purpose,
+            ratio_new || ':' || ratio_old as ratio, price_factor::text as "priceFactor", amount::text, status,
+            status_reason as "statusReason", count(*) over () as total
+       from market.corporate_events e
+      where ($1::text is null or event_id = $1) and ($2::text[] is null or exchange = any($2))
+        and ($3::text is null or symbol = $3 or exists (
+              select from market.instrument_aliases a
+               where a.exchange = e.exchange and a.kind = 'symbol' and a.alias = $3 and a.instrument_id = e.instrument_id))
+        and ($4::text[] is null or kind = any($4)) and ($5::text[] is null or status = any($5))
+        and ($6::date is null or ex_date >= $6) and ($7::date is null or ex_date <= $7)
+      order by ex_date desc, exchange, symbol, kind, item limit $8`,
+    [id, exchanges, symbol, kinds, statuses, from, to, limit].map((value) => value ?? null),
+  );
+  return {
+    total: Number(found.rows[0]?.total ?? 0),
+    events: found.rows.map(({ total: _, ...event }) => event),
+  };
+}

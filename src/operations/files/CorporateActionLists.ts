@@ -1,0 +1,38 @@
+import { date, int4, numeric, text } from '../fields.ts';
+import { defineFileSet } from '../operation.ts';
+import { defineTable } from '../table.ts';
+
+const table = defineTable({
+  name: 'corporate_action_notices',
+  comment:
+    'Corporate actions as the lists of NSE and BSE print them, one row a line; market.corporate_events tells what they mean.',
+  key: ['exchange', 'symbol', 'ex_date', 'series', 'purpose'],
+  fields: [
+    text(
+      'symbol',
+      'symbol',
+      'Ticker symbol as the list writes it: in lists of NSE that of the day of the list.',
+      {
+        required: true,
+      },
+    ),
+    date('exDate', 'ex_date', 'First day on which the share trades without the right.', { required: true }),
+    text('series', 'series', 'Series; empty in lists that have none.', { absent: '' }),
+    text('purpose', 'purpose', 'What the company does, as printed.', { required: true }),
+    int4('scripCode', 'scrip_code', 'BSE: scrip code.'),
+    text('companyName', 'company_name', 'Name of the company.'),
+    numeric('faceValue', 'face_value', 'Face value of the share on the day of the list.', { unit: 'rupees' }),
+    date('recordDate', 'record_date', 'Day whose holders have the right.'),
+    date('bookClosureFrom', 'book_closure_from', 'First day of the book closure.'),
+    date('bookClosureTo', 'book_closure_to', 'Last day of the book closure.'),
+    date('paymentDate', 'payment_date', 'BSE: day of payment.'),
+    text('kind', 'told_kind', 'Kind of event, where the list tells it beside the purpose.'),
+    text('ratio', 'told_ratio', 'Ratio, where the list tells it beside the purpose.'),
+  ],
+});
+
+export default defineFileSet({
+  name: 'CorporateActionLists',
+  summary: 'Lists of corporate actions of NSE and BSE',
+  shapes: [{ table, has: ['symbol', 'exDate', 'purpose'], dated: false, fullSet: 'none' }],
+});

@@ -1,0 +1,61 @@
+import { date, int4, int8, numeric, text } from '../fields.ts';
+import { defineFileSet } from '../operation.ts';
+import { defineTable } from '../table.ts';
+
+const table = defineTable({
+  name: 'corporate_events',
+  comment:
+    'What the lists of corporate actions mean for a share, one row an event; worked out from market.corporate_action_notices, market.corporate_actions and decisions by hand.',
+  key: ['exchange', 'symbol', 'ex_date', 'kind', 'item'],
+  fields: [
+    text('symbol', 'symbol', 'Ticker symbol as the list writes it.', { required: true }),
+    date('exDate', 'ex_date', 'First day on which the share trades without the right.', { required: true }),
+    text(
+      'kind',
+      'kind',
+      'split, consolidation, bonus, dividend, rights, demerger, capital_reduction, buyback, interest, meeting or other.',
+      { required: true },
+    ),
+    text('item', 'item', 'Tells events of one kind and day apart: the amount of a dividend; else empty.', {
+      absent: '',
+    }),
+    text(
+      'eventId',
+      'event_id',
+      'Names the event in commands: exchange:symbol:day:kind, with the item behind it.',
+    ),
+    text(
+      'instrumentId',
+      'instrument_id',
+      'The share: market.instruments.instrument_id; null where it is not known.',
+    ),
+    int4('scripCode', 'scrip_code', 'BSE: scrip code.'),
+    date('recordDate', 'record_date', 'Day whose holders have the right.'),
+    text('purpose', 'purpose', 'What the company does, as printed.'),
+    int8('ratioNew', 'ratio_new', 'Shares after the event for ratio_old shares before it.', {
+      unit: 'shares',
+    }),
+    int8('ratioOld', 'ratio_old', 'Shares before the event.', { unit: 'shares' }),
+    numeric('amount', 'amount', 'Dividend or interest, or the premium of a rights issue.', {
+      unit: 'rupees a share',
+    }),
+    numeric(
+      'priceFactor',
+      'price_factor',
+      'ratio_old ÷ ratio_new, to 20 decimals: a price before the event times this compares with one after it.',
+      { unit: 'quotient' },
+    ),
+    text(
+      'status',
+      'status',
+      'applied: counts in adjusted prices or total returns; needs_review: a person has to decide; ignored: leaves prices as they are.',
+    ),
+    text('statusReason', 'status_reason', 'Why it is not applied, or who decided.'),
+  ],
+});
+
+export default defineFileSet({
+  name: 'CorporateEvents',
+  summary: 'Events worked out from the lists of corporate actions',
+  shapes: [{ table, has: ['eventId'], dated: false, fullSet: 'exchange' }],
+});

@@ -1,0 +1,126 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'csv-parse/sync';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { importInto, openStore } from './import-support.ts';
+
+const DATA = fileURLToPath(new URL('../../../shared/data/corporate_actions/', import.meta.url));
+const present = existsSync(DATA);
+if (!present)
+  process.stdout.write('../shared/data is not here: prices are not adjusted by published lists\n');
+
+const rowsOf = (file: string) =>
+  parse(readFileSync(join(DATA, 'expected', file)), { columns: true }) as Record<string, string>[];
+
+describe.runIf(present)('published corporate actions and prices', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'eod-prices-'));
+  let context: Awaited<ReturnType<typeof openStore>>;
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  beforeAll(async () => {
+    execFileSync('tar', ['-xJf', join(DATA, 'nse/nse_eq_2021-07_2022-12.tar.xz'), '-C', folder]);
+    context = await openStore();
+    const lists = readdirSync(join(DATA, 'nse'))
+      .filter((name) => name.endsWith('.csv'))
+      .map((name) => join(DATA, 'nse', name));
+    const report = await importInto(context, [folder, ...lists, join(DATA, 'bse')]);
+    expect(report.files.filter(({ state }) => state !== 'loaded')).toEqual([]);
+  }, 600_000);
+
+  const query = async (sql: string, values: unknown[] = []) =>
+    (await context.db.pool.query<Record<string, string>>(sql, values)).rows;
+
+  test('splits and bonuses have the factors that others publish', async () => {
+    const found = await query(
+      `select symbol || ' ' || ex_date as day, market.product(ratio_old) / market.product(ratio_new) as factor
+         from market.corporate_events where status = 'applied' and ratio_new is not null group by symbol, ex_date`,
+    );
+    const factors = new Map(found.map(({ day, factor }) => [day, Number(factor).toFixed(4)]));
+    const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv');
+    const differing = published
+      .map((row) => ({ day: `${row.symbol} ${row.ex_date}`, price_factor: row.price_factor }))
+      .filter(({ day, price_factor }) => factors.get(day) !== Number(price_factor).toFixed(4))
+      .map(({ day, price_factor }) => `${day}: ${price_factor}, here ${factors.get(day)}`);
+    expect(published).toHaveLength(146);
+    // A split and a bonus on one day, of which the published list has each by itself, or only one.
+    expect(differing).toEqual([
+      'VEEDOL 2021-07-26: 0.4, here 0.2000',
+      'DHARAN 2021-08-12: 0.5, here 0.1000',
+      'DHARAN 2021-08-12: 0.2, here 0.1000',
+    ]);
+  });
+
+  test('closes before splits and bonuses are those of an independent series, but for its rounding', async () => {
+    const column = 'independent_adjusted_close_as_of_2022-12-31';
+    const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv').filter((row) => row[column] !== '');
+    const found = await query(
+      `select symbol || ' ' || trade_date as day, close from market.adjusted_prices('2022-12-31')
+        where exchange = 'NSE' and series = 'EQ' and symbol = any($1)`,
+      [published.map(({ symbol }) => symbol)],
+    );
+    const closes = new Map(found.map(({ day, close }) => [day, Number(close)]));
+    const ofThese = published.map((row) => ({
+      day: `${row.symbol} ${row.prev_session}`,
+      theirs: Number(row[column]),
+      ours: closes.get(`${row.symbol} ${row.prev_session}`),
+    }));
+    expect(ofThese).toHaveLength(137);
+    // Their session before lies before the prices that are there.
+    expect(ofThese.filter(({ ours }) => ours === undefined).map(({ day }) => day)).toEqual([
+      'GLOBE 2021-02-01',
+      'RAJMET 2021-06-16',
+      'TIRUPATIFL 2020-11-09',
+    ]);
+    const apart = ofThese.flatMap(({ day, ours, theirs }) =>
+      ours === undefined || Math.abs(ours - theirs) <= 0.051 ? [] : [`${day} ${ours} ${theirs}`],
+    );
+    process.stdout.write(`further apart than 0.05: ${apart.join('; ')}\n`);
+    // Each event of a share rounds their price once more, some of theirs are in whole rupees, and shares of less than
+    // five rupees are rounded by more than a hundredth.
+    const tooFar = ofThese.filter(
+      ({ ours = Number.NaN, theirs }) => Math.abs(ours - theirs) > Math.max(0.051, 0.0095 * theirs),
+    );
+    expect(tooFar).toEqual([]);
+  });
+
+  test('series of 25 shares are those of an independent series, on every day that is there', async () => {
+    const published = rowsOf('independent_adjusted_series_2021-07_2022-12.csv');
+    const found = await query(
+      `select i.symbol || ' ' || p.trade_date as day, p.open, p.high, p.low, p.close
+         from market.adjusted_prices('2022-12-31') p join market.instruments i using (exchange, instrument_id)
+        where exchange = 'NSE' and p.series = 'EQ' and i.symbol = any($1)`,
+      [[...new Set(published.map(({ symbol }) => symbol))]],
+    );
+    const ours = new Map(found.map((row) => [row.day, row]));
+    const missing = new Map<string, number>();
+    const apart: string[] = [];
+    for (const row of published) {
+      const own = ours.get(`${row.symbol} ${row.date}`);
+      if (own === undefined) missing.set(String(row.symbol), (missing.get(String(row.symbol)) ?? 0) + 1);
+      else if (
+        ['open', 'high', 'low', 'close'].some(
+          (name) => Math.abs(Number(own[name]) - Number(row[`adjusted_${name}`])) > 0.0501,
+        )
+      ) {
+        apart.push(`${row.symbol} ${row.date}`);
+      }
+    }
+    process.stdout.write(`days that are not there: ${JSON.stringify([...missing])}\n`);
+    expect(published).toHaveLength(9261);
+    expect(apart).toEqual([]);
+  });
+
+  test('importing the lists again changes nothing', async () => {
+    const state = async () => (await query('select market.state() as state'))[0]?.state;
+    const before = await state();
+    await importInto(context, [join(DATA, 'nse/CF-CA-equities-01-01-2016-to-31-12-2022.csv')], {
+      force: true,
+    });
+    const events = await query("select count(*)::int as runs from etl.runs where kind = 'events'");
+    expect(events).toEqual([{ runs: 1 }]);
+    expect(Number(await state())).toBeLessThanOrEqual(Number(before) + 1);
+  });
+});

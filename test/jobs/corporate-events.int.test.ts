@@ -1,0 +1,197 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { decideEvent } from '../../src/jobs/events/decide-event.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { zip } from '../support/zip.ts';
+import { importInto, openStore } from './import-support.ts';
+import { replay } from './replay-support.ts';
+
+const CF_CA =
+  '\uFEFF"SYMBOL \n","COMPANY NAME","SERIES","PURPOSE","FACE VALUE","EX-DATE","RECORD DATE","BOOK CLOSURE START DATE","BOOK CLOSURE END DATE"\n';
+const BC = 'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';
+const BSE =
+  'Security Code,Security Name,Company Name,Ex Date,Purpose,Record Date,BC Start Date, BC End Date\t,ND Start Date,ND End Date,Actual Payment Date\n';
+
+/** NSE's bhav copy with closes of symbols in series EQ. */
+const bhavCopy = (day: string, closes: Readonly<Record<string, number>>) =>
+  `SYMBOL,SERIES,DATE1,PREV_CLOSE,OPEN_PRICE,HIGH_PRICE,LOW_PRICE,LAST_PRICE,CLOSE_PRICE,AVG_PRICE,TTL_TRD_QNTY,TURNOVER_LACS,NO_OF_TRADES,DELIV_QTY,DELIV_PER\n${Object.entries(
+    closes,
+  )
+    .map(
+      ([symbol, close]) =>
+        `${symbol}, EQ, ${day}, ${close}, ${close}, ${close}, ${close}, ${close}, ${close}, ${close}, 600, 0.06, 3, 60, 10`,
+    )
+    .join('\n')}\n`;
+
+describe('lists of corporate actions', () => {
+  const folder = temporaryFolder();
+  let context: Awaited<ReturnType<typeof openStore>>;
+  const write = (name: string, content: string | Buffer) => {
+    const path = join(folder, name);
+    writeFileSync(path, content);
+    return path;
+  };
+  const query = async (sql: string, values: unknown[] = []) =>
+    (await context.db.pool.query(sql, values)).rows;
+  const events = (where = 'true') =>
+    query(`select event_id as id, ratio_new || '/' || ratio_old as ratio, amount::text, status from market.corporate_events
+            where ${where} order by event_id`).then((rows) =>
+      rows.map(({ id, ratio, amount, status }) =>
+        [id, ratio, amount, status].filter((part) => part !== null).join(' '),
+      ),
+    );
+  const closes = (through: string, symbol: string) =>
+    query(
+      `select p.trade_date::text as day, p.symbol, trim_scale(p.close)::text as close, trim_scale(p.quantity)::text as quantity,
+              p.unadjusted_close::text as before from market.adjusted_prices($1) p join market.instruments i using (exchange, instrument_id)
+        where exchange = 'NSE' and i.symbol = $2 order by 1`,
+      [through, symbol],
+    ).then((rows) =>
+      rows.map((row) => `${row.day} ${row.symbol} ${row.close} ${row.quantity} ${row.before}`),
+    );
+
+  beforeAll(async () => {
+    context = await openStore();
+  });
+
+  test('are known by their headers, whatever the files are called, in folders and archives', async () => {
+    mkdirSync(join(folder, 'lists'));
+    write(
+      'lists/a.csv',
+      `${CF_CA}"NEWNAME","New Name Ltd","EQ"," Bonus 1:1/Dividend- Rs 2 Per Share","10","03-Jan-2024","04-Jan-2024","-","-"\n"NEWNAME","New Name Ltd","BE"," Bonus 1:1/Dividend- Rs 2 Per Share","10","03-Jan-2024","04-Jan-2024","-","-"\n"PLAIN","Plain Ltd","EQ","Demerger","10","04-Jan-2024","-","-","-"\n`,
+    );
+    write(
+      'lists/b.csv',
+      `${BSE}500001,TEN,Ten Ltd,03 Jan 2024,Stock  Split From Rs.10/- to Rs.1/-,04 Jan 2024,-,-,03 Jan 2024,03 Jan 2024,-\n`,
+    );
+    write('lists/c.csv', ' Old, New & Sons Ltd,OLDNAME,NEWNAME,03-JAN-2024\n');
+    write(
+      'lists/d.csv',
+      'exchange,symbol,ex_date,kind,ratio,note\nNSE,PLAIN,2024-01-03,split,1:5,from the annual report\nBSE,TEN,2024-01-05,consolidation,10:1,\n',
+    );
+    write(
+      'lists/PR030124.zip',
+      zip([
+        {
+          name: 'Bc030124.csv',
+          text: `${BC}EQ,NEWNAME,New Name Ltd, , , ,03/01/2024, , ,BONUS 1:1   \nN1,BOND,Bond, , , ,03/01/2024, , ,INTEREST PAYMENT\n\u001A\n`,
+        },
+        { name: 'Pd030124.csv', text: 'MKT,SERIES,SYMBOL\nN,EQ,NEWNAME\n' },
+        { name: 'Readme.txt', text: 'nothing' },
+      ]),
+    );
+    const report = await importInto(context, [join(folder, 'lists')]);
+    expect(
+      report.files.map(({ format, state, rows, rejected, error }) => [format, state, rows, rejected, error]),
+    ).toEqual([
+      ['nse-actions-daily', 'loaded', 2, 0, null],
+      ['nse-actions', 'loaded', 3, 0, null],
+      ['bse-actions', 'loaded', 1, 0, null],
+      ['symbol-changes', 'loaded', 1, 0, null],
+      ['actions', 'loaded', 2, 0, null],
+    ]);
+    expect(await events()).toEqual([
+      'BSE:TEN:2024-01-03:split 10/1 applied',
+      'BSE:TEN:2024-01-05:consolidation 1/10 applied',
+      'NSE:BOND:2024-01-03:interest ignored',
+      'NSE:NEWNAME:2024-01-03:bonus 2/1 applied',
+      'NSE:NEWNAME:2024-01-03:dividend:2 2 applied',
+      'NSE:PLAIN:2024-01-03:split 5/1 applied',
+      'NSE:PLAIN:2024-01-04:demerger needs_review',
+    ]);
+  });
+
+  test('adjust prices as of a day, through a change of the symbol', async () => {
+    await importInto(context, [
+      write('01.csv', bhavCopy('01-Jan-2024', { OLDNAME: 100, PLAIN: 50 })),
+      write('02.csv', bhavCopy('02-Jan-2024', { OLDNAME: 102, PLAIN: 50 })),
+      write('03.csv', bhavCopy('03-Jan-2024', { NEWNAME: 51, PLAIN: 10 })),
+    ]);
+    expect(await closes('2024-01-03', 'NEWNAME')).toEqual([
+      '2024-01-01 OLDNAME 50 1200 100',
+      '2024-01-02 OLDNAME 51 1200 102',
+      '2024-01-03 NEWNAME 51 600 51',
+    ]);
+    expect(await closes('2024-01-02', 'NEWNAME')).toEqual([
+      '2024-01-01 OLDNAME 100 600 100',
+      '2024-01-02 OLDNAME 102 600 102',
+      '2024-01-03 NEWNAME 51 600 51',
+    ]);
+    expect(await closes('2024-01-03', 'PLAIN')).toEqual([
+      '2024-01-01 PLAIN 10 3000 50',
+      '2024-01-02 PLAIN 10 3000 50',
+      '2024-01-03 PLAIN 10 600 10',
+    ]);
+  });
+
+  test('change nothing when they are imported again', async () => {
+    const state = async () => query('select ctid::text, * from market.corporate_events order by event_id');
+    const before = await state();
+    await importInto(context, [join(folder, 'lists')], { force: true });
+    expect(await state()).toEqual(before);
+  });
+
+  test('a decision is kept by a later import, has a past, and can be taken back', async () => {
+    const id = 'NSE:PLAIN:2024-01-04:demerger';
+    const [{ state }] = await query('select market.state() as state');
+    expect(await decideEvent(context, id, { new: 5, old: 4 })).toMatchObject({
+      ratio: '5:4',
+      priceFactor: '0.8',
+      status: 'applied',
+    });
+    expect((await closes('2024-01-04', 'PLAIN'))[2]).toBe('2024-01-03 PLAIN 8 750 10');
+    await importInto(context, [join(folder, 'lists')], { force: true });
+    expect(await events("kind = 'demerger'")).toEqual([`${id} 5/4 applied`]);
+    const past = await query(`select status from market.corporate_events_at($1) where event_id = $2`, [
+      state,
+      id,
+    ]);
+    expect(past).toEqual([{ status: 'needs_review' }]);
+    expect(await decideEvent(context, id, null)).toMatchObject({ ratio: null, status: 'ignored' });
+    expect(await decideEvent(context, id, 'reset')).toMatchObject({ ratio: null, status: 'needs_review' });
+    await expect(decideEvent(context, id, 'reset')).rejects.toThrow(/nothing was decided about NSE:PLAIN/);
+    expect(await decideEvent(context, 'NSE:NOBODY:2024-01-04:split', null)).toBeNull();
+  });
+
+  test('a revised purpose replaces what was announced before', async () => {
+    await importInto(context, [
+      write(
+        'revised.csv',
+        `${CF_CA}"NEWNAME","New Name Ltd","EQ","Bonus 1:2 (Purpose Revised)","10","03-Jan-2024","-","-","-"\n`,
+      ),
+    ]);
+    expect(await events("symbol = 'NEWNAME'")).toEqual([
+      'NSE:NEWNAME:2024-01-03:bonus 3/2 applied',
+      'NSE:NEWNAME:2024-01-03:dividend:2 2 applied',
+    ]);
+  });
+
+  test('lines that cannot be read are rejects; the others are loaded', async () => {
+    const report = await importInto(context, [
+      write(
+        'bad.csv',
+        `exchange,symbol,ex_date,kind,ratio,note\n${Array.from({ length: 30 }, (_, at) => `NSE,OK${at},2024-02-01,split,2:1,`).join('\n')}\nNSE,X,2024-02-30,split,2:1,\nNSE,Y,2024-02-01,stock split,2:1,\nNSE,Z,2024-02-01,rights,1:2,\n`,
+      ),
+    ]);
+    expect(report.files).toMatchObject([{ state: 'loaded', rows: 33, inserted: 30, rejected: 3 }]);
+    const rejects = await query(
+      `select problems from etl.rejects where resolved_at is null order by position`,
+    );
+    expect(rejects.map(({ problems }) => problems)).toMatchObject([
+      [{ path: 'ex_date', message: expect.stringContaining('a date that exists') }],
+      [{ path: 'kind', message: expect.stringContaining('must be one of split, consolidation') }],
+      [{ path: 'ratio', message: expect.stringContaining('must be empty') }],
+    ]);
+  });
+
+  test('a replay of the kept files into emptied tables ends in the same events', async () => {
+    const all = () =>
+      query(
+        'select event_id, instrument_id, ratio_new, ratio_old, amount, status, purpose from market.corporate_events order by 1',
+      );
+    const before = await all();
+    await replay(context, { operations: ['CorporateActionLists'] }, { rebuild: true });
+    expect(await all()).toEqual(before);
+  });
+});

@@ -1,0 +1,137 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  type Decision,
+  type Notice,
+  priceFactor,
+  workOutEvents,
+} from '../../src/jobs/events/work-out-events.ts';
+
+const notice = (purpose: string, more: Partial<Notice> = {}): Notice => ({
+  exchange: 'NSE',
+  symbol: 'ABC',
+  exDate: '2024-05-02',
+  purpose,
+  scripCode: null,
+  recordDate: null,
+  toldKind: null,
+  toldRatio: null,
+  readAt: 1,
+  ...more,
+});
+
+const short = (notices: readonly Notice[], decisions: readonly Decision[] = []) =>
+  workOutEvents(notices, decisions)
+    .map(({ eventId, ratio, amount, status }) =>
+      [eventId.replace('NSE:ABC:2024-05-02:', ''), ratio && `${ratio.new}/${ratio.old}`, amount, status]
+        .filter((part) => part !== null)
+        .join(' '),
+    )
+    .sort();
+
+describe('events of a share and a day', () => {
+  test('lines that repeat one another are one, in whichever words', () => {
+    expect(
+      short([
+        notice('Annual General Meeting/Dividend - Rs 2 Per Share'),
+        notice('AGM/DIV - RS 2.00 PER SH'),
+        notice('Annual General Meeting/Dividend - Rs 2 Per Share'),
+      ]),
+    ).toEqual(['dividend:2 2 applied', 'meeting ignored']);
+  });
+
+  test('several actions in one text are several events; two dividends are two', () => {
+    expect(
+      short([notice('Bonus 1:1/Dividend- Rs 2 Per Share'), notice('Special Dividend - Rs 5 Per Share')]),
+    ).toEqual(['bonus 2/1 applied', 'dividend:2 2 applied', 'dividend:5 5 needs_review']);
+  });
+
+  test('a line that says it is revised replaces the others of its kind', () => {
+    expect(
+      short([
+        notice('Interim Dividend - Rs 2 Per Share'),
+        notice('Interim Dividend - Rs 3 Per Share (Purpose Revised)'),
+        notice('Bonus 1:1'),
+      ]),
+    ).toEqual(['bonus 2/1 applied', 'dividend:3 3 applied']);
+  });
+
+  test('of ratios that contradict each other the one read last counts, and within one list neither', () => {
+    const early = notice('Bonus 1:1');
+    expect(short([early, notice('Bonus 1:2', { readAt: 2 })])).toEqual(['bonus 3/2 applied']);
+    expect(short([notice('Bonus 1:2', { readAt: 2 }), early])).toEqual(['bonus 3/2 applied']);
+    expect(short([early, notice('Bonus 1:2')])).toEqual(['bonus needs_review']);
+  });
+
+  test('a list that knows less has nothing to say against one that knows the ratio or the amount', () => {
+    expect(short([notice('Bonus 1:1'), notice('Bonus', { readAt: 2 })])).toEqual(['bonus 2/1 applied']);
+    expect(short([notice('Dividend - Rs 2 Per Share'), notice('Dividend', { readAt: 2 })])).toEqual([
+      'dividend:2 2 applied',
+    ]);
+  });
+
+  test.each([
+    ['bonus', '1:2', 'bonus 3/2 applied'],
+    ['split', '5:1', 'split 5/1 applied'],
+    ['split', '1:5', 'split 5/1 applied'],
+    ['split', '10:2', 'split 5/1 applied'],
+    ['consolidation', '10:1', 'consolidation 1/10 applied'],
+    ['dividend', '2.50', 'dividend:2.5 2.5 applied'],
+    ['demerger', null, 'demerger needs_review'],
+    ['meeting', null, 'meeting ignored'],
+  ])('one’s own list tells %s %s', (toldKind, toldRatio, event) => {
+    expect(short([notice('a note', { toldKind, toldRatio })])).toEqual([event]);
+  });
+
+  test('a decision stands above what the lists say', () => {
+    const eventId = 'NSE:ABC:2024-05-02:demerger';
+    const decided = (ratio: Decision['ratio']) => [{ eventId, ratio, decidedBy: 'me' }];
+    expect(short([notice('Demerger')], decided({ new: 5, old: 4 }))).toEqual(['demerger 5/4 applied']);
+    expect(short([notice('Demerger')], decided(null))).toEqual(['demerger ignored']);
+    expect(short([notice('Bonus 1:1')], decided(null))).toEqual(['bonus 2/1 applied']);
+  });
+
+  test('the order of the notices does not matter', () => {
+    const purposes = [
+      'Bonus 1:1',
+      'Bonus 1:2',
+      'Bonus',
+      'Dividend - Rs 2 Per Share',
+      'Dividend',
+      'Dividend - Rs 2.0 Per Share (Purpose Revised)',
+      'Special Dividend - Rs 2 Per Share',
+      'Demerger',
+    ];
+    const notices = fc.array(
+      fc
+        .record({ purpose: fc.constantFrom(...purposes), readAt: fc.integer({ min: 1, max: 3 }) })
+        .map(({ purpose, readAt }) => notice(purpose, { readAt })),
+      { maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(
+        notices.chain((all) =>
+          fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })),
+        ),
+        ([all, shuffled]) => {
+          expect(short(shuffled)).toEqual(short(all));
+        },
+      ),
+    );
+  });
+});
+
+test('price factors are exact to twenty decimals', () => {
+  expect(priceFactor({ new: 2, old: 1 })).toBe('0.5');
+  expect(priceFactor({ new: 3, old: 2 })).toBe('0.66666666666666666667');
+  expect(priceFactor({ new: 1, old: 10 })).toBe('10');
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 100_000 }),
+      fc.integer({ min: 1, max: 100_000 }),
+      (after, before) => {
+        expect(Number(priceFactor({ new: after, old: before }))).toBeCloseTo(before / after, 10);
+      },
+    ),
+  );
+});
