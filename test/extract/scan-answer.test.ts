@@ -252,7 +252,7 @@ describe('record by record an answer is read as it is when it is parsed as a who
       operation.windows.per === 'instrument' ||
       operation.shapes.every(({ table }) => table.fields.some(({ from }) => from === 'derived'));
     if (isParsed) expect(scanned, name).toBe(0);
-    else expect(scanned, name).toBeGreaterThan(10);
+    else expect(scanned, name).toBeGreaterThan(0);
   });
 });
 
