@@ -51,3 +51,16 @@ COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions, with prices a
 
 CREATE OR REPLACE VIEW market.prices_adjusted AS SELECT * FROM market.adjusted_prices();
 COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices through today.';
+COMMENT ON COLUMN market.prices_adjusted.instrument_id IS 'The share: market.instruments.instrument_id, the same through renames.';
+COMMENT ON COLUMN market.prices_adjusted.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.prices_adjusted.symbol IS 'Ticker symbol of that day.';
+COMMENT ON COLUMN market.prices_adjusted.series IS 'Series (NSE) or group (BSE) of that day.';
+COMMENT ON COLUMN market.prices_adjusted.isin IS 'ISIN of that day.';
+COMMENT ON COLUMN market.prices_adjusted.trade_date IS 'Session.';
+COMMENT ON COLUMN market.prices_adjusted.open IS 'Opening price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.high IS 'Highest price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.low IS 'Lowest price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.close IS 'Closing price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
+COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
+COMMENT ON COLUMN market.prices_adjusted.unadjusted_close IS 'Closing price as printed. Unit: rupees.';

@@ -36,7 +36,7 @@ describe('the schema in the database', () => {
     return found.rows;
   }
 
-  test('market holds one table per data set, the two views of instruments, and nothing else', async () => {
+  test('market holds one table per data set, the views of instruments and prices, and nothing else', async () => {
     const found = await store.pool.query<{ name: string; view: boolean; uncommented: number }>(
       `select c.relname as name, c.relkind = 'v' as view, count(*) filter (where col_description(c.oid, a.attnum) is null)::int
            + (obj_description(c.oid, 'pg_class') is null)::int as uncommented
@@ -45,7 +45,7 @@ describe('the schema in the database', () => {
     );
     const named = (view: boolean) => found.rows.filter((row) => row.view === view).map((row) => row.name);
     expect(named(false)).toEqual(tables.map((table) => table.name).sort());
-    expect(named(true)).toEqual(['instrument_aliases', 'instruments']);
+    expect(named(true)).toEqual(['instrument_aliases', 'instruments', 'prices_adjusted']);
     expect(found.rows.filter((row) => row.uncommented > 0)).toEqual([]);
   });
 
