@@ -14,11 +14,14 @@ const LIMITED = 'Calls per hour are limited.';
 const QUARTER = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-06-16', to: '2025-09-11' };
 const at = (time: string) => Date.parse(`2025-09-12T${time}+05:30`);
 
-/** Milliseconds for which the queue hands out no job. */
-const limitedFor = ({ queues }: Setup) =>
-  (queues.windows.backfill as unknown as Queue).getRateLimitTtl(1_000_000);
+const queueOf = ({ queues }: Setup) => queues.windows.backfill as unknown as Queue;
 
-const whenLimited = (setup: Setup) => waitFor(async () => (await limitedFor(setup)) > 0);
+/** Milliseconds for which the queue hands out no job. */
+const limitedFor = (setup: Setup) => queueOf(setup).getRateLimitTtl(1_000_000);
+
+/** A job that another worker has begun would limit the queue once more, by the time at which it began. */
+const whenLimited = (setup: Setup) =>
+  waitFor(async () => (await queueOf(setup).getActiveCount()) === 0 && (await limitedFor(setup)) > 0);
 
 async function stateTally(setup: Setup, runId: number) {
   return tally((await windowsOf(setup, runId)).map(({ state }) => state));
