@@ -11,11 +11,16 @@ CREATE OR REPLACE FUNCTION market.price_factors(through date DEFAULT current_dat
 RETURNS TABLE (exchange text, instrument_id text, valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog AS $$
   WITH days AS (
-    -- The same event under two symbols of one share counts once.
+    -- The same event under two symbols of one share counts once; what a person has decided comes first.
     SELECT e.exchange, e.instrument_id, e.ex_date, market.product(e.ratio_old) AS ratio_old, market.product(e.ratio_new) AS ratio_new
-      FROM (SELECT DISTINCT c.exchange, c.instrument_id, c.ex_date, c.kind, c.ratio_old, c.ratio_new
+      FROM (SELECT DISTINCT ON (c.exchange, c.instrument_id, c.ex_date, c.kind, c.item)
+                   c.exchange, c.instrument_id, c.ex_date, c.status, c.ratio_old, c.ratio_new
               FROM market.corporate_events c
-             WHERE c.status = 'applied' AND c.ratio_new IS NOT NULL AND c.instrument_id IS NOT NULL AND c.ex_date <= through) AS e
+             WHERE (c.status = 'applied' AND c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
+               AND c.instrument_id IS NOT NULL AND c.ex_date <= through
+             ORDER BY c.exchange, c.instrument_id, c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC,
+                      c.load_id DESC, c.symbol) AS e
+     WHERE e.status = 'applied'
      GROUP BY e.exchange, e.instrument_id, e.ex_date
   )
   SELECT d.exchange, d.instrument_id,

@@ -39,7 +39,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   import: {
     description:
-      'Load bhav copy files of the exchanges themselves, of any age. Files imported before are skipped.',
+      'Load files of the exchanges: bhav copies of any age, lists of corporate actions, changed symbols. Files imported before are skipped.',
     file: () => import('./commands/import.ts'),
   },
   runs: {

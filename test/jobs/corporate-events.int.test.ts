@@ -193,5 +193,21 @@ describe('lists of corporate actions', () => {
     const before = await all();
     await replay(context, { operations: ['CorporateActionLists'] }, { rebuild: true });
     expect(await all()).toEqual(before);
+    const lost = await query(
+      'select count(*)::int as lost from market.corporate_action_notices where load_id not in (select id from etl.loads)',
+    );
+    expect(lost).toEqual([{ lost: 0 }]);
+    expect(await decideEvent(context, 'NSE:PLAIN:2024-01-04:demerger', null)).toMatchObject({
+      status: 'ignored',
+    });
+  });
+
+  test('an event listed under two symbols of one share counts once, and not where a person has ignored it', async () => {
+    await importInto(context, [
+      write('twice.csv', `${CF_CA}"OLDNAME","Old","EQ","Bonus 1:2","10","03-Jan-2024","-","-","-"\n`),
+    ]);
+    expect((await closes('2024-01-03', 'NEWNAME'))[0]).toMatch(/^2024-01-01 OLDNAME 66\.66/);
+    await decideEvent(context, 'NSE:OLDNAME:2024-01-03:bonus', null);
+    expect((await closes('2024-01-03', 'NEWNAME'))[0]).toBe('2024-01-01 OLDNAME 100 600 100');
   });
 });

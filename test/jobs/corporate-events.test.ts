@@ -10,6 +10,7 @@ import {
 const notice = (purpose: string, more: Partial<Notice> = {}): Notice => ({
   exchange: 'NSE',
   symbol: 'ABC',
+  series: 'EQ',
   exDate: '2024-05-02',
   purpose,
   scripCode: null,
@@ -81,6 +82,19 @@ describe('events of a share and a day', () => {
     ['meeting', null, 'meeting ignored'],
   ])('one’s own list tells %s %s', (toldKind, toldRatio, event) => {
     expect(short([notice('a note', { toldKind, toldRatio })])).toEqual([event]);
+  });
+
+  test('of another series than one of shares a ratio says nothing of the share', () => {
+    expect(short([notice('Fv Splt Frm Rs 1000 To Rs 500', { series: 'N1' })])).toEqual([
+      'split 2/1 needs_review',
+    ]);
+  });
+
+  test('the same ratio a few days later is a day that was moved, or not: a person has to say', () => {
+    const moved = [notice('Bonus 1:1'), notice('Bonus 1:1 (Ex-Date Revised)', { exDate: '2024-05-08' })];
+    expect(workOutEvents(moved, []).map(({ status }) => status)).toEqual(['needs_review', 'needs_review']);
+    const later = [notice('Bonus 1:1'), notice('Bonus 1:1', { exDate: '2025-05-08' })];
+    expect(workOutEvents(later, []).map(({ status }) => status)).toEqual(['applied', 'applied']);
   });
 
   test('a decision stands above what the lists say', () => {

@@ -64,12 +64,12 @@ export function readPurpose(text: string): Purpose {
       other(SMELLS.test(unread) ? 'it may change the price, and its text is not understood' : null),
     );
   }
-  return { events: withDoubts(events, /\d/.test(unread)), revised };
+  return { events: withDoubts(events, unread !== ''), revised };
 }
 
 /** Words that stand for a change of the number of shares or of what a share is worth. */
 const SMELLS =
-  /BONUS|SPLI?T|SUB ?-?DIVI|CONSOLIDAT|REDUCTION|DE-?MERG|MERGER|SPIN|ARR?ANGE?MENT|AMALGAM|RECONSTRUCT|RIGHTS?\b|RESOLUTION PLAN|DEBENTURE|WARRANT|PREF/;
+  /\bBON|SPLI?T|SUB ?-?DIVI|CONSOL|FACE VALUE|REDUCTION|\bREDN?\b|REORGANI|CAPITAL RET|HIVE|SCHEME|SPECIAL|CANCEL|WITHDRAW|POSTPON|DEFER|DE-?MERG|MERGER|SPIN|ARR?ANGE?MENT|AMALGAM|RECONSTRUCT|RIGHTS?|RGTS|RESOLUTION PLAN|DEBENTURE|WARRANT|PREF/;
 
 /** Upper case, single blanks, without the `/-` behind rupees and without notes of a revision. */
 function normalised(text: string): string {
@@ -79,13 +79,13 @@ function normalised(text: string): string {
     .replace(/\s+/g, ' ')
     .replace(/\/ ?-/g, ' ')
     .replace(/(\d) ?\/ ?(?=PER\b)/g, '$1 ')
-    .replace(/\bR([SE]) ?\. ?(?=[\d-])/g, 'R$1 ')
+    .replace(/\bR([SE])\. ?(?=[\d-])/g, 'R$1 ')
     .replace(/ +/g, ' ')
     .trim();
 }
 
 /** A note of a revision, in brackets, says nothing of the event itself. */
-const NOTE = /\(+[^()]*(?:REV|UPDATED)[^()]*\)|#PURPOSE REVISED\)/g;
+const NOTE = /\(+[^()\d]*(?:REV|UPDATED)[^()\d]*\)|#PURPOSE REVISED\)/g;
 
 /** Clauses stand between `/`, `+`, `&`, `|`, AND or PLUS; a special dividend may follow without any. */
 function clausesOf(line: string): string[] {
@@ -186,7 +186,7 @@ function readRights(clause: string): PurposeEvent {
 
 function readDividend(clause: string): PurposeEvent {
   const amount = amountIn(clause);
-  if (/SPE?C?I?A?L|SPLECIAL|ONE ?-?TIME/.test(clause)) {
+  if (/\bSPE?C?I?A? ?L|SPLECIAL|ONE ?-?TIME|JUBILEE|CENTENARY|ANNIVERSARY|ADDITIONAL|EXTRA/.test(clause)) {
     return {
       ...review('dividend', 'a special dividend may be large enough to adjust prices for it'),
       amount,
@@ -198,12 +198,20 @@ function readDividend(clause: string): PurposeEvent {
 
 /** Rupees a share in a clause, as printed; null where there is no number, or more than one. */
 function amountIn(clause: string): string | null {
-  const text = clause.replace(/\([^()]*\)/g, ' ').replace(/(?<=\d),(?=\d)/g, '');
+  const text = clause
+    .replace(/\([^()]*\)/g, ' ')
+    .replace(/\bRE \.(?=\d)/g, 'RE 0.')
+    .replace(/(?<=\d),(?=(?:\d{2},)*\d{3}(?!\d))/g, '');
   const numbers = [
     ...text.matchAll(/(?<![\d.:])(\d{1,9}(?:\.\d{1,6})?)(?![\d.]*\d|:|\.\.|(?:ST|ND|RD|TH)\b)/g),
   ];
   const [only, ...more] = numbers;
-  if (only === undefined || more.length > 0 || /\d ?%|\.\.| \.\d/.test(text)) return null;
+  if (
+    only === undefined ||
+    more.length > 0 ||
+    /%|PER ?CENT|PAISE|LAKH|CRORE|US ?\$|USD|\.\.| \.\d/.test(text)
+  )
+    return null;
   const told = /R ?[SE]\b|\bS\b|R[SE]\.?\d|PE ?R\b|\bPR\b/.test(text);
   return told && Number(only[1]) > 0 ? (only[1] as string) : null;
 }
@@ -225,15 +233,18 @@ export function ratioOf(after: number, before: number): ShareRatio | null {
   return { new: after / a, old: before / a };
 }
 
+/** Kinds that make a ratio beside them doubtful where they themselves need a review. */
+const UNCLEAR: ReadonlySet<EventKind> = new Set(['other', 'split', 'bonus', 'consolidation']);
+
 /**
  * A ratio is in doubt where the same text tells of something else that may change the number of shares, or holds
- * numbers that belong to nothing that was understood.
+ * words that are not understood.
  */
-function withDoubts(events: readonly PurposeEvent[], strayNumbers: boolean): PurposeEvent[] {
+function withDoubts(events: readonly PurposeEvent[], notAllRead: boolean): PurposeEvent[] {
   const unclear = events.some(
-    ({ kind, status }) => kind === 'capital_reduction' || (kind === 'other' && status === 'needs_review'),
+    ({ kind, status }) => kind === 'capital_reduction' || (UNCLEAR.has(kind) && status === 'needs_review'),
   );
-  if (!unclear && !strayNumbers) return [...events];
+  if (!unclear && !notAllRead) return [...events];
   return events.map((event) =>
     event.status === 'applied' && event.ratio !== null
       ? { ...event, status: 'needs_review', reason: 'its text says something else that is not understood' }

@@ -189,12 +189,13 @@ const BSE_EQUITY: FileFormat = {
   vague: ['finInstrmNm'],
 };
 
-/** Dates of NSE's daily lists: `17/12/2020` until 2025, then `2025-12-17`. */
-const dayFirst = (text: string) =>
-  text.replace(/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, '$3-$2-$1').replace(/-(\d)(?=-|$)/g, '-0$1');
-
-/** `01 Jan 2016`, as BSE's lists write it. */
-const blankDate = (text: string) => text.replace(/^(\d{1,2}) ([A-Za-z]{3}) (\d{4})$/, '$1-$2-$3');
+/** Days as the lists write them: `17/12/2020`, `05-Feb-21`, `01 Jan 2016`, and as they are read elsewhere. */
+const listDay = (text: string) =>
+  fullYear(text.replace(/^(\d{1,2}) ([A-Za-z]{3}) (\d{2,4})$/, '$1-$2-$3')).replace(
+    /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/,
+    (_, day: string, month: string, year: string) =>
+      `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`,
+  );
 
 const list = { ...plain, dataSet: 'CorporateActionLists', bySession: false } as const;
 
@@ -205,17 +206,19 @@ const NSE_ACTIONS: FileFormat = {
   exchange: 'NSE',
   marks: ['SYMBOL', 'PURPOSE', 'EX-DATE'],
   needs: [],
-  fields: fieldsOf({
-    SYMBOL: 'symbol',
-    SERIES: 'series',
-    PURPOSE: 'purpose',
-    'COMPANY NAME': 'companyName',
-    'FACE VALUE': 'faceValue',
-    'EX-DATE': 'exDate',
-    'RECORD DATE': 'recordDate',
-    'BOOK CLOSURE START DATE': 'bookClosureFrom',
-    'BOOK CLOSURE END DATE': 'bookClosureTo',
-  }),
+  fields: {
+    ...fieldsOf({
+      SYMBOL: 'symbol',
+      SERIES: 'series',
+      PURPOSE: 'purpose',
+      'COMPANY NAME': 'companyName',
+      'FACE VALUE': 'faceValue',
+    }),
+    exDate: { column: 'EX-DATE', read: listDay },
+    recordDate: { column: 'RECORD DATE', read: listDay },
+    bookClosureFrom: { column: 'BOOK CLOSURE START DATE', read: listDay },
+    bookClosureTo: { column: 'BOOK CLOSURE END DATE', read: listDay },
+  },
 };
 
 /** `BcDDMMYY.csv`, the corporate actions in NSE's daily archive. */
@@ -227,10 +230,10 @@ const NSE_ACTIONS_DAILY: FileFormat = {
   needs: [],
   fields: {
     ...fieldsOf({ SYMBOL: 'symbol', SERIES: 'series', PURPOSE: 'purpose', SECURITY: 'companyName' }),
-    exDate: { column: 'EX_DT', read: dayFirst },
-    recordDate: { column: 'RECORD_DT', read: dayFirst },
-    bookClosureFrom: { column: 'BC_STRT_DT', read: dayFirst },
-    bookClosureTo: { column: 'BC_END_DT', read: dayFirst },
+    exDate: { column: 'EX_DT', read: listDay },
+    recordDate: { column: 'RECORD_DT', read: listDay },
+    bookClosureFrom: { column: 'BC_STRT_DT', read: listDay },
+    bookClosureTo: { column: 'BC_END_DT', read: listDay },
   },
 };
 
@@ -248,11 +251,11 @@ const BSE_ACTIONS: FileFormat = {
       'COMPANY NAME': 'companyName',
       PURPOSE: 'purpose',
     }),
-    exDate: { column: 'EX DATE', read: blankDate },
-    recordDate: { column: 'RECORD DATE', read: blankDate },
-    bookClosureFrom: { column: 'BC START DATE', read: blankDate },
-    bookClosureTo: { column: 'BC END DATE', read: blankDate },
-    paymentDate: { column: 'ACTUAL PAYMENT DATE', read: blankDate },
+    exDate: { column: 'EX DATE', read: listDay },
+    recordDate: { column: 'RECORD DATE', read: listDay },
+    bookClosureFrom: { column: 'BC START DATE', read: listDay },
+    bookClosureTo: { column: 'BC END DATE', read: listDay },
+    paymentDate: { column: 'ACTUAL PAYMENT DATE', read: listDay },
   },
 };
 
@@ -264,13 +267,10 @@ const ACTIONS: FileFormat = {
   exchangeColumn: 'EXCHANGE',
   marks: ['EXCHANGE', 'SYMBOL', 'EX_DATE', 'KIND'],
   needs: ['RATIO'],
-  fields: fieldsOf({
-    SYMBOL: 'symbol',
-    EX_DATE: 'exDate',
-    KIND: 'kind',
-    RATIO: 'ratio',
-    NOTE: 'purpose',
-  }),
+  fields: {
+    ...fieldsOf({ SYMBOL: 'symbol', EX_DATE: 'exDate', RATIO: 'ratio', NOTE: 'purpose' }),
+    kind: { column: 'KIND', read: (text) => text.toLowerCase() },
+  },
   check: ({ kind, ratio }) => toldProblem(kind ?? null, ratio ?? null),
 };
 

@@ -52,6 +52,7 @@ async function eventRows({ db }: Context, exchange: string): Promise<Row[]> {
     notices.map((notice) => ({
       exchange,
       symbol: notice.symbol,
+      series: notice.series,
       exDate: notice.ex_date,
       purpose: notice.purpose,
       scripCode: notice.scrip_code,

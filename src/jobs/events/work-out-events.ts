@@ -1,3 +1,4 @@
+import { daysBetween } from '../../core/days.ts';
 import {
   type EventKind,
   type EventStatus,
@@ -11,6 +12,8 @@ import { readTold } from '../../extract/corporate-actions/told.ts';
 export interface Notice {
   readonly exchange: string;
   readonly symbol: string;
+  /** Empty where the list has none. */
+  readonly series: string;
   readonly exDate: string;
   readonly purpose: string;
   readonly scripCode: number | null;
@@ -66,7 +69,31 @@ export function workOutEvents(notices: readonly Notice[], decisions: readonly De
     }
   }
   const decided = new Map(decisions.map((decision) => [decision.eventId, decision]));
-  return [...groups.values()].flatMap(eventsOfKind).map((event) => decide(event, decided.get(event.eventId)));
+  const events = withoutMoved([...groups.values()].flatMap(eventsOfKind));
+  return events.map((event) => decide(event, decided.get(event.eventId)));
+}
+
+/** No share gives the same ratio twice within this time: the day of the event was moved. */
+const MOVED_WITHIN_DAYS = 30;
+
+/** Of events of one kind and ratio that follow each other closely a person has to say which day is right. */
+function withoutMoved(events: readonly CorporateEvent[]): CorporateEvent[] {
+  const name = ({ symbol, kind, ratio }: CorporateEvent) => `${symbol}|${kind}|${ratio?.new}:${ratio?.old}`;
+  const days = new Map<string, string[]>();
+  const counted = events.filter(({ status, ratio }) => status === 'applied' && ratio !== null);
+  for (const event of counted) days.set(name(event), [...(days.get(name(event)) ?? []), event.exDate]);
+  return events.map((event) => {
+    if (event.status !== 'applied' || event.ratio === null) return event;
+    const other = days
+      .get(name(event))
+      ?.find((day) => day !== event.exDate && Math.abs(daysBetween(day, event.exDate)) <= MOVED_WITHIN_DAYS);
+    if (other === undefined) return event;
+    return {
+      ...event,
+      status: 'needs_review',
+      reason: `the same event is listed for ${other}: one of the days may have been moved`,
+    };
+  });
 }
 
 /** The events of a notice: by what its list tells beside the purpose, else by the purpose. */
@@ -75,7 +102,19 @@ function readNotice(notice: Notice): Told[] {
     notice.toldKind === null
       ? readPurpose(notice.purpose)
       : { events: [readTold(notice.toldKind, notice.toldRatio)], revised: false };
-  return events.map((event) => ({ ...event, notice, revised }));
+  return events.map((event) => ({
+    ...(notice.exchange === 'NSE' && !OF_SHARES.has(notice.series) ? ofOther(event, notice.series) : event),
+    notice,
+    revised,
+  }));
+}
+
+/** Series of NSE in which shares and units are listed; in others it is another paper of the same symbol. */
+const OF_SHARES = new Set(['', ...'EQ BE BZ SM ST SZ IV RR BL IL IQ SQ T0 TL'.split(' ')]);
+
+function ofOther(event: PurposeEvent, series: string): PurposeEvent {
+  if (event.ratio === null || event.status !== 'applied') return event;
+  return { ...event, status: 'needs_review', reason: `the series ${series} is not one of shares` };
 }
 
 /** Kinds of which a share may have several on one day, each with its amount. */

@@ -7,6 +7,8 @@ import { LOADS } from '../state/loads.ts';
 /** A line of a list of corporate actions, or an item of the source's, in the words of the stored row. */
 export interface StoredNotice {
   readonly symbol: string;
+  /** Empty where the list has none. */
+  readonly series: string;
   readonly ex_date: string;
   readonly purpose: string;
   readonly scrip_code: number | null;
@@ -20,15 +22,15 @@ export interface StoredNotice {
 /** Everything that is known of corporate actions of an exchange, in the order of their days. */
 export async function readNotices(pool: Pool, exchange: string): Promise<StoredNotice[]> {
   const found = await pool.query<StoredNotice>(
-    `select n.symbol, n.ex_date::text, n.purpose, n.scrip_code, n.record_date::text, n.told_kind, n.told_ratio,
+    `select n.symbol, n.series, n.ex_date::text, n.purpose, n.scrip_code, n.record_date::text, n.told_kind, n.told_ratio,
             (extract(epoch from l.fetched_at) * 1000)::float8 as read_at
        from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1
      union all
-     select a.symbol, a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount), nullif(a.scrip_code, 0),
+     select a.symbol, '', a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount), nullif(a.scrip_code, 0),
             a.bc_rd_from::text, null, null, (extract(epoch from l.fetched_at) * 1000)::float8
        from market.corporate_actions a join ${LOADS} l on l.id = a.load_id
       where a.exchange = $1 and a.symbol is not null and a.prov_xdate is not null and a.corporate_action_type is not null
-      order by 2, 1, 3, 8`,
+      order by 3, 1, 4, 9, 2`,
     [exchange],
   );
   return found.rows;

@@ -1,4 +1,4 @@
-import { operations } from '../../operations/registry.ts';
+import { dataSets } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { forgetLoads } from '../state/loads.ts';
@@ -16,7 +16,7 @@ export async function emptyTables(
 ): Promise<void> {
   const { client } = tx;
   const tables = new Set<TableDefinition>();
-  for (const { name, shapes } of operations) {
+  for (const { name, shapes } of dataSets) {
     if (asked.operations.includes(name)) for (const { table } of shapes) tables.add(table);
   }
   const names = [...tables].map(({ name }) => name).sort();
