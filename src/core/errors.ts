@@ -59,6 +59,8 @@ export interface ErrorFacts {
   readonly limitDays?: number;
   /** The answer began and broke off; for a shorter range it may come whole. */
   readonly cutShort?: boolean;
+  /** The file is of no known format: in an archive it is left out beside files of known ones. */
+  readonly unknownFormat?: boolean;
   /** For `usage`: what would help. The command line words it, because only that knows its commands. */
   readonly remedy?: Remedy;
   readonly cause?: unknown;
@@ -72,6 +74,7 @@ export class PipelineError extends Error implements ErrorFacts {
   readonly diagnostic?: string;
   readonly limitDays?: number;
   readonly cutShort: boolean;
+  readonly unknownFormat?: boolean;
   readonly remedy?: Remedy;
 
   constructor(message: string, facts: ErrorFacts) {
@@ -83,6 +86,7 @@ export class PipelineError extends Error implements ErrorFacts {
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
     if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;
     if (facts.limitDays !== undefined) this.limitDays = facts.limitDays;
+    if (facts.unknownFormat !== undefined) this.unknownFormat = facts.unknownFormat;
     if (facts.remedy !== undefined) this.remedy = facts.remedy;
   }
 }

@@ -1,4 +1,4 @@
-import { type ErrorKind, PipelineError } from '../core/errors.ts';
+import { type ErrorFacts, type ErrorKind, PipelineError } from '../core/errors.ts';
 
 interface DiagnosticLine {
   readonly kind: ErrorKind;
@@ -196,19 +196,10 @@ export function tooLarge(problem: string): PipelineError {
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]+/gu;
 
 /** A file that cannot be read as a whole: nothing of it is stored, and the next file is read. */
-export function badFile(problem: string, options: { readonly cause?: unknown } = {}): PipelineError {
+export function badFile(
+  problem: string,
+  options: Pick<ErrorFacts, 'cause' | 'unknownFormat'> = {},
+): PipelineError {
   const printable = problem.replace(UNPRINTABLE, ' ');
   return new PipelineError(printable, { kind: 'unreadable', ...options });
 }
-
-const unknownFormats = new WeakSet<object>();
-
-/** A file of no known format: in an archive it is left out beside files of known ones. */
-export function unknownFormat(problem: string): PipelineError {
-  const error = badFile(problem);
-  unknownFormats.add(error);
-  return error;
-}
-
-export const isUnknownFormat = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && unknownFormats.has(error);

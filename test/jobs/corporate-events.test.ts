@@ -1,11 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  type Decision,
-  type Notice,
-  priceFactor,
-  workOutEvents,
-} from '../../src/jobs/events/work-out-events.ts';
+import { priceFactor, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
+import type { Notice } from '../../src/load/market/corporate-events.ts';
+import type { EventDecision } from '../../src/load/state/event-decisions.ts';
 
 const notice = (purpose: string, more: Partial<Notice> = {}): Notice => ({
   exchange: 'NSE',
@@ -21,7 +18,7 @@ const notice = (purpose: string, more: Partial<Notice> = {}): Notice => ({
   ...more,
 });
 
-const short = (notices: readonly Notice[], decisions: readonly Decision[] = []) =>
+const short = (notices: readonly Notice[], decisions: readonly EventDecision[] = []) =>
   workOutEvents(notices, decisions)
     .map(({ eventId, ratio, amount, status }) =>
       [eventId.replace('NSE:ABC:2024-05-02:', ''), ratio && `${ratio.new}/${ratio.old}`, amount, status]
@@ -99,7 +96,7 @@ describe('events of a share and a day', () => {
 
   test('a decision stands above what the lists say', () => {
     const eventId = 'NSE:ABC:2024-05-02:demerger';
-    const decided = (ratio: Decision['ratio']) => [{ eventId, ratio, decidedBy: 'me' }];
+    const decided = (ratio: EventDecision['ratio']) => [{ eventId, ratio, decidedBy: 'me' }];
     expect(short([notice('Demerger')], decided({ new: 5, old: 4 }))).toEqual(['demerger 5/4 applied']);
     expect(short([notice('Demerger')], decided(null))).toEqual(['demerger ignored']);
     expect(short([notice('Bonus 1:1')], decided(null))).toEqual(['bonus 2/1 applied']);

@@ -109,18 +109,14 @@ function eventText({ id, ratio, priceFactor, amount, status, statusReason, purpo
     amount === null ? null : `Rs ${amount}`,
     status,
   ];
-  return [
-    `${id}  ${does.filter(Boolean).join('  ')}`,
-    ...[purpose, statusReason].filter((text) => text !== null && text !== '').map((text) => `    ${text}`),
-  ].join('\n');
+  const said = [purpose, statusReason].filter((text) => text !== null && text !== '');
+  return [`${id}  ${does.filter(Boolean).join('  ')}`, ...said.map((text) => `    ${text}`)].join('\n');
 }
-
-const FACTOR = /^(\d{1,9}):(\d{1,9})$/;
 
 async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
   const chosen = [flags.factor !== undefined, flags.ignore === true, flags.reset === true];
   if (chosen.filter(Boolean).length !== 1) throw usageError('give one of --factor, --ignore and --reset');
-  const ratio = flags.factor === undefined ? null : parseFactor(flags.factor);
+  const ratio = flags.factor === undefined ? null : await parseFactor(flags.factor);
   const { openContext } = await import('../open-context.ts');
   const { decideEvent } = await import('../../jobs/events/decide-event.ts');
   const context = await openContext(cli);
@@ -140,8 +136,9 @@ async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
 }
 
 /** Shares after for shares before: the other way round than prices. */
-function parseFactor(text: string): { readonly new: number; readonly old: number } {
-  const found = FACTOR.exec(text.trim());
+async function parseFactor(text: string): Promise<{ readonly new: number; readonly old: number }> {
+  const { WHOLE_RATIO } = await import('../../extract/corporate-actions/told.ts');
+  const found = WHOLE_RATIO.exec(text.trim());
   const [a, b] = [Number(found?.[1]), Number(found?.[2])];
   if (!(a > 0 && b > 0)) {
     throw usageError(

@@ -220,7 +220,8 @@ function amountIn(clause: string): string | null {
 function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
   if (found === null) return null;
   const [before, after] = [found[1] as string, found[2] as string];
-  const places = Math.max(...[before, after].map((value) => value.split('.')[1]?.length ?? 0));
+  const decimals = (value: string) => value.split('.')[1]?.length ?? 0;
+  const places = Math.max(decimals(before), decimals(after));
   const whole = (value: string) => Math.round(Number(value) * 10 ** places);
   return ratioOf(whole(before), whole(after));
 }

@@ -1,7 +1,8 @@
 import type { Problem } from '../types.ts';
 import { EVENT_KINDS, type PurposeEvent, ratioOf, type ShareRatio } from './purpose.ts';
 
-const RATIO = /^(\d{1,9}):(\d{1,9})$/;
+/** Two whole numbers, such as 5:1. */
+export const WHOLE_RATIO = /^(\d{1,9}):(\d{1,9})$/;
 const AMOUNT = /^\d{1,9}(?:\.\d{1,6})?$/;
 
 /** Kinds that leave prices as they are where nothing more is told of them. */
@@ -50,7 +51,7 @@ export function toldProblem(kind: string | null, ratio: string | null): Problem 
 
 /** Splits have more shares after than before and consolidations fewer, in whichever order they are told. */
 function toldRatio(kind: string, text: string): ShareRatio | null {
-  const found = RATIO.exec(text.replace(/\s/g, ''));
+  const found = WHOLE_RATIO.exec(text.replace(/\s/g, ''));
   if (found === null) return null;
   const [a, b] = [Number(found[1]), Number(found[2])];
   if (kind === 'bonus') return a === 0 ? null : ratioOf(a + b, b);

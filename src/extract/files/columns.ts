@@ -1,6 +1,6 @@
 import type { Field } from '../../operations/fields.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
-import { badFile, unknownFormat } from '../diagnostics.ts';
+import { badFile } from '../diagnostics.ts';
 import { type FileField, type FileFormat, FORMATS } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
@@ -33,7 +33,9 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const own = (column: string) => byName.get(column.toUpperCase());
   const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
   if (format === undefined) {
-    throw unknownFormat(`is no file of a known format; its header begins "${header.join(',').slice(0, 80)}"`);
+    throw badFile(`is no file of a known format; its header begins "${header.join(',').slice(0, 80)}"`, {
+      unknownFormat: true,
+    });
   }
   const lacking = format.needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);

@@ -6,7 +6,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import { decodeText } from '../body.ts';
 import { readCsv } from '../csv.ts';
-import { badFile, isUnknownFormat } from '../diagnostics.ts';
+import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Reject } from '../types.ts';
@@ -77,7 +77,7 @@ async function readArchive(
       else throw badFile('is an archive in an archive in an archive; unpack the outer ones');
     } catch (error) {
       const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
-      if (!isUnknownFormat(error)) throw bad;
+      if (!(error instanceof PipelineError) || error.unknownFormat !== true) throw bad;
       // NSE's daily archive holds many reports; those that are not known are no fault of the others.
       unknown ??= bad;
     }

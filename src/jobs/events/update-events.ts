@@ -3,6 +3,7 @@ import { requesterName } from '../../core/environment.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import {
   areStored,
+  hasNoticesOrEvents,
   readNotices,
   readScripCodes,
   readSymbolOwners,
@@ -28,6 +29,8 @@ const DATA_SET = 'CorporateEvents';
  * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function updateCorporateEvents(context: Context): Promise<void> {
+  // The end of every run comes here: without any list there is nothing to wait for.
+  if (!(await hasNoticesOrEvents(context.db.pool))) return;
   const lock = await takeSessionLock(context.db, 'eod:events');
   try {
     // With the lock held, whoever worked on such a run is gone.
@@ -48,21 +51,7 @@ export async function updateCorporateEvents(context: Context): Promise<void> {
 async function eventRows({ db }: Context, exchange: string): Promise<Row[]> {
   const notices = await readNotices(db.pool, exchange);
   if (notices.length === 0) return [];
-  const events = workOutEvents(
-    notices.map((notice) => ({
-      exchange,
-      symbol: notice.symbol,
-      series: notice.series,
-      exDate: notice.ex_date,
-      purpose: notice.purpose,
-      scripCode: notice.scrip_code,
-      recordDate: notice.record_date,
-      toldKind: notice.told_kind,
-      toldRatio: notice.told_ratio,
-      readAt: notice.read_at,
-    })),
-    await readDecisions(db.drizzle),
-  );
+  const events = workOutEvents(notices, await readDecisions(db.drizzle));
   const owners = groupBySymbol(
     await readSymbolOwners(db.pool, exchange, [...new Set(events.map(({ symbol }) => symbol))]),
   );

@@ -7,31 +7,8 @@ import {
   type ShareRatio,
 } from '../../extract/corporate-actions/purpose.ts';
 import { readTold } from '../../extract/corporate-actions/told.ts';
-
-/** A line of a list of corporate actions, as it is stored. */
-export interface Notice {
-  readonly exchange: string;
-  readonly symbol: string;
-  /** Empty where the list has none. */
-  readonly series: string;
-  readonly exDate: string;
-  readonly purpose: string;
-  readonly scripCode: number | null;
-  readonly recordDate: string | null;
-  /** Kind and ratio, where the list tells them beside the purpose. */
-  readonly toldKind: string | null;
-  readonly toldRatio: string | null;
-  /** Orders notices by when their list was read: of lists that contradict each other the last one counts. */
-  readonly readAt: number;
-}
-
-/** What a person decided about an event. */
-export interface Decision {
-  readonly eventId: string;
-  /** Null: the event is ignored. */
-  readonly ratio: ShareRatio | null;
-  readonly decidedBy: string;
-}
+import type { Notice } from '../../load/market/corporate-events.ts';
+import type { EventDecision } from '../../load/state/event-decisions.ts';
 
 /** An event as it is stored, without the share it belongs to. */
 export interface CorporateEvent {
@@ -58,7 +35,10 @@ type Told = PurposeEvent & { readonly notice: Notice; readonly revised: boolean 
  * event; a line that says it is revised replaces the others of its share, day and kind; of ratios that contradict each
  * other the one that was read last counts, and where one list has both, neither.
  */
-export function workOutEvents(notices: readonly Notice[], decisions: readonly Decision[]): CorporateEvent[] {
+export function workOutEvents(
+  notices: readonly Notice[],
+  decisions: readonly EventDecision[],
+): CorporateEvent[] {
   const groups = new Map<string, Told[]>();
   for (const notice of notices) {
     for (const told of readNotice(notice)) {
@@ -183,7 +163,7 @@ function eventOf({ notice, kind, ratio, amount, status, reason }: Told, item: st
   };
 }
 
-function decide(event: CorporateEvent, decision: Decision | undefined): CorporateEvent {
+function decide(event: CorporateEvent, decision: EventDecision | undefined): CorporateEvent {
   if (decision === undefined) return event;
   const reason = `decided by ${decision.decidedBy}`;
   return decision.ratio === null

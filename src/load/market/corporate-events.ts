@@ -1,64 +1,63 @@
 import type { Pool } from 'pg';
-import type { Row } from '../../operations/table.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import { type Row, SOURCE_AUDIT } from '../../operations/table.ts';
 import { LOADS } from '../state/loads.ts';
 
 // What corporate events are worked out from, and what is stored of them.
 
-/** A line of a list of corporate actions, or an item of the source's, in the words of the stored row. */
-export interface StoredNotice {
+/** A line of a list of corporate actions, or an item of the source's. */
+export interface Notice {
+  readonly exchange: string;
   readonly symbol: string;
   /** Empty where the list has none. */
   readonly series: string;
-  readonly ex_date: string;
+  readonly exDate: string;
   readonly purpose: string;
-  readonly scrip_code: number | null;
-  readonly record_date: string | null;
-  readonly told_kind: string | null;
-  readonly told_ratio: string | null;
-  /** Milliseconds since 1970: when the answer or the file was read that brought it. */
-  readonly read_at: number;
+  readonly scripCode: number | null;
+  readonly recordDate: string | null;
+  /** Kind and ratio, where the list tells them beside the purpose. */
+  readonly toldKind: string | null;
+  readonly toldRatio: string | null;
+  /** Milliseconds since 1970: when the answer or the file was read that brought it. Of lists that contradict each other the last one counts. */
+  readonly readAt: number;
 }
 
 /** Everything that is known of corporate actions of an exchange, in the order of their days. */
-export async function readNotices(pool: Pool, exchange: string): Promise<StoredNotice[]> {
-  const found = await pool.query<StoredNotice>(
-    `select n.symbol, n.series, n.ex_date::text, n.purpose, n.scrip_code, n.record_date::text, n.told_kind, n.told_ratio,
-            (extract(epoch from l.fetched_at) * 1000)::float8 as read_at
+export async function readNotices(pool: Pool, exchange: string): Promise<Notice[]> {
+  const found = await pool.query<Notice>(
+    `select n.exchange, n.symbol, n.series, n.ex_date::text as "exDate", n.purpose, n.scrip_code as "scripCode",
+            n.record_date::text as "recordDate", n.told_kind as "toldKind", n.told_ratio as "toldRatio",
+            (extract(epoch from l.fetched_at) * 1000)::float8 as "readAt"
        from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1
      union all
-     select a.symbol, '', a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount), nullif(a.scrip_code, 0),
-            a.bc_rd_from::text, null, null, (extract(epoch from l.fetched_at) * 1000)::float8
+     select a.exchange, a.symbol, '', a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount),
+            nullif(a.scrip_code, 0), a.bc_rd_from::text, null, null, (extract(epoch from l.fetched_at) * 1000)::float8
        from market.corporate_actions a join ${LOADS} l on l.id = a.load_id
       where a.exchange = $1 and a.symbol is not null and a.prov_xdate is not null and a.corporate_action_type is not null
-      order by 3, 1, 4, 9, 2`,
+      order by 4, 2, 5, 10, 3`,
     [exchange],
   );
   return found.rows;
 }
 
-/** Columns of `market.corporate_events` that say what an event is; the others say when and by which load it was written. */
-const SAID = [
-  'exchange',
-  'symbol',
-  'ex_date',
-  'kind',
-  'item',
-  'event_id',
-  'instrument_id',
-  'scrip_code',
-  'record_date',
-  'purpose',
-  'ratio_new',
-  'ratio_old',
-  'amount',
-  'price_factor',
-  'status',
-  'status_reason',
-] as const;
+/** Is there anything that events could be worked out from, or any event? */
+export async function hasNoticesOrEvents(pool: Pool): Promise<boolean> {
+  const found = await pool.query<{ any: boolean }>(
+    `select exists (select from market.corporate_action_notices) or exists (select from market.corporate_actions)
+         or exists (select from market.corporate_events) as any`,
+  );
+  return found.rows[0]?.any === true;
+}
 
 /** Are exactly these events stored for an exchange? */
 export async function areStored(pool: Pool, exchange: string, rows: readonly Row[]): Promise<boolean> {
-  const columns = SAID.join(', ');
+  const audit: readonly string[] = SOURCE_AUDIT;
+  const { fields } = dataSetNamed('CorporateEvents').shapes[0].table;
+  // The other columns say when and by which load a row was written.
+  const columns = fields
+    .map(({ column }) => column)
+    .filter((column) => !audit.includes(column))
+    .join(', ');
   const found = await pool.query<{ differs: boolean }>(
     `with said as (select ${columns} from jsonb_populate_recordset(null::market.corporate_events, $2)),
           stored as (select ${columns} from market.corporate_events where exchange = $1)
