@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 /** Tests that need Postgres, Redis or processes of `eod` are named `*.int.test.ts`; all others run anywhere, in seconds. */
 const INTEGRATION = ['test/**/*.int.test.ts'];
 
-/** Tests that load a machine by themselves: real processes, killed and restarted. One file at a time, at the end. */
+/** Tests that load a machine by themselves: real processes, killed and restarted. Two files at a time, at the end. */
 const CHAOS = ['test/chaos/**/*.int.test.ts'];
 
 const services = { globalSetup: './test/support/global-setup.ts' };
@@ -37,7 +37,7 @@ export default defineConfig({
           name: 'chaos',
           include: CHAOS,
           ...services,
-          fileParallelism: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },

@@ -200,6 +200,35 @@ function tableList(): string {
   return lines.join('\n').trim();
 }
 
+const VIEWS = ['instruments', 'prices', 'views'].map((name) => `migrations/repeatable/${name}.sql`);
+
+/** The views of the schema market with their columns, and its functions, as their comments in the database say. */
+function viewList(): string {
+  const sql = VIEWS.map((file) => readFileSync(pageFile(file), 'utf8')).join('\n');
+  const comments = [
+    ...sql.matchAll(
+      /^COMMENT ON (VIEW|FUNCTION|COLUMN|AGGREGATE) market\.(\w+)(?:\.(\w+)|\([^)]*\))? IS '((?:[^']|'')*)';$/gm,
+    ),
+  ];
+  const lines = comments.flatMap(([, kind, name, column, quoted = '']) => {
+    const text = quoted.replaceAll("''", "'").replaceAll('|', '\\|');
+    if (kind === 'COLUMN') return [`| \`${column}\` | ${text} |`];
+    const heading = `\n## market.${name}\n\n`;
+    if (kind === 'VIEW') return [`${heading}${text}\n\n| column | meaning |\n| --- | --- |`];
+    // An aggregate is declared with what it is made of, which no caller needs.
+    const declared = new RegExp(
+      `^CREATE OR REPLACE FUNCTION (market\\.${name}\\([^)]*\\))\\s+RETURNS\\s+(.+?)\\s+LANGUAGE`,
+      'ms',
+    ).exec(sql);
+    const result = (declared?.[2] ?? 'numeric')
+      .replace(/^TABLE/, '')
+      .replace(/\s+/g, ' ')
+      .trim();
+    return [`${heading}${text}\n\n\`${declared?.[1] ?? `market.${name}(numeric)`}\` → \`${result}\``];
+  });
+  return lines.join('\n').trim();
+}
+
 /** The generated parts: the page, the file each follows from, and its text. */
 const PARTS: readonly { readonly page: string; readonly source: string; readonly text: () => string }[] = [
   { page: 'docs/reliability.md', source: 'src/jobs/worker/failure-policy.ts', text: failureTable },
@@ -209,6 +238,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
+  { page: 'docs/views.md', source: VIEWS.join(', '), text: viewList },
   { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },
 ];
 

@@ -1,4 +1,5 @@
 import type { Client } from 'pg';
+import { askAdjusted } from '../support/adjusted.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
@@ -79,6 +80,16 @@ export const filled: Case = {
         ...NAMES.slice(1).map((figure) => ({ figure, atMost: LIMIT_MS })),
       ],
     },
+    {
+      name: 'adjusted',
+      what: 'adjusted prices from that table: all days of a share by symbol, by id, with dividends reinvested, and the last 250 sessions of both exchanges',
+      against: null,
+      reach: [
+        { figure: 'symbolMs', atMost: LIMIT_MS },
+        { figure: 'instrumentMs', atMost: LIMIT_MS },
+        { figure: 'yearSeconds', atMost: 5 },
+      ],
+    },
   ],
   async *rounds(site, wanted) {
     const { perSession } = site.source;
@@ -93,6 +104,8 @@ export const filled: Case = {
       const figures: Record<string, Figures> = {};
       // Rounds before have added sessions of one exchange.
       const added = wanted.has('scale-data') ? round * loaded : 0;
+      // Before anything is added to the sessions of one exchange.
+      if (wanted.has('adjusted') && round === 0) figures.adjusted = await askAdjusted(site, url, stored);
       if (wanted.has('analyst')) figures.analyst = await askAll(site, url, stored, added);
       if (wanted.has('scale-data')) {
         const next = days.slice(before + round * loaded, before + (round + 1) * loaded);

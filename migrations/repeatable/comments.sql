@@ -253,6 +253,7 @@ COMMENT ON COLUMN etl.alerts.next_attempt_at IS 'It is not sent before this time
 COMMENT ON TABLE etl.alias_progress IS 'By exchange, up to which state of etl.loads the names of its rows are in etl.observed_aliases: brought up to date before a run ends and every half minute.';
 COMMENT ON COLUMN etl.alias_progress.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.alias_progress.state IS 'The last state whose names are there.';
+COMMENT ON COLUMN etl.alias_progress.owners_state IS 'The last of them that changed whose a symbol is, or since when an instrument is there.';
 COMMENT ON TABLE etl.observed_aliases IS 'The names under which the tables of market have shown instruments, and when: what the views market.instruments and market.instrument_aliases are made of.';
 COMMENT ON COLUMN etl.observed_aliases.id IS 'Number of the row.';
 COMMENT ON COLUMN etl.observed_aliases.exchange IS 'Exchange.';
@@ -276,3 +277,17 @@ COMMENT ON COLUMN etl.repeatable_migrations.applied_at IS 'When it was applied.'
 COMMENT ON TABLE etl.database_identity IS 'One row: what this database is called in the queue. A restored copy gets an id of its own when it is first used.';
 COMMENT ON COLUMN etl.database_identity.id IS 'Id of the database, part of the names of its queue on Redis and of each job.';
 COMMENT ON COLUMN etl.database_identity.made_for IS 'The oid of the database it was made for.';
+COMMENT ON TABLE etl.alias_owners IS 'Whose a symbol is on which days, with its series and alone: the rows of market.instrument_aliases of these kinds, kept in step with etl.observed_aliases, so that prices of whole markets join them quickly.';
+COMMENT ON COLUMN etl.alias_owners.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.alias_owners.kind IS 'series: the symbol with its series; symbol: the symbol alone.';
+COMMENT ON COLUMN etl.alias_owners.symbol IS 'Ticker symbol.';
+COMMENT ON COLUMN etl.alias_owners.series IS 'Series (NSE) or group (BSE), where the kind is series; else empty.';
+COMMENT ON COLUMN etl.alias_owners.valid_from IS 'First day; -infinity where no other instrument used the name before.';
+COMMENT ON COLUMN etl.alias_owners.valid_to IS 'Day after the last one; infinity where no other instrument took the name over.';
+COMMENT ON COLUMN etl.alias_owners.instrument_id IS 'The instrument: market.instruments.instrument_id.';
+COMMENT ON COLUMN etl.alias_owners.share_id IS 'The share whose events change its price: the instrument itself, or of a second line (T0, BL) the one it is a line of.';
+COMMENT ON TABLE etl.event_progress IS 'By exchange, what market.corporate_events was worked out from last: where nothing of it has changed, a run ends without reading any list.';
+COMMENT ON COLUMN etl.event_progress.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.event_progress.notices_state IS 'The last state of etl.loads whose notices the events know.';
+COMMENT ON COLUMN etl.event_progress.owners_state IS 'etl.alias_progress.owners_state then.';
+COMMENT ON COLUMN etl.event_progress.digest IS 'Of the decisions and of the version of eod then.';

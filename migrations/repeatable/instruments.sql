@@ -89,6 +89,18 @@ COMMENT ON COLUMN market.instrument_aliases.last_seen IS 'Last day the instrumen
 COMMENT ON COLUMN market.instrument_aliases.valid_from IS 'From this day on the name means this instrument; -infinity where no other used it before.';
 COMMENT ON COLUMN market.instrument_aliases.valid_to IS 'Up to this day, excluded; infinity where no other instrument took the name over. A name that an instrument gets back has a second row.';
 
+CREATE OR REPLACE VIEW market.series_aliases AS
+  SELECT exchange, symbol, series, valid_from, valid_to, instrument_id, share_id FROM etl.alias_owners WHERE kind = 'series';
+
+COMMENT ON VIEW market.series_aliases IS 'Whose a symbol and series are on which days: the rows of the kind series of market.instrument_aliases, kept as a table, so that prices of whole markets join them quickly.';
+COMMENT ON COLUMN market.series_aliases.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.series_aliases.symbol IS 'Ticker symbol.';
+COMMENT ON COLUMN market.series_aliases.series IS 'Series (NSE) or group (BSE).';
+COMMENT ON COLUMN market.series_aliases.valid_from IS 'From this day on; -infinity where no other instrument used them before.';
+COMMENT ON COLUMN market.series_aliases.valid_to IS 'Up to this day, excluded; infinity where no other took them over.';
+COMMENT ON COLUMN market.series_aliases.instrument_id IS 'The instrument: market.instruments.instrument_id.';
+COMMENT ON COLUMN market.series_aliases.share_id IS 'The share whose events change the price of the line: the instrument itself, or of a second line (T0, BL) the instrument it is a line of.';
+
 -- One instrument's rows of the view above. The view works out every name of every instrument before a condition on
 -- instrument_id can choose among them; this looks only at the names that the instrument has had. OFFSET 0 keeps each
 -- look apart, so that the name goes into the view as a condition. SET and ROWS keep the planner from guessing by the

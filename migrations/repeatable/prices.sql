@@ -5,52 +5,64 @@ CREATE OR REPLACE AGGREGATE market.product(numeric) (
   SFUNC = pg_catalog.numeric_mul, STYPE = numeric, INITCOND = '1', COMBINEFUNC = pg_catalog.numeric_mul, PARALLEL = SAFE);
 COMMENT ON AGGREGATE market.product(numeric) IS 'The product of all values, exactly.';
 
--- For each share with events, the stretches of days between them, and what prices of each are to be multiplied by. Days
--- after the last event have no stretch: nothing changes there.
+-- A share's stretches of days between its events, and what prices of each are to be multiplied by. The last has no end:
+-- nothing changes there; a share without events has that one only. These functions have no SET, so that the planner
+-- sees through them. Conditions on ratio_new and status_reason are those of the index corporate_events_ratio_idx.
+CREATE OR REPLACE FUNCTION market.share_price_factors(exchange text, share_id text, through date)
+RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
+  SELECT coalesce(lag(d.ex_date) OVER earlier, '-infinity'::date), d.ex_date,
+         market.product(d.ratio_old) OVER later, market.product(d.ratio_new) OVER later
+    FROM (
+      -- The same event under two symbols of the share counts once; what a person has decided comes first.
+      SELECT e.ex_date, market.product(e.ratio_old) AS ratio_old, market.product(e.ratio_new) AS ratio_new
+        FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new
+                FROM market.corporate_events c
+               WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
+                 AND (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
+                 AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
+               ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.load_id DESC, c.symbol) AS e
+       WHERE e.status = 'applied'
+       GROUP BY e.ex_date
+      UNION ALL SELECT 'infinity', 1, 1) AS d
+  WINDOW earlier AS (ORDER BY d.ex_date), later AS (ORDER BY d.ex_date DESC)
+$$;
+COMMENT ON FUNCTION market.share_price_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by, ratio_old ÷ ratio_new, to compare with prices of the given day: the product of its applied events until then.';
+
 CREATE OR REPLACE FUNCTION market.price_factors(through date DEFAULT current_date)
 RETURNS TABLE (exchange text, instrument_id text, valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog AS $$
-  WITH days AS (
-    -- The same event under two symbols of one share counts once; what a person has decided comes first.
-    SELECT e.exchange, e.instrument_id, e.ex_date, market.product(e.ratio_old) AS ratio_old, market.product(e.ratio_new) AS ratio_new
-      FROM (SELECT DISTINCT ON (c.exchange, c.instrument_id, c.ex_date, c.kind, c.item)
-                   c.exchange, c.instrument_id, c.ex_date, c.status, c.ratio_old, c.ratio_new
-              FROM market.corporate_events c
-             WHERE (c.status = 'applied' AND c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
-               AND c.instrument_id IS NOT NULL AND c.ex_date <= through
-             ORDER BY c.exchange, c.instrument_id, c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC,
-                      c.load_id DESC, c.symbol) AS e
-     WHERE e.status = 'applied'
-     GROUP BY e.exchange, e.instrument_id, e.ex_date
-  )
-  SELECT d.exchange, d.instrument_id,
-         coalesce(lag(d.ex_date) OVER share, '-infinity'::date), d.ex_date,
-         market.product(d.ratio_old) OVER later, market.product(d.ratio_new) OVER later
-    FROM days d
-  WINDOW share AS (PARTITION BY d.exchange, d.instrument_id ORDER BY d.ex_date),
-         later AS (PARTITION BY d.exchange, d.instrument_id ORDER BY d.ex_date DESC)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
+  SELECT s.exchange, s.instrument_id, p.*
+    FROM (SELECT DISTINCT c.exchange, c.instrument_id FROM market.corporate_events c
+           WHERE (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %') AND c.instrument_id IS NOT NULL) AS s
+   CROSS JOIN LATERAL market.share_price_factors(s.exchange, s.instrument_id, through) AS p
+   WHERE p.valid_to < 'infinity'
 $$;
-COMMENT ON FUNCTION market.price_factors(date) IS 'What prices of a share from valid_from to before valid_to are multiplied by, ratio_old ÷ ratio_new, to compare with prices of the given day: the product of its applied events until then.';
+COMMENT ON FUNCTION market.price_factors(date) IS 'market.share_price_factors for every share with events, without the stretch behind the last event.';
 
+-- The names and their factors are joined first, a few thousand rows, so that sessions meet them in one hash join, or by the
+-- indexes of sessions where a symbol or an instrument is asked for.
 CREATE OR REPLACE FUNCTION market.adjusted_prices(through date DEFAULT current_date)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open numeric,
                high numeric, low numeric, close numeric, quantity numeric, price_factor numeric, unadjusted_close numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
-         CASE WHEN f.ratio_new IS NULL THEN b.open_price ELSE b.open_price * f.ratio_old / f.ratio_new END,
-         CASE WHEN f.ratio_new IS NULL THEN b.high_price ELSE b.high_price * f.ratio_old / f.ratio_new END,
-         CASE WHEN f.ratio_new IS NULL THEN b.low_price ELSE b.low_price * f.ratio_old / f.ratio_new END,
-         CASE WHEN f.ratio_new IS NULL THEN b.close_price ELSE b.close_price * f.ratio_old / f.ratio_new END,
-         CASE WHEN f.ratio_new IS NULL THEN b.traded_quantity ELSE b.traded_quantity * f.ratio_new / f.ratio_old END,
-         CASE WHEN f.ratio_new IS NULL THEN 1 ELSE f.ratio_old / f.ratio_new END,
+  SELECT f.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
+         CASE WHEN f.is_adjusted THEN b.open_price * f.ratio_old / f.ratio_new ELSE b.open_price END,
+         CASE WHEN f.is_adjusted THEN b.high_price * f.ratio_old / f.ratio_new ELSE b.high_price END,
+         CASE WHEN f.is_adjusted THEN b.low_price * f.ratio_old / f.ratio_new ELSE b.low_price END,
+         CASE WHEN f.is_adjusted THEN b.close_price * f.ratio_old / f.ratio_new ELSE b.close_price END,
+         CASE WHEN f.is_adjusted THEN b.traded_quantity * f.ratio_new / f.ratio_old ELSE b.traded_quantity END,
+         CASE WHEN f.is_adjusted THEN f.ratio_old / f.ratio_new ELSE 1 END,
          b.close_price
     FROM market.bhavcopy_cm b
-    LEFT JOIN market.instrument_aliases a
-      ON a.exchange = b.exchange AND a.kind = 'series' AND a.alias = b.symbol AND a.series = b.series
-     AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
-    LEFT JOIN market.price_factors(through) f
-      ON f.exchange = b.exchange AND f.instrument_id = a.instrument_id
+    LEFT JOIN (
+      SELECT a.exchange, a.symbol, a.series, a.instrument_id, a.valid_from AS named_from, a.valid_to AS named_to,
+             p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, p.valid_to < 'infinity' AS is_adjusted
+        FROM market.series_aliases a
+       CROSS JOIN LATERAL market.share_price_factors(a.exchange, a.share_id, through) p) AS f
+      ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
      AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
+     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
 $$;
 COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after the given day: what was known on that day.';
 
@@ -69,3 +81,71 @@ COMMENT ON COLUMN market.prices_adjusted.close IS 'Closing price, adjusted. Unit
 COMMENT ON COLUMN market.prices_adjusted.quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
 COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
 COMMENT ON COLUMN market.prices_adjusted.unadjusted_close IS 'Closing price as printed. Unit: rupees.';
+
+-- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
+-- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
+-- share was not traded, change it; those of the same day do not, as the dividend is of the shares before them. The last
+-- stretch has no end. By share, because each dividend looks for a close through the indexes of sessions.
+CREATE OR REPLACE FUNCTION market.total_return_factors(exchange text, share_id text, through date DEFAULT current_date)
+RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
+  WITH days AS MATERIALIZED (
+    SELECT e.ex_date, market.product(e.ratio_old) AS ratio_old, market.product(e.ratio_new) AS ratio_new,
+           sum(e.amount) FILTER (WHERE e.kind = 'dividend' AND e.ratio_new IS NULL) AS dividend
+      FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.kind, c.status, c.ratio_old, c.ratio_new, c.amount
+              FROM market.corporate_events c
+             WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
+               AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
+             ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.load_id DESC, c.symbol) AS e
+     WHERE e.status = 'applied' AND (e.ratio_new IS NOT NULL OR e.kind = 'dividend')
+     GROUP BY e.ex_date
+  ), valued AS (
+    SELECT d.*, before.close - d.dividend AS rest, before.close
+      FROM days d LEFT JOIN LATERAL (
+        SELECT l.close_price * market.product(s.ratio_old) / market.product(s.ratio_new) AS close
+          FROM (SELECT b.close_price, b.trade_date
+                  FROM market.series_aliases a
+                 CROSS JOIN LATERAL (
+                   SELECT p.close_price, p.trade_date FROM market.bhavcopy_cm p
+                    WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series AND p.close_price > 0
+                      AND p.trade_date < d.ex_date AND p.trade_date >= a.valid_from AND p.trade_date < a.valid_to
+                    ORDER BY p.trade_date DESC LIMIT 1) AS b
+                 WHERE a.exchange = $1 AND a.instrument_id = $2
+                 ORDER BY b.trade_date DESC, a.symbol, a.series LIMIT 1) AS l
+          LEFT JOIN days s ON s.ex_date > l.trade_date AND s.ex_date < d.ex_date
+         GROUP BY l.close_price) AS before ON d.dividend > 0
+  ), stretches AS (
+    SELECT ex_date, ratio_old, ratio_new, CASE WHEN rest > 0 THEN rest ELSE 1 END AS rest, CASE WHEN rest > 0 THEN close ELSE 1 END AS close
+      FROM valued
+    UNION ALL SELECT 'infinity', 1, 1, 1, 1
+  )
+  SELECT coalesce(lag(ex_date) OVER share, '-infinity'::date), ex_date, market.product(ratio_old) OVER later, market.product(ratio_new) OVER later,
+         trim_scale(round(market.product(rest) OVER later / market.product(close) OVER later, 30))
+    FROM stretches
+  WINDOW share AS (ORDER BY ex_date), later AS (ORDER BY ex_date DESC)
+$$;
+COMMENT ON FUNCTION market.total_return_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by to compare with prices of the given day, dividends reinvested: ratio_old ÷ ratio_new for its splits, consolidations and bonuses, and reinvested, to 30 decimals, for its dividends.';
+
+CREATE OR REPLACE FUNCTION market.total_return_prices(through date DEFAULT current_date)
+RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open numeric,
+               high numeric, low numeric, close numeric, quantity numeric, price_factor numeric, unadjusted_close numeric)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT f.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
+         CASE WHEN f.is_adjusted THEN b.open_price * f.numerator / f.ratio_new ELSE b.open_price END,
+         CASE WHEN f.is_adjusted THEN b.high_price * f.numerator / f.ratio_new ELSE b.high_price END,
+         CASE WHEN f.is_adjusted THEN b.low_price * f.numerator / f.ratio_new ELSE b.low_price END,
+         CASE WHEN f.is_adjusted THEN b.close_price * f.numerator / f.ratio_new ELSE b.close_price END,
+         CASE WHEN f.is_adjusted THEN b.traded_quantity * f.ratio_new / f.ratio_old ELSE b.traded_quantity END,
+         CASE WHEN f.is_adjusted THEN f.numerator / f.ratio_new ELSE 1 END,
+         b.close_price
+    FROM market.bhavcopy_cm b
+    LEFT JOIN (
+      SELECT a.exchange, a.symbol, a.series, a.instrument_id, a.valid_from AS named_from, a.valid_to AS named_to,
+             t.valid_from, t.valid_to, t.ratio_old, t.ratio_new, t.ratio_old * t.reinvested AS numerator,
+             t.valid_to < 'infinity' AS is_adjusted
+        FROM market.series_aliases a CROSS JOIN LATERAL market.total_return_factors(a.exchange, a.share_id, through) t) AS f
+      ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
+     AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
+     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
+$$;
+COMMENT ON FUNCTION market.total_return_prices(date) IS 'market.adjusted_prices with dividends reinvested as well, each at the last close before its ex-date.';

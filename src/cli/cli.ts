@@ -12,6 +12,10 @@ import { wrap } from './output.ts';
 interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean;
+  /** Whether nobody reads it any more. */
+  readonly destroyed?: boolean;
+  once?(event: 'drain' | 'close', listener: () => void): unknown;
+  off?(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
 /** What every command gets: its surroundings, how to open and close things, and where its exit code goes. */
@@ -22,6 +26,8 @@ export interface Cli {
   readonly cwd: string;
   readonly stdout: Output;
   readonly stderr: Output;
+  /** Opened when it is asked for: whoever opens it has to read it to its end. */
+  readonly stdin?: () => AsyncIterable<Uint8Array | string>;
   readonly life: Lifecycle;
   exitCode: number;
   /** Whether the command works on what `eod demo` has loaded. */
@@ -36,7 +42,7 @@ export type Commands = Readonly<Record<string, (command: Command, cli: Cli) => v
 /** The surroundings of this process. */
 export function processCli(life: Lifecycle): Cli {
   const { env, stdout, stderr } = process;
-  return { env, cwd: process.cwd(), stdout, stderr, life, exitCode: 0 };
+  return { env, cwd: process.cwd(), stdout, stderr, stdin: () => process.stdin, life, exitCode: 0 };
 }
 
 /** Exit codes of `eod`: the work is done, some of it failed, the command or a setting is wrong. */
@@ -71,6 +77,27 @@ export function print(cli: Cli, text: string): void {
 /** A record as the source has sent it: each member on a line of its own, however long, so that it can be copied. */
 export function printRecord(cli: Cli, record: unknown): void {
   cli.stdout.write(`${writeOutControls(JSON.stringify(record, null, 2))}\n`);
+}
+
+/**
+ * A piece of a result for programs, on stdout; waits for whoever reads it. To a terminal without what could steer it.
+ *
+ * @returns whether anybody still reads.
+ */
+export async function writeOut({ stdout }: Cli, text: string): Promise<boolean> {
+  const isWritten = stdout.write(stdout.isTTY === true ? writeOutControls(text) : text);
+  if (isWritten === false && stdout.destroyed !== true) {
+    await new Promise<void>((resolve) => {
+      const go = () => {
+        stdout.off?.('drain', go);
+        stdout.off?.('close', go);
+        resolve();
+      };
+      stdout.once?.('drain', go);
+      stdout.once?.('close', go);
+    });
+  }
+  return stdout.destroyed !== true;
 }
 
 /** Exactly one JSON document, on stdout. */

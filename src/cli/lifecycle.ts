@@ -35,6 +35,10 @@ export interface Lifecycle {
     close?: (opened: T) => Promise<unknown>,
     abandon?: (opened: T) => void,
   ): Promise<T>;
+  /**
+   * Does work during which Ctrl-C is for a program that this one has started: the terminal sends it to both.
+   */
+  leavingInterrupts<T>(work: () => Promise<T>): Promise<T>;
   /** Closes everything, the last opened first. Safe to call again. @returns what did not close, and why. */
   close(): Promise<string[]>;
   /** For an error nobody caught: lets go of everything without waiting. */
@@ -54,6 +58,7 @@ export function createLifecycle(host: Host = process): Lifecycle {
   let received: StopSignal | null = null;
   let receivedAt = 0;
   let opening = 0;
+  let leaving = 0;
 
   const abandon = () => {
     for (const opened of stack.splice(0).reverse()) opened.abandon?.();
@@ -68,6 +73,7 @@ export function createLifecycle(host: Host = process): Lifecycle {
     setTimeout(() => force(code, 'not everything closed in time; ended anyway'), CLOSE_WITHIN_MS).unref();
   };
   const onSignal = (name: StopSignal) => {
+    if (name === 'SIGINT' && leaving > 0) return;
     if (received === null) {
       received = name;
       receivedAt = Date.now();
@@ -101,6 +107,14 @@ export function createLifecycle(host: Host = process): Lifecycle {
         opening -= 1;
         if (abort.signal.aborted && opening === 0) limitClosing();
         throwIfStopped(abort.signal);
+      }
+    },
+    async leavingInterrupts(work) {
+      leaving += 1;
+      try {
+        return await work();
+      } finally {
+        leaving -= 1;
       }
     },
     async close() {

@@ -89,6 +89,18 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Co
   return context;
 }
 
+/**
+ * The database for commands that only read it: a reader's rights are enough. Tables are made in the private Postgres
+ * alone.
+ */
+export async function openReadable(cli: Cli): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
+  const config = await loadSettings(cli);
+  const log = createLog(config, cli.stderr);
+  const db = await openStore(cli, config, log, 'none');
+  if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config));
+  return { config, log, db };
+}
+
 /** The trading sessions, with the user's own calendar file. */
 export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config): LearningCalendar {
   return loadCalendar({ file: file === undefined ? undefined : resolve(cwd, file) });

@@ -12,6 +12,8 @@ export type Cell = string | number | null;
 export interface Column<Row> {
   readonly head: string;
   readonly cell: (row: Row) => Cell;
+  /** Aligned to the right; when not given, where all values are numbers. */
+  readonly right?: boolean;
 }
 
 /** Lines are at most this long: terminals are at least this wide, and a file or a mail has no width of its own. */
@@ -57,10 +59,11 @@ interface DrawnColumn {
 }
 
 function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): DrawnColumn[] {
-  return columns.map(({ head, cell }) => {
+  return columns.map(({ head, cell, right: given }) => {
     const values = rows.map(cell);
     const texts = values.map(cellText);
-    const right = values.length > 0 && values.every((value) => value === null || typeof value === 'number');
+    const right =
+      given ?? (values.length > 0 && values.every((value) => value === null || typeof value === 'number'));
     return { head, texts, width: Math.max(widthOf(head), ...texts.map(widthOf)), right };
   });
 }

@@ -12,7 +12,7 @@ import {
   type RequestOption,
   spelledOption,
 } from '../operations/operation.ts';
-import { operationNamed, operations } from '../operations/registry.ts';
+import { anyDataSetNamed, operationNamed, operations } from '../operations/registry.ts';
 import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to ask for; request options are among them, by name. */
@@ -89,9 +89,16 @@ export function parseOperations(names: readonly string[], all: boolean): Operati
   if (names.length === 0) {
     throw usageError('nothing to do: name operations ("eod operations" lists them) or give --all');
   }
-  const split = names.flatMap((name) => name.split(',')).filter((name) => name !== '');
-  return [...new Set(split.map(operationNamed))];
+  return [...new Set(splitNames(names).map(operationNamed))];
 }
+
+/** Names of operations and of data sets that come with files, in any case, each once. @throws PipelineError `usage` */
+export function parseDataSets(names: readonly string[]): string[] {
+  return [...new Set(splitNames(names).map((name) => anyDataSetNamed(name).name))];
+}
+
+const splitNames = (names: readonly string[]) =>
+  names.flatMap((name) => name.split(',')).filter((name) => name !== '');
 
 /** The flags that say where to look for gaps. */
 export interface GapFlags extends RangeFlags {

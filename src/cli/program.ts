@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
+import { packageVersion, readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { type Cli, type Commands, EXIT, logStderr, printJson } from './cli.ts';
@@ -70,6 +69,23 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     description:
       'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
     file: () => import('./commands/operations.ts'),
+  },
+  query: {
+    description: 'Run one SQL statement that reads, and print its rows as a table, CSV or JSON.',
+    file: () => import('./commands/query.ts'),
+  },
+  psql: {
+    description: 'Open psql on the database, the private Postgres too.',
+    file: () => import('./commands/psql.ts'),
+  },
+  export: {
+    description:
+      'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
+    file: () => import('./commands/export.ts'),
+  },
+  dbt: {
+    description: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
+    file: () => import('./commands/dbt.ts'),
   },
   migrate: {
     description: 'Create the tables, or bring them up to this version. Safe to run again.',
@@ -144,7 +160,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 export function buildProgram(cli: Cli): Command {
   const program = new Command('eod')
     .description('Pulls end-of-day data of the Indian exchanges into Postgres.')
-    .version(version())
+    .version(packageVersion())
     .option('--demo', 'look at what "eod demo" has loaded')
     .exitOverride()
     .configureOutput({
@@ -208,11 +224,6 @@ function plainSentence(text: string): string {
     .trim()
     .replace(/^error: /, '')
     .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?');
-}
-
-function version(): string {
-  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
 }
 
 /** Runs one command line to its end, and closes what it has opened. @returns the exit code. */

@@ -1,17 +1,20 @@
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import type { Calendar } from '../calendar/calendar.ts';
 import { loadCalendar } from '../calendar/index.ts';
 import { systemClock, today } from '../core/clock.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { addDays } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
+import type { Context } from '../jobs/context.ts';
+import { importFiles } from '../jobs/import/import-files.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
-import { type Answer, runExamples } from '../load/market/examples.ts';
+import { type AdjustedClose, type Answer, adjustedCloses, runExamples } from '../load/market/examples.ts';
 import { type RunReport, reportRun } from '../load/state/reports.ts';
 import type { RunRequest } from '../load/state/run-request.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
-import { startSandbox } from '../sandbox/index.ts';
+import { type Sandbox, type Split, startSandbox } from '../sandbox/index.ts';
 import { type Cli, demoSettings, EXIT, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { exampleDays } from './options.ts';
@@ -25,6 +28,8 @@ const SESSIONS = 5;
 interface DemoReport {
   readonly report: RunReport;
   readonly queries: readonly Answer[];
+  /** A share that split within these sessions; null in a week in which none did. */
+  readonly split: SplitShare | null;
   readonly databaseUrl: string;
   readonly sourceUrl: string;
 }
@@ -35,7 +40,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   cli.demo = true;
   const calendar = loadCalendar();
   const sandbox = await life.open(
-    () => startSandbox({ calendar, accessKey: 'demo' }),
+    () => startSandbox({ calendar, accessKey: 'demo', splits: true }),
     (opened) => opened.close(),
   );
   const config = loadConfig({
@@ -60,13 +65,75 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
     return;
   }
   const { url: databaseUrl } = context.db;
-  const shown = { report, queries: await runExamples(context.db.pool), databaseUrl, sourceUrl: sandbox.url };
+  // Before the queries, which look at adjusted prices too.
+  const list = resolve(cli.cwd, config.EOD_DATA_DIR, 'splits.csv');
+  const split = await importSplits(context, calendar, sandbox, list);
+  const shown = {
+    report,
+    queries: await runExamples(context.db.pool),
+    split,
+    databaseUrl,
+    sourceUrl: sandbox.url,
+  };
   if (json) printJson(cli, shown);
   else print(cli, demoText(shown, { keep, timeZone: config.EOD_TIMEZONE }));
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);
   cli.exitCode = exitCodeOf(report);
   if (keep) await life.stopped;
+}
+
+/** A share that split, and its closes around that. */
+interface SplitShare extends Split {
+  readonly closes: readonly AdjustedClose[];
+}
+
+/**
+ * Imports a list of the splits of these sessions, as somebody would who has one of the exchanges.
+ *
+ * @param file where the list is written.
+ * @returns the one with most sessions on either side.
+ */
+async function importSplits(
+  context: Context,
+  calendar: Calendar,
+  sandbox: Sandbox,
+  file: string,
+): Promise<SplitShare | null> {
+  const yesterday = addDays(today(systemClock, context.config.EOD_TIMEZONE), -1);
+  const sessions = calendar.lastSessions('NSE', yesterday, SESSIONS);
+  const [from = yesterday] = sessions;
+  const splits = sandbox.splits(from, yesterday);
+  const lines = splits.flatMap(({ symbol, exDate, kind, ratio }) =>
+    ['NSE', 'BSE'].map((exchange) => `${exchange},${symbol},${exDate},${kind},${ratio},\n`),
+  );
+  await writeFile(file, `exchange,symbol,ex_date,kind,ratio,note\n${lines.join('')}`);
+  await importFiles(context, { paths: [file], force: false });
+  const beside = ({ exDate }: Split) =>
+    Math.min(sessions.filter((day) => day < exDate).length, sessions.filter((day) => day >= exDate).length);
+  const [chosen] = splits.filter(({ kind }) => kind === 'split').sort((a, b) => beside(b) - beside(a));
+  if (chosen === undefined || beside(chosen) === 0) return null;
+  return { ...chosen, closes: await adjustedCloses(context.db.pool, chosen.symbol, from) };
+}
+
+/** Widths of a bar. */
+const BAR = 24;
+
+/** The closes as bars, as printed and as adjusted side by side. */
+function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
+  const most = Math.max(...closes.map(({ printed }) => printed));
+  const bar = (value: number) => '█'.repeat(Math.max(1, Math.round((value / most) * BAR)));
+  const cell = (value: number) => `${bar(value)} ${value.toFixed(2)}`;
+  const width = BAR + 1 + most.toFixed(2).length;
+  return [
+    bold(`${symbol} split ${ratio.replace(':', ' shares for ')} on ${exDate}: its closes on NSE`),
+    '',
+    `            ${'close as printed'.padEnd(width)}  adjusted: market.prices_adjusted`,
+    ...closes.map(
+      ({ day, printed, adjusted }) => `${day}  ${cell(printed).padEnd(width)}  ${cell(adjusted)}`,
+    ),
+    '',
+  ].join('\n');
 }
 
 /** A quarter has at most so many days. */
@@ -95,7 +162,7 @@ function summaryText({ fetched, inserted, updated, unchanged, rejected }: RunRep
 }
 
 function demoText(
-  { report, queries, databaseUrl, sourceUrl }: DemoReport,
+  { report, queries, split, databaseUrl, sourceUrl }: DemoReport,
   { keep, timeZone }: { keep: boolean; timeZone: string },
 ): string {
   const shown = queries.map(({ title, sql, rows }) => {
@@ -112,6 +179,7 @@ function demoText(
     summaryText(report),
     '',
     ...shown,
+    ...(split === null ? [] : [splitText(split)]),
     ...(keep
       ? [
           'Connect with:',

@@ -98,7 +98,7 @@ export const settings = {
   EOD_DATE_DIALECT: z.enum(['epoch', 'iso-date'], { error: 'must be epoch or iso-date' }).default('epoch'),
   EOD_DATE_FORMAT: z.enum(['String', 'Epoch'], { error: 'must be String or Epoch' }).default('String'),
   EOD_FORMAT: z
-    .enum(['Json', 'Csv', 'CsvContent'], { error: 'must be Json, Csv or CsvContent' })
+    .enum(['Json', 'Xml', 'Csv', 'CsvContent'], { error: 'must be Json, Xml, Csv or CsvContent' })
     .default('Json'),
   EOD_TIMEZONE: zone.default('Asia/Kolkata'),
   EOD_PUBLISHED_AT: z

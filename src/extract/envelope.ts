@@ -6,6 +6,7 @@ import { lossyToken, markLossyNumbers } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 import { printable } from './sanitize.ts';
+import { readXml, type XmlValue } from './xml.ts';
 
 /** The records of an answer, as sent, with warnings about their envelope. */
 export interface Records {
@@ -28,7 +29,7 @@ const WRAPPINGS = 3;
 
 /**
  * Finds the records in the text of an answer, going by what it holds and not by its content type:
- * JSON (an envelope, a bare list, a bare object), CSV, or either inside a JSON string.
+ * JSON (an envelope, a bare list, a bare object), XML, CSV, or any of them inside a JSON string.
  *
  * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable`
  *   for nothing at all, HTML, JSON and CSV that are broken, and answers that say that they lack records.
@@ -47,10 +48,14 @@ const SMALL = 64 * 1024;
  */
 export function checkAnswer(body: Buffer, context: EnvelopeContext): void {
   if (body.length <= SMALL) openAnswer(body, context);
-  else if (/^\s*</.test(body.toString('latin1', 0, 1_000))) throw unreadable(PAGE);
+  else rejectPage(body.toString('latin1', 0, 1_000));
 }
 
-const PAGE = 'it is an HTML or XML page, not data';
+/** Throws for the beginning of a page that somebody is to look at. */
+function rejectPage(start: string): void {
+  if (/^\W*<(?:!doctype\s+html|html|head|title|body|div|center|h\d|p)\b/i.test(start))
+    throw unreadable('it is an HTML page, not data');
+}
 
 /** `utf8`: the bytes of the text, if they are at hand, because scanning them is faster. */
 function openText(text: string, context: EnvelopeContext, wrappings: number, utf8?: Buffer): Records {
@@ -58,7 +63,10 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   if (start === '') throw unreadable('it is empty');
   const diagnostic = diagnose(text, context.redact);
   if (diagnostic !== null) throw diagnostic;
-  if (start.startsWith('<')) throw unreadable(PAGE);
+  if (start.startsWith('<')) {
+    rejectPage(start);
+    return openJson(envelopeOf(readXml(text), context), context, wrappings);
+  }
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) {
     return { records: readCsv(text), warnings: [], lineEnd: endsItsLastLine(text) };
@@ -122,6 +130,30 @@ export function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unkno
     throw unreadable(`broken JSON, ${text.length} characters`, { cutShort: true });
   }
 }
+
+/** Elements around the list of records, in search of it. */
+const LISTS = 3;
+
+/**
+ * What an XML answer would be as JSON: a list of records in an envelope, whatever its elements are called. A record holds no
+ * elements that hold others; the list is what repeats, or the only one that holds others.
+ */
+function envelopeOf(value: XmlValue, context: EnvelopeContext, lists = LISTS): unknown {
+  if (typeof value === 'string') return value.trim() === '' ? null : value;
+  if (value === null || isList(value)) return value;
+  const entries = Object.entries(value);
+  const holding = entries.filter(([, member]) => typeof member === 'object' && member !== null);
+  const [list] = holding;
+  if (list === undefined || holding.length > 1) return value;
+  const [name, member] = list;
+  const others = Object.fromEntries(entries.filter(([key]) => key !== name));
+  if (isList(member) || lists === 0 || fitsAnyShape(context.operation, Object.keys(member ?? {}))) {
+    return { ...others, Value: isList(member) ? member : [member] };
+  }
+  return { ...others, ...(envelopeOf(member as XmlValue, context, lists - 1) as object) };
+}
+
+const isList = (value: XmlValue | undefined): value is readonly XmlValue[] => Array.isArray(value);
 
 function openJson(json: unknown, context: EnvelopeContext, wrappings: number): Records {
   if (json === null) return noRecords();

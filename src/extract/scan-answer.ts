@@ -4,6 +4,7 @@ import type { RowsWriter } from '../operations/rows.ts';
 import type { TableDefinition } from '../operations/table.ts';
 import { MAX_CONTAINERS } from './decimals.ts';
 import { type EnvelopeContext, findRecords, openEnvelope, parseJson } from './envelope.ts';
+import { createJsonScanner } from './json-values.ts';
 import type { Layout } from './layout.ts';
 import { createRecordScanner, type RecordScanner } from './record-scanner.ts';
 import type { RecordReader } from './records.ts';
@@ -63,7 +64,12 @@ export function scanAnswer(
       if (layout === null) return null;
       scan = scanners.get(layout);
       if (scan === undefined) {
-        scan = createRecordScanner(body, layout, text, asked, timeZone) ?? undefined;
+        scan =
+          createRecordScanner(body, layout, {
+            asked,
+            timeZone,
+            valuesOf: (isRead) => createJsonScanner(body, layout.keys, text, isRead),
+          }) ?? undefined;
         if (scan === undefined || scanners.size === MOST_LAYOUTS) return null;
         scanners.set(layout, scan);
       }

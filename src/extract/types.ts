@@ -11,7 +11,7 @@ export interface SourceSettings {
   readonly accessKey: string;
   readonly dateDialect: 'epoch' | 'iso-date';
   readonly dateFormat: 'String' | 'Epoch';
-  readonly format: 'Json' | 'Csv' | 'CsvContent';
+  readonly format: 'Json' | 'Xml' | 'Csv' | 'CsvContent';
   readonly timeZone: string;
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
@@ -52,7 +52,7 @@ export interface RawAnswer {
   readonly bytes: number;
 }
 
-/** An answer, read and validated. `fetched` = rows of all batches + rejects. */
+/** An answer, read and validated. `fetched` = rows of all batches + rejects; of a file whose rows fill two tables, of the first. */
 export interface Extracted {
   readonly batches: readonly Batch[];
   readonly rejects: readonly Reject[];

@@ -1,6 +1,7 @@
 import { date, int8, numeric, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
+import { deliveries } from './tables/deliveries.ts';
 
 const DERIVATIVES = 'Always blank in the cash market.';
 
@@ -89,6 +90,7 @@ export default defineOperation({
       fullSet: 'days',
     },
   ],
+  alsoInFiles: [deliveries],
   windows: { per: 'session' },
   publishedAt: '21:15',
   schedule: { at: '21:15', on: 'daily', lookback: true },

@@ -142,6 +142,8 @@ export interface DataSet {
   readonly summary: string;
   /** Tried in order; the first that fits takes the record. */
   readonly shapes: readonly [Shape, ...Shape[]];
+  /** Tables that some of its files fill besides; an answer of the source says nothing of them. */
+  readonly alsoInFiles?: readonly TableDefinition[];
   /** `file`: nothing is asked for; records come with imported files, or follow from what is stored. */
   readonly windows: WindowPolicy | { readonly per: 'file' };
   /** Is a session without records normal, once nothing more is expected of it, or a sign that data is missing? */
@@ -195,6 +197,11 @@ export function defineOperation(operation: Operation): Operation {
 /** Returns the data set as it is; gives the literal of its file its type. */
 export function defineFileSet(dataSet: Omit<DataSet, 'windows' | 'emptyIsNormal'>): DataSet {
   return { ...dataSet, windows: { per: 'file' }, emptyIsNormal: true };
+}
+
+/** All tables that its records fill. */
+export function tablesFilledBy({ shapes, alsoInFiles = [] }: DataSet): TableDefinition[] {
+  return [...shapes.map(({ table }) => table), ...alsoInFiles];
 }
 
 /** Is it asked of the source service? */

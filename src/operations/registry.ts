@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import type { DataSet, Operation } from './operation.ts';
+import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
 /** The default exports of the files of a folder, in the order of their names. */
@@ -33,13 +33,11 @@ export const dataSets: readonly DataSet[] = [
 const byName = new Map(operations.map((operation) => [operation.name.toLowerCase(), operation]));
 
 /** Every table of the schema `market`, each once. */
-export const tables: readonly TableDefinition[] = [
-  ...new Set(dataSets.flatMap((dataSet) => dataSet.shapes.map((shape) => shape.table))),
-];
+export const tables: readonly TableDefinition[] = [...new Set(dataSets.flatMap(tablesFilledBy))];
 
 /** The data sets that fill any of these tables. */
 export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {
-  return dataSets.filter(({ shapes }) => shapes.some(({ table }) => filled.includes(table)));
+  return dataSets.filter((dataSet) => tablesFilledBy(dataSet).some((table) => filled.includes(table)));
 }
 
 /**
@@ -55,9 +53,21 @@ export function operationNamed(name: string): Operation {
 }
 
 /**
+ * The data set of this name, without regard to case: an operation, or what comes with files.
+ *
+ * @throws PipelineError `usage` with the nearest known name.
+ */
+export function anyDataSetNamed(name: string): DataSet {
+  const found = dataSets.find((dataSet) => dataSet.name.toLowerCase() === name.toLowerCase());
+  if (found !== undefined) return found;
+  const known = dataSets.map((dataSet) => dataSet.name);
+  throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
+}
+
+/**
  * The data set of this name, exactly.
  *
- * @throws Error where there is none: names that people give are those of operations.
+ * @throws Error where there is none: names that people give go to the functions above.
  */
 export function dataSetNamed(name: string): DataSet {
   const found = dataSets.find((dataSet) => dataSet.name === name);

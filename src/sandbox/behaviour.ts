@@ -78,5 +78,7 @@ export interface SandboxOptions {
   readonly instrumentsPerExchange?: number;
   /** Corrections applied to the trade files: each revision changes a few rows of every day. */
   readonly revision?: number;
+  /** Companies split and consolidate their shares, as `Sandbox.splits` tells. */
+  readonly splits?: boolean;
   readonly behaviour?: Partial<Behaviour>;
 }

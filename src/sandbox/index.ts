@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Calendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
+import type { Day } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
@@ -10,12 +11,14 @@ import { dataSets } from './datasets/index.ts';
 import { Responder } from './http/server.ts';
 import type { SandboxStats } from './http/stats.ts';
 import { Market } from './market/market.ts';
+import type { Split } from './market/splits.ts';
 import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 
 export type { Behaviour, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
 export { parseFault, type SandboxFlag, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/stats.ts';
+export type { Split } from './market/splits.ts';
 
 export interface Sandbox {
   /** Base URL, without a slash at its end. */
@@ -24,6 +27,8 @@ export interface Sandbox {
   /** Stops at once; requests in hand are cut off. */
   close(): Promise<void>;
   stats(): SandboxStats;
+  /** Splits and consolidations with an ex-date in a range of days; none unless they were asked for. */
+  splits(from: Day, to: Day): Split[];
 }
 
 const DEFAULT_INSTRUMENTS = 500;
@@ -53,6 +58,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clock,
     instrumentsPerExchange: options.instrumentsPerExchange ?? DEFAULT_INSTRUMENTS,
     revision: options.revision ?? 0,
+    splits: options.splits ?? false,
   });
   const responder = new Responder({
     market,
@@ -80,6 +86,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
     stats: () => responder.requests.stats(),
+    splits: (from, to) => market.splits?.between(from, to) ?? [],
     close() {
       closing ??= close();
       return closing;

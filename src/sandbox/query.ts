@@ -12,7 +12,7 @@ export interface Query {
   readonly instruments: readonly string[];
   /** Further parameters of the operation, as sent. */
   readonly options: Readonly<Record<string, string>>;
-  readonly format: 'Json' | 'Csv' | 'CsvContent';
+  readonly format: 'Json' | 'Xml' | 'Csv' | 'CsvContent';
   readonly dates: 'String' | 'Epoch';
 }
 

@@ -1,13 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { longLockWaits } from '../load/database/lock-waits.ts';
-
-/** A check that takes longer counts as failed. */
-const CHECK_WITHIN_MS = 2_000;
+import { createMetrics } from './metrics.ts';
+import { oneAtATime, within } from './waits.ts';
 
 /** Bounds on what a client can hold: a request that is not whole by then is refused. */
 const REQUEST_WITHIN_MS = 5_000;
@@ -27,7 +25,8 @@ interface HealthOptions {
 
 /**
  * Answers `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work:
- * database and queue answer, and no session of ours is stuck at a lock) with JSON on EOD_HTTP_HOST:EOD_HTTP_PORT.
+ * database and queue answer, and no session of ours is stuck at a lock) with JSON, and `GET /metrics` in the format of
+ * Prometheus, on EOD_HTTP_HOST:EOD_HTTP_PORT.
  *
  * @throws PipelineError `usage` when the port is taken.
  */
@@ -38,6 +37,7 @@ export async function startHealthServer(
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
   const started = performance.now();
   const checkReadiness = oneAtATime(() => readiness(context, stopping));
+  const metrics = createMetrics(context, roles);
   const limits = {
     requestTimeout: REQUEST_WITHIN_MS,
     headersTimeout: REQUEST_WITHIN_MS,
@@ -55,7 +55,15 @@ export async function startHealthServer(
       const seconds = Math.round((performance.now() - started) / 1000);
       return answer(response, 200, { status: 'alive', roles, seconds });
     }
-    if (path !== '/readyz') return answer(response, 404, { error: 'there are /healthz and /readyz' });
+    if (path === '/metrics') {
+      void metrics
+        .text()
+        .then((text) => response.writeHead(200, { 'content-type': metrics.contentType }).end(text));
+      return;
+    }
+    if (path !== '/readyz') {
+      return answer(response, 404, { error: 'there are /healthz, /readyz and /metrics' });
+    }
     void checkReadiness().then((facts) => answer(response, facts.ready ? 200 : 503, facts));
   });
   server.maxConnections = CONNECTIONS;
@@ -77,6 +85,7 @@ export async function startHealthServer(
       server.close();
       server.closeAllConnections();
       await closed;
+      metrics.close();
     },
   };
 }
@@ -105,30 +114,6 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
   for (const wait of waits) log.warn(wait, 'readiness: waits for a lock');
   const ready = database === 'ok' && queue === 'ok' && waits.length === 0 && !stopping.aborted;
   return { ready, database, queue, lockWaits: waits.length, stopping: stopping.aborted };
-}
-
-/** Lets calls that come while the work is under way share its result: they must not use up the connections. */
-function oneAtATime<T>(work: () => Promise<T>): () => Promise<T> {
-  let current: Promise<T> | null = null;
-  return () => {
-    current ??= work().finally(() => {
-      current = null;
-    });
-    return current;
-  };
-}
-
-async function within(work: Promise<unknown>): Promise<void> {
-  const done = new AbortController();
-  const late = sleep(CHECK_WITHIN_MS, undefined, { signal: done.signal, ref: false }).then(() => {
-    throw new Error(`no answer within ${CHECK_WITHIN_MS} ms`);
-  });
-  late.catch(() => undefined);
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    done.abort();
-  }
 }
 
 function answer(response: ServerResponse, status: number, body: object): void {

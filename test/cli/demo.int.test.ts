@@ -59,22 +59,45 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(first.stdout.match(/;$/gm)).toHaveLength(3);
   expect(first.stdout).toMatch(/npx eod --demo status .*\n.*npx eod --demo run 1 .*\n.*npx eod demo --keep /);
   expect(first.stdout).toMatch(/EOD_BASE_URL, EOD_ACCESS_KEY and\s+DATABASE_URL/);
+  expect(first.stdout).toMatch(
+    /^\w+ split 5 shares for 1 on \d{4}-\d\d-\d\d: its closes on NSE\n\n +close as printed/m,
+  );
+  expect(first.stdout.match(/^\d{4}-\d\d-\d\d {2}█+ [\d.]+ +█+ [\d.]+$/gm)).toHaveLength(5);
   await serverGone();
 
   const second = await runCli(['demo', '--json'], { cwd, env });
   expect(second.code).toBe(0);
-  const { report, queries } = JSON.parse(second.stdout) as { report: RunReport; queries: unknown[] };
-  expect(report).toMatchObject({ runId: 2, windows: { total: windows }, fetched, unchanged: fetched });
+  const { report, queries, split } = JSON.parse(second.stdout) as {
+    report: RunReport;
+    queries: unknown[];
+    split: { exDate: string; closes: { day: string; printed: number; adjusted: number }[] };
+  };
+  // As printed the price falls to a fifth on the ex-date; adjusted it goes on as it was.
+  expect(split.closes).toHaveLength(5);
+  for (const { day, printed, adjusted } of split.closes) {
+    expect(printed / adjusted).toBeCloseTo(day < split.exDate ? 5 : 1, 6);
+  }
+  expect(new Set(split.closes.map(({ day }) => day < split.exDate)).size).toBe(2);
+  const adjusted = split.closes.map((close) => close.adjusted);
+  expect(Math.max(...adjusted) / Math.min(...adjusted)).toBeLessThan(2.5);
+  // The import of the list of splits, and what it led to, were runs 2 and 3.
+  expect(report).toMatchObject({ runId: 4, windows: { total: windows }, fetched, unchanged: fetched });
   expect(queries).toHaveLength(3);
   await serverGone();
 
   // Its data can be looked at afterwards, whatever the settings are for; the tables fit on a terminal.
+  // Splits and consolidations among them are no fault of the data.
+  const checked = await runCli(['--demo', 'reconcile', '--json'], { cwd, env });
+  expect(checked.code).toBe(0);
+  expect(
+    (JSON.parse(checked.stdout) as { checks: { open: number }[] }).checks.filter(({ open }) => open > 0),
+  ).toEqual([]);
   const status = await runCli(['--demo', 'status'], { cwd, env });
   expect(status).toMatchObject({ code: 0, stderr: '' });
   for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${name} `, 'm'));
   expect(status.stdout).not.toMatch(/nothing| late /);
   const runs = await runCli(['runs', '--demo'], { cwd, env });
-  expect(runs.stdout).toMatch(/^ *2 +backfill +completed +\d\d-\d\d \d\d:\d\d /m);
+  expect(runs.stdout).toMatch(/^ *4 +backfill +completed +\d\d-\d\d \d\d:\d\d /m);
   const run = await runCli(['--demo', 'run', '1'], { cwd, env });
   expect(run.stdout).toMatch(/^started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/m);
   for (const { stdout } of [first, status, runs, run]) expect(longLines(stdout)).toEqual([]);

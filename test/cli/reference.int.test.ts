@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { buildProgram } from '../../src/cli/program.ts';
 import { settings } from '../../src/core/config.ts';
-import { operations } from '../../src/operations/registry.ts';
+import { tablesFilledBy } from '../../src/operations/operation.ts';
+import { dataSets, operations } from '../../src/operations/registry.ts';
 import { captureCli, runCli, runJson } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -57,9 +58,9 @@ describe.concurrent('eod operations', () => {
       name,
       columns: tables.map(({ fields }) => fields.map(({ column }) => column)),
     }));
-    const declared = operations.map(({ name, shapes }) => ({
-      name,
-      columns: shapes.map(({ table }) => table.fields.map(({ column }) => column)),
+    const declared = dataSets.map((dataSet) => ({
+      name: dataSet.name,
+      columns: tablesFilledBy(dataSet).map(({ fields }) => fields.map(({ column }) => column)),
     }));
     expect(described).toEqual(declared);
   });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { buildProgram, loadCommand, runProgram } from '../../src/cli/program.ts';
 import { systemClock, today } from '../../src/core/clock.ts';
 import { daysBetween } from '../../src/core/days.ts';
-import { operations } from '../../src/operations/registry.ts';
+import { dataSets } from '../../src/operations/registry.ts';
 import { captureCli, runCli } from '../support/cli.ts';
 import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -189,7 +189,7 @@ describe.concurrent('as a process', () => {
     const { code, stdout } = await runEod(['operations', '--json'], { cwd });
     expect(code).toBe(0);
     expect(stdout.length).toBeGreaterThan(65_536);
-    expect(JSON.parse(stdout)).toHaveLength(operations.length);
+    expect(JSON.parse(stdout)).toHaveLength(dataSets.length);
   });
 });
 

@@ -142,7 +142,7 @@ describe('zip archives', () => {
 
   test('an archive without a CSV inside is named, and so is the bad file in one', async () => {
     await expect(read(zip([{ name: 'read.txt', text: 'hello' }]))).rejects.toThrow(
-      'the zip archive holds no .csv file',
+      'the zip archive holds no .csv or .dat file',
     );
     await expect(read(zip([{ name: 'b.CSV', text: 'A,B\n1,2\n' }]))).rejects.toThrow(
       /^b\.CSV in it: is no file of a known/,

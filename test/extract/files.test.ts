@@ -12,6 +12,9 @@ const fixture = (path: string) => readFileSync(join(FIXTURES, path));
 const readFixture = (path: string) => readExchangeFile(path, fixture(path), ZONE);
 const read = (name: string, text: string) => readExchangeFile(name, Buffer.from(text), ZONE);
 
+/** Its rows as objects. */
+const rowsOf = (session: FileSession | undefined) => [...(session?.rows ?? [])];
+
 /** Each session as a line. */
 const facts = (sessions: readonly FileSession[]) =>
   sessions.map(
@@ -31,11 +34,10 @@ describe('formats', () => {
   test('the older NSE files: trailing comma, named months, LAST = 0, one ISIN on two series', async () => {
     const sessions = await readFixture('files/cm01OCT2019bhav.csv.zip');
     expect(facts(sessions)).toEqual(['nse-bhav NSE 2019-10-01: 43 rows, 0 rejects']);
-    expect(sessions[0]?.rows.some((row) => row.last_price === '0.0')).toBe(true);
+    expect(rowsOf(sessions[0]).some((row) => row.last_price === '0.0')).toBe(true);
     expect(sessions[0]?.unknown).toContain('settlement_price');
     expect(sessions[0]?.unknown).not.toContain('isin');
-    const isins =
-      (await (await readFixture('files/cm09OCT2019bhav.csv.zip'))[0]?.rows.map((row) => row.isin)) ?? [];
+    const isins = rowsOf((await readFixture('files/cm09OCT2019bhav.csv.zip'))[0]).map((row) => row.isin);
     expect(isins.length - new Set(isins).size).toBe(1);
   });
 
@@ -44,11 +46,11 @@ describe('formats', () => {
       'cm03JAN2005bhav.csv',
       'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,\nACC,EQ,340.25,344,338,341.5,341,339,120,40980.5,03-JAN-2005,\n',
     );
-    expect(session?.rows[0]).toMatchObject({
+    expect(rowsOf(session)[0]).toMatchObject({
       symbol: 'ACC',
       trade_date: '2005-01-03',
       isin: null,
-      turnover: '40980.5',
+      turnover: 40980.5,
     });
     expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'trade_count']));
   });
@@ -61,13 +63,45 @@ describe('formats', () => {
       'any.csv',
       'SYMBOL, SERIES, DATE1, PREV_CLOSE, OPEN_PRICE, HIGH_PRICE, LOW_PRICE, LAST_PRICE, CLOSE_PRICE, AVG_PRICE, TTL_TRD_QNTY, TURNOVER_LACS, NO_OF_TRADES, DELIV_QTY, DELIV_PER\nM&M, EQ, 21-Oct-2024, 306.45, 308.50, 321.00, 293.00, -, 312.75, 309.99, 189350, 12345678901234567.89, 2379, -, -\n',
     );
-    expect(session?.rows[0]).toMatchObject({
+    expect(rowsOf(session)[0]).toMatchObject({
       symbol: 'M&M',
       trade_date: '2024-10-21',
       last_price: null,
       traded_quantity: 189350,
       turnover: '12345678901234567.89e5',
     });
+    expect([...(session?.also?.rows ?? [])]).toMatchObject([
+      { symbol: 'M&M', traded_quantity: 189350, delivered_quantity: null, delivered_percent: null },
+    ]);
+    expect(sessions[0]?.also?.table.name).toBe('deliveries');
+    expect(sessions[0]?.also?.rows).toHaveLength(50);
+  });
+
+  test('delivery positions: no header names the series; old files have several settlements', async () => {
+    const title = 'Security Wise Delivery Position - Compulsory Rolling Settlement';
+    const names =
+      'Record Type,Sr No,Name of Security,Quantity Traded,Deliverable Quantity(gross across client level),% of Deliverable Quantity to Traded Quantity';
+    const old = (rows: number, last = '') =>
+      `${title}\r\n10,MTO,01072011,216583452,000000${rows}\r\nTrade Date <01-JUL-2011>,Settlement Type <D>,Settlement No <2011070>,Settlement Date <05-JUL-2011>\r\n${names}\r\n20,1,1000E14,GC,10,10,100.00\r\nTrade Date <01-JUL-2011>,Settlement Type <N>,Settlement No <2011128>,Settlement Date <05-JUL-2011>\r\n20,1,M&M,EQ,12394,4683,37.78\r\n20,2,BEML,EQ,15,-,-\r\n${last}`;
+    const [session] = await read('old.csv', old(3));
+    expect(facts(session === undefined ? [] : [session])).toEqual([
+      'nse-deliveries NSE 2011-07-01: 3 rows, 0 rejects',
+    ]);
+    expect(session).toMatchObject({ dataSet: 'Deliveries', also: null, warnings: [] });
+    const values = { exchange: 'NSE', trade_date: '2011-07-01' };
+    expect(session?.rows).toMatchObject([
+      { ...values, symbol: '1000E14', series: 'GC', traded_quantity: 10, delivered_percent: '100.00' },
+      { ...values, symbol: 'M&M', series: 'EQ', traded_quantity: 12394, delivered_quantity: 4683 },
+      { ...values, symbol: 'BEML', series: 'EQ', delivered_quantity: null, delivered_percent: null },
+    ]);
+    // Records are missing although each line is whole; a line that is not; the last line is cut.
+    expect((await read('MTO.DAT', old(5)))[0]?.warnings).toEqual([
+      'its header counts 5 records, and it holds 3',
+    ]);
+    const odd = await read('MTO.DAT', old(5, '20,3,ACC,9,8\r\n20,4,ABB,EQ,1,1,100.00\r\n'));
+    expect(odd[0]?.rejects.map(({ problems }) => problems[0]?.path)).toEqual(['DELIVERABLE_QUANTITY']);
+    await expect(read('MTO.DAT', old(4, '20,3,ACC,E'))).rejects.toThrow('breaks off inside its last row');
+    await expect(read('MTO.DAT', `${title}\n10,MTO,01072011,1,0000001\n`)).rejects.toThrow('holds no rows');
   });
 
   test('the older BSE files: padding is removed, the day is in the name, the code stands for the ticker', async () => {
@@ -75,7 +109,7 @@ describe('formats', () => {
     expect(facts(session === undefined ? [] : [session])).toEqual([
       'bse-equity BSE 2021-04-07: 60 rows, 0 rejects',
     ]);
-    expect(session?.rows[0]).toMatchObject({
+    expect(rowsOf(session)[0]).toMatchObject({
       symbol: '500002',
       exchange_instrument_id: 500002,
       series: 'A',
@@ -93,7 +127,7 @@ describe('formats', () => {
       'EQ_ISINCODE_040123.CSV',
       'SC_CODE,SC_NAME,SC_GROUP,SC_TYPE,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV,TDCLOINDI,ISIN_CODE,TRADING_DATE,FILLER2,FILLER3\n500002,ABB LTD.    ,A ,Q,2700.00,2700.00,2673.25,2688.30,2687.65,2681.00,751,4344,11669853.00,,INE117A01022,03-Jan-23,,\n',
     );
-    expect(session?.rows[0]).toMatchObject({ isin: 'INE117A01022', trade_date: '2023-01-03' });
+    expect(rowsOf(session)[0]).toMatchObject({ isin: 'INE117A01022', trade_date: '2023-01-03' });
   });
 });
 
@@ -149,7 +183,7 @@ describe('rows', () => {
     const text =
       'SC_CODE,SC_NAME,SC_GROUP,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV\n1,CAF\xc9,A,1,1,1,1,1,1,1,1,1\n';
     const [session] = await readExchangeFile('EQ010110.CSV', Buffer.from(text, 'latin1'), ZONE);
-    expect(session?.rows[0]?.instrument_full_name).toBe('CAFÉ');
+    expect(rowsOf(session)[0]?.instrument_full_name).toBe('CAFÉ');
   });
 });
 

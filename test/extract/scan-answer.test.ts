@@ -245,7 +245,7 @@ describe('record by record an answer is read as it is when it is parsed as a who
           if (fast.scanned) scanned += 1;
         },
       ),
-      { numRuns: 80 },
+      { numRuns: 50 },
     );
     // Operations that ask by instrument, and those with values that are worked out, are always parsed as a whole.
     const isParsed =

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { listFindings } from '../../src/load/state/findings.ts';
 import { importInto, openStore } from './import-support.ts';
 
 const DATA = fileURLToPath(new URL('../../../shared/data/corporate_actions/', import.meta.url));
@@ -111,6 +113,66 @@ describe.runIf(present)('published corporate actions and prices', () => {
     process.stdout.write(`days that are not there: ${JSON.stringify([...missing])}\n`);
     expect(published).toHaveLength(9261);
     expect(apart).toEqual([]);
+  });
+
+  test('gaps that no event explains are splits of funds, which no list tells of; no applied event is without its gap', async () => {
+    await checkQuality(context, { from: '2021-07-01', to: '2022-12-31' });
+    const found = async (check: string) =>
+      (await listFindings(context.db.drizzle, { check, limit: 1_000 })).findings
+        .map(({ date, instrument, found: got }) => `${date} ${instrument}: ${got?.split('; ')[1]}`)
+        .sort();
+    const gaps = await found('unexplained_gap');
+    process.stdout.write(`unexplained gaps: ${gaps.length}\n${gaps.join('\n')}\n`);
+    expect(gaps.map((gap) => `${gap.slice(0, 10)} ${gap.split(' ')[1]} ${gap.split(' ').at(-1)}`)).toEqual([
+      '2021-07-22 KOTAKGOLD 1:10',
+      '2021-10-28 ICICI500 1:10',
+      '2021-11-25 ABSLBANETF 1:10',
+      '2021-11-25 ABSLNN50ET 1:10',
+      '2021-11-25 BSLGOLDETF 1:100',
+      '2021-11-25 BSLNIFTY 1:10',
+      '2021-11-25 BSLSENETFG 1:10',
+      '2021-12-16 QGOLDHALF 1:50',
+      '2022-08-11 MOLOWVOL 1:5',
+      '2022-08-11 MOMOMENTUM 1:5',
+      '2022-08-12 ICICIMOM30 1:10',
+      '2022-09-01 ICICIBANKN 1:10',
+      '2022-09-01 ICICITECH 1:10',
+    ]);
+    expect(await found('factor_without_gap')).toEqual([]);
+    expect(await found('same_event_differs')).toEqual([]);
+  }, 300_000);
+
+  test('a dividend reinvested leaves the return of its ex-date as if it had not been paid out', async () => {
+    const { rows } = await context.db.pool.query<Record<string, string>>(
+      `select e.symbol, e.amount, p.unadjusted_close as before, p.close as before_adjusted, x.unadjusted_close as on_day, x.close as on_day_adjusted
+         from (select symbol, instrument_id, ex_date, sum(amount) as amount from market.corporate_events
+                where exchange = 'NSE' and kind = 'dividend' and status = 'applied' group by 1, 2, 3) e
+         join lateral (select * from market.total_return_prices('2022-12-31') t
+                        where t.exchange = 'NSE' and t.instrument_id = e.instrument_id and t.trade_date < e.ex_date order by t.trade_date desc limit 1) p on true
+         join market.total_return_prices('2022-12-31') x on x.exchange = 'NSE' and x.instrument_id = e.instrument_id and x.trade_date = e.ex_date
+        where e.symbol in ('ITC', 'TCS', 'COALINDIA', 'VEDL', 'HINDZINC', 'ONGC')`,
+    );
+    expect(rows.length).toBeGreaterThan(20);
+    for (const row of rows) {
+      const received = (Number(row.on_day) * Number(row.before)) / (Number(row.before) - Number(row.amount));
+      expect(Number(row.on_day_adjusted) / Number(row.before_adjusted), row.symbol).toBeCloseTo(
+        received / Number(row.before),
+        10,
+      );
+    }
+  });
+
+  test('returns of market.prices on the days of splits and bonuses stay within the price bands, as on any day', async () => {
+    const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv');
+    const found = await query(
+      `select symbol || ' ' || trade_date as day, round(return_percent, 1) as percent, close / previous_close as printed
+         from market.prices where exchange = 'NSE' and symbol || ' ' || trade_date = any($1)`,
+      [published.map((row) => `${row.symbol} ${row.ex_date}`)],
+    );
+    // The others traded under another symbol or in another series that day.
+    expect(found.length).toBeGreaterThan(120);
+    expect(found.filter(({ percent }) => Math.abs(Number(percent)) > 20)).toEqual([]);
+    expect(found.filter(({ printed }) => Number(printed) < 0.8).length).toBeGreaterThan(100);
   });
 
   test('importing the lists again changes nothing', async () => {

@@ -210,4 +210,73 @@ describe('lists of corporate actions', () => {
     await decideEvent(context, 'NSE:OLDNAME:2024-01-03:bonus', null);
     expect((await closes('2024-01-03', 'NEWNAME'))[0]).toBe('2024-01-01 OLDNAME 100 600 100');
   });
+
+  test('the T+0 and block deal lines of a share are adjusted with it', async () => {
+    const lines = ['EQ', 'BL', 'T0'].map(
+      (series) => `LINED, ${series}, 01-Jan-2024, 90, 90, 90, 90, 90, 90, 90, 600, 0.06, 3, 60, 10`,
+    );
+    await importInto(context, [
+      write('lines.csv', `${bhavCopy('01-Jan-2024', {})}${lines.join('\n')}\n`),
+      write('lined.csv', 'exchange,symbol,ex_date,kind,ratio,note\nNSE,LINED,2024-01-03,split,3:1,\n'),
+    ]);
+    const adjusted = await query(
+      `select series, instrument_id as id, trim_scale(close)::text as close from market.adjusted_prices('2024-01-03')
+        where symbol = 'LINED' order by 1`,
+    );
+    expect(adjusted).toEqual([
+      { series: 'BL', id: 'NSE:LINED/BL', close: '30' },
+      { series: 'EQ', id: 'NSE:LINED', close: '30' },
+      { series: 'T0', id: 'NSE:LINED/T0', close: '30' },
+    ]);
+  });
+
+  test('a daily list means by a symbol who had it that day, an export who had it last', async () => {
+    const isins = (day: string, line: string) =>
+      write(
+        `${day}-isins.csv`,
+        `SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,TOTALTRADES,ISIN,\n${line.replace('DAY', day)}\n`,
+      );
+    const price = 'EQ,10,10,10,10,10,10,100,1000,DAY,5';
+    await importInto(context, [
+      isins(
+        '01-JUN-2018',
+        `REUSED,${price},INE00FIRST11,\nOTHER,${price.replace('DAY', '01-JUN-2018')},INE00LATER11,`,
+      ),
+      isins('01-JUN-2022', `REUSED,${price},INE00LATER11,`),
+      write(
+        'daily.csv',
+        `${BC}EQ,REUSED,First Ltd, , , ,04/06/2018, , ,BONUS 1:1\nGS,GS2018,Bond,09/06/2018, , , , , ,REDEMPTION\n`,
+      ),
+      write('export.csv', `${CF_CA}"REUSED","Later Ltd","EQ","Bonus 1:2","10","05-Jun-2018","-","-","-"\n`),
+    ]);
+    expect(
+      await query(
+        "select ex_date::text as day, instrument_id as id from market.corporate_events where symbol = 'REUSED' order by 1",
+      ),
+    ).toEqual([
+      { day: '2018-06-04', id: 'NSE:INE00FIRST11' },
+      { day: '2018-06-05', id: 'NSE:INE00LATER11' },
+    ]);
+  });
+
+  test('lines of a daily list without an ex-date are told of, and are no rejects', async () => {
+    const report = await importInto(context, [
+      write(
+        'undated.csv',
+        `${BC}EQ,DATED,D, , , ,04/06/2019, , ,BONUS 1:1\nGS,GS2019,Bond,09/06/2019, , , , , ,REDEMPTION\n`,
+      ),
+    ]);
+    expect(report.files).toMatchObject([{ state: 'loaded', rows: 1, rejected: 0 }]);
+    expect(
+      await query(
+        "select warnings from etl.windows where warnings::text like '%ex-date%' order by id desc limit 1",
+      ),
+    ).toEqual([
+      {
+        warnings: [
+          'lines passed over: 1; they have no ex-date: redemptions and calls, mostly of bonds and funds',
+        ],
+      },
+    ]);
+  });
 });

@@ -14,6 +14,7 @@ const notice = (purpose: string, more: Partial<Notice> = {}): Notice => ({
   recordDate: null,
   toldKind: null,
   toldRatio: null,
+  symbolOfDay: false,
   readAt: 1,
   ...more,
 });
@@ -54,11 +55,23 @@ describe('events of a share and a day', () => {
     ).toEqual(['bonus 2/1 applied', 'dividend:3 3 applied']);
   });
 
-  test('of ratios that contradict each other the one read last counts, and within one list neither', () => {
+  test('of ratios that contradict each other none counts, whichever was read last', () => {
     const early = notice('Bonus 1:1');
-    expect(short([early, notice('Bonus 1:2', { readAt: 2 })])).toEqual(['bonus 3/2 applied']);
-    expect(short([notice('Bonus 1:2', { readAt: 2 }), early])).toEqual(['bonus 3/2 applied']);
+    expect(short([early, notice('Bonus 1:2', { readAt: 2 })])).toEqual(['bonus needs_review']);
+    expect(short([notice('Bonus 1:2'), { ...early, readAt: 2 }])).toEqual(['bonus needs_review']);
     expect(short([early, notice('Bonus 1:2')])).toEqual(['bonus needs_review']);
+    expect(short([early, notice('Bonus 1:2 (Purpose Revised)')])).toEqual(['bonus 3/2 applied']);
+  });
+
+  test('of amounts that no list has together a later one may correct the other', () => {
+    const two = notice('Dividend - Rs 2 Per Share');
+    const three = notice('Dividend - Rs 3 Per Share', { readAt: 2 });
+    expect(short([two, three])).toEqual(['dividend:2 2 needs_review', 'dividend:3 3 needs_review']);
+    expect(short([two, three, notice('Dividend Rs 2.00', { readAt: 2 })])).toEqual([
+      'dividend:2 2 applied',
+      'dividend:3 3 applied',
+    ]);
+    expect(short([two, notice('Dividend', { readAt: 2 })])).toEqual(['dividend:2 2 applied']);
   });
 
   test('a list that knows less has nothing to say against one that knows the ratio or the amount', () => {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { FileReport } from '../../src/jobs/import/import-sessions.ts';
 import { copyAnswers } from '../../src/load/state/responses/copy.ts';
 import { marketContents } from '../support/pipeline.ts';
-import { fileSums, importInto, openStore, storedSums } from './import-support.ts';
+import { fileSums, importInto, linesOf, openStore, storedSums } from './import-support.ts';
 import { replay } from './replay-support.ts';
 
 const DATA = fileURLToPath(new URL('../../../shared/data/', import.meta.url));
@@ -39,10 +39,29 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
 
     for (const { file, sessions, rows, inserted } of first.files.filter((one) => one.state === 'loaded')) {
       const sums = await fileSums(file);
-      expect({ file, rows, inserted }).toEqual({ file, rows: sums.rows, inserted: sums.rows });
+      // Each row of a full bhav copy holds the deliveries, too.
+      const records = basename(file).startsWith('sec_bhavdata_full') ? 2 * sums.rows : sums.rows;
+      expect({ file, rows, inserted }).toEqual({ file, rows: records, inserted: records });
       expect(sessions).toHaveLength(1);
       for (const { exchange, day } of sessions) {
         expect({ file, ...(await storedSums(context, exchange, day)) }).toEqual({ file, ...sums });
+        if (!basename(file).startsWith('sec_bhavdata_full')) continue;
+        const stored = await context.db.pool.query(
+          `select count(*)::int as rows, count(delivered_quantity)::int as told, sum(delivered_quantity)::text as shares
+             from market.deliveries where exchange = $1 and trade_date = $2`,
+          [exchange, day],
+        );
+        const delivered = linesOf(file)
+          .slice(1)
+          .flatMap((line) =>
+            line.split(', ').at(-2) === '-' ? [] : [BigInt(line.split(', ').at(-2) ?? '')],
+          );
+        expect({ file, ...stored.rows[0] }).toEqual({
+          file,
+          rows: sums.rows,
+          told: delivered.length,
+          shares: String(delivered.reduce((sum, one) => sum + one, 0n)),
+        });
       }
     }
     // A file named for the holiday of 2024-10-02 holds the session before: the rows say so.

@@ -306,7 +306,7 @@ describe('a row of a file that is rejected', () => {
       { position: 0, problems: [{ path: 'PREV_CLOSE' }] },
     ]);
     const same = await replay(context, {}, { rejectsOnly: true });
-    expect(same).toMatchObject({ state: 'completed', requests: 0, unchanged: 48, rejected: 2 });
+    expect(same).toMatchObject({ state: 'completed', requests: 0, unchanged: 96, rejected: 2 });
     expect(await openRejects(context.db.drizzle, {}, 10)).toEqual(before);
     const detail = await readReject(context.db.drizzle, before[0]?.id ?? 0);
     expect(detail).toMatchObject({
@@ -316,7 +316,7 @@ describe('a row of a file that is rejected', () => {
 
     await mend(context);
     const report = await replay(context, {}, { rejectsOnly: true });
-    expect(report).toMatchObject({ state: 'completed', inserted: 2, unchanged: 48, rejected: 0 });
+    expect(report).toMatchObject({ state: 'completed', inserted: 4, unchanged: 96, rejected: 0 });
     expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
     expect(await rowsOf(context, 'market')).toEqual(
       await (async () => {
@@ -331,7 +331,7 @@ describe('a row of a file that is rejected', () => {
     const context = await openStore();
     expect(await importInto(context, [spoilt(20)])).toMatchObject({ state: 'failed', inserted: 0 });
     await mend(context);
-    expect(await replay(context, {})).toMatchObject({ state: 'completed', inserted: 50, rejected: 0 });
+    expect(await replay(context, {})).toMatchObject({ state: 'completed', inserted: 100, rejected: 0 });
     expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 

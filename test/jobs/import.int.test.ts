@@ -110,7 +110,7 @@ describe('files of every format', () => {
     const spoil = (count: number) =>
       rows.map((row, at) => (at < count ? row.replace(/14-Nov-2024, [\d.]+/, '14-Nov-2024, n/a') : row));
     const few = await importInto(context, [newFile('few.csv', [header, ...spoil(2)])]);
-    expect(few.files[0]).toMatchObject({ state: 'loaded', rows: 50, inserted: 48, rejected: 2 });
+    expect(few.files[0]).toMatchObject({ state: 'loaded', rows: 98, inserted: 96, rejected: 2 });
     const [reject] = await query<{ position: number; record: object; problems: object[] }>(
       context,
       'select position, record, problems from etl.rejects order by id limit 1',
@@ -119,7 +119,7 @@ describe('files of every format', () => {
     expect(reject?.record).toMatchObject({ SERIES: expect.any(String), PREV_CLOSE: 'n/a' });
     // A better file resolves them.
     const better = await importInto(context, [newFile('better.csv', [header, ...rows])]);
-    expect(better.files[0]).toMatchObject({ state: 'loaded', inserted: 2, unchanged: 48 });
+    expect(better.files[0]).toMatchObject({ state: 'loaded', inserted: 4, unchanged: 96 });
     expect(await query(context, 'select from etl.rejects where resolved_at is null')).toEqual([]);
     const many = await importInto(context, [newFile('many.csv', [header, ...spoil(20)])]);
     expect(many).toMatchObject({ state: 'failed', inserted: 0 });
@@ -183,7 +183,14 @@ describe('a file and what is stored of its day', () => {
     const before = await query(context, 'select * from market.bhavcopy_cm order by symbol, series');
     const lines = asFullBhavcopy(NSE_UDIFF);
     const agreed = await importInto(context, [newFile('full.csv', lines)]);
-    expect(agreed).toMatchObject({ inserted: 0, updated: 0, unchanged: 100, withdrawn: 0, differences: [] });
+    // What is new are the deliveries.
+    expect(agreed).toMatchObject({
+      inserted: 100,
+      updated: 0,
+      unchanged: 100,
+      withdrawn: 0,
+      differences: [],
+    });
     expect(await query(context, 'select * from market.bhavcopy_cm order by symbol, series')).toEqual(before);
 
     // Fewer rows withdraw nothing; a real difference counts, also in the turnover.
@@ -197,7 +204,7 @@ describe('a file and what is stored of its day', () => {
         cells.slice(0, 50).map((row) => row.join(', ')),
       ),
     ]);
-    expect(report).toMatchObject({ inserted: 0, updated: 2, unchanged: 47, withdrawn: 0 });
+    expect(report).toMatchObject({ inserted: 0, updated: 2, unchanged: 96, withdrawn: 0 });
     expect(
       report.differences
         .flatMap(({ columns }) => Object.entries(columns))
@@ -285,7 +292,7 @@ describe('an import that is interrupted', () => {
     await expect(importInto(context, [NSE_UDIFF, join(temporaryFolder(), 'none.csv')])).rejects.toMatchObject(
       { kind: 'usage' },
     );
-    await expect(importInto(context, [temporaryFolder()])).rejects.toThrow(/no \.csv or \.zip file/);
+    await expect(importInto(context, [temporaryFolder()])).rejects.toThrow(/no \.csv, \.dat or \.zip file/);
     expect(await query(context, 'select from etl.runs')).toEqual([]);
   });
 });

@@ -220,6 +220,21 @@ describe('a replay', () => {
     expect(await contents()).toEqual(before);
   });
 
+  test('begins a rebuild with tables that hold nothing of the rows that were there', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    const bytes = async () =>
+      (
+        await all(
+          context,
+          "select sum(pg_relation_size(relid))::int as bytes from pg_partition_tree('market.bhavcopy_cm')",
+        )
+      )[0].bytes;
+    expect(await bytes()).toBeGreaterThan(0);
+    await planReplay(context, {}, { rebuild: true });
+    expect(await bytes()).toBe(0);
+  });
+
   test('keeps to what a person has accepted, when all is loaded anew and when it is applied in place', async () => {
     const context = await openStore();
     await fetched(1, records(0, 40))(context);

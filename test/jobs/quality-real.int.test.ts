@@ -34,7 +34,28 @@ test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not
     return (await listFindings(pipeline.db.drizzle, { limit: 1_000 })).findings;
   };
   expect(report.inserted).toBeGreaterThan(26_000);
-  expect(await look()).toEqual([]);
+  // No list of corporate actions is there to explain what these three shares did: a bonus, a split and a share that seldom trades.
+  const gaps = await look();
+  expect(gaps.map(({ check, date, instrument, found }) => [check, date, instrument, found])).toEqual([
+    [
+      'unexplained_gap',
+      '2025-09-11',
+      'HAMPS MT',
+      'open 29.4, close 29.4; as if prices before were to be multiplied by 1:2',
+    ],
+    [
+      'unexplained_gap',
+      '2025-09-11',
+      'PATANJALI A',
+      'open 601.15, close 599.15; as if prices before were to be multiplied by 1:3',
+    ],
+    [
+      'unexplained_gap',
+      '2025-09-08',
+      'TITANIN X',
+      'open 2.69, close 2.54; as if prices before were to be multiplied by 1:10; ISIN INE807M01023 before, INE807M01031 after',
+    ],
+  ]);
 
   // T+0 lines close outside their own range: allowed for them, and for no other line.
   const t0 = await pool.query(
@@ -47,7 +68,7 @@ test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not
   await pool.query(
     "update market.bhavcopy_cm set close_price = close_price + 0.01 where exchange = 'BSE' and trade_date = '2025-09-09' and close_price < high_price and symbol not like '%#'",
   );
-  const spoiled = await look();
+  const spoiled = (await look()).filter(({ check }) => check !== 'unexplained_gap');
   expect(new Set(spoiled.map(({ check }) => check))).toEqual(new Set(['previous_close']));
   // Lines that did not trade the day after are found when they do.
   const days = spoiled.map(({ date, instrument }) => `${date} ${instrument === '' ? 'all' : 'one'}`);
@@ -57,7 +78,7 @@ test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not
 });
 
 test.runIf(there)(
-  'of two months of NSE the one cut file is to blame for all findings there are',
+  'of two months of NSE the one cut file is to blame for all findings but the gaps of splits and bonuses',
   async () => {
     const context = await openStore();
     await importInto(context, [FULL]);
@@ -66,11 +87,44 @@ test.runIf(there)(
       const { findings } = await listFindings(context.db.drizzle, { limit: 1_000 });
       return findings.map(({ check, date, instrument, found }) => ({ check, date, instrument, found }));
     };
-    expect(await look()).toEqual([]);
+    // Splits and bonuses of those weeks, of which no list is imported here: each with what it looks like.
+    const gaps = await look();
+    expect(gaps.filter(({ check }) => check !== 'unexplained_gap')).toEqual([]);
+    const ratios = gaps.map(
+      ({ date, instrument, found }) => `${date} ${instrument} ${found?.split(' by ')[1] ?? 'no'}`,
+    );
+    expect(ratios.sort()).toEqual([
+      '2024-10-04 BMETRICS SM 1:2',
+      '2024-10-04 GPIL EQ 1:5',
+      '2024-10-07 NBCC EQ 2:3',
+      '2024-10-08 POWERMECH EQ 1:2',
+      '2024-10-09 JINDALSAW EQ 1:2',
+      '2024-10-09 MOXSH SM 1:4',
+      '2024-10-11 HERCULES BE 3:10',
+      '2024-10-15 VAISHALI EQ no',
+      '2024-10-16 POCL EQ 1:2',
+      '2024-10-18 HEG EQ 1:5',
+      '2024-10-25 BEWLTD SM 1:4',
+      '2024-10-25 PULZ ST 1:2',
+      '2024-10-25 SUKHJITS EQ 1:2',
+      '2024-10-28 DRREDDY EQ 1:5',
+      '2024-10-28 MASKINVEST BE no',
+      '2024-10-28 RELIANCE EQ 1:2',
+      '2024-10-30 JASH EQ 1:5',
+      '2024-10-30 KCK ST 1:5',
+      '2024-11-05 PREMIERPOL BE 1:5',
+      '2024-11-08 MOTISONS BE 1:10',
+      '2024-11-08 ROTO EQ 1:2',
+      '2024-11-12 WEL EQ 1:10',
+      '2024-11-14 JTLIND EQ 1:2',
+      '2024-11-25 SHAKTIPUMP EQ 1:6',
+      '2024-11-29 EASEMYTRIP EQ 1:2',
+      '2024-11-29 RPEL EQ 1:2',
+    ]);
 
     const whole = linesOf(join(FULL, 'sec_bhavdata_full_18112024.csv')).slice(0, -1);
     await importInto(context, [newFile('cut.csv', whole)]);
-    const found = await look();
+    const found = (await look()).filter(({ check }) => check !== 'unexplained_gap');
     expect(found.filter(({ instrument }) => instrument === '')).toEqual([
       {
         check: 'previous_close',

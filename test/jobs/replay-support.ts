@@ -100,7 +100,7 @@ export async function rowsOf(
 
 /**
  * Everything in the database that a write would change, but for what a replay says of itself: each row with its place
- * and the transaction that wrote it.
+ * and the transaction that wrote it. What events were worked out from last is noted when the first run ends, which may be the replay.
  */
 export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> {
   // Due since the loads before, and done by whatever ends next.
@@ -108,7 +108,7 @@ export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> 
   const found = await db.pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
-        and c.relname not in ('runs', 'windows') order by 1`,
+        and c.relname not in ('runs', 'windows', 'event_progress') order by 1`,
   );
   const rows = found.rows.map(
     ({ name }) => `select '${name}' as place, ctid::text, xmin::text, md5(t::text) from ${name} t`,

@@ -23,7 +23,7 @@ const bse = (symbol: string, exchange_instrument_id: number, trade_date: string,
 
 const loadBse = (store: Database, rows: readonly Row[]) => loadBhav(store, rows, { exchange: 'BSE' });
 
-const FORGET_ALIASES = 'truncate etl.observed_aliases, etl.alias_progress';
+const FORGET_ALIASES = 'truncate etl.observed_aliases, etl.alias_progress, etl.alias_owners';
 
 const forgetAliases = (store: Database) => store.pool.query(FORGET_ALIASES);
 
@@ -64,9 +64,20 @@ async function expectTrue(store: Database) {
            from etl.observed_aliases order by 1, 2, 3, 4, 5, 6, 7, 8`,
       )
     ).rows;
+  const owners = async (relation: string) =>
+    (
+      await client.query(
+        `select exchange, kind, symbol, series, valid_from::text, valid_to::text, instrument_id from ${relation} order by 1, 2, 3, 4, 5`,
+      )
+    ).rows;
   try {
     await client.query('begin');
     const kept = await read();
+    expect(await owners('etl.alias_owners')).toEqual(
+      await owners(
+        "(select *, alias as symbol from market.instrument_aliases where kind in ('series', 'symbol')) as shown",
+      ),
+    );
     await client.query(FORGET_ALIASES);
     await fillObservedAliases(Object.assign(drizzle(client), { client }));
     expect(kept).toEqual(await read());

@@ -155,3 +155,43 @@ test('the aliases of one instrument are its rows of the view', async () => {
     { instrument_id: 'NSE:INE002A01018', names: 5, same: 5 },
   ]);
 });
+
+test('views read only the rows of the symbol, the instrument or the day they are asked about', async () => {
+  const store = await openStore();
+  for (const trade_date of ['2023-08-28', '2024-08-28', '2025-08-28']) {
+    const session = Array.from({ length: 1_500 }, (_, at) =>
+      bhavRow({ symbol: `S${at}`, isin: `INE${at + 100}A01010`, trade_date }),
+    );
+    await loadBhav(store, session);
+    const { pool } = store;
+    await pool.query("select etl.ensure_year_partition('deliveries', $1)", [Number(trade_date.slice(0, 4))]);
+    await pool.query(
+      `insert into market.deliveries (exchange, symbol, series, trade_date, first_loaded_at, last_changed_at, revision, run_id, load_id)
+       select exchange, symbol, series, trade_date, now(), now(), 1, 1, 1 from market.bhavcopy_cm where trade_date = $1`,
+      [trade_date],
+    );
+  }
+  // A third of the shares have had a split.
+  await store.pool.query(
+    `insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, status, first_loaded_at, last_changed_at, revision, run_id, load_id)
+     select 'NSE', 'S' || n, '2024-03-01', 'split', '', 'NSE:INE' || n + 100 || 'A01010', 2, 1, 'applied', now(), now(), 1, 1, 1
+       from generate_series(0, 1499, 3) n`,
+  );
+  await updateObservedAliases(store);
+  await store.pool.query('analyze');
+  const look = async (query: string) => {
+    const explained = await store.pool.query(`explain (analyze, format json) select * from ${query}`);
+    const plan = (explained.rows[0]['QUERY PLAN'][0] as { Plan: PlanNode }).Plan;
+    const whole = readWhole(plan).filter((name) => /^(bhavcopy_cm|deliveries)/.test(name));
+    return { found: plan['Actual Rows'], whole };
+  };
+  const ofOne = { found: 3, whole: [] };
+  expect(await look(`market.prices where symbol = 'S9'`)).toEqual(ofOne);
+  expect(await look(`market.prices where instrument_id = 'NSE:INE109A01010'`)).toEqual(ofOne);
+  expect(await look(`market.candles('year') where symbol = 'S9'`)).toEqual(ofOne);
+  expect(await look(`market.candles('year') where instrument_id = 'NSE:INE109A01010'`)).toEqual(ofOne);
+  const day = await look(`market.prices where trade_date = '2024-08-28'`);
+  expect(day.found).toBe(1_500);
+  // Nothing but the partitions of its year, which here hold this one day.
+  expect(day.whole.filter((name) => !name.endsWith('_2024'))).toEqual([]);
+});

@@ -45,7 +45,16 @@ describe('the schema in the database', () => {
     );
     const named = (view: boolean) => found.rows.filter((row) => row.view === view).map((row) => row.name);
     expect(named(false)).toEqual(tables.map((table) => table.name).sort());
-    expect(named(true)).toEqual(['instrument_aliases', 'instruments', 'prices_adjusted']);
+    expect(named(true)).toEqual([
+      'band_hits',
+      'financial_ratios_wide',
+      'instrument_aliases',
+      'instruments',
+      'pledge_changes',
+      'prices',
+      'prices_adjusted',
+      'series_aliases',
+    ]);
     expect(found.rows.filter((row) => row.uncommented > 0)).toEqual([]);
   });
 

@@ -142,7 +142,7 @@ const LINES = ['Date is out of allowed range.', 'Date is out of allowed range of
 
 describe.each(LINES)('days too far back, refused with "%s"', (line) => {
   const REACH = '2025-07-30';
-  const asked = { from: '2025-02-03', to: '2025-09-12', exchanges: ['BSE'] };
+  const asked = { from: '2025-05-05', to: '2025-09-12', exchanges: ['BSE'] };
   const sessions = () => calendar.sessions('BSE', asked.from, asked.to);
   const expectAllInReach = async (setup: Setup) => {
     const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');

@@ -28,7 +28,7 @@ const FAULTS: [string, Fault, RegExp, Record<string, string>][] = [
     { EOD_TIMEOUT_MS: '300' },
   ],
   ['no answer', { kind: 'hang' }, /no whole answer within 300 ms/, { EOD_TIMEOUT_MS: '300' }],
-  ['an HTML page', { kind: 'html' }, /HTML or XML page/, {}],
+  ['an HTML page', { kind: 'html' }, /HTML page/, {}],
   ['half a JSON', { kind: 'half-json' }, /broken JSON/, {}],
   ['200 with nothing', { kind: 'empty-body' }, /it is empty/, {}],
   ['half a list', { kind: 'half-list' }, /incomplete: count says \d+, the answer holds \d+ records/, {}],

@@ -93,6 +93,8 @@ const CASES: [string, Partial<Behaviour>, Partial<SourceSettings>][] = [
   ['ISO dates in requests', { dialect: 'iso-date' }, { dateDialect: 'iso-date' }],
   ['epoch seconds in answers', {}, { dateFormat: 'Epoch' }],
   ['CSV', {}, { format: 'Csv' }],
+  ['XML', {}, { format: 'Xml' }],
+  ['XML, epoch seconds, a byte order mark', { bom: true }, { format: 'Xml', dateFormat: 'Epoch' }],
   ['CSV files, epoch seconds', {}, { format: 'CsvContent', dateFormat: 'Epoch' }],
 ];
 

@@ -37,6 +37,7 @@ function market(): Market {
     clock: manualClock(),
     instrumentsPerExchange: 20,
     revision: 0,
+    splits: false,
   });
 }
 

@@ -47,7 +47,7 @@ test.each<[string, Record<string, string>, string]>([
     { ...plain, instrumentIdentifiers: many },
     'Parameter instrumentIdentifiers is out of allowed range of 25.',
   ],
-  ['GetBhavCopyCM', { ...plain, format: 'Xml' }, 'Parameter format is invalid.'],
+  ['GetBhavCopyCM', { ...plain, format: 'Yaml' }, 'Parameter format is invalid.'],
   ['GetBhavCopyCM', { ...plain, format: 'json' }, 'Parameter format is invalid.'],
   ['GetBhavCopyCM', { ...plain, dTFormat: 'Iso' }, 'Parameter dTFormat is invalid.'],
   ['GetBhavCopyCM', { ...range('2010-01-01', DAY) }, 'From - To is out of allowed range of 10 years.'],

@@ -23,7 +23,10 @@ export const commands: Commands = {
   diff(command, cli) {
     const { to } = exampleDays();
     command
-      .option('--operation <name>', 'the operation whose tables are compared, in any case')
+      .option(
+        '--operation <name>',
+        'the operation, or data set of imported files, whose tables are compared, in any case',
+      )
       .option(
         '--between <moments...>',
         'two of: a run (12: when it had ended), a state (state:812), a time; the older first',
@@ -41,6 +44,7 @@ export const commands: Commands = {
         examples(
           'eod diff --operation GetBhavCopyCM --between 12 15',
           'eod diff --operation GetBhavCopyCM --between state:812 state:840',
+          'eod diff --operation CorporateEvents --between 12 15',
           `eod diff --operation GetBhavCopyCM --since ${to}`,
           `eod diff --operation GetBhavCopyCM --since ${to}T21:00:00+05:30 --json`,
         ),
@@ -51,8 +55,8 @@ export const commands: Commands = {
 
 async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('name an operation with --operation');
-  const { operationNamed } = await import('../../operations/registry.ts');
-  const operation = operationNamed(flags.operation);
+  const { anyDataSetNamed } = await import('../../operations/registry.ts');
+  const operation = anyDataSetNamed(flags.operation);
   const config = await loadSettings(cli);
   const readStates = statesOf(flags, config);
   const { openContext } = await import('../open-context.ts');

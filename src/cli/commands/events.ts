@@ -84,9 +84,9 @@ async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
     from,
     to,
   };
-  const { openContext } = await import('../open-context.ts');
+  const { openReadable } = await import('../open-context.ts');
   const stored = await import('../../load/market/corporate-events.ts');
-  const { db } = await openContext(cli);
+  const { db } = await openReadable(cli);
   const { total, events } = await stored.listEvents(db.pool, filter, flags.limit);
   if (flags.json === true) return printJson(cli, events);
   if (total === 0)

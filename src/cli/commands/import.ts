@@ -22,7 +22,7 @@ interface Flags extends JsonFlag {
 export const commands: Commands = {
   import(command, cli) {
     command
-      .argument('<paths...>', 'files, or folders that are searched for .csv and .zip')
+      .argument('<paths...>', 'files, or folders that are searched for .csv, .dat and .zip')
       .option('--force', 'read files again that were imported before')
       .addOption(jsonOption())
       .addHelpText(

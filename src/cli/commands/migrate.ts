@@ -1,5 +1,7 @@
-import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
+import { Option } from 'commander';
+import type { ReadersAfter } from '../../load/state/readers.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
+import { examples, jsonOption, repeatableOption } from '../options.ts';
 
 const BEFORE = {
   missing: 'created the tables',
@@ -7,16 +9,39 @@ const BEFORE = {
   current: 'the tables were up to date already',
 } as const;
 
+interface MigrateFlags extends JsonFlag {
+  readonly reader?: readonly string[];
+  /** True: all of them. */
+  readonly noReader?: string | true;
+}
+
 export const commands: Commands = {
   migrate(command, cli) {
     command
+      .addOption(
+        repeatableOption(
+          '--reader <role>',
+          'let this role of Postgres read the tables, those that will come too; may be given several times',
+        ),
+      )
+      .addOption(noReaderOption())
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod migrate'))
-      .action((flags: JsonFlag) => migrate(cli, flags));
+      .addHelpText(
+        'after',
+        examples('eod migrate', 'eod migrate --reader analyst', 'eod migrate --no-reader analyst'),
+      )
+      .action((flags: MigrateFlags) => migrate(cli, flags));
   },
 };
 
-async function migrate(cli: Cli, flags: JsonFlag): Promise<void> {
+/** A flag of its own, not the opposite of `--reader`, for which Commander takes such a name. */
+function noReaderOption(): Option {
+  const option = new Option('--no-reader [role]', 'take that back, from this role or from all of them');
+  option.negate = false;
+  return option;
+}
+
+async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
   const config = await loadSettings(cli);
   const { createLog } = await import('../../core/log.ts');
   const { explainMissingRight, migrateDatabase, schemaState } = await import(
@@ -24,7 +49,9 @@ async function migrate(cli: Cli, flags: JsonFlag): Promise<void> {
   );
   const { openStore } = await import('../open-context.ts');
   const db = await openStore(cli, config, createLog(config, cli.stderr), 'short');
+  const { changeReaders } = await import('../../load/state/readers.ts');
   let before: keyof typeof BEFORE;
+  let after: ReadersAfter | undefined;
   try {
     before = await schemaState(db);
     await migrateDatabase(db, config);
@@ -32,9 +59,17 @@ async function migrate(cli: Cli, flags: JsonFlag): Promise<void> {
       const { prepareQueueTables } = await import('../../jobs/worker/queue.ts');
       await prepareQueueTables({ db, config });
     }
+    const { reader: add = [], noReader } = flags;
+    const remove = noReader === true ? 'all' : noReader === undefined ? [] : [noReader];
+    if (add.length > 0 || noReader !== undefined) after = await changeReaders(db, { add, remove });
   } catch (error) {
     throw await explainMissingRight(db, error, 'migrate');
   }
-  if (flags.json === true) printJson(cli, { before, migrated: before !== 'current' });
-  else print(cli, BEFORE[before]);
+  for (const { role, grant } of after?.shutOut ?? []) {
+    logStderr(cli, `eod: the role ${role} may not connect to this database; its owner can: ${grant}`);
+  }
+  const readers = after === undefined ? {} : { readers: after.readers };
+  if (flags.json === true) return printJson(cli, { before, migrated: before !== 'current', ...readers });
+  print(cli, BEFORE[before]);
+  if (after !== undefined) print(cli, `readers: ${after.readers.join(', ') || 'none'}`);
 }

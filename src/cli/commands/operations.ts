@@ -1,9 +1,12 @@
 import { type Field, SQL_TYPES } from '../../operations/fields.ts';
 import {
   allowedText,
+  type DataSet,
+  isOperation,
   type Operation,
   type RequestOption,
   type Schedule,
+  tablesFilledBy,
 } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
@@ -27,17 +30,17 @@ interface TableDescription {
   readonly fields: readonly FieldDescription[];
 }
 
-/** An operation as the data dictionary tells it; all of it from its own file. */
+/** An operation as the data dictionary tells it, all of it from its own file; or a data set that comes with files, which is not asked for. */
 interface Description {
   readonly name: string;
   readonly summary: string;
   readonly exchanges: readonly string[];
   readonly windows: string;
-  readonly instruments: string;
+  readonly instruments: string | null;
   readonly options: readonly RequestOption[];
-  readonly schedule: Schedule;
+  readonly schedule: Schedule | null;
   readonly tables: readonly TableDescription[];
-  readonly sample: Operation['sample'];
+  readonly sample: Operation['sample'] | null;
 }
 
 const INSTRUMENTS = {
@@ -49,7 +52,10 @@ const INSTRUMENTS = {
 const OPERATION_COLUMNS: readonly Column<Description>[] = [
   { head: 'operation', cell: (one) => one.name },
   { head: 'exchanges', cell: (one) => one.exchanges.join(',') },
-  { head: 'scheduled', cell: (one) => `${one.schedule.on} ${one.schedule.at}` },
+  {
+    head: 'scheduled',
+    cell: (one) => (one.schedule === null ? 'with files' : `${one.schedule.on} ${one.schedule.at}`),
+  },
   { head: 'table', cell: (one) => one.tables.map(({ name }) => name.replace(/^market\./, '')).join(', ') },
   { head: 'summary', cell: (one) => one.summary },
 ];
@@ -65,7 +71,7 @@ const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
 export const commands: Commands = {
   operations(command, cli) {
     command
-      .argument('[name]', 'one operation, in any case')
+      .argument('[name]', 'one operation, or data set of imported files, in any case')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod operations', 'eod operations GetBhavCopyCM'))
       .action((name: string | undefined, flags: JsonFlag) => describeOperations(cli, name, flags));
@@ -73,19 +79,36 @@ export const commands: Commands = {
 };
 
 async function describeOperations(cli: Cli, name: string | undefined, flags: JsonFlag): Promise<void> {
-  const { operationNamed, operations } = await import('../../operations/registry.ts');
+  const { anyDataSetNamed, dataSets } = await import('../../operations/registry.ts');
   if (name === undefined) {
-    const all = operations.map(describe);
+    const all = dataSets.map(describe);
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
   }
-  const one = describe(operationNamed(name));
+  const one = describe(anyDataSetNamed(name));
   if (flags.json === true) return printJson(cli, one);
   print(cli, descriptionText(one));
-  printRecord(cli, one.sample.answer);
+  if (one.sample !== null) printRecord(cli, one.sample.answer);
 }
 
-/** Everything there is to know about an operation (pure). */
-function describe(operation: Operation): Description {
+/** Everything there is to know about a data set (pure). */
+function describe(dataSet: DataSet): Description {
+  if (isOperation(dataSet)) return describeOperation(dataSet);
+  const { name, summary } = dataSet;
+  const tables = tablesFilledBy(dataSet).map(describeTable);
+  return {
+    name,
+    summary,
+    exchanges: [],
+    windows: 'imported files, or worked out from what is stored',
+    instruments: null,
+    options: [],
+    schedule: null,
+    tables,
+    sample: null,
+  };
+}
+
+function describeOperation(operation: Operation): Description {
   return {
     name: operation.name,
     summary: operation.summary,
@@ -94,7 +117,7 @@ function describe(operation: Operation): Description {
     instruments: INSTRUMENTS[operation.request.instruments],
     options: operation.request.options,
     schedule: operation.schedule,
-    tables: operation.shapes.map(({ table }) => describeTable(table)),
+    tables: tablesFilledBy(operation).map(describeTable),
     sample: operation.sample,
   };
 }
@@ -137,14 +160,17 @@ function descriptionText(one: Description): string {
   return [
     `${bold(one.name)}: ${one.summary}`,
     '',
-    `exchanges    ${one.exchanges.join(', ')} when none are named`,
-    `asked by     ${one.windows}`,
-    `instruments  ${one.instruments}`,
-    `scheduled    ${one.schedule.on} at ${one.schedule.at}`,
+    ...(one.schedule === null
+      ? [`comes from   ${one.windows}`]
+      : [
+          `exchanges    ${one.exchanges.join(', ')} when none are named`,
+          `asked by     ${one.windows}`,
+          `instruments  ${one.instruments}`,
+          `scheduled    ${one.schedule.on} at ${one.schedule.at}`,
+        ]),
     ...(options.length === 0 ? [] : ['options', ...options]),
     ...one.tables.flatMap(tableText),
-    '',
-    bold('sample answer'),
+    ...(one.sample === null ? [] : ['', bold('sample answer')]),
   ].join('\n');
 }
 

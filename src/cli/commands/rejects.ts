@@ -128,10 +128,9 @@ function unkeptText(files: readonly UnkeptFile[]): string {
 }
 
 async function filterOf({ operation, exchange }: FilterFlags): Promise<RejectFilter> {
-  const { parseOperations } = await import('../parse-request.ts');
+  const { parseDataSets } = await import('../parse-request.ts');
   return {
-    operations:
-      operation === undefined ? undefined : parseOperations([operation], false).map((one) => one.name),
+    operations: operation === undefined ? undefined : parseDataSets([operation]),
     exchanges: parseExchanges(exchange),
   };
 }

@@ -40,7 +40,10 @@ export const commands: Commands = {
       to: 'only answers about days to here, YYYY-MM-DD',
     });
     command
-      .argument('[operations...]', 'operations to replay, in any case (default: all)')
+      .argument(
+        '[operations...]',
+        'operations, or data sets of imported files, to replay, in any case (default: all)',
+      )
       .addOption(exchangeOption())
       .option('--rejects', 'only what was rejected and is not resolved yet')
       .addOption(
@@ -68,9 +71,9 @@ export const commands: Commands = {
 async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const { life } = cli;
   const config = await loadSettings(cli);
-  const { parseOperations } = await import('../parse-request.ts');
+  const { parseDataSets } = await import('../parse-request.ts');
   const filter: AnswerFilter = {
-    operations: names.length === 0 ? undefined : parseOperations(names, false).map((one) => one.name),
+    operations: names.length === 0 ? undefined : parseDataSets(names),
     exchanges: parseExchanges(flags.exchange),
     ...parseOpenRange(flags, { config, clock: systemClock }),
   };

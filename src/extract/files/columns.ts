@@ -11,6 +11,10 @@ export interface FileColumns {
   readonly format: FileFormat;
   /** The row as a record of the operation: its fields with texts as in the file, and null for blanks. */
   record(row: FileRow): Record<string, string | null>;
+  /** What the row tells besides, as a record of another data set; null where this file has nothing of it. */
+  readonly also: ((row: FileRow) => Record<string, string | null>) | null;
+  /** By field: how its text is turned into the field's, where it is. */
+  readonly texts: ReadonlyMap<string, (text: string) => string>;
   /** The value that the row has for a field. */
   value(row: FileRow, source: string): string | null;
   /** The text that the row has in a column. */
@@ -40,19 +44,28 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const lacking = format.needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
   const needed = [...format.marks, ...format.needs].map((column) => own(column) as string);
-  const present = Object.entries(format.fields).flatMap(([source, field]) => {
-    const column = own(field.column);
-    return column === undefined ? [] : [{ source, column, read: field.read }];
-  });
+  const presentOf = (fields: FileFormat['fields']) =>
+    Object.entries(fields).flatMap(([source, field]) => {
+      const column = own(field.column);
+      return column === undefined ? [] : [{ source, column, read: field.read }];
+    });
+  const recordOf = (fields: ReturnType<typeof presentOf>) => (row: FileRow) => {
+    const record: Record<string, string | null> = {};
+    for (const { source, column, read } of fields) record[source] = textOf(row[column], read);
+    return record;
+  };
+  const present = presentOf(format.fields);
+  const also = presentOf(format.also?.fields ?? {});
+  const hasAll = also.length > 0 && also.length === Object.keys(format.also?.fields ?? {}).length;
   const audit: readonly string[] = SOURCE_AUDIT;
-  const found = new Map(present.map((one) => [one.source, one]));
+  const found = new Map([...also, ...present].map((one) => [one.source, one]));
   return {
     format,
-    record(row) {
-      const record: Record<string, string | null> = {};
-      for (const { source, column, read } of present) record[source] = textOf(row[column], read);
-      return record;
-    },
+    record: recordOf(present),
+    also: hasAll ? recordOf(also) : null,
+    texts: new Map(
+      [...found].flatMap(([source, { read }]) => (read === undefined ? [] : [[source, read] as const])),
+    ),
     value(row, source) {
       const one = found.get(source);
       return one === undefined ? null : textOf(row[one.column], one.read);

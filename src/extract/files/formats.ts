@@ -6,6 +6,7 @@ export type FormatName =
   | 'udiff'
   | 'nse-bhav'
   | 'nse-full'
+  | 'nse-deliveries'
   | 'bse-equity'
   | 'nse-actions'
   | 'nse-actions-daily'
@@ -32,10 +33,14 @@ export interface FileFormat {
   readonly needs: readonly string[];
   /** By source field. Columns that are named here and not in `needs` may be missing. */
   readonly fields: Readonly<Record<string, FileField>>;
+  /** What its rows tell besides: of each, a record of another data set. Left out where the header lacks one of the columns. */
+  readonly also?: { readonly dataSet: string; readonly fields: Readonly<Record<string, FileField>> };
   /** Are its rows sessions of an exchange, each of its own? Else a file is read as a whole. */
   readonly bySession: boolean;
   /** The column that names the exchange, where `exchange` is null and it is not that of the bhav copy. */
   readonly exchangeColumn?: string;
+  /** Rows without this field tell nothing that is kept: they are counted in a warning, and are no rejects. */
+  readonly passedOverWithout?: { readonly field: string; readonly because: string };
   /** What is wrong with a record, beside what its fields say. */
   readonly check?: (record: Readonly<Record<string, string | null>>) => Problem | null;
   /** Does a file list everything that its exchange traded that day? */
@@ -46,6 +51,8 @@ export interface FileFormat {
   readonly withoutTickers: boolean;
   /** Fields that are cut or less exact than in other formats: a stored value is kept. */
   readonly vague: readonly string[];
+  /** Columns where `-` does not mean that there is no value: a stored one is kept. */
+  readonly gaps: readonly string[];
   /** Fields the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
 }
@@ -57,6 +64,7 @@ const plain = {
   datedByName: false,
   withoutTickers: false,
   vague: [],
+  gaps: [],
   rounded: {},
 } as const;
 
@@ -116,7 +124,7 @@ const NSE_BHAV: FileFormat = {
 /** Lakhs of rupees as rupees, without touching the digits. */
 const lakhs = (text: string) => `${text}e5`;
 
-/** `sec_bhavdata_full_DDMMYYYY.csv` of NSE. Average price and deliveries have no field. */
+/** `sec_bhavdata_full_DDMMYYYY.csv` of NSE. The average price has no field. */
 const NSE_FULL: FileFormat = {
   ...plain,
   name: 'nse-full',
@@ -149,8 +157,39 @@ const NSE_FULL: FileFormat = {
     }),
     ttlTrfVal: { column: 'TURNOVER_LACS', read: lakhs },
   },
+  also: {
+    dataSet: 'Deliveries',
+    fields: fieldsOf({
+      SYMBOL: 'symbol',
+      SERIES: 'series',
+      DATE1: 'tradDt',
+      TTL_TRD_QNTY: 'tradedQuantity',
+      DELIV_QTY: 'deliveredQuantity',
+      DELIV_PER: 'deliveredPercent',
+    }),
+  },
+  // For some securities only the delivery positions tell them.
+  gaps: ['delivered_quantity', 'delivered_percent'],
   // Two decimals of a lakh.
   rounded: { ttlTrfVal: 1_000 },
+};
+
+/** `MTO_DDMMYYYY.DAT` of NSE, with the columns of `readDeliveryPositions`: its own header lacks one. */
+const NSE_DELIVERIES: FileFormat = {
+  ...plain,
+  name: 'nse-deliveries',
+  dataSet: 'Deliveries',
+  exchange: 'NSE',
+  marks: ['TRADE_DATE', 'DELIVERABLE_QUANTITY', 'PERCENT_DELIVERABLE'],
+  needs: ['SYMBOL', 'SERIES', 'QUANTITY_TRADED'],
+  fields: fieldsOf({
+    SYMBOL: 'symbol',
+    SERIES: 'series',
+    TRADE_DATE: 'tradDt',
+    QUANTITY_TRADED: 'tradedQuantity',
+    DELIVERABLE_QUANTITY: 'deliveredQuantity',
+    PERCENT_DELIVERABLE: 'deliveredPercent',
+  }),
 };
 
 /** Writes the year of `03-Jan-23` in full; other texts stay as they are. */
@@ -235,6 +274,10 @@ const NSE_ACTIONS_DAILY: FileFormat = {
     bookClosureFrom: { column: 'BC_STRT_DT', read: listDay },
     bookClosureTo: { column: 'BC_END_DT', read: listDay },
   },
+  passedOverWithout: {
+    field: 'exDate',
+    because: 'have no ex-date: redemptions and calls, mostly of bonds and funds',
+  },
 };
 
 /** BSE's list of corporate actions. */
@@ -302,6 +345,7 @@ export const FORMATS: readonly FileFormat[] = [
   UDIFF,
   NSE_BHAV,
   NSE_FULL,
+  NSE_DELIVERIES,
   BSE_EQUITY,
   NSE_ACTIONS,
   NSE_ACTIONS_DAILY,

@@ -1,17 +1,19 @@
 import { basename } from 'node:path';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import type { DataSet } from '../../operations/operation.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import type { Row } from '../../operations/table.ts';
+import type { Rows } from '../../operations/rows.ts';
+import type { Row, TableDefinition } from '../../operations/table.ts';
 import { decodeText } from '../body.ts';
 import { readCsv } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
-import { createRecordReader, type RecordReader } from '../records.ts';
+import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
-import type { Reject } from '../types.ts';
+import type { Problem, Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
+import { isDeliveryPositions, readDeliveryPositions } from './delivery-positions.ts';
 import { dayInName, type FileFormat, FORMATS, type FormatName, SYMBOL_CHANGES_HEADER } from './formats.ts';
+import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 import { isZip, newUnpackLimit, type UnpackLimit, unzip } from './zip.ts';
 
 /** The CSV that a session was read from: the file itself, or one in an archive. */
@@ -30,7 +32,9 @@ export interface FileSession {
   readonly day: string;
   /** The same session; of a list the last of its days. */
   readonly to: string;
-  readonly rows: readonly Row[];
+  readonly rows: Rows;
+  /** What its rows tell besides, for another table. */
+  readonly also: { readonly table: TableDefinition; readonly rows: Rows } | null;
   readonly rejects: readonly Reject[];
   /** Is this everything that the exchange traded on that day? */
   readonly complete: boolean;
@@ -40,6 +44,10 @@ export interface FileSession {
   readonly unknown: readonly string[];
   /** Columns the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
+  /** Columns that it may leave blank although there is a value: a stored one is kept then. */
+  readonly gaps: readonly string[];
+  /** What is odd about the file, but not fatal. */
+  readonly warnings: readonly string[];
   /** One object for all sessions of a CSV. `readCsvFile` of its name and bytes gives the same sessions. */
   readonly content: FileContent;
 }
@@ -82,7 +90,7 @@ async function readArchive(
       unknown ??= bad;
     }
   }
-  if (entries === 0) throw badFile('the zip archive holds no .csv file');
+  if (entries === 0) throw badFile('the zip archive holds no .csv or .dat file');
   if (sessions.length === 0 && unknown !== undefined) throw unknown;
   return sessions;
 }
@@ -92,7 +100,7 @@ async function readArchive(
  * each file (`._x.csv`, `__MACOSX/…`).
  */
 export function isImportName(path: string): boolean {
-  return /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|zip)$/i.test(path) && !/(?:^|[\\/])__MACOSX[\\/]/.test(path);
+  return /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|dat|zip)$/i.test(path) && !/(?:^|[\\/])__MACOSX[\\/]/.test(path);
 }
 
 /** The first bytes of gzip data. */
@@ -105,7 +113,26 @@ const GZIP = Buffer.from([0x1f, 0x8b]);
  */
 export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is packed with gzip; unpack it');
-  const rows = parseRows(bytes);
+  const content = { name: keptName(name), bytes };
+  // Of a list without a header nothing may be taken for one.
+  const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
+    ? null
+    : scanFile(bytes, timeZone, {
+        exchangeOf,
+        readersOf({ format }, exchange) {
+          const { reader, alsoReader } = newGroup(format, exchange, timeZone);
+          return {
+            read: (source) => readRow(reader, { ...source, named: null }),
+            readAlso: (source) => readAlso(alsoReader, source),
+          };
+        },
+      });
+  if (scanned !== null) {
+    const { columns, exchange, day, rows, also, rejects } = scanned;
+    const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects };
+    return sessionsOf(exchange, group, { columns, content, warnings: [] });
+  }
+  const { rows, warnings } = parseRows(bytes);
   const [first] = rows;
   if (first === undefined) throw badFile('holds no rows');
   const columns = columnsOf(Object.keys(first));
@@ -114,20 +141,36 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   if (bySession && columns.nameOf('tradDt') === 'tradDt' && named === null) {
     throw badFile('has no date: neither a column holds it, nor a name such as EQ070421.CSV');
   }
-  const dataSet = dataSetNamed(columns.format.dataSet);
-  const groups = new Map<string, Group>();
+  const groups = new Map<string, OpenGroup>();
+  const needed = columns.format.passedOverWithout;
+  let passedOver = 0;
   rows.forEach((row, position) => {
     if (!bySession && isBlankRow(row)) return;
+    if (needed !== undefined && String(row[columns.nameOf(needed.field)] ?? '').trim() === '') {
+      passedOver++;
+      return;
+    }
     const exchange = exchangeOf(columns, row);
     let group = groups.get(exchange);
     if (group === undefined) {
-      group = newGroup(dataSet, exchange, timeZone);
+      group = newGroup(columns.format, exchange, timeZone);
       groups.set(exchange, group);
     }
-    readRow(group, { columns, row, position, named });
+    const found = readRow(group.reader, { columns, row, position, named });
+    if (!('row' in found)) {
+      group.rejects.push(found);
+      return;
+    }
+    addRow(group.byDay, found);
+    const also = readAlso(group.alsoReader, { columns, row, position });
+    if (also === null) return;
+    if ('row' in also) addRow(group.alsoByDay, also);
+    else group.rejects.push(also);
   });
-  const content = { name: keptName(name), bytes };
-  return [...groups].flatMap(([exchange, group]) => sessionsOf(exchange, group, columns, content));
+  const told = passedOver === 0 ? [] : [`lines passed over: ${passedOver}; they ${needed?.because}`];
+  return [...groups].flatMap(([exchange, group]) =>
+    sessionsOf(exchange, group, { columns, content, warnings: [...warnings, ...told] }),
+  );
 }
 
 /** Lists end in lines that hold nothing, or the character that once ended files. */
@@ -145,10 +188,12 @@ const keptName = (name: string) =>
     .slice(-255)
     .replace(/[\p{Cc}\p{Cs}]/gu, '_');
 
-function parseRows(bytes: Buffer): FileRow[] {
+function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings: readonly string[] } {
   try {
     const text = decode(bytes);
-    return (isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(text)) as FileRow[];
+    if (isDeliveryPositions(text)) return readDeliveryPositions(text);
+    const rows = isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(text);
+    return { rows: rows as FileRow[], warnings: [] };
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     throw badFile(error.message.replace(/^the answer /, ''), { cause: error });
@@ -203,27 +248,42 @@ function exchangeOf(columns: FileColumns, row: FileRow): string {
   return exchange;
 }
 
-/** What was read so far of the rows of one exchange. */
+/** The rows of one exchange, by their day. */
 interface Group {
+  readonly byDay: ReadonlyMap<string, Rows>;
+  readonly alsoByDay: ReadonlyMap<string, Rows>;
+  readonly rejects: readonly Reject[];
+}
+
+/** The same while they are read. */
+interface OpenGroup {
   readonly reader: RecordReader;
   readonly byDay: Map<string, Row[]>;
+  /** Reads what the rows tell besides. */
+  readonly alsoReader: RecordReader | null;
+  readonly alsoByDay: Map<string, Row[]>;
   readonly rejects: Reject[];
 }
 
-function newGroup(dataSet: DataSet, exchange: string, timeZone: string): Group {
+function newGroup({ dataSet, also }: FileFormat, exchange: string, timeZone: string): OpenGroup {
   const asked = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
-  return { reader: createRecordReader(dataSet, asked, timeZone), byDay: new Map(), rejects: [] };
+  const readerOf = (name: string) => createRecordReader(dataSetNamed(name), asked, timeZone);
+  return {
+    reader: readerOf(dataSet),
+    byDay: new Map(),
+    alsoReader: also === undefined ? null : readerOf(also.dataSet),
+    alsoByDay: new Map(),
+    rejects: [],
+  };
 }
 
-interface SourceRow {
-  readonly columns: FileColumns;
-  readonly row: FileRow;
-  readonly position: number;
+interface DatedRow extends SourceRow {
   /** The day in the file's name, if the format has no other date. */
   readonly named: string | null;
 }
 
-function readRow(group: Group, { columns, row, position, named }: SourceRow): void {
+function readRow(reader: RecordReader, source: DatedRow): ReadRow {
+  const { columns, row, named } = source;
   const missing = columns.missingIn(row);
   const record = columns.record(row);
   if (named !== null) record.tradDt ??= named;
@@ -231,28 +291,45 @@ function readRow(group: Group, { columns, row, position, named }: SourceRow): vo
   // One's own list may leave the note out.
   if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
   const problem = check?.(record) ?? null;
-  const result = missing === null && problem === null ? group.reader.read(record) : null;
-  if (result?.table != null) {
-    const day = String(result.row[result.table.dateColumn ?? '']);
-    const rows = group.byDay.get(day);
-    if (rows === undefined) group.byDay.set(day, [result.row]);
-    else rows.push(result.row);
-    return;
+  if (missing === null && problem === null) return resultOf(reader.read(record), source);
+  return rejectOf(source, [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]);
+}
+
+/** Reads what a row that is stored tells besides. */
+function readAlso(reader: RecordReader | null, source: SourceRow): ReadRow | null {
+  const { columns, row } = source;
+  return columns.also === null || reader === null ? null : resultOf(reader.read(columns.also(row)), source);
+}
+
+function resultOf(result: RecordResult, source: SourceRow): ReadRow {
+  if (result.table !== null) {
+    return { row: result.row, day: String(result.row[result.table.dateColumn ?? '']) };
   }
-  const problems =
-    result === null
-      ? [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]
-      : result.problems.map(({ path, message }) => ({ path: columns.nameOf(path), message }));
-  group.rejects.push({ position, record: sanitizeRecord(row), problems });
+  const { columns } = source;
+  return rejectOf(
+    source,
+    result.problems.map(({ path, message }) => ({ path: columns.nameOf(path), message })),
+  );
+}
+
+const rejectOf = (
+  { position, row }: Pick<SourceRow, 'position' | 'row'>,
+  problems: readonly Problem[],
+): Reject => ({ position, record: sanitizeRecord(row), problems });
+
+function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; readonly day: string }): void {
+  const rows = byDay.get(day);
+  if (rows === undefined) byDay.set(day, [row]);
+  else rows.push(row);
 }
 
 /** Rejected rows count with the largest session of the file, because their own date may be wrong. */
 function sessionsOf(
   exchange: string,
-  { byDay, rejects }: Group,
-  columns: FileColumns,
-  content: FileContent,
+  { byDay, alsoByDay, rejects }: Group,
+  file: Pick<FileSession, 'content' | 'warnings'> & { readonly columns: FileColumns },
 ): FileSession[] {
+  const { columns, content, warnings } = file;
   const { format } = columns;
   const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
   if (days.length === 0) {
@@ -265,7 +342,7 @@ function sessionsOf(
   const all = days.map(([day]) => day).sort();
   const parts = format.bySession
     ? days.map(([day, rows]) => ({ day, to: day, rows }))
-    : [{ day: all[0] as string, to: all.at(-1) as string, rows: days.flatMap(([, rows]) => rows) }];
+    : [{ day: all[0] as string, to: all.at(-1) as string, rows: days.flatMap(([, rows]) => [...rows]) }];
   return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
     dataSet: format.dataSet,
@@ -273,12 +350,18 @@ function sessionsOf(
     day,
     to,
     rows,
+    also:
+      format.also === undefined || columns.also === null
+        ? null
+        : { table: dataSetNamed(format.also.dataSet).shapes[0].table, rows: alsoByDay.get(day) ?? [] },
+    warnings: at === 0 ? warnings : [],
     content,
     rejects: at === 0 ? rejects : [],
     complete: format.complete && days.length === 1,
     withoutTickers: format.withoutTickers,
     unknown: columns.unknown(fields),
     rounded: roundedIn(format),
+    gaps: format.gaps,
   }));
 }
 

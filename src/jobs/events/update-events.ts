@@ -1,19 +1,25 @@
 import { today } from '../../core/clock.ts';
-import { requesterName } from '../../core/environment.ts';
+import { packageVersion, requesterName } from '../../core/environment.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import {
   areStored,
-  hasNoticesOrEvents,
+  NOTICE_TABLES,
   readNotices,
   readScripCodes,
   readSymbolOwners,
   type SymbolOwner,
 } from '../../load/market/corporate-events.ts';
-import { readDecisions } from '../../load/state/event-decisions.ts';
+import { type EventDecision, readDecisions } from '../../load/state/event-decisions.ts';
+import {
+  areEventsOf,
+  type EventInputs,
+  readEventInputs,
+  writeEventProgress,
+} from '../../load/state/event-progress.ts';
 import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
-import { dataSetNamed } from '../../operations/registry.ts';
+import { dataSetNamed, dataSetsFilling, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
@@ -22,42 +28,69 @@ import { type CorporateEvent, priceFactor, workOutEvents } from './work-out-even
 const DATA_SET = 'CorporateEvents';
 
 /**
- * Works out `market.corporate_events` anew where that changes anything: after notices, decisions or names of instruments
- * have changed. What changes is loaded like an answer, by a run of its own (`events`), so that it has a state, revisions
+ * Works out `market.corporate_events` anew where notices, decisions or owners of symbols have changed since the last
+ * time. What changes is loaded like an answer, by a run of its own (`events`), so that it has a state, revisions
  * and history. Safe to repeat, and to call from several processes.
  *
  * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function updateCorporateEvents(context: Context): Promise<void> {
-  // The end of every run comes here: without any list there is nothing to wait for.
-  if (!(await hasNoticesOrEvents(context.db.pool))) return;
+  // The end of every run comes here: where nothing of it has changed there is nothing to read, and nothing to wait for.
+  if ((await outdated(context)).length === 0) return;
   const lock = await takeSessionLock(context.db, 'eod:events');
   try {
     // With the lock held, whoever worked on such a run is gone.
     for (const id of await runningRuns(context.db.drizzle, 'events')) {
       await abandonRun(context.db.drizzle, id, 'its process ended before it did');
     }
+    // Read before the notices: what comes meanwhile is worked in the next time.
+    const behind = await outdated(context);
     const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
-    for (const exchange of EXCHANGES) {
-      const rows = await eventRows(context, exchange);
+    for (const { exchange, decisions } of behind) {
+      const rows = await eventRows(context, exchange, decisions);
       if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
     }
-    if (changed.length > 0) await storeEvents(context, changed);
+    if (changed.length > 0 && !(await storeEvents(context, changed))) return;
+    for (const { exchange, inputs } of behind) {
+      await writeEventProgress(context.db.drizzle, exchange, inputs);
+    }
   } finally {
     await lock.release();
   }
 }
 
-async function eventRows({ db }: Context, exchange: string): Promise<Row[]> {
+/** The data sets whose rows are notices. */
+const NOTICES = dataSetsFilling(tables.filter(({ name }) => NOTICE_TABLES.includes(name))).map(
+  ({ name }) => name,
+);
+
+/** The exchanges whose events were worked out from something else than is there now, and from what they would be. */
+async function outdated({ db }: Context) {
+  const decisions = await readDecisions(db.drizzle);
+  const behind: { exchange: string; inputs: EventInputs; decisions: readonly EventDecision[] }[] = [];
+  for (const exchange of EXCHANGES) {
+    const asked = { operations: NOTICES, decisions, rules: packageVersion() };
+    const inputs = await readEventInputs(db.drizzle, exchange, asked);
+    if (inputs === null || (await areEventsOf(db.drizzle, exchange, inputs))) continue;
+    behind.push({ exchange, inputs, decisions });
+  }
+  return behind;
+}
+
+async function eventRows(
+  { db }: Context,
+  exchange: string,
+  decisions: readonly EventDecision[],
+): Promise<Row[]> {
   const notices = await readNotices(db.pool, exchange);
   if (notices.length === 0) return [];
-  const events = workOutEvents(notices, await readDecisions(db.drizzle));
+  const events = workOutEvents(notices, decisions);
   const owners = groupBySymbol(
     await readSymbolOwners(db.pool, exchange, [...new Set(events.map(({ symbol }) => symbol))]),
   );
   const codes = exchange === 'BSE' ? await readScripCodes(db.pool) : new Map<number, string>();
   return events.map((event) =>
-    rowOf(event, codes.get(event.scripCode ?? 0) ?? ownerOn(owners.get(event.symbol) ?? [], event.exDate)),
+    rowOf(event, codes.get(event.scripCode ?? 0) ?? ownerOf(event, owners.get(event.symbol) ?? [])),
   );
 }
 
@@ -72,15 +105,18 @@ function groupBySymbol(owners: readonly SymbolOwner[]): ReadonlyMap<string, Symb
 }
 
 /**
- * The instrument that a list means by a symbol (pure): lists are written later than the event, with the symbol of their own day,
- * so it is the one that had the symbol last, unless that began to trade after the event only.
+ * The instrument that a list means by a symbol (pure). A daily list means who had it on the day of the event. An export means
+ * who had it on the day of the export, so the one that had it last, unless that began to trade after the event only.
  */
-function ownerOn(owners: readonly SymbolOwner[], day: string): string | null {
+function ownerOf(
+  { exDate, symbolOfDay }: Pick<CorporateEvent, 'exDate' | 'symbolOfDay'>,
+  owners: readonly SymbolOwner[],
+): string | null {
   const last = owners.at(-1);
   if (last === undefined) return null;
-  if (last.firstSeen <= day) return last.instrumentId;
+  if (!symbolOfDay && last.firstSeen <= exDate) return last.instrumentId;
   const then = owners.find(
-    ({ from, to }) => (from === '-infinity' || from <= day) && (to === 'infinity' || day < to),
+    ({ from, to }) => (from === '-infinity' || from <= exDate) && (to === 'infinity' || exDate < to),
   );
   return (then ?? last).instrumentId;
 }
@@ -109,10 +145,11 @@ function rowOf(event: CorporateEvent, instrumentId: string | null): Row {
   };
 }
 
+/** @returns whether all were stored. */
 async function storeEvents(
   context: Context,
   changed: readonly (readonly [exchange: string, rows: readonly Row[]])[],
-): Promise<void> {
+): Promise<boolean> {
   const { db, clock, config } = context;
   const day = today(clock, config.EOD_TIMEZONE);
   const runId = await insertRun(db.drizzle, {
@@ -122,7 +159,7 @@ async function storeEvents(
     from: day,
     to: day,
   });
-  if (runId === null) return;
+  if (runId === null) return false;
   const windowIds = await insertFileWindows(db.drizzle, runId, {
     file: null,
     hash: null,
@@ -135,8 +172,9 @@ async function storeEvents(
     })),
   });
   const { table } = dataSetNamed(DATA_SET).shapes[0];
+  let stored = true;
   for (const [at, [exchange, rows]] of changed.entries()) {
-    await storeAnswer(context, {
+    const counts = await storeAnswer(context, {
       window: {
         id: windowIds[at] as number,
         runId,
@@ -160,6 +198,8 @@ async function storeEvents(
       preview: false,
       trusted: true,
     });
+    stored &&= counts !== null;
   }
   await finishRun(db.drizzle, runId);
+  return stored;
 }

@@ -25,6 +25,8 @@ export interface CorporateEvent {
   readonly amount: string | null;
   readonly status: EventStatus;
   readonly reason: string | null;
+  /** See `Notice`. */
+  readonly symbolOfDay: boolean;
 }
 
 /** One event as one notice tells it. */
@@ -32,8 +34,8 @@ type Told = PurposeEvent & { readonly notice: Notice; readonly revised: boolean 
 
 /**
  * Works out the events of an exchange from all its notices and decisions (pure). Lines that repeat one another are one
- * event; a line that says it is revised replaces the others of its share, day and kind; of ratios that contradict each
- * other the one that was read last counts, and where one list has both, neither.
+ * event; a line that says it is revised replaces the others of its share, day and kind. Of lines that contradict each
+ * other none counts until a person decides, whichever was read last: neither their order nor reading them again matters.
  */
 export function workOutEvents(
   notices: readonly Notice[],
@@ -105,7 +107,8 @@ function eventsOfKind(all: readonly Told[]): CorporateEvent[] {
   const revised = all.filter((told) => told.revised);
   const told = (revised.length > 0 ? revised : all).toSorted(byTime);
   const first = told[0] as Told;
-  if (!BY_AMOUNT.has(first.kind)) return [eventOf(agreed(told), '')];
+  const symbolOfDay = all.some(({ notice }) => notice.symbolOfDay);
+  if (!BY_AMOUNT.has(first.kind)) return [{ ...eventOf(agreed(told), ''), symbolOfDay }];
   const events = new Map<string, Told>();
   for (const one of told) {
     const item = one.amount === null ? '' : decimalOf(one.amount);
@@ -115,7 +118,35 @@ function eventsOfKind(all: readonly Told[]): CorporateEvent[] {
   }
   // A list without the amount has nothing to add.
   if (events.size > 1) events.delete('');
-  return [...events].map(([item, one]) => eventOf(one, item));
+  const together = first.kind !== 'dividend' || areOfOneList(told, events.size);
+  return [...events].map(([item, one]) => ({
+    ...eventOf(together ? one : inDoubt(one), item),
+    symbolOfDay,
+  }));
+}
+
+/**
+ * Does one list tell all of these amounts? Then they are several dividends. Else the later list may have corrected the
+ * earlier one.
+ */
+function areOfOneList(told: readonly Told[], amounts: number): boolean {
+  const lists = new Map<number, Set<string>>();
+  for (const { notice, amount } of told) {
+    if (amount === null) continue;
+    const known = lists.get(notice.readAt) ?? new Set();
+    lists.set(notice.readAt, known.add(decimalOf(amount)));
+  }
+  return amounts <= 1 || [...lists.values()].some(({ size }) => size >= amounts);
+}
+
+function inDoubt(told: Told): Told {
+  if (told.status !== 'applied') return told;
+  return {
+    ...told,
+    status: 'needs_review',
+    reason:
+      'lists tell different amounts for the day: one may correct the other, or there are several dividends',
+  };
 }
 
 const byTime = (a: Told, b: Told) =>
@@ -125,14 +156,14 @@ const byTime = (a: Told, b: Told) =>
 function agreed(told: readonly Told[]): Told {
   const clear = told.filter(({ status }) => status === 'applied');
   const last = (clear.length > 0 ? clear : told).at(-1) as Told;
-  const together = clear.filter(({ notice }) => notice.readAt === last.notice.readAt);
-  const ratios = new Set(together.map(({ ratio }) => `${ratio?.new}:${ratio?.old}`));
+  const ratios = new Set(clear.map(({ ratio }) => `${ratio?.new}:${ratio?.old}`));
   if (ratios.size <= 1) return last;
+  const purposes = [...new Set(clear.map(({ notice }) => notice.purpose))].sort();
   return {
     ...last,
     ratio: null,
     status: 'needs_review',
-    reason: `its list tells several ratios: ${together.map(({ notice }) => notice.purpose).join('; ')}`,
+    reason: `several ratios are told: ${purposes.join('; ')}`,
   };
 }
 
@@ -160,6 +191,7 @@ function eventOf({ notice, kind, ratio, amount, status, reason }: Told, item: st
     amount: amount === null ? null : decimalOf(amount),
     status,
     reason,
+    symbolOfDay: notice.symbolOfDay,
   };
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { dayInName } from '../../extract/files/formats.ts';
 import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
+import { tableGroupOf } from '../replay/plan-replay.ts';
 
 /** A file to import, with the hash of its bytes. */
 export interface ImportFile {
@@ -15,8 +16,8 @@ export interface ImportFile {
 }
 
 /**
- * The bhav copy files at these paths: each file that is named, and every file in or below a folder that
- * ends in .csv or .zip and is not hidden. They are sorted by the day in the name (files without one come
+ * The files of the exchanges at these paths: each file that is named, and every file in or below a folder that
+ * ends in .csv, .dat or .zip and is not hidden. They are sorted by the day in the name (files without one come
  * first), then by name.
  *
  * @throws PipelineError `usage` for a path that is not there, and when there is nothing to import.
@@ -33,7 +34,7 @@ export async function findFiles(paths: readonly string[]): Promise<string[]> {
     }
     for (const inside of await listFolder(path)) found.add(inside);
   }
-  if (found.size === 0) throw usageError(`${paths.join(', ')}: no .csv or .zip file is in there`);
+  if (found.size === 0) throw usageError(`${paths.join(', ')}: no .csv, .dat or .zip file is in there`);
   const rank = (path: string) => `${dayInName(path) ?? ''}|${path}`;
   return [...found].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
@@ -104,7 +105,9 @@ export function createTurns<Session extends Pick<FileSession, 'dataSet' | 'excha
     const reading = read();
     const mine = Promise.allSettled([reading, allRead]).then(([file]) => {
       const sessions = file.status === 'fulfilled' ? file.value : [];
-      const keys = sessions.map(({ dataSet, exchange, day }) => `${dataSet} ${exchange} ${day}`);
+      const keys = sessions.map(
+        ({ dataSet, exchange, day }) => `${tableGroupOf(dataSet)} ${exchange} ${day}`,
+      );
       const earlier = keys.map((key) => storing.get(key));
       for (const key of keys) storing.set(key, ended);
       return earlier;

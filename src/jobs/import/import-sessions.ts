@@ -18,7 +18,7 @@ import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
-import { NO_TICKERS, sessionAnswer, tableOf } from './session-answer.ts';
+import { NO_TICKERS, sessionAnswer, tablesOf } from './session-answer.ts';
 
 /** Differences listed for one session of a file. */
 const LISTED = 10;
@@ -29,7 +29,7 @@ export interface FileReport {
   /** Kind of file, or null where it is not known; all kinds of an archive that holds several. */
   readonly format: string | null;
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
-  /** Rows of the file; the sum of the counts that follow, but for `withdrawn`. */
+  /** Records of the file, of which a row may hold two; the sum of the counts that follow, but for `withdrawn`. */
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
@@ -119,8 +119,10 @@ export async function importSessions(
     const stored = await readWindowLoad(context.db.drizzle, windowId);
     if (stored === null) continue;
     const listing = { limit: LISTED, rounded: everRounded() };
-    const found = await differencesOfLoad(context.db.pool, tableOf(session), stored, listing);
-    differences.push(...found.map((one) => ({ file: file.path, ...one })));
+    for (const table of tablesOf(session)) {
+      const found = await differencesOfLoad(context.db.pool, table, stored, listing);
+      differences.push(...found.map((one) => ({ file: file.path, ...one })));
+    }
   }
   const report: FileReport = {
     file: file.path,

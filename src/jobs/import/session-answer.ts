@@ -10,6 +10,10 @@ import type { Row } from '../../operations/table.ts';
 /** The table that stores the rows of a session. */
 export const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
 
+/** All tables that a session fills. */
+export const tablesOf = (session: Pick<FileSession, 'dataSet' | 'also'>) =>
+  session.also === null ? [tableOf(session)] : [tableOf(session), session.also.table];
+
 /** Tickers for files whose rows have their own. */
 export const NO_TICKERS: Tickers = new Map();
 
@@ -28,20 +32,21 @@ export interface ReadAnswer {
  * @param tickers used only if the file has none of its own.
  */
 export async function sessionAnswer(pool: Pool, session: FileSession, tickers: Tickers): Promise<ReadAnswer> {
-  const { day, rejects } = session;
+  const { also, day, rejects, warnings } = session;
   const rows = session.withoutTickers
-    ? nameRows(session.rows, day, await readSymbolsOfDay(pool, day), tickers)
+    ? nameRows([...session.rows], day, await readSymbolsOfDay(pool, day), tickers)
     : session.rows;
   return {
     extracted: {
-      batches: [{ table: tableOf(session), rows }],
+      batches: [{ table: tableOf(session), rows }, ...(also === null ? [] : [also])],
       rejects,
+      // What its rows tell besides is no record more: it must not make rejects look few.
       fetched: rows.length + rejects.length,
-      warnings: [],
+      warnings,
       unknownFields: [],
     },
     partial: !session.complete,
-    preserved: { columns: session.unknown, rounded: session.rounded },
+    preserved: { columns: session.unknown, rounded: session.rounded, gaps: session.gaps },
   };
 }
 

@@ -31,6 +31,8 @@ export async function isOutdated(
   const { db } = context;
   const { shapes } = dataSetNamed(window.operation);
   const filled = filledTables(extracted);
+  // Of what only files of some formats fill, no other answer speaks.
+  if (filled.some((table) => !shapes.some((shape) => shape.table === table))) return false;
   const shapesHere = shapes.filter(({ table, fullSet }) =>
     filled.length === 0 ? fullSet !== 'none' : filled.includes(table),
   );

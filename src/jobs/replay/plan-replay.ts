@@ -2,13 +2,14 @@ import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { emptyTables } from '../../load/market/empty-tables.ts';
+import { emptyTables, vacuumTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
 import { countLoads, countUnkeptLoads } from '../../load/state/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses/to-replay.ts';
 import { deleteRun, insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
+import { tablesFilledBy } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
@@ -34,13 +35,14 @@ export function tableGroupOf(operation: string): string {
   const tables = new Set<TableDefinition>();
   const members = new Set<string>();
   const start = dataSets.find((one) => one.name === operation);
-  for (const { table } of start?.shapes ?? []) tables.add(table);
+  for (const table of start === undefined ? [] : tablesFilledBy(start)) tables.add(table);
   for (let size = -1; size !== members.size; ) {
     size = members.size;
     for (const one of dataSets) {
-      if (!one.shapes.some(({ table }) => tables.has(table))) continue;
+      const filled = tablesFilledBy(one);
+      if (!filled.some((table) => tables.has(table))) continue;
       members.add(one.name);
-      for (const { table } of one.shapes) tables.add(table);
+      for (const table of filled) tables.add(table);
     }
   }
   const name = [...members].sort()[0] ?? operation;
@@ -83,9 +85,10 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<F
   const fresh: FreshGroup[] = [];
   for (const group of groups) {
     let filled = false;
-    for (const { name, shapes } of dataSets) {
+    for (const dataSet of dataSets) {
+      const { name } = dataSet;
       if (!group.operations.includes(name)) continue;
-      for (const { table } of shapes) {
+      for (const table of tablesFilledBy(dataSet)) {
         const { live, history, lost } = await hasRows(db.pool, table, group.exchange);
         if (lost) {
           throw usageError(
@@ -148,7 +151,8 @@ export async function planReplay(
     fresh: fresh.map(({ name }) => name),
   };
   const runId = await reserveRunId(context.db.drizzle);
-  return transaction(context.db, async (tx) => {
+  const emptied = fresh.filter((group) => group.emptied);
+  const planned = await transaction(context.db, async (tx) => {
     const day = today(context.clock, context.config.EOD_TIMEZONE);
     const inserted = await insertRun(tx, {
       id: runId,
@@ -167,7 +171,14 @@ export async function planReplay(
       await deleteRun(tx, runId);
       return null;
     }
-    for (const group of fresh) if (group.emptied) await emptyTables(tx, { ...group, runId });
+    for (const group of emptied) await emptyTables(tx, { ...group, runId });
     return runId;
   });
+  if (planned !== null && emptied.length > 0) {
+    const operations = emptied.flatMap((group) => group.operations);
+    await vacuumTables(context.db, operations).catch((error) =>
+      context.log.warn({ err: error }, 'the emptied tables were not vacuumed; they will take twice the room'),
+    );
+  }
+  return planned;
 }

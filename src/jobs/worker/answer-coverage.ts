@@ -124,7 +124,9 @@ function tallyOf(
   let undated = 0;
   for (const { table, rows } of extracted.batches) {
     const shape = operation.shapes.find((candidate) => candidate.table === table);
-    const dayColumn = shape?.dated === true ? table.dateColumn : null;
+    // What the lines of a file tell besides, in a table of its own, is no further record of the data set.
+    if (shape === undefined) continue;
+    const dayColumn = shape.dated ? table.dateColumn : null;
     if (dayColumn === null) {
       undated += rows.length;
       continue;
@@ -132,7 +134,7 @@ function tallyOf(
     for (const [value, records] of countValues(rows, dayColumn)) {
       days.set(String(value), (days.get(String(value)) ?? 0) + records);
     }
-    if (asked.size === 0 || shape?.symbolColumn === undefined) continue;
+    if (asked.size === 0 || shape.symbolColumn === undefined) continue;
     for (const row of rows) {
       const day = String(row[dayColumn]);
       const symbol = String(row[shape.symbolColumn]).toUpperCase();

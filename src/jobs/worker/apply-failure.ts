@@ -1,6 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
+import { windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
@@ -129,6 +130,10 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       // A window that was not even claimed met a key that is known to be refused.
       if (action.scope === 'key' && window !== null) await pauseForKey(context, permit, info);
       const runs = await endWithCoverage(context, job, window, action, info);
+      if (window !== null) {
+        const { operation, exchange } = window;
+        windowEnded.publish({ operation, exchange, state: action.state, rows: {} });
+      }
       for (const run of runs) await advanceRun(context, run);
     }
   }

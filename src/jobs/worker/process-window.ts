@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { today } from '../../core/clock.ts';
 import { type Day, dayAt, daysBetween } from '../../core/days.ts';
-import { messageOf, PipelineError } from '../../core/errors.ts';
+import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
+import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import { incomplete } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
@@ -321,10 +322,21 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
     params: window.params,
     calledOn: dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE),
   };
+  const { exchange } = window;
+  const sentAt = performance.now();
+  const tellEnd = (outcome: 'success' | ErrorKind) =>
+    sourceCallEnded.publish({
+      operation: operation.name,
+      exchange,
+      seconds: (performance.now() - sentAt) / 1_000,
+      outcome,
+    });
   const answer = await source.fetch(operation, asked, signal).catch(async (error) => {
+    tellEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { claim, permit }, error);
     throw error;
   });
+  tellEnd('success');
   breaker.succeeded();
   // Compressed while the answer is read: a load that waited for it could come after another call has shown that the key is refused.
   const [packed] = await Promise.all([
@@ -358,6 +370,10 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
   }
   if (operation.windows.per === 'range') {
     await learnRangeLimit(db.drizzle, { keyHash: permit.keyHash, windowId: window.id });
+  }
+  if (counts !== null) {
+    const { fetched: _, ...rows } = counts;
+    windowEnded.publish({ operation: operation.name, exchange, state: 'loaded', rows });
   }
   context.log.info(
     { ...windowFacts(window), counts },

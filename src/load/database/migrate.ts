@@ -8,6 +8,7 @@ import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
+import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import type { Database } from './database.ts';
 import { databaseError } from './errors.ts';
@@ -114,6 +115,7 @@ export function migrateDatabase(
       await writeCompletenessView(client, viewSettings);
       // In one transaction, because a table filled by half would look filled.
       await transactionOn(client, fillObservedAliases);
+      await grantReadersAgain(client);
       await client.query('reset client_min_messages');
       await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);
       await lock.release();

@@ -18,7 +18,9 @@ export interface Notice {
   /** Kind and ratio, where the list tells them beside the purpose. */
   readonly toldKind: string | null;
   readonly toldRatio: string | null;
-  /** Milliseconds since 1970: when the answer or the file was read that brought it. Of lists that contradict each other the last one counts. */
+  /** Is the symbol that of the ex-date? In an export it is that of the day of the export, which may be years later. */
+  readonly symbolOfDay: boolean;
+  /** Names what brought it: milliseconds since 1970 when that answer or file was read first. */
   readonly readAt: number;
 }
 
@@ -27,27 +29,23 @@ export async function readNotices(pool: Pool, exchange: string): Promise<Notice[
   const found = await pool.query<Notice>(
     `select n.exchange, n.symbol, n.series, n.ex_date::text as "exDate", n.purpose, n.scrip_code as "scripCode",
             n.record_date::text as "recordDate", n.told_kind as "toldKind", n.told_ratio as "toldRatio",
+            -- Of NSE's lists the export alone tells the face value.
+            n.exchange = 'NSE' and n.face_value is null and n.told_kind is null as "symbolOfDay",
             (extract(epoch from l.fetched_at) * 1000)::float8 as "readAt"
        from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1
      union all
      select a.exchange, a.symbol, '', a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount),
-            nullif(a.scrip_code, 0), a.bc_rd_from::text, null, null, (extract(epoch from l.fetched_at) * 1000)::float8
+            nullif(a.scrip_code, 0), a.bc_rd_from::text, null, null, true, (extract(epoch from l.fetched_at) * 1000)::float8
        from market.corporate_actions a join ${LOADS} l on l.id = a.load_id
       where a.exchange = $1 and a.symbol is not null and a.prov_xdate is not null and a.corporate_action_type is not null
-      order by 4, 2, 5, 10, 3`,
+      order by 4, 2, 5, 11, 3`,
     [exchange],
   );
   return found.rows;
 }
 
-/** Is there anything that events could be worked out from, or any event? */
-export async function hasNoticesOrEvents(pool: Pool): Promise<boolean> {
-  const found = await pool.query<{ any: boolean }>(
-    `select exists (select from market.corporate_action_notices) or exists (select from market.corporate_actions)
-         or exists (select from market.corporate_events) as any`,
-  );
-  return found.rows[0]?.any === true;
-}
+/** The tables that `readNotices` reads. */
+export const NOTICE_TABLES: readonly string[] = ['corporate_action_notices', 'corporate_actions'];
 
 /** Are exactly these events stored for an exchange? */
 export async function areStored(pool: Pool, exchange: string, rows: readonly Row[]): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import type { Field } from '../../operations/fields.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads.ts';
 import type { Change, RowDifference } from '../state/reports.ts';
@@ -116,13 +116,16 @@ export function differencesOfLoad(
     .map(({ column }) => contradiction(quote(column), listing.rounded[column]))
     .join(' or ');
   const history = `market_history.${quote(table.name)}`;
+  // Rows that are new differ from what was stored only if anything was.
+  const hadRows = `exists (select from market.${quote(table.name)} where exchange = $2 and ${day} between $3 and $4 and load_id <> $1
+    union all select from ${history} where exchange = $2 and ${day} between $3 and $4 and replaced_by_load_id = $1)`;
   const text = `select a.change, a.before, a.after
        from (${writtenSql(table, `and a.exchange = $2 and a.${day} between $3 and $4`)}) a,
          jsonb_populate_record(null::${history}, a._found) b
-      where a.before is not null or $5
-      order by a.before is null, a.change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $6`;
-  const { loadId, exchange, from, to, hadRows } = load;
-  return readDifferences(client, table, text, [loadId, exchange, from, to, hadRows, listing.limit]);
+      where a.before is not null or ${hadRows}
+      order by a.before is null, a.change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $5`;
+  const { loadId, exchange, from, to } = load;
+  return readDifferences(client, table, text, [loadId, exchange, from, to, listing.limit]);
 }
 
 /** Do before and after say different things of a column? Null where either says nothing. */
@@ -142,18 +145,18 @@ export interface StateAndTime {
 export type StateDifference = Awaited<ReturnType<typeof compareStates>>;
 
 /**
- * What differs in an operation's tables between two states, from their revisions. Lists at most `limit` rows,
+ * What differs in the tables of a data set between two states, from their revisions. Lists at most `limit` rows,
  * corrections first and new rows last, and says how many more there are.
  */
 export async function compareStates(
   client: Queryable,
-  operation: Operation,
+  dataSet: DataSet,
   { from, to }: { readonly from: StateAndTime; readonly to: StateAndTime },
   limit: number,
 ) {
   const counts = { inserted: 0, changed: 0, withdrawn: 0, relisted: 0 };
   const rows: RowDifference[] = [];
-  for (const { table } of operation.shapes) {
+  for (const table of tablesFilledBy(dataSet)) {
     const totals = await client.query<{ change: Change; rows: number }>(
       `${compared(table)} select change, count(*)::int as rows from compared group by 1`,
       [from.state, to.state],
@@ -166,7 +169,7 @@ export async function compareStates(
   }
   const all = counts.inserted + counts.changed + counts.withdrawn + counts.relisted;
   return {
-    operation: operation.name,
+    operation: dataSet.name,
     from: from.at,
     to: to.at,
     states: { from: from.state, to: to.state },

@@ -1,5 +1,7 @@
+import { tablesFilledBy } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
+import type { Database } from '../database/database.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { forgetLoads } from '../state/loads.ts';
 import { forgetWithdrawals } from '../state/withdrawals.ts';
@@ -15,11 +17,7 @@ export async function emptyTables(
   asked: { readonly operations: readonly string[]; readonly exchange: string; readonly runId: number },
 ): Promise<void> {
   const { client } = tx;
-  const tables = new Set<TableDefinition>();
-  for (const { name, shapes } of dataSets) {
-    if (asked.operations.includes(name)) for (const { table } of shapes) tables.add(table);
-  }
-  const names = [...tables].map(({ name }) => name).sort();
+  const names = tablesOf(asked.operations);
   for (const name of names) {
     await client.query(`lock table market.${quote(name)} in share row exclusive mode`);
   }
@@ -30,4 +28,24 @@ export async function emptyTables(
   await forgetObservedAliases(tx, names, asked.exchange);
   await forgetWithdrawals(tx, names, asked.exchange);
   await forgetLoads(tx, asked);
+}
+
+/** Gives back the room of the rows that were deleted: else what is loaded anew makes the tables twice as large, for good. */
+export async function vacuumTables({ pool }: Database, operations: readonly string[]): Promise<void> {
+  const names = tablesOf(operations).flatMap((name) => [
+    `market.${quote(name)}`,
+    `market_history.${quote(name)}`,
+  ]);
+  // A role that does not own them is told so in a notice, and nothing is done.
+  await pool.query(`vacuum ${names.join(', ')}`);
+}
+
+/** Names of the tables that these operations fill, sorted. */
+function tablesOf(operations: readonly string[]): string[] {
+  const tables = new Set<TableDefinition>();
+  for (const dataSet of dataSets) {
+    if (!operations.includes(dataSet.name)) continue;
+    for (const table of tablesFilledBy(dataSet)) tables.add(table);
+  }
+  return [...tables].map(({ name }) => name).sort();
 }

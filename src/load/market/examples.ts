@@ -18,16 +18,15 @@ const EXAMPLES: readonly Example[] = [
  order by turnover desc limit 5;`,
   },
   {
-    title: 'Who moved most over these sessions, on either exchange',
+    title: 'Who moved most over these sessions, on either exchange; adjusted for splits',
     sql: `with week as (
-  select exchange, symbol, series,
-         (array_agg(previous_close_price order by trade_date))[1] as before,
-         (array_agg(close_price order by trade_date desc))[1] as after
-    from market.bhavcopy_cm where trade_date > current_date - 10
+  select exchange, symbol, series, (array_agg(close order by trade_date))[1] as first,
+         (array_agg(close order by trade_date desc))[1] as last
+    from market.prices_adjusted where trade_date > current_date - 10
    group by exchange, symbol, series)
-select exchange, symbol, series, before, after, round(100 * (after / before - 1), 2) as percent_move
-  from week where before > 0
- order by abs(after / before - 1) desc limit 5;`,
+select exchange, symbol, series, round(first, 2) as first, last, round(100 * (last / first - 1), 2) as percent_move
+  from week where first > 0
+ order by abs(last / first - 1) desc limit 5;`,
   },
   {
     title: "The last session's top gainers on BSE, with what the bhav copy says of them",
@@ -39,6 +38,12 @@ select exchange, symbol, series, before, after, round(100 * (after / before - 1)
  order by g.rank;`,
   },
 ];
+
+/** Statements of one line, for the help. */
+export const SHORT_EXAMPLES = {
+  few: 'select * from market.instruments limit 5',
+  many: 'select * from market.prices_adjusted',
+};
 
 /** An example with its answer. */
 export interface Answer extends Example {
@@ -53,6 +58,24 @@ export async function runExamples(pool: Pool): Promise<Answer[]> {
     answers.push({ ...example, rows: rows.map(withNumbers) });
   }
   return answers;
+}
+
+/** A session of a share with its close as printed and as adjusted for what came after. */
+export interface AdjustedClose {
+  readonly day: string;
+  readonly printed: number;
+  readonly adjusted: number;
+}
+
+/** The sessions of a share at NSE, the oldest first. */
+export async function adjustedCloses(pool: Pool, symbol: string, from: string): Promise<AdjustedClose[]> {
+  const { rows } = await pool.query<AdjustedClose>(
+    `select to_char(trade_date, 'YYYY-MM-DD') as day, unadjusted_close::float8 as printed, close::float8 as adjusted
+       from market.prices_adjusted
+      where exchange = 'NSE' and symbol = $1 and trade_date >= $2 order by trade_date`,
+    [symbol, from],
+  );
+  return rows;
 }
 
 /** node-postgres hands numeric and bigint over as text; as numbers they fit for showing. */

@@ -51,6 +51,8 @@ export interface PreservedColumns {
   readonly columns: readonly string[];
   /** Numbers that it rounds: a stored number that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
+  /** Columns that it may leave blank although there is a value: a stored one is kept then. */
+  readonly gaps?: readonly string[];
 }
 
 /** What became of one table's records. */
@@ -301,22 +303,29 @@ async function preserveStored(
   client: PoolClient,
   table: TableDefinition,
   target: string,
-  { columns, rounded }: PreservedColumns,
+  { columns, rounded, gaps = [] }: PreservedColumns,
   days: readonly string[],
 ): Promise<void> {
-  const filled = columns.map(
-    (column) => `${quote(column)} = coalesce(t.${quote(column)}, s.${quote(column)})`,
-  );
-  const exact = Object.entries(rounded).map(([column, within]) => {
+  // A file may fill other tables besides the one that these are columns of.
+  const isOwn = (column: string) => table.fields.some((field) => field.column === column);
+  const filled = columns
+    .filter(isOwn)
+    .map((column) => `${quote(column)} = coalesce(t.${quote(column)}, s.${quote(column)})`);
+  const closed = gaps
+    .filter(isOwn)
+    .map((column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`);
+  const own = Object.entries(rounded).filter(([column]) => isOwn(column));
+  const exact = own.map(([column, within]) => {
     const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
     return `${quote(column)} = case when abs(${old} - ${fresh}) < ${Number(within)} then ${old} else ${fresh} end`;
   });
-  if (filled.length + exact.length === 0) return;
+  const kept = [...filled, ...closed, ...exact];
+  if (kept.length === 0) return;
   const same = table.key.map((column) => `t.${quote(column)} = s.${quote(column)}`).join(' and ');
   const bounded =
     table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $1::date and $2::date`;
   await client.query(
-    `update pg_temp.${quote(`stage_${table.name}`)} s set ${[...filled, ...exact].join(', ')}
+    `update pg_temp.${quote(`stage_${table.name}`)} s set ${kept.join(', ')}
        from ${target} t where ${same} ${bounded}`,
     [...days],
   );

@@ -6,7 +6,7 @@ import type { Naming, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../database/transaction.ts';
 import { loadsAfter, stateAt } from '../state/loads.ts';
-import { aliasProgress, observedAliases } from '../state/schema/instruments.ts';
+import { aliasOwners, aliasProgress, observedAliases } from '../state/schema/instruments.ts';
 import { identify, type ObservedAlias } from './identity.ts';
 import { quote } from './merge-sql.ts';
 
@@ -53,6 +53,7 @@ async function bringIn(tx: Transaction, exchange: string): Promise<boolean> {
   const last = loads.at(-1);
   if (last === undefined) return false;
   const changed: Names[] = [];
+  let earlier = false;
   for (const table of tables) {
     const filling = dataSetsFilling([table]);
     const own = loads.filter(({ operation }) => filling.some(({ name }) => name === operation));
@@ -64,12 +65,22 @@ async function bringIn(tx: Transaction, exchange: string): Promise<boolean> {
         own.map(({ to }) => to),
       );
     for (const statements of observedAliasSql(table)) {
-      changed.push(...(await redateUnconfirmed(tx, statements, asked)));
-      changed.push(...(await tx.client.query<Names>(statements.observe, asked)).rows);
+      const redated = await redateUnconfirmed(tx, statements, asked);
+      changed.push(...redated);
+      earlier ||= redated.length > 0;
+      const { rows } = await tx.client.query<Names & { readonly unidentified: boolean }>(
+        statements.observe,
+        asked,
+      );
+      changed.push(...rows.filter(({ unidentified }) => unidentified));
+      earlier ||= rows.length > 0;
     }
   }
-  if (changed.length > 0) await identifyAll(tx, await familyOf(tx, exchange, changed));
-  await writeProgress(tx, exchange, last.state);
+  const family = changed.length === 0 ? [] : await familyOf(tx, exchange, changed);
+  await identifyAll(tx, family);
+  // Those that no row carries any more are in no family.
+  const moved = await updateAliasOwners(tx, exchange, [...changed, ...family]);
+  await writeProgress(tx, exchange, last.state, moved || earlier);
   return loads.length === LOADS_AT_ONCE;
 }
 
@@ -79,11 +90,17 @@ async function readProgress(db: NodePgDatabase, exchange: string): Promise<numbe
   return found?.state ?? null;
 }
 
-async function writeProgress(tx: Transaction, exchange: string, state: number): Promise<void> {
+async function writeProgress(
+  tx: Transaction,
+  exchange: string,
+  state: number,
+  ownersChanged: boolean,
+): Promise<void> {
+  const set = ownersChanged ? { state, owners_state: state } : { state };
   await tx
     .insert(aliasProgress)
-    .values({ exchange, state })
-    .onConflictDoUpdate({ target: aliasProgress.exchange, set: { state } });
+    .values({ exchange, ...set })
+    .onConflictDoUpdate({ target: aliasProgress.exchange, set });
 }
 
 /** Corrects the days of observed aliases that changed rows no longer confirm, and answers with those. */
@@ -102,9 +119,12 @@ async function redateUnconfirmed(
   return rows;
 }
 
-/** Fills `etl.observed_aliases` where rows were loaded before its progress was kept. */
+/** Fills `etl.observed_aliases` where rows were loaded before its progress was kept, and what follows from it. */
 export async function fillObservedAliases(tx: Transaction): Promise<void> {
-  for (const exchange of EXCHANGES) await fillExchange(tx, exchange);
+  for (const exchange of EXCHANGES) {
+    // A database of an older version has the names and not yet this table.
+    if (!(await fillExchange(tx, exchange))) await updateAliasOwners(tx, exchange, null);
+  }
 }
 
 /**
@@ -122,7 +142,8 @@ async function fillExchange(tx: Transaction, exchange: string): Promise<boolean>
     for (const { observeAll } of observedAliasSql(table)) await tx.client.query(observeAll, [exchange]);
   }
   await identifyAll(tx, await selectStored(tx, eq(observedAliases.exchange, exchange)));
-  await writeProgress(tx, exchange, state);
+  await updateAliasOwners(tx, exchange, null);
+  await writeProgress(tx, exchange, state, true);
   return true;
 }
 
@@ -187,6 +208,58 @@ async function identifyAll(tx: Transaction, family: readonly Stored[]): Promise<
     .where(sql`${observedAliases.id} = n.id`);
 }
 
+/**
+ * Brings `etl.alias_owners` in step with the names of these observed aliases, or with all of the exchange. Days alone move the
+ * bounds only of names that several instruments have had, so those are always looked at.
+ *
+ * @returns whether a symbol by itself belongs to another instrument now, on any day.
+ */
+async function updateAliasOwners(
+  tx: Transaction,
+  exchange: string,
+  names: readonly Names[] | null,
+): Promise<boolean> {
+  const contested = await tx
+    .selectDistinct({ symbol: aliasOwners.symbol })
+    .from(aliasOwners)
+    .where(and(eq(aliasOwners.exchange, exchange), gt(aliasOwners.valid_from, '-infinity')));
+  const symbols = names && [...new Set([...names, ...contested].map(({ symbol }) => symbol))];
+  if (symbols?.length === 0) return false;
+  const among = (column: SQL) =>
+    symbols === null ? sql`true` : sql`${column} = any(${sql.param(symbols)}::text[])`;
+  const found = await tx.execute<{ changed: boolean; rows: number }>(sql`
+    with now as materialized (
+      select a.exchange, a.kind, a.alias as symbol, a.series, a.valid_from, a.valid_to, a.instrument_id,
+             coalesce(second.share_id, a.instrument_id) as share_id
+        from market.instrument_aliases a left join lateral (
+          select case when a.exchange = 'NSE' then left(a.instrument_id, -length('/' || a.series))
+                      else (select s.instrument_id from ${observedAliases} s
+                             where s.exchange = o.exchange and s.isin = o.isin and s.isin <> '' and s.precedence < 2
+                             order by s.first_seen, s.instrument_id limit 1) end as share_id
+            from ${observedAliases} o
+           where o.exchange = a.exchange and o.symbol = a.alias and o.series = a.series
+             and o.instrument_id = a.instrument_id and o.precedence = 2
+           order by o.last_seen desc, o.isin desc limit 1) as second on a.kind = 'series'
+       where a.exchange = ${exchange} and a.kind in ('series', 'symbol') and ${among(sql`a.alias`)}
+    ), gone as (
+      delete from ${aliasOwners} o where o.exchange = ${exchange} and ${among(sql`o.symbol`)} and not exists (
+        select from now n where n.kind = o.kind and n.symbol = o.symbol and n.series = o.series and n.valid_from = o.valid_from)
+      returning kind
+    ), put as (
+      insert into ${aliasOwners} as o (exchange, kind, symbol, series, valid_from, valid_to, instrument_id, share_id)
+      select * from now
+          on conflict (exchange, kind, symbol, series, valid_from) do update
+         set valid_to = excluded.valid_to, instrument_id = excluded.instrument_id, share_id = excluded.share_id
+       where (o.valid_to, o.instrument_id, o.share_id) is distinct from (excluded.valid_to, excluded.instrument_id, excluded.share_id)
+      returning kind
+    )
+    select coalesce(bool_or(kind = 'symbol'), false) as changed, count(*)::int as rows
+      from (select kind from gone union all select kind from put) as written`);
+  // Whoever asks right after the first import would wait for a join row by row: Postgres believes a table small that it knows nothing of.
+  if ((found.rows[0]?.rows ?? 0) > MANY_SYMBOLS) await tx.execute(sql`analyze ${aliasOwners}`);
+  return found.rows[0]?.changed === true;
+}
+
 /** Forgets the names that tables which were emptied have shown of an exchange. */
 export async function forgetObservedAliases(
   tx: Transaction,
@@ -196,6 +269,7 @@ export async function forgetObservedAliases(
   await tx
     .delete(observedAliases)
     .where(and(eq(observedAliases.exchange, exchange), inArray(observedAliases.source, [...emptied])));
+  await updateAliasOwners(tx, exchange, null);
 }
 
 /** The key of `etl.observed_aliases`, beside exchange and source. */
@@ -218,7 +292,8 @@ interface ObservedAliasSql {
   readonly redateByAllRows: string;
   /**
    * Inserts the aliases that the rows of these loads carry and extends the days of those already there. Answers
-   * with those whose instrument has to be identified. Parameters as for `selectUnconfirmed`.
+   * with those that are new or seen earlier than before, and whether their instrument has to be identified. Parameters
+   * as for `selectUnconfirmed`.
    */
   readonly observe: string;
   /** Inserts the aliases that all rows of an exchange carry, where it has none yet. $1: exchange. */
@@ -319,8 +394,8 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
            set first_seen = least(s.first_seen, j.first_seen), last_seen = greatest(s.last_seen, j.last_seen)
           from observed j where s.id = j.id
       )
-      select distinct symbol, isin, scrip_code::float8 as "scripCode" from observed j
-       where id is null or (first_seen < since and ${contested()})`,
+      select distinct symbol, isin, scrip_code::float8 as "scripCode", (id is null or ${contested()}) as unidentified
+        from observed j where id is null or first_seen < since`,
     observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases(`${target} t where t.exchange = $1`)}
       on conflict do nothing`,
   };

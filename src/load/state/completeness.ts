@@ -31,6 +31,8 @@ export interface CompletenessScope {
   /** Instead of the range of each pair. */
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
+  /** Nothing that is known of older days is looked at, nor of other pairs: quick on years of history. */
+  readonly since?: Day | undefined;
 }
 
 const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
@@ -69,7 +71,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
         when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
         when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank
   from ${COVERAGE} c join operation o using (operation)
-  where o.variants is null or c.variant = any (o.variants)
+  where (o.variants is null or c.variant = any (o.variants))${scope.since === undefined ? '' : ` and ${isOf(expected)} and c.day >= ${text(scope.since)}`}
 ), known as (
   select operation, exchange, day, case when awaited then ${RANKS.not_published} else rank end as rank,
     not awaited and (rank = ${RANKS.loaded} or (rank = ${RANKS.empty} and empty_is_normal)) as complete,
@@ -166,6 +168,12 @@ function operationRow(
 function pairRows(pairs: readonly Pair[]): string {
   if (pairs.length === 0) return 'select null::text, null::text where false';
   return `values ${pairs.map((pair) => `(${text(pair.operation)}, ${text(pair.exchange)})`).join(',\n    ')}`;
+}
+
+/** Coverage `c` of these, as an index of it can look for. */
+function isOf(pairs: readonly Pair[]): string {
+  const list = (values: readonly string[]) => `array[${[...new Set(values)].map(text).join(', ')}]::text[]`;
+  return `c.operation = any (${list(pairs.map((pair) => pair.operation))}) and c.exchange = any (${list(pairs.map((pair) => pair.exchange))})`;
 }
 
 const text = (value: string): string => pg.escapeLiteral(value);

@@ -1,4 +1,4 @@
-import { and, between, desc, eq, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { and, between, count, desc, eq, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage.ts';
@@ -148,4 +148,13 @@ export async function resolveFindings(
         check.dated ? between(findings.date, from, to) : undefined,
       ),
     );
+}
+
+/** How many findings are open, by check and severity. */
+export function countOpenFindings(db: NodePgDatabase) {
+  return db
+    .select({ check: findings.check, severity: findings.severity, findings: count() })
+    .from(findings)
+    .where(isNull(findings.resolved_at))
+    .groupBy(findings.check, findings.severity);
 }

@@ -18,6 +18,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { isoText } from './schema/columns.ts';
 import { accessKeys } from './schema/source.ts';
 import { loads, runs, windows } from './schema/work.ts';
+import { isOpen } from './windows/transitions.ts';
 
 // What the status, alerts, forecasts, comparisons and imports ask of runs and windows.
 
@@ -163,18 +164,36 @@ export async function failureOfWindow(db: NodePgDatabase, windowId: number): Pro
 
 /** The load of a window and the days it was of; null where it loaded nothing. */
 export async function readWindowLoad(db: NodePgDatabase, windowId: number) {
-  const { updated, unchanged, stale, withdrawn } = loads;
   const [load] = await db
     .select({
       loadId: loads.id,
       exchange: loads.exchange,
       from: loads.from_date,
       to: loads.to_date,
-      /** Were some of its records stored before? Then its days had rows already. */
-      hadRows: sql<boolean>`${updated} + ${unchanged} + ${stale} + ${withdrawn} > 0`,
     })
     .from(windows)
     .innerJoin(loads, and(eq(loads.run_id, windows.run_id), eq(loads.window_id, windows.id)))
     .where(eq(windows.id, windowId));
   return load ?? null;
+}
+
+/** When the last run of each kind has ended that loaded all it was to load, in seconds since the epoch. */
+export function lastCompletedRuns(db: NodePgDatabase) {
+  return db
+    .select({
+      kind: runs.kind,
+      endedAt: sql`extract(epoch from max(${runs.finished_at}))`.mapWith(Number),
+    })
+    .from(runs)
+    .where(eq(runs.state, 'completed'))
+    .groupBy(runs.kind);
+}
+
+/** How many windows have not ended, by state. */
+export function countOpenWindows(db: NodePgDatabase) {
+  return db
+    .select({ state: windows.state, windows: count() })
+    .from(windows)
+    .where(isOpen())
+    .groupBy(windows.state);
 }

@@ -5,7 +5,7 @@ import { sessionsOf } from '../datasets/dataset.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../query.ts';
-import { csvBody, jsonBody, jsonObjects } from './format.ts';
+import { csvBody, jsonBody, jsonObjects, xmlBody } from './format.ts';
 import { answerFields, complete, inventRecords } from './record.ts';
 
 /** These two operations declare application/json, the others text/plain. */
@@ -63,6 +63,10 @@ export async function answer(
     return complete(record, fields, `${operation.name} ${key}`);
   });
   const mark = behaviour.bom ? '\ufeff' : '';
+  if (query.format === 'Xml') {
+    const body = mark + xmlBody(operation.name.replace(/^Get/, ''), records, fields, query.dates);
+    return { contentType: 'application/xml; charset=utf-8', body };
+  }
   if (query.format !== 'Json') {
     const body = mark + csvBody(records, fields, query.dates, operation.name === 'GetTotalTradeHighlights');
     if (query.format === 'Csv') return { contentType: TEXT_TYPE, body };

@@ -172,3 +172,52 @@ export function csvBody(
   );
   return `${[header.join(','), ...rows].join('\r\n')}\r\n`;
 }
+
+/** `M-D-YYYY h:mm:ss AM`. */
+function xmlTime(day: Day, time: string): string {
+  const [hours = 0, ...rest] = time.split(':').map(Number);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const [year, month, date] = day.split('-');
+  const clock = [hours % 12 === 0 ? 12 : hours % 12, ...rest.map(two)].join(':');
+  return `${Number(month)}-${Number(date)}-${year} ${clock} ${hours < 12 ? 'AM' : 'PM'}`;
+}
+
+/** What stands in an element; null where it is marked as nil. */
+function xmlText(value: Value, kind: AnswerField['kind'], dates: DateFormat): string | null {
+  if (kind === 'date' || kind === 'datetime') {
+    const isDate = kind === 'date' && typeof value === 'string';
+    const isTime = kind === 'datetime' && typeof value === 'number';
+    if (dates === 'Epoch') return isDate ? String(dateEpoch(value)) : isTime ? String(value) : null;
+    if (isDate) return xmlTime(value, '00:00:00');
+    return isTime ? xmlTime(dayAt(value, ZONE), timeAt(value, ZONE)) : xmlTime('0001-01-01', '00:00:00');
+  }
+  return value === null || value === undefined ? null : String(value);
+}
+
+const XML_SIGNS: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+/** The records as elements named like the operation, in the list that .NET makes of them. */
+export function xmlBody(
+  name: string,
+  records: readonly SourceRecord[],
+  fields: readonly AnswerField[],
+  dates: DateFormat,
+): string {
+  const elements = records.map((record) => {
+    const members = fields.flatMap(({ source, kind }) => {
+      const value = record[source];
+      if (value === undefined) return [];
+      const key = cased(source, 'pascal');
+      const text = xmlText(value, kind, dates);
+      if (text === null) return [`<${key} i:nil="true" />`];
+      // XML has no way to write most control characters.
+      const safe = text
+        .replace(/[&<>]/g, (sign) => XML_SIGNS[sign] as string)
+        .replace(/[^\P{Cc}\t\n\r]/gu, '\ufffd');
+      return [`<${key}>${safe}</${key}>`];
+    });
+    return `<${name}>${members.join('')}</${name}>`;
+  });
+  const list = `ArrayOf${name}`;
+  return `<?xml version="1.0" encoding="utf-8"?>\n<${list} xmlns:i="http://www.w3.org/2001/XMLSchema-instance">${elements.join('')}</${list}>`;
+}

@@ -32,7 +32,7 @@ function record(line: TradeLine, market: Market, exchange: Exchange, day: string
     lowPrice: rupees(line.low),
     closePrice: rupees(line.close),
     lastPrice: rupees(line.last),
-    prevClosePrice: rupees(line.previous),
+    prevClosePrice: rupees(line.lastClose),
     sttlmPric: line.settlement === null ? null : rupees(line.settlement),
     ttq: line.quantity,
     ttlTrfVal: rupees(line.turnover),

@@ -190,7 +190,7 @@ export function readQuery(
     day: readDay(given, dialect),
     instruments: readInstruments(operation, given),
     options: readOptions(operation, given),
-    format: oneOf(given, 'format', ['Json', 'Csv', 'CsvContent'], 'Json'),
+    format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent'], 'Json'),
     dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], 'String'),
   };
   checkSelection(query);

@@ -6,6 +6,7 @@ import { hashText } from './hash.ts';
 import type { Instrument } from './instruments.ts';
 import { MARKET_START, Path } from './path.ts';
 import { type TradeLine, tradeLines } from './session.ts';
+import { Splits } from './splits.ts';
 
 /** The exchanges' clock. */
 export const ZONE = 'Asia/Kolkata';
@@ -41,6 +42,7 @@ function pathOf(exchange: Exchange, calendar: Calendar, count: number): Path {
 
 /** The simulated market of both exchanges; every data set is worked out from it. */
 export class Market {
+  readonly splits: Splits | null;
   readonly #calendar: Calendar;
   readonly #clock: Clock;
   readonly #count: number;
@@ -53,11 +55,14 @@ export class Market {
     clock: Clock;
     instrumentsPerExchange: number;
     revision: number;
+    /** Do companies split their shares? */
+    splits: boolean;
   }) {
     this.#calendar = options.calendar;
     this.#clock = options.clock;
     this.#count = options.instrumentsPerExchange;
     this.#revision = options.revision;
+    this.splits = options.splits ? new Splits(this.path('NSE').instruments) : null;
   }
 
   path(exchange: Exchange): Path {
@@ -93,7 +98,15 @@ export class Market {
   /** The trade file of a day; empty when the exchange was closed or the day is not published yet. */
   lines(exchange: Exchange, day: Day): readonly TradeLine[] {
     if (day < MARKET_START || day > this.publishedUntil()) return [];
-    return this.#lines.get(`${exchange} ${day}`, () => tradeLines(this.path(exchange), day, this.#revision));
+    return this.#lines.get(`${exchange} ${day}`, () => {
+      const path = this.path(exchange);
+      const lines = tradeLines(path, day, this.#revision);
+      const { splits } = this;
+      if (splits === null) return lines;
+      const at = path.lastSession(addDays(day, -1));
+      const before = at < 0 ? null : path.day(at);
+      return lines.map((line) => splits.applied(line, day, before));
+    });
   }
 
   /** Place of a symbol's own line (never its block or T+0 line), or null. */

@@ -16,8 +16,10 @@ export interface TradeLine {
   readonly low: number;
   readonly close: number;
   readonly last: number;
-  /** 0 on the day of listing. */
+  /** What the close is to be compared with: the last close, adjusted on an ex-date. 0 on the day of listing. */
   readonly previous: number;
+  /** The last close as it was printed, which no split adjusts: so the exchanges print it. */
+  readonly lastClose: number;
   /** Null for T+0 lines. */
   readonly settlement: number | null;
   readonly quantity: number;
@@ -106,6 +108,7 @@ function line(path: Path, at: number, session: number, day: number, revision: nu
     ...priced,
     close,
     previous,
+    lastClose: previous,
     settlement: t0 ? null : path.exchange === 'BSE' ? average : close,
     quantity: traded.quantity,
     turnover: traded.quantity * average,

@@ -40,7 +40,7 @@ function read(kept: Kept): {
     const session = sessions.find((one) => one.exchange === kept.exchange && one.day === kept.from);
     const [shape] = operationNamed(kept.operation).shapes;
     return {
-      batches: [{ table: shape.table, rows: session?.rows ?? [] }],
+      batches: [{ table: shape.table, rows: session?.rows ?? [] }, ...(session?.also ? [session.also] : [])],
       whole: session?.complete ?? false,
     };
   }

@@ -306,7 +306,7 @@ const replayAfter = (url: string, before: number) =>
       const query = "select id::int from etl.runs where id > $1 and kind = 'replay' order by id limit 1";
       return (await rowsOf<{ id: number }>(url, query, [before]).catch(() => []))[0] ?? null;
     },
-    { timeoutMs: 60_000, what: 'a replay' },
+    { timeoutMs: 240_000, what: 'a replay' },
   );
 
 const ALL_AT_WORK = `

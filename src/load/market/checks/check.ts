@@ -34,3 +34,15 @@ export const lineName = (row: string) => `${row}.symbol || ' ' || ${row}.series`
 
 /** Same-day settlement: a few trades beside the security's own line, whose close they are given. */
 export const isT0 = (row: string) => `(${row}.series = 'T0' or ${row}.symbol like '%#')`;
+
+/**
+ * Is a line of the bhav copy of the ex-date of a split, consolidation or bonus? Its previous close is printed as it was,
+ * and what other data of the day is compared with is not that.
+ */
+export const isExDate = (row: string) => `exists (
+  select from market.corporate_events e
+    join market.series_aliases a on a.exchange = e.exchange and a.share_id = e.instrument_id
+   where e.status = 'applied' and e.ratio_new is not null
+     and e.exchange = ${row}.exchange and e.ex_date = ${row}.trade_date
+     and a.symbol = ${row}.symbol and a.series = ${row}.series
+     and ${row}.trade_date >= a.valid_from and ${row}.trade_date < a.valid_to)`;

@@ -1,4 +1,4 @@
-import { type Check, isT0 } from './check.ts';
+import { type Check, isExDate, isT0 } from './check.ts';
 
 /** Price bands of the exchange in percent; new and special lines may have others. */
 const BANDS = '2, 5, 10, 20, 40';
@@ -6,10 +6,10 @@ const BANDS = '2, 5, 10, 20, 40';
 /** Bands are rounded to the tick; the coarsest one, in rupees. */
 const TICK = '0.05';
 
-/** A hit with its line of the bhav copy: `touched` is the price that reached the band. */
+/** A hit with its line of the bhav copy: `touched` is the price that reached the band; `before` is not known on an ex-date. */
 const HITS = `
   select c.exchange, c.trade_date, c.symbol, c.scrip_id || ' ' || c.series || ' ' || c.band as instrument,
-         upper(c.band) as band, b.symbol is not null as listed, b.previous_close_price as before,
+         upper(c.band) as band, b.symbol is not null as listed, case when b.symbol is not null and not ${isExDate('b')} then b.previous_close_price end as before,
          case upper(c.band) when 'H' then b.high_price when 'L' then b.low_price end as touched
     from market.circuit_breakers c
     join complete d on d.exchange = c.exchange and d.day = c.trade_date

@@ -4,6 +4,7 @@ import type { Severity } from '../../state/findings.ts';
 import type { Check } from './check.ts';
 import { circuitChecks } from './circuits.ts';
 import { companyChecks } from './companies.ts';
+import { eventChecks } from './events.ts';
 import { highlightChecks } from './highlights.ts';
 import { moverChecks } from './movers.ts';
 import { priceChecks } from './prices.ts';
@@ -17,6 +18,7 @@ export const checks: readonly Check[] = [
   ...highlightChecks,
   ...circuitChecks,
   ...companyChecks,
+  ...eventChecks,
 ];
 
 /** The name of a check as it was typed. @throws PipelineError `usage` with the nearest known one. */

@@ -1,4 +1,4 @@
-import { type Check, halfUnit, isT0 } from './check.ts';
+import { type Check, halfUnit, isExDate, isT0 } from './check.ts';
 
 const moved = (row: string) =>
   `((${row}.close_price - ${row}.previous_close_price) * 100 / nullif(${row}.previous_close_price, 0))`;
@@ -12,7 +12,7 @@ const moverValues: Check = {
   name: 'top_movers_values',
   severity: 'warning',
   operation: 'GetTop5GainersLosers',
-  rule: 'A top gainer or loser has the close, previous close, change, quantity and turnover of its line in the bhav copy.',
+  rule: 'A top gainer or loser has the close, quantity and turnover of its line in the bhav copy, and its previous close and change but on the ex-date of a split or bonus.',
   dated: true,
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument, wrong.expected, wrong.found
@@ -28,7 +28,8 @@ const moverValues: Check = {
                        ('percent', t.percent_change, ${moved('b')}),
                        ('quantity', t.quantity, b.traded_quantity),
                        ('turnover in lakhs', t.turnover, b.turnover / ${LAKH})) as v(what, stated, exact)
-         where stated is not null and (exact is null or ${differs('stated', 'exact')})) as wrong
+         where stated is not null and (exact is null or ${differs('stated', 'exact')})
+           and (what not in ('previous close', 'percent') or b.symbol is null or not ${isExDate('b')})) as wrong
      where t.trade_date between $1 and $2 and wrong.found is not null`,
 };
 
@@ -40,7 +41,15 @@ const RANKED = `
       select b.exchange, b.trade_date, b.exchange_instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
         from market.bhavcopy_cm b
        where b.trade_date between $1 and $2 and not ${isT0('b')}
-         and b.previous_close_price > 0 and b.close_price <> b.previous_close_price) as changes`;
+         and b.previous_close_price > 0 and b.close_price <> b.previous_close_price and not ${isExDate('b')}) as changes`;
+
+/** Days whose list holds a share on its ex-date, whose change is not that of what is printed. */
+const EX_DATES = `
+  select t.exchange, t.trade_date
+    from market.top_gainers_losers t
+    join market.bhavcopy_cm b on b.exchange = t.exchange and b.trade_date = t.trade_date
+      and b.trade_date between $1 and $2 and b.exchange_instrument_id = t.scrip_code
+   where t.trade_date between $1 and $2 and ${isExDate('b')}`;
 
 /** Places of each side, as the operation's name says. */
 const PLACES = 5;
@@ -55,7 +64,7 @@ const moverRanks: Check = {
   name: 'top_movers_ranking',
   severity: 'warning',
   operation: 'GetTop5GainersLosers',
-  rule: 'The change at each place of the list is the change at that place when the whole bhav copy is ranked, and no place is empty.',
+  rule: 'The change at each place of the list is the change at that place when the whole bhav copy is ranked, and no place is empty. Shares on the ex-date of a split or bonus are left out; a day with one in the list is not looked at.',
   dated: true,
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
@@ -66,7 +75,7 @@ const moverRanks: Check = {
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
       left join (${RANKED}
       ) as r on r.exchange = t.exchange and r.trade_date = t.trade_date and r.is_loser = t.is_loser and r.place = t.rank
-     where t.trade_date between $1 and $2
+     where t.trade_date between $1 and $2 and (t.exchange, t.trade_date) not in (${EX_DATES})
        and (r.change is null or ${differs('t.percent_change', 'r.change')})
     union all
     select r.exchange, r.trade_date, r.exchange_instrument_id::text,
@@ -77,7 +86,8 @@ const moverRanks: Check = {
         select exchange, trade_date, is_loser, array_agg(rank) as ranks from market.top_gainers_losers
          where trade_date between $1 and $2 group by exchange, trade_date, is_loser
       ) as s on s.exchange = r.exchange and s.trade_date = r.trade_date and s.is_loser = r.is_loser
-     where r.place <= ${PLACES} and not r.place = any(s.ranks)`,
+     where r.place <= ${PLACES} and not r.place = any(s.ranks)
+       and (r.exchange, r.trade_date) not in (${EX_DATES})`,
 };
 
 export const moverChecks: readonly Check[] = [moverValues, moverRanks];

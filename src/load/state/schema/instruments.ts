@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, index, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { bigint, index, primaryKey, smallint, text, unique } from 'drizzle-orm/pg-core';
 import { day, etl, id } from './columns.ts';
 
 /**
@@ -56,4 +56,44 @@ export const observedAliases = etl.table(
 export const aliasProgress = etl.table('alias_progress', {
   exchange: text('exchange').primaryKey(),
   state: bigint('state', { mode: 'number' }).notNull(),
+  /** The last of them that changed whose a symbol is, or since when an instrument is there. */
+  owners_state: bigint('owners_state', { mode: 'number' }).notNull().default(0),
+});
+
+/**
+ * Whose a symbol is on which days, with its series and alone: the rows of `market.instrument_aliases` of these kinds, kept
+ * as a table, so that prices of whole markets join it quickly.
+ */
+export const aliasOwners = etl.table(
+  'alias_owners',
+  {
+    exchange: text('exchange').notNull(),
+    /** `series` or `symbol`. */
+    kind: text('kind').notNull(),
+    symbol: text('symbol').notNull(),
+    series: text('series').notNull(),
+    valid_from: day('valid_from').notNull(),
+    valid_to: day('valid_to').notNull(),
+    instrument_id: text('instrument_id').notNull(),
+    /** Differs where the line is a second one of a share (T0, BL). */
+    share_id: text('share_id').notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'alias_owners_pkey',
+      columns: [table.exchange, table.kind, table.symbol, table.series, table.valid_from],
+    }),
+    index('alias_owners_instrument_idx').on(table.instrument_id),
+  ],
+);
+
+/** What the events of each exchange were worked out from last. */
+export const eventProgress = etl.table('event_progress', {
+  exchange: text('exchange').primaryKey(),
+  /** The last state of `loads` whose notices they know. */
+  notices_state: bigint('notices_state', { mode: 'number' }).notNull(),
+  /** `alias_progress.owners_state` then. */
+  owners_state: bigint('owners_state', { mode: 'number' }).notNull(),
+  /** Digest of the decisions then, and of the rules that read the lists. */
+  digest: text('digest').notNull(),
 });

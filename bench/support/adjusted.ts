@@ -1,0 +1,71 @@
+import { check, type Figures, type Site } from './bench.ts';
+import { median } from './figures.ts';
+import { withClient } from './postgres.ts';
+
+/** Every third share has a split and a bonus somewhere in the sessions, every second a dividend a year. */
+const EVENTS = `
+  insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, amount, status,
+                                       first_loaded_at, last_changed_at, revision, run_id, load_id)
+  select a.exchange, a.symbol, $1::date + 1 + e.day % ($2::date - $1::date), e.kind, coalesce(e.amount::text, ''), a.instrument_id,
+         e.ratio_new, e.ratio_old, e.amount, 'applied', now(), now(), 1, 1, 1
+    from (select *, (row_number() over (order by exchange, symbol))::int as nr from market.series_aliases) a
+   cross join lateral (
+     select a.nr * 37 as day, 'split' as kind, 5 as ratio_new, 1 as ratio_old, null::numeric as amount where a.nr % 3 = 0
+     union all select a.nr * 53, 'bonus', 3, 2, null where a.nr % 3 = 0
+     union all select a.nr * 17 % 300 + year * 365, 'dividend', null, null, 1 + a.nr % 9
+       from generate_series(0, ($2::date - $1::date) / 365 - 1) as year where a.nr % 2 = 0) e
+      on conflict do nothing`;
+
+const SHARES = 9;
+
+/**
+ * Asks for the adjusted prices of a share by its symbol and by its id, with and without dividends, and for those of the whole
+ * market in the last year.
+ */
+export async function askAdjusted(site: Site, url: string, days: readonly string[]): Promise<Figures> {
+  const [first = '', last = ''] = [days[0], days.at(-1)];
+  const from = days[Math.max(0, days.length - 250)];
+  return withClient(url, async (client) => {
+    await client.query(EVENTS, [first, last]);
+    await client.query('vacuum analyze market.corporate_events');
+    const { rows: shares } = await client.query<{ symbol: string; id: string }>(
+      `select symbol, instrument_id as id from market.series_aliases where exchange = 'NSE' order by symbol limit $1`,
+      [site.small ? 2 : SHARES],
+    );
+    const ask = async (sql: string, values: readonly unknown[]) => {
+      const start = performance.now();
+      const { rows, rowCount } = await client.query<{ sessions?: string }>(sql, [...values]);
+      return { ms: performance.now() - start, sessions: Number(rows[0]?.sessions ?? rowCount) };
+    };
+    const ofShares = async (prices: string, column: 'symbol' | 'id') => {
+      const times: number[] = [];
+      for (const share of shares) {
+        const condition = column === 'symbol' ? "exchange = 'NSE' and symbol = $2" : 'instrument_id = $2';
+        const answer = await ask(
+          `select * from market.${prices}($1) where ${condition} order by trade_date`,
+          [last, share[column]],
+        );
+        check('adjusted', { sessions: [answer.sessions, days.length] });
+        times.push(answer.ms);
+      }
+      return median(times);
+    };
+    const year = `select count(*) as sessions, sum(close), sum(quantity) from market.adjusted_prices($1) where trade_date >= $2`;
+    const whole = await ask(year, [last, from]);
+    check('adjusted', {
+      rows: [whole.sessions, 2 * site.source.perSession * Math.min(250, days.length)],
+    });
+    const plan = await client.query<{ 'QUERY PLAN': string }>(`explain (analyze, buffers) ${year}`, [
+      last,
+      from,
+    ]);
+    site.note('adjusted', plan.rows.map((row) => row['QUERY PLAN']).join('\n'));
+    return {
+      symbolMs: await ofShares('adjusted_prices', 'symbol'),
+      instrumentMs: await ofShares('adjusted_prices', 'id'),
+      totalReturnMs: await ofShares('total_return_prices', 'symbol'),
+      yearSeconds: whole.ms / 1000,
+      yearRows: whole.sessions,
+    };
+  });
+}

@@ -1,0 +1,295 @@
+-- Views and functions for those who query; docs/cookbook.md shows what they are for. This file is applied by
+-- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A function that
+-- returns a table has no SET, so that the planner puts it in the place of its call and conditions reach the indexes.
+
+-- OFFSET 0 keeps the factor from being worked out once for each column that it is in.
+CREATE OR REPLACE VIEW market.prices AS
+  SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.instrument_full_name AS name, b.trade_date,
+         b.open_price AS open, b.high_price AS high, b.low_price AS low, b.close_price AS close,
+         nullif(b.previous_close_price, 0) AS previous_close,
+         nullif(b.previous_close_price, 0) * e.factor AS adjusted_previous_close,
+         (b.close_price / (nullif(b.previous_close_price, 0) * e.factor) - 1) * 100 AS return_percent,
+         b.turnover / nullif(b.traded_quantity, 0) AS vwap,
+         b.traded_quantity AS quantity, b.turnover, b.trade_count AS trades,
+         d.delivered_quantity, d.delivered_percent,
+         (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
+           WHERE c.exchange = b.exchange AND c.symbol = b.symbol AND c.series = b.series AND c.trade_date = b.trade_date) AS band_hit
+    FROM market.bhavcopy_cm b
+    LEFT JOIN (
+      -- Of each name the days of its share's events, and what prices before each, and behind the last, are multiplied by.
+      SELECT s.*, p.*
+        FROM market.series_aliases s
+       CROSS JOIN LATERAL (
+         SELECT array_agg(f.valid_to ORDER BY f.valid_to) AS ex_dates, array_agg(f.ratio_old ORDER BY f.valid_to) AS ratio_old,
+                array_agg(f.ratio_new ORDER BY f.valid_to) AS ratio_new
+           FROM market.share_price_factors(s.exchange, s.share_id, 'infinity') f) p
+    ) a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
+     AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
+    LEFT JOIN market.deliveries d
+      ON d.exchange = b.exchange AND d.symbol = b.symbol AND d.series = b.series AND d.trade_date = b.trade_date
+   CROSS JOIN LATERAL (
+     SELECT CASE WHEN a.ex_dates IS NULL OR b.trade_date < a.ex_dates[1] THEN 1 ELSE (
+       SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
+         FROM (
+           -- Of the events that have passed, how many had when the previous close was made: all of them, unless this is the
+           -- first session since the last one. Where the session before is not stored, or ended otherwise than this row
+           -- says, sessions are missing here, and only an event of this very day is surely later.
+           SELECT passed, CASE
+             WHEN a.ex_dates[passed] < b.trade_date AND EXISTS (
+               SELECT FROM market.bhavcopy_cm p
+                WHERE p.exchange = b.exchange AND p.symbol = b.symbol AND p.series = b.series
+                  AND p.trade_date >= a.ex_dates[passed] AND p.trade_date < b.trade_date) THEN passed
+             ELSE coalesce((
+               SELECT width_bucket(p.trade_date, a.ex_dates)
+                 FROM (SELECT p.trade_date, p.close_price
+                         FROM market.series_aliases s
+                        CROSS JOIN LATERAL (
+                          SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
+                           WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series
+                             AND p.trade_date >= s.valid_from AND p.trade_date < least(s.valid_to, b.trade_date)
+                           ORDER BY p.trade_date DESC LIMIT 1) p
+                        WHERE s.instrument_id = a.instrument_id
+                        ORDER BY p.trade_date DESC LIMIT 1) p
+                WHERE p.close_price = b.previous_close_price),
+               passed - (a.ex_dates[passed] = b.trade_date)::int) END AS known
+             FROM (SELECT width_bucket(b.trade_date, a.ex_dates) AS passed OFFSET 0) k
+           OFFSET 0) n) END AS factor
+     OFFSET 0) e;
+
+COMMENT ON VIEW market.prices IS 'Sessions of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and session. market.prices_adjusted has prices that compare over years.';
+COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';
+COMMENT ON COLUMN market.prices.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.prices.symbol IS 'Ticker symbol of that day.';
+COMMENT ON COLUMN market.prices.series IS 'Series (NSE) or group (BSE) of that day.';
+COMMENT ON COLUMN market.prices.isin IS 'ISIN of that day.';
+COMMENT ON COLUMN market.prices.name IS 'Name of that day; null where the file of the day has none.';
+COMMENT ON COLUMN market.prices.trade_date IS 'Session.';
+COMMENT ON COLUMN market.prices.open IS 'Opening price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.high IS 'Highest price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.low IS 'Lowest price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.close IS 'Closing price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.previous_close IS 'Closing price of the session before, as printed; null on the day of listing. Unit: rupees.';
+COMMENT ON COLUMN market.prices.adjusted_previous_close IS 'previous_close times the factors of the applied events since that session: splits, consolidations and bonuses with this ex-date. Unit: rupees.';
+COMMENT ON COLUMN market.prices.return_percent IS 'Change of close against adjusted_previous_close; dividends are not in it. Unit: percent.';
+COMMENT ON COLUMN market.prices.vwap IS 'turnover ÷ quantity, the average price of what was traded. Unit: rupees.';
+COMMENT ON COLUMN market.prices.quantity IS 'Total traded quantity. Unit: shares.';
+COMMENT ON COLUMN market.prices.turnover IS 'Total traded value. Unit: rupees.';
+COMMENT ON COLUMN market.prices.trades IS 'Number of trades.';
+COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file with it was imported, or the exchange publishes none. Unit: shares.';
+COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in percent of the traded quantity, as printed. Unit: percent.';
+COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, or HL for both; null for none.';
+
+-- Immutable, so that a wrong period is an error before anything is read.
+CREATE OR REPLACE FUNCTION market.period_unit(period text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+  IF lower(period) NOT IN ('week', 'weekly', 'month', 'monthly', 'quarter', 'quarterly', 'year', 'yearly') OR period IS NULL THEN
+    RAISE EXCEPTION 'there are no candles by %', coalesce(quote_literal(period), 'null')
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Periods are week, month, quarter and year.';
+  END IF;
+  RETURN regexp_replace(lower(period), 'ly$', '');
+END
+$$;
+COMMENT ON FUNCTION market.period_unit(text) IS 'week, month, quarter or year, also of weekly, monthly, quarterly and yearly; an error for anything else.';
+
+-- Symbol and series are those of the instrument, not of the day, so that conditions on them are met before prices are read.
+CREATE OR REPLACE FUNCTION market.candles(period text, through date DEFAULT current_date, since date DEFAULT '-infinity')
+RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, period_start date, first_session date, last_session date,
+               sessions integer, open numeric, high numeric, low numeric, close numeric, quantity numeric)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(market.period_unit(period), p.trade_date::timestamp)::date,
+         min(p.trade_date), max(p.trade_date), count(*)::integer,
+         (array_agg(p.open ORDER BY p.trade_date) FILTER (WHERE p.open IS NOT NULL))[1], max(p.high), min(p.low),
+         (array_agg(p.close ORDER BY p.trade_date DESC) FILTER (WHERE p.close IS NOT NULL))[1], sum(p.quantity)
+    FROM market.adjusted_prices(through) p
+    JOIN market.instruments i ON i.exchange = p.exchange AND i.instrument_id = p.instrument_id
+   WHERE p.trade_date BETWEEN since AND through
+   GROUP BY p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(market.period_unit(period), p.trade_date::timestamp)::date
+$$;
+COMMENT ON FUNCTION market.candles(text, date, date) IS 'Candles by week, month, quarter or year of sessions up to the given day (and from another on), adjusted as of it by market.adjusted_prices. One row an instrument and period with a session; symbol and series are those it was last seen under, so that its candles go on through renames.';
+
+CREATE OR REPLACE FUNCTION market.universe_on(day date, at_exchange text DEFAULT NULL)
+RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, name text, first_session date,
+               last_session date, traded boolean)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT n.instrument_id, n.exchange, coalesce(t.symbol, n.symbol), coalesce(t.series, n.series), coalesce(t.isin, nullif(n.isin, '')),
+         coalesce(t.name, nullif(n.name, '')), n.first_session, n.last_session, t.symbol IS NOT NULL
+    FROM (
+      SELECT DISTINCT ON (s.exchange, s.instrument_id) s.*
+        FROM (
+          SELECT o.exchange, o.instrument_id, o.symbol, o.series, o.isin, o.name, o.first_seen, o.last_seen,
+                 min(o.first_seen) OVER (PARTITION BY o.exchange, o.instrument_id) AS first_session,
+                 max(o.last_seen) OVER (PARTITION BY o.exchange, o.instrument_id) AS last_session,
+                 max(o.last_seen) OVER (PARTITION BY o.exchange) AS newest_session
+            FROM etl.observed_aliases o
+           WHERE o.source = 'bhavcopy_cm' AND (at_exchange IS NULL OR o.exchange = at_exchange)
+        ) s
+       WHERE s.first_seen <= day AND s.last_session >= least(day, s.newest_session)
+       ORDER BY s.exchange, s.instrument_id, least(s.last_seen, day) DESC, s.first_seen DESC, s.symbol, s.series
+    ) n
+    LEFT JOIN (
+      SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.instrument_full_name AS name
+        FROM market.bhavcopy_cm b
+        JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
+         AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
+       WHERE b.trade_date = day
+    ) t ON t.exchange = n.exchange AND t.instrument_id = n.instrument_id
+$$;
+COMMENT ON FUNCTION market.universe_on(date, text) IS 'Instruments that were tradable on a day, those that have gone since among them: the day is not before their first session and not after their last so far (after the newest session stored: as on that one). With their names of that day, first and last session, and whether they traded.';
+
+CREATE OR REPLACE FUNCTION market.classification_on(day date)
+RETURNS TABLE (instrument_id text, exchange text, symbol text, isin text, company_name text, macro_sector text, sector text,
+               industry text, basic_industry text, macro_sector_code text, sector_code text, industry_code text,
+               basic_industry_code text, allotted_from date)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT DISTINCT ON (n.exchange, n.instrument_id) n.instrument_id, n.exchange, c.symbol, c.isin, c.company_name, c.macro_sector,
+         c.sector, c.industry, c.basic_industry, c.macro_sector_code, c.sector_code, c.industry_code, c.basic_industry_code,
+         c.allotted_from
+    FROM market.sectoral_classification c
+   CROSS JOIN LATERAL (VALUES ('isin ' || nullif(c.isin, '')), (c.exchange || ' ' || nullif(c.scrip_code, 0))) AS k (name)
+    JOIN (
+      SELECT DISTINCT o.exchange, o.instrument_id, k.name
+        FROM etl.observed_aliases o
+       CROSS JOIN LATERAL (VALUES ('isin ' || nullif(o.isin, '')),
+                                  (CASE o.exchange WHEN 'BSE' THEN 'BSE ' || nullif(o.scrip_code, 0) END)) AS k (name)
+       WHERE o.precedence < 2
+    ) n ON n.name = k.name
+   WHERE c.allotted_from <= day
+   ORDER BY n.exchange, n.instrument_id, c.allotted_from DESC, k.name, c.exchange
+$$;
+COMMENT ON FUNCTION market.classification_on(date) IS 'Macro-economic sector, sector, industry and basic industry of each instrument on a day, of both exchanges: the last classification that was allotted by then. One row an instrument; symbol, isin and company_name are those of the classification.';
+
+CREATE OR REPLACE VIEW market.financial_ratios_wide AS
+  WITH answers AS (
+    SELECT exchange, symbol, nature_of_report, variant, as_of_date, period, year, last_q, market_cap, eod_close_price, current_price,
+           stock_price, week52_high, week52_low, eps, pe_ratio, book_value_per_share, dividend_yield, ebit,
+           interest_coverage_ratio, face_value, price_sales_ratio, profit_after_tax, enterprise_value, debt, first_loaded_at
+      FROM market.financial_ratios
+    UNION ALL
+    SELECT exchange, symbol, nature_of_report, variant, as_of_date, period,
+           max(number) FILTER (WHERE fact = 'year')::integer, max(value) FILTER (WHERE fact = 'lastq'),
+           max(number) FILTER (WHERE fact = 'marketcap'), max(number) FILTER (WHERE fact = 'eodcloseprice'),
+           max(number) FILTER (WHERE fact = 'currentprice'), max(number) FILTER (WHERE fact = 'stockprice'),
+           max(number) FILTER (WHERE fact = 'week52high'), max(number) FILTER (WHERE fact = 'week52low'),
+           max(number) FILTER (WHERE fact = 'eps'), max(number) FILTER (WHERE fact = 'peratio'),
+           max(number) FILTER (WHERE fact = 'bookvaluepershare'), max(number) FILTER (WHERE fact = 'dividendyield'),
+           max(number) FILTER (WHERE fact = 'ebit'), max(number) FILTER (WHERE fact = 'interestcoverageratio'),
+           max(number) FILTER (WHERE fact = 'facevalue'), max(number) FILTER (WHERE fact = 'pricesalesratio'),
+           max(number) FILTER (WHERE fact = 'profitaftertax'), max(number) FILTER (WHERE fact = 'enterprisevalue'),
+           max(number) FILTER (WHERE fact = 'debt'), min(first_loaded_at)
+      FROM (SELECT f.*, f.value_number AS number, lower(regexp_replace(f.fact_key, '[^A-Za-z0-9]', '', 'g')) AS fact
+              FROM market.financial_ratio_facts f
+             -- Where both shapes answered the same question, the row is there already.
+             WHERE NOT EXISTS (SELECT FROM market.financial_ratios r
+                                WHERE (r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period)
+                                    = (f.exchange, f.symbol, f.nature_of_report, f.variant, f.as_of_date, f.period))) f
+     GROUP BY exchange, symbol, nature_of_report, variant, as_of_date, period
+  )
+  SELECT o.instrument_id, r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period, r.latest, r.year, r.last_q,
+         r.market_cap, r.eod_close_price, r.current_price, r.stock_price, r.week52_high, r.week52_low, r.eps, r.pe_ratio,
+         r.book_value_per_share, r.dividend_yield, r.ebit, r.interest_coverage_ratio, r.face_value, r.price_sales_ratio,
+         r.profit_after_tax, r.enterprise_value, r.debt
+    FROM (SELECT a.*, row_number() OVER (PARTITION BY exchange, symbol, nature_of_report ORDER BY as_of_date DESC,
+                   array_position(ARRAY['eod', 'realtime', 'snapshot', 'quarter'], variant), period DESC) = 1 AS latest
+            FROM answers a) r
+    LEFT JOIN etl.alias_owners o
+      ON o.exchange = r.exchange AND o.kind = 'symbol' AND o.symbol = r.symbol AND o.series = ''
+     AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date >= o.valid_from
+     AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date < o.valid_to;
+
+COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each, whichever of its two shapes the service answered in: market.financial_ratios and market.financial_ratio_facts as one. Where latest is true, the newest of a company and nature of report.';
+COMMENT ON COLUMN market.financial_ratios_wide.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy has named the symbol.';
+COMMENT ON COLUMN market.financial_ratios_wide.exchange IS 'Exchange that was asked.';
+COMMENT ON COLUMN market.financial_ratios_wide.symbol IS 'Symbol that was asked for.';
+COMMENT ON COLUMN market.financial_ratios_wide.nature_of_report IS 'Standalone or Consolidated figures.';
+COMMENT ON COLUMN market.financial_ratios_wide.variant IS 'eod, realtime, quarter or snapshot.';
+COMMENT ON COLUMN market.financial_ratios_wide.as_of_date IS 'Day asked for; the day of the call for realtime and snapshot; the last day of the quarter.';
+COMMENT ON COLUMN market.financial_ratios_wide.period IS 'Financial year (by its first calendar year) and quarter code, e.g. 2024QM; empty where none applies.';
+COMMENT ON COLUMN market.financial_ratios_wide.latest IS 'Is it the newest row of this symbol and nature of report? Of one day eod comes first, then realtime, snapshot and quarter.';
+COMMENT ON COLUMN market.financial_ratios_wide.year IS 'Financial year of the latest figures.';
+COMMENT ON COLUMN market.financial_ratios_wide.last_q IS 'Code of the latest quarter, e.g. QM (to March).';
+COMMENT ON COLUMN market.financial_ratios_wide.market_cap IS 'Market capitalisation. Unit: crores of rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.eod_close_price IS 'Closing price of the day. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.current_price IS 'Current market price. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.stock_price IS 'Stock price, where the answer names one. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.week52_high IS 'Highest price of 52 weeks. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.week52_low IS 'Lowest price of 52 weeks. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.eps IS 'Earnings per share. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.pe_ratio IS 'Price to earnings. Unit: ratio.';
+COMMENT ON COLUMN market.financial_ratios_wide.book_value_per_share IS 'Book value per share. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.dividend_yield IS 'Dividend yield, as sent.';
+COMMENT ON COLUMN market.financial_ratios_wide.ebit IS 'Earnings before interest and tax. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.interest_coverage_ratio IS 'EBIT to interest. Unit: ratio.';
+COMMENT ON COLUMN market.financial_ratios_wide.face_value IS 'Face value of the share. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.price_sales_ratio IS 'Price to sales. Unit: ratio.';
+COMMENT ON COLUMN market.financial_ratios_wide.profit_after_tax IS 'Profit after tax. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.enterprise_value IS 'Enterprise value. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.debt IS 'Debt. Unit: rupees.';
+
+-- An index finds the figures before.
+CREATE OR REPLACE VIEW market.pledge_changes AS
+  SELECT CASE p.exchange WHEN 'BSE' THEN 'BSE:' || p.scrip_code END AS instrument_id, p.exchange, p.scrip_code, p.scrip_id AS symbol,
+         p.company_name, p.trade_date, b.trade_date AS previous_date, p.depository_pledged_shares AS pledged_shares,
+         b.depository_pledged_shares AS previous_pledged_shares,
+         p.depository_pledged_shares - b.depository_pledged_shares AS pledged_shares_change,
+         p.depository_pledged_pct AS pledged_percent, p.depository_pledged_pct - b.depository_pledged_pct AS pledged_percent_change,
+         p.encumbered_last_quarter_pct_of_promoter_shares AS encumbered_percent,
+         p.encumbered_last_quarter_pct_of_promoter_shares - b.encumbered_last_quarter_pct_of_promoter_shares AS encumbered_percent_change,
+         p.total_promoter_holding_per AS promoter_holding_percent
+    FROM market.consolidated_pledge p
+   CROSS JOIN LATERAL (
+     SELECT b.* FROM market.consolidated_pledge b
+      WHERE b.exchange = p.exchange AND b.scrip_code = p.scrip_code AND b.trade_date < p.trade_date
+      ORDER BY b.trade_date DESC LIMIT 1) b
+   WHERE (p.depository_pledged_shares, p.encumbered_last_quarter_pct_of_promoter_shares)
+         IS DISTINCT FROM (b.depository_pledged_shares, b.encumbered_last_quarter_pct_of_promoter_shares);
+
+COMMENT ON VIEW market.pledge_changes IS 'Days on which what promoters have pledged differs from the last figures of the company before.';
+COMMENT ON COLUMN market.pledge_changes.instrument_id IS 'The instrument: market.instruments.instrument_id.';
+COMMENT ON COLUMN market.pledge_changes.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.pledge_changes.scrip_code IS 'Security code of the exchange.';
+COMMENT ON COLUMN market.pledge_changes.symbol IS 'Security id (ticker).';
+COMMENT ON COLUMN market.pledge_changes.company_name IS 'Name of the company.';
+COMMENT ON COLUMN market.pledge_changes.trade_date IS 'Day of the figures.';
+COMMENT ON COLUMN market.pledge_changes.previous_date IS 'Day of the figures before, which they are compared with.';
+COMMENT ON COLUMN market.pledge_changes.pledged_shares IS 'Shares pledged in the depository system. Unit: shares.';
+COMMENT ON COLUMN market.pledge_changes.previous_pledged_shares IS 'The same, before. Unit: shares.';
+COMMENT ON COLUMN market.pledge_changes.pledged_shares_change IS 'How many more; negative where pledges were released. Unit: shares.';
+COMMENT ON COLUMN market.pledge_changes.pledged_percent IS 'pledged_shares as a share of all dematerialised shares. Unit: percent.';
+COMMENT ON COLUMN market.pledge_changes.pledged_percent_change IS 'How much more. Unit: percentage points.';
+COMMENT ON COLUMN market.pledge_changes.encumbered_percent IS 'Promoter shares encumbered at the end of the last quarter, as a share of promoter shares. Unit: percent.';
+COMMENT ON COLUMN market.pledge_changes.encumbered_percent_change IS 'How much more. Unit: percentage points.';
+COMMENT ON COLUMN market.pledge_changes.promoter_holding_percent IS 'Promoter holding as a share of those issued. Unit: percent.';
+
+CREATE OR REPLACE VIEW market.band_hits AS
+  SELECT p.instrument_id, c.exchange, c.symbol, c.series, c.trade_date, c.band, p.close, p.return_percent,
+         n.trade_date AS next_session, n.close AS next_close, n.return_percent AS next_return_percent
+    FROM market.circuit_breakers c
+    LEFT JOIN market.prices p
+      ON p.exchange = c.exchange AND p.symbol = c.symbol AND p.series = c.series AND p.trade_date = c.trade_date
+    LEFT JOIN LATERAL (
+      -- A share that hits a band is often moved to another series.
+      SELECT b.exchange, b.symbol, b.series, b.trade_date
+        FROM market.series_aliases s
+       CROSS JOIN LATERAL (
+         SELECT b.exchange, b.symbol, b.series, b.trade_date FROM market.bhavcopy_cm b
+          WHERE b.exchange = s.exchange AND b.symbol = s.symbol AND b.series = s.series
+            AND b.trade_date > greatest(c.trade_date, s.valid_from - 1) AND b.trade_date < s.valid_to
+          ORDER BY b.trade_date LIMIT 1) b
+       WHERE s.instrument_id = p.instrument_id
+       ORDER BY b.trade_date LIMIT 1) b ON true
+    LEFT JOIN market.prices n
+      ON n.exchange = b.exchange AND n.symbol = b.symbol AND n.series = b.series AND n.trade_date = b.trade_date;
+
+COMMENT ON VIEW market.band_hits IS 'Securities that hit a price band, with what the day and the next session made of it; one that hit both bands has two rows.';
+COMMENT ON COLUMN market.band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy of the day is stored.';
+COMMENT ON COLUMN market.band_hits.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.band_hits.symbol IS 'Ticker symbol of that day.';
+COMMENT ON COLUMN market.band_hits.series IS 'Series of that day.';
+COMMENT ON COLUMN market.band_hits.trade_date IS 'Session.';
+COMMENT ON COLUMN market.band_hits.band IS 'Band that was hit: H upper, L lower.';
+COMMENT ON COLUMN market.band_hits.close IS 'Closing price. Unit: rupees.';
+COMMENT ON COLUMN market.band_hits.return_percent IS 'Change against the adjusted previous close, as in market.prices. Unit: percent.';
+COMMENT ON COLUMN market.band_hits.next_session IS 'The next session of the instrument, in whatever series; null where there is none yet.';
+COMMENT ON COLUMN market.band_hits.next_close IS 'Closing price of that session. Unit: rupees.';
+COMMENT ON COLUMN market.band_hits.next_return_percent IS 'Change of that session against its adjusted previous close. Unit: percent.';

@@ -1,0 +1,43 @@
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { messageOf, usageError } from '../../core/errors.ts';
+import { type Cli, type Commands, print, writeOut } from '../cli.ts';
+import { examples } from '../options.ts';
+
+export const commands: Commands = {
+  dbt(command, cli) {
+    command
+      .option('--out <file>', 'the file; it is replaced (default: print it)')
+      .addHelpText('after', examples('eod dbt --out models/sources.yml', 'eod dbt > models/sources.yml'))
+      .action((flags: { readonly out?: string }) => dbt(cli, flags.out));
+  },
+};
+
+async function dbt(cli: Cli, out: string | undefined): Promise<void> {
+  const { openReadable } = await import('../open-context.ts');
+  const { dbtSources } = await import('../../load/market/dbt-sources.ts');
+  const { config, db } = await openReadable(cli);
+  const text = `# Written by "eod dbt"; write it again after an update, which may bring tables and columns.\n${yaml(await dbtSources(db.pool, config))}`;
+  if (out === undefined) return void (await writeOut(cli, text));
+  const file = resolve(cli.cwd, out);
+  await writeFile(file, text).catch((error) => {
+    throw usageError(`--out: ${messageOf(error)}`);
+  });
+  print(cli, file);
+}
+
+/** A document as YAML, without its first line end. Texts are written as JSON writes them, which YAML reads the same. */
+function yaml(value: unknown, indent = ''): string {
+  if (Array.isArray(value)) {
+    return value.map((item) => `${indent}- ${yaml(item, `${indent}  `).trimStart()}`).join('');
+  }
+  if (typeof value !== 'object' || value === null) return `${indent}${JSON.stringify(value)}\n`;
+  return Object.entries(value)
+    .map(([key, item]) => {
+      const isNested = typeof item === 'object' && item !== null;
+      return isNested
+        ? `${indent}${key}:\n${yaml(item, `${indent}  `)}`
+        : `${indent}${key}: ${JSON.stringify(item)}\n`;
+    })
+    .join('');
+}

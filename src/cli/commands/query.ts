@@ -1,0 +1,171 @@
+import { usageError } from '../../core/errors.ts';
+import type { ResultColumn, ResultRow, RowSink } from '../../load/database/read-only.ts';
+import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
+import { type Cli, type Commands, type JsonFlag, logStderr, print, writeOut } from '../cli.ts';
+import { examples, limitOption, wholeNumberOption } from '../options.ts';
+
+interface Flags extends JsonFlag {
+  readonly csv?: boolean;
+  readonly limit?: number;
+  readonly timeout: number;
+}
+
+/** A table has to be held in memory, and to be looked at. */
+const TABLE_ROWS = 1_000;
+
+export const commands: Commands = {
+  query(command, cli) {
+    command
+      .argument('<sql>', 'one statement that reads; - reads it from stdin')
+      .option('--csv', 'print CSV with a line of names')
+      .option('--json', 'print one JSON document: a list of objects; numbers with all their digits')
+      .addOption(limitOption(undefined, `how many rows (default: all; as a table ${TABLE_ROWS})`))
+      .addOption(
+        wholeNumberOption('--timeout <seconds>', 'how long Postgres may work on it', {
+          least: 1,
+          most: 86_400,
+        }).default(300),
+      )
+      .addHelpText(
+        'after',
+        examples(
+          `eod query "${SHORT_EXAMPLES.few}"`,
+          `eod query --csv "${SHORT_EXAMPLES.many}" > prices.csv`,
+          'eod query --json - < report.sql | jq .',
+        ),
+      )
+      .action((sql: string, flags: Flags) => query(cli, sql, flags));
+  },
+};
+
+async function query(cli: Cli, argument: string, flags: Flags): Promise<void> {
+  if (flags.csv === true && flags.json === true) throw usageError('give one of --csv and --json');
+  const text = argument === '-' ? await readStdin(cli) : argument;
+  if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');
+  const { openReadable } = await import('../open-context.ts');
+  const { readQuery } = await import('../../load/database/read-only.ts');
+  const { db } = await openReadable(cli);
+  const asTable = flags.csv !== true && flags.json !== true;
+  const most = flags.limit ?? (asTable ? TABLE_ROWS : Number.POSITIVE_INFINITY);
+  const printer = asTable ? tablePrinter(cli) : flags.csv === true ? csvPrinter(cli) : jsonPrinter(cli);
+  let count = 0;
+  let cut = false;
+  await readQuery(
+    db,
+    text,
+    { timeoutMs: flags.timeout * 1_000, timeoutName: '--timeout', signal: cli.life.signal },
+    {
+      begin: printer.begin,
+      async rows(rows) {
+        const wanted = rows.slice(0, most - count);
+        cut = wanted.length < rows.length;
+        count += wanted.length;
+        return (await printer.rows(wanted)) && !cut;
+      },
+    },
+  );
+  await printer.end();
+  if (cut) {
+    const how = flags.limit === undefined ? '; --limit shows more, --csv and --json all' : '';
+    logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
+  }
+}
+
+async function readStdin({ stdin }: Cli): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stdin?.() ?? []) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+interface Printer extends RowSink {
+  end(): Promise<void>;
+}
+
+/** Types of numbers by their oids: int8, int2, int4, oid, float4, float8, numeric. */
+const NUMBERS = [20, 21, 23, 26, 700, 701, 1700];
+
+/** As a table: values as Postgres writes them. */
+function tablePrinter(cli: Cli): Printer {
+  let columns: readonly ResultColumn[] = [];
+  const all: ResultRow[] = [];
+  return {
+    begin(found) {
+      columns = found;
+    },
+    async rows(rows) {
+      all.push(...rows);
+      return true;
+    },
+    async end() {
+      const { plural, table } = await import('../output.ts');
+      if (columns[0]?.name === 'QUERY PLAN') {
+        // Its lines are not broken: how far they are indented says what belongs to what.
+        await writeOut(cli, all.map(([line]) => `${line}\n`).join(''));
+        return;
+      }
+      const drawn = columns.map(({ name, type }, at) => ({
+        head: name,
+        cell: (row: ResultRow) => row[at] ?? null,
+        right: NUMBERS.includes(type),
+      }));
+      print(cli, `${table(drawn, all)}\n\n${plural(all.length, 'row')}`);
+    },
+  };
+}
+
+/** As COPY of Postgres writes CSV: null is nothing, an empty text is `""`. */
+function csvPrinter(cli: Cli): Printer {
+  const line = (values: ResultRow) => `${values.map(csvCell).join(',')}\n`;
+  return {
+    async begin(columns) {
+      await writeOut(cli, line(columns.map(({ name }) => name)));
+    },
+    rows: (rows) => writeOut(cli, rows.map(line).join('')),
+    end: async () => undefined,
+  };
+}
+
+function csvCell(value: string | null): string {
+  if (value === null) return '';
+  return value === '' || /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
+}
+
+/** As a list of objects, one a line. */
+function jsonPrinter(cli: Cli): Printer {
+  let keys: string[] = [];
+  let values: ((text: string) => string)[] = [];
+  let separator = '[\n';
+  return {
+    begin(columns) {
+      const names = columns.map(({ name }) => name);
+      // A name that comes again would hide the first.
+      keys = names.map((name, at) => {
+        const again = names.slice(0, at).filter((other) => other === name).length;
+        return JSON.stringify(again === 0 ? name : `${name}_${again + 1}`);
+      });
+      values = columns.map(({ type }) => jsonValue(type));
+    },
+    rows(rows) {
+      cli.printedJson = true;
+      const text = rows.map((row) => {
+        const members = row.map((value, at) => `${keys[at]}:${value === null ? null : values[at]?.(value)}`);
+        const start = separator;
+        separator = ',\n';
+        return `${start}{${members.join(',')}}`;
+      });
+      return writeOut(cli, text.join(''));
+    },
+    async end() {
+      cli.printedJson = true;
+      await writeOut(cli, separator === '[\n' ? '[]\n' : '\n]\n');
+    },
+  };
+}
+
+/** How a value of a type is written: a number digit by digit, JSON as it is, anything else as text. */
+function jsonValue(type: number): (text: string) => string {
+  const asText = (text: string) => JSON.stringify(text);
+  if (NUMBERS.includes(type)) return (text) => (/^-?\d/.test(text) ? text : asText(text));
+  if (type === 16) return (text) => (text === 't' ? 'true' : 'false');
+  return type === 114 || type === 3802 ? (text) => text : asText;
+}

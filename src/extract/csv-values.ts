@@ -1,0 +1,86 @@
+import { DECIMAL, ESCAPED, NULL, STRING, type ValueScanner, WHOLE } from './scanned-values.ts';
+
+// Each scanner has its own: V8 reads an imported constant anew at each use, which costs a sixth of the time of scanning.
+const TAB = 9;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
+const QUOTE = 34;
+const COMMA = 44;
+const MINUS = 45;
+const DOT = 46;
+const ZERO = 48;
+const NINE = 57;
+const BACKSLASH = 92;
+const FIRST_BEYOND_ASCII = 128;
+
+/**
+ * Finds the cells of rows without quotes, in ASCII. Blanks and tabs around a cell are no part of it; nothing, or a
+ * hyphen alone, is no value. A record begins where its line does.
+ *
+ * @param places the place in the row of each key's cell.
+ * @param cells how many cells a row has.
+ * @param returns do lines end with a carriage return and a line feed?
+ */
+export function createCsvScanner(
+  body: Buffer,
+  places: readonly number[],
+  cells: number,
+  returns: boolean,
+): ValueScanner {
+  const keyAt = new Int32Array(cells).fill(-1);
+  for (const [key, place] of places.entries()) keyAt[place] = key;
+  const types = new Uint8Array(places.length);
+  const froms = new Int32Array(places.length);
+  const tos = new Int32Array(places.length);
+
+  /** What ends a row stands here. @returns the place behind it, or -1. */
+  const endLine = (at: number): number => {
+    if (at >= body.length) return at;
+    if (!returns) return body[at] === LINE_FEED ? at + 1 : -1;
+    return body[at] === CARRIAGE_RETURN && body[at + 1] === LINE_FEED ? at + 2 : -1;
+  };
+
+  return {
+    types,
+    froms,
+    tos,
+    find(start) {
+      let at = start;
+      for (let cell = 0; ; ) {
+        let byte = body[at] as number;
+        while (byte === SPACE || byte === TAB) byte = body[++at] as number;
+        const from = at;
+        if (byte === MINUS) byte = body[++at] as number;
+        const digits = at;
+        const isBelowOne = byte === ZERO;
+        while (byte >= ZERO && byte <= NINE) byte = body[++at] as number;
+        // Else it is not printed as a number is: leading zeros, a minus alone or before zero.
+        let type = at > digits && (!isBelowOne || (at === digits + 1 && from === digits)) ? WHOLE : STRING;
+        if (byte === DOT) {
+          const dot = at;
+          for (byte = body[++at] as number; byte >= ZERO && byte <= NINE; ) byte = body[++at] as number;
+          type = type === WHOLE && at > dot + 1 ? DECIMAL : STRING;
+        }
+        let to = at;
+        for (; byte !== COMMA && byte > CARRIAGE_RETURN; byte = body[++at] as number) {
+          if (byte === SPACE) continue;
+          if (byte < SPACE || byte === QUOTE || byte >= FIRST_BEYOND_ASCII) return -1;
+          type = byte === BACKSLASH || type === ESCAPED ? ESCAPED : STRING;
+          to = at + 1;
+        }
+        const key = keyAt[cell] as number;
+        if (key >= 0) {
+          types[key] = to === from || (to === from + 1 && body[from] === MINUS) ? NULL : type;
+          froms[key] = from;
+          tos[key] = to;
+        }
+        cell += 1;
+        if (cell === cells) return endLine(at);
+        if (byte !== COMMA) return -1;
+        at += 1;
+      }
+    },
+    parse: (_type, from, to) => body.toString('latin1', from, to),
+  };
+}

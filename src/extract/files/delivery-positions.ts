@@ -1,0 +1,49 @@
+import { badFile } from '../diagnostics.ts';
+import type { FileRow } from './columns.ts';
+
+/** The second line, where the first is a title: kind of file, day, quantity and count of the records that follow. */
+const FILE_HEADER = /^10,MTO,(\d{2})(\d{2})(\d{4})(?:,\d*)?(?:,(\d+))?/m;
+
+/** Begins the records of one kind of settlement, of which old files have several. */
+const SETTLEMENT = /^Trade Date\s*<(\d{1,2}-[A-Za-z]{3}-\d{4})>/i;
+
+/** Type, number, symbol, series, traded and delivered quantity, percent. */
+const FIELDS = 7;
+
+/** Is this `MTO_DDMMYYYY.DAT` of NSE, whatever it is called? */
+export function isDeliveryPositions(text: string): boolean {
+  return FILE_HEADER.test(text.slice(0, 1_000));
+}
+
+/**
+ * The records of NSE's delivery positions (type 20), each with the day of its settlement. Other lines are titles.
+ *
+ * @throws PipelineError `unreadable` if the last line breaks off.
+ */
+export function readDeliveryPositions(text: string): { rows: FileRow[]; warnings: string[] } {
+  const [, day, month, year, told] = FILE_HEADER.exec(text) ?? [];
+  let tradeDate = `${year}-${month}-${day}`;
+  const rows: FileRow[] = [];
+  const lines = text.trimEnd().split(/\r?\n/);
+  for (const [at, line] of lines.entries()) {
+    tradeDate = SETTLEMENT.exec(line)?.[1] ?? tradeDate;
+    if (!/^\s*20,/.test(line)) continue;
+    const values = line.split(',');
+    if (values.length < FIELDS && at === lines.length - 1) throw badFile('breaks off inside its last row');
+    const [type, number, symbol, series, traded, delivered, percent] =
+      values.length === FIELDS ? values : [values[0], values[1], line];
+    rows.push({
+      TRADE_DATE: tradeDate,
+      RECORD_TYPE: type,
+      SR_NO: number,
+      SYMBOL: symbol,
+      SERIES: series ?? null,
+      QUANTITY_TRADED: traded ?? null,
+      DELIVERABLE_QUANTITY: delivered ?? null,
+      PERCENT_DELIVERABLE: percent ?? null,
+    });
+  }
+  const isShort = told !== undefined && Number(told) !== rows.length;
+  const warnings = isShort ? [`its header counts ${Number(told)} records, and it holds ${rows.length}`] : [];
+  return { rows, warnings };
+}

@@ -1,0 +1,165 @@
+import { isUtf8 } from 'node:buffer';
+import { PipelineError } from '../../core/errors.ts';
+import type { DataSet } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import { type EncodedRows, type Rows, RowsWriter } from '../../operations/rows.ts';
+import type { Row, Scalar } from '../../operations/table.ts';
+import { readPlainCsv } from '../csv.ts';
+import { createCsvScanner } from '../csv-values.ts';
+import { createLayouts } from '../layout.ts';
+import { createRecordScanner } from '../record-scanner.ts';
+import type { Reject } from '../types.ts';
+import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
+
+/** A row that was read by itself, with its day, or what is wrong with it. */
+export type ReadRow = { readonly row: Row; readonly day: string } | Reject;
+
+/** A row of a file, and its place. */
+export interface SourceRow {
+  readonly columns: FileColumns;
+  readonly row: FileRow;
+  readonly position: number;
+}
+
+/** How the rows of a file are read that are not scanned. */
+interface RowReading {
+  readonly exchangeOf: (columns: FileColumns, row: FileRow) => string;
+  /** Makes what reads the rows of an exchange, and what they tell besides. */
+  readonly readersOf: (
+    columns: FileColumns,
+    exchange: string,
+  ) => {
+    readonly read: (source: SourceRow) => ReadRow;
+    readonly readAlso: (source: SourceRow) => ReadRow | null;
+  };
+}
+
+/** A file with the rows of one exchange and session. */
+interface ScannedFile {
+  readonly columns: FileColumns;
+  readonly exchange: string;
+  readonly day: string;
+  readonly rows: EncodedRows;
+  /** What they tell besides. */
+  readonly also: Rows;
+  readonly rejects: readonly Reject[];
+}
+
+/** Where so many rows had to be read by themselves, and half of all, it is faster to read the file as a whole. */
+const MANY_READ = 100;
+
+const LONGEST_HEADER = 10_000;
+
+/**
+ * Reads a file from its bytes to COPY text, where it holds one session of one exchange in rows without quotes that are
+ * all as long as the header; rows that are odd otherwise are read by themselves.
+ *
+ * @returns null where it is not so simple: then nothing is said about the file.
+ */
+export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): ScannedFile | null {
+  const start = bytes.indexOf('\n') + 1;
+  if (start === 0 || start > LONGEST_HEADER || bytes.includes('"') || !isUtf8(bytes)) return null;
+  const header = bytes.toString('utf8', 0, start);
+  const first = rowAt(bytes, header, start);
+  const columns = first === null ? null : knownColumns(Object.keys(first.row));
+  if (first === null || columns === null) return null;
+  const exchange = reading.exchangeOf(columns, first.row);
+  const { read, readAlso } = reading.readersOf(columns, exchange);
+  const found = read({ columns, row: first.row, position: 0 });
+  if (!('row' in found)) return null;
+  const { day } = found;
+  const scannerOf = (dataSet: DataSet, record: object) => {
+    const layout = createLayouts(dataSet)(record);
+    const names = header
+      .replace(/^\ufeff/, '')
+      .split(',')
+      .map((name) => name.trim());
+    const places = layout.keys.map((source) => names.indexOf(columns.nameOf(source)));
+    return createRecordScanner(bytes, layout, {
+      asked: { exchange, from: day, to: day, instruments: [], params: {}, calledOn: '' },
+      timeZone,
+      valuesOf: () => createCsvScanner(bytes, places, names.length, header.endsWith('\r\n')),
+      texts: columns.texts,
+      only: onlyOf(columns, exchange),
+    });
+  };
+  const { format } = columns;
+  const dataSet = dataSetNamed(format.dataSet);
+  const scan = scannerOf(dataSet, columns.record(first.row));
+  if (scan === null) return null;
+  const lines = new RowsWriter(dataSet.shapes[0].table);
+  const besides = columns.also === null ? undefined : format.also;
+  const alsoDataSet = besides === undefined ? null : dataSetNamed(besides.dataSet);
+  const scanAlso = alsoDataSet === null ? null : scannerOf(alsoDataSet, columns.also?.(first.row) ?? {});
+  const alsoLines = alsoDataSet === null ? null : new RowsWriter(alsoDataSet.shapes[0].table);
+  const rejects: Reject[] = [];
+  let position = 0;
+  let alone = 0;
+  for (let at = start; at < bytes.length; position++) {
+    let next = scan(at, lines);
+    const isScanned = next >= 0;
+    if (isScanned && (alsoLines === null || (scanAlso?.(at, alsoLines) ?? -1) >= 0)) {
+      at = next;
+      continue;
+    }
+    alone += 1;
+    const one = rowAt(bytes, header, at);
+    if (one === null || (alone > MANY_READ && 2 * alone > position)) return null;
+    const source = { columns, row: one.row, position };
+    next = one.next;
+    at = next;
+    if (!isScanned) {
+      if (reading.exchangeOf(columns, one.row) !== exchange) return null;
+      const result = read(source);
+      if (!('row' in result)) {
+        rejects.push(result);
+        continue;
+      }
+      if (result.day !== day) return null;
+      lines.add(result.row);
+    }
+    const also = alsoLines === null ? null : readAlso(source);
+    if (also === null) continue;
+    if ('row' in also) alsoLines?.add(also.row);
+    else rejects.push(also);
+  }
+  if (lines.ends.length === 0) return null;
+  const rows = lines.finish();
+  return { columns, exchange, day, rows, also: alsoLines?.finish() ?? [], rejects };
+}
+
+/** The row that begins here, read by itself, and where the next one begins; null where it is no row like the others. */
+function rowAt(
+  bytes: Buffer,
+  header: string,
+  start: number,
+): { readonly row: FileRow; readonly next: number } | null {
+  const end = bytes.indexOf('\n', start);
+  const next = end === -1 ? bytes.length : end + 1;
+  const line = bytes.toString('utf8', start, next);
+  const lineEnd = header.endsWith('\r\n') ? '\r\n' : '\n';
+  const rows = readPlainCsv(header + line + (end === -1 ? lineEnd : ''));
+  return rows?.length === 1 ? { row: rows[0] as FileRow, next } : null;
+}
+
+/** The columns of a file whose rows can be scanned: of a session, which they name themselves. */
+function knownColumns(header: readonly string[]): FileColumns | null {
+  let columns: FileColumns;
+  try {
+    columns = columnsOf(header);
+  } catch (error) {
+    if (error instanceof PipelineError) return null;
+    throw error;
+  }
+  const { bySession, datedByName, withoutTickers, check } = columns.format;
+  return bySession && !datedByName && !withoutTickers && check === undefined ? columns : null;
+}
+
+/** Rows of another segment or exchange are left to those who say what is wrong with them. */
+function onlyOf({ format }: FileColumns, exchange: string): ReadonlyMap<string, readonly Scalar[]> {
+  if (format.exchange !== null) return new Map();
+  return new Map<string, readonly Scalar[]>([
+    ['sgmt', [null, 'CM']],
+    ['src', [exchange]],
+  ]);
+}

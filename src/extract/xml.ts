@@ -1,0 +1,111 @@
+import sax from 'sax';
+import { MAX_CONTAINERS } from './decimals.ts';
+import { tooLarge, unreadable } from './diagnostics.ts';
+
+/** Elements one answer may hold in all; most are values of records. */
+const MAX_ELEMENTS = 20 * MAX_CONTAINERS;
+
+/** Elements inside each other: an envelope, a list, a record and its values are four. */
+const MAX_DEPTH = 20;
+
+/** What an element says: text, nothing, or what its children and attributes say by name; those of one name as a list. */
+export type XmlValue = string | null | { readonly [name: string]: XmlValue } | readonly XmlValue[];
+
+interface OpenElement {
+  readonly name: string;
+  readonly isNil: boolean;
+  hasChildren: boolean;
+  members: Record<string, XmlValue> | null;
+  text: string;
+}
+
+/** A name without its prefix: `d:Symbol` is Symbol. */
+const localName = (name: string) => name.slice(name.indexOf(':') + 1);
+
+/**
+ * Reads XML into values. Prefixed attributes are left out (`xmlns:i`, `m:type`), but for `nil` and `null`. Characters
+ * may be written by their names or numbers; nothing else is expanded, and there may be no DTD.
+ *
+ * @returns what the outermost element says.
+ * @throws PipelineError `unreadable` for XML that is broken, cut off, or too deep; `too_large` for too many elements.
+ */
+export function readXml(text: string): XmlValue {
+  const open: OpenElement[] = [];
+  let elements = 0;
+  let containers = 0;
+  let root: XmlValue | undefined;
+  const parser = sax.parser(true);
+  const fail = () => {
+    // The parser's message is left out, because it quotes the text around the error.
+    throw unreadable(`broken XML, at line ${parser.line + 1}`, { cutShort: true });
+  };
+  parser.onerror = fail;
+  parser.ondoctype = () => {
+    throw unreadable('it is XML with a DTD, which is not read');
+  };
+  parser.onopentag = ({ name, attributes }) => {
+    if (root !== undefined) fail();
+    elements += 1;
+    if (elements > MAX_ELEMENTS) throw tooLarge(`more than ${MAX_ELEMENTS} elements`);
+    if (open.length === MAX_DEPTH)
+      throw unreadable(`it is XML of more than ${MAX_DEPTH} elements inside each other`);
+    const element: OpenElement = {
+      name: localName(name),
+      isNil: isNil(attributes),
+      hasChildren: false,
+      members: null,
+      text: '',
+    };
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key !== 'xmlns' && !key.includes(':')) add(element, key, value as string);
+    }
+    open.push(element);
+  };
+  const onText = (part: string) => {
+    const element = open.at(-1);
+    if (element !== undefined) element.text += part;
+  };
+  parser.ontext = onText;
+  parser.oncdata = onText;
+  parser.onclosetag = () => {
+    const element = open.pop() as OpenElement;
+    const value = contentOf(element);
+    if (typeof value === 'object' && value !== null && ++containers > MAX_CONTAINERS) {
+      throw tooLarge(`more than ${MAX_CONTAINERS} records`);
+    }
+    const parent = open.at(-1);
+    if (parent === undefined) {
+      root = value;
+      return;
+    }
+    parent.hasChildren = true;
+    add(parent, element.name, value);
+  };
+  parser.write(text).close();
+  if (root === undefined) fail();
+  return root as XmlValue;
+}
+
+function isNil(attributes: sax.Tag['attributes'] | sax.QualifiedTag['attributes']): boolean {
+  return Object.entries(attributes).some(
+    ([key, value]) => /:(?:nil|null)$/.test(key) && String(value).trim() === 'true',
+  );
+}
+
+function add(element: OpenElement, name: string, value: XmlValue): void {
+  // No name can touch what objects inherit.
+  element.members ??= Object.create(null) as Record<string, XmlValue>;
+  const { members } = element;
+  const known = members[name];
+  if (known === undefined) members[name] = value;
+  else if (Array.isArray(known)) known.push(value);
+  else members[name] = [known, value];
+}
+
+/** Of an element with text, attributes do not count. */
+function contentOf({ isNil, hasChildren, members, text }: OpenElement): XmlValue {
+  if (isNil) return null;
+  if (members === null) return text;
+  if (text.trim() === '') return members;
+  return hasChildren ? { ...members, '#text': text } : text;
+}

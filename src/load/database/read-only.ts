@@ -1,0 +1,182 @@
+import type { Socket } from 'node:net';
+import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
+import { messageOf, PipelineError } from '../../core/errors.ts';
+import type { Database } from './database.ts';
+import { databaseError } from './errors.ts';
+
+/** A column of a result; `type` is the oid of its type. */
+export interface ResultColumn {
+  readonly name: string;
+  readonly type: number;
+}
+
+/** Values as Postgres writes them. */
+export type ResultRow = readonly (string | null)[];
+
+/** Takes a result piece by piece, so that none has to fit into memory. */
+export interface RowSink {
+  /** Called once, also where there are no rows. */
+  begin(columns: readonly ResultColumn[]): Promise<void> | void;
+  /** @returns whether more rows are wanted. */
+  rows(rows: readonly ResultRow[]): Promise<boolean>;
+}
+
+export interface ReadLimits {
+  /** Postgres gives up a statement that takes longer; 0: never. */
+  readonly timeoutMs: number;
+  /** What set that, for the message. */
+  readonly timeoutName?: string;
+  /** Ends it on the server at once. */
+  readonly signal: AbortSignal;
+}
+
+/** SQLSTATEs. */
+const CANCELED = '57014';
+const SYNTAX_ERROR = '42601';
+const READ_ONLY = '25006';
+
+/**
+ * Works on a connection in a transaction that can only read, and sees one state throughout. The connection is thrown
+ * away afterwards.
+ */
+export async function readOnly<T>(
+  db: Database,
+  { timeoutMs, timeoutName, signal }: ReadLimits,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await db.pool.connect();
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  // On another connection: this one waits for the answer. The server would notice a closed one only later.
+  const cancel = () => db.pool.query('select pg_cancel_backend($1)', [rows[0]?.pid]).catch(() => undefined);
+  const onAbort = () => void cancel();
+  signal.addEventListener('abort', onAbort);
+  const began = Date.now();
+  let done = false;
+  try {
+    await client.query(
+      `begin transaction isolation level repeatable read, read only;
+       set local statement_timeout = ${timeoutMs}; set local idle_in_transaction_session_timeout = 0`,
+    );
+    // From now on not even a function can make it one that writes.
+    await client.query('select 1');
+    if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
+    const result = await work(client);
+    done = true;
+    return result;
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== CANCELED) throw error;
+    if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
+    if (timeoutMs === 0 || Date.now() - began < timeoutMs) throw databaseError(error);
+    const name = timeoutName === undefined ? '' : ` (${timeoutName})`;
+    throw new PipelineError(
+      `the statement took longer than ${timeoutMs / 1_000} s${name} and was cancelled`,
+      {
+        kind: 'database',
+      },
+    );
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    if (!done) await cancel();
+    client.release(true);
+  }
+}
+
+/** What is prepared can neither be several statements nor one that Postgres calls a utility: COPY, DO, SET, CREATE. */
+const PREPARE = 'prepare eod_query as ';
+
+/** The utilities that only tell something. */
+const TELLING = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:explain|show)\b/i;
+
+/**
+ * Runs one statement that reads, and hands its rows on as they come.
+ *
+ * @throws PipelineError `database` that shows what is wrong with the statement, and where.
+ */
+export function readQuery(db: Database, text: string, limits: ReadLimits, sink: RowSink): Promise<void> {
+  return readOnly(db, limits, async (client) => {
+    const prefix = TELLING.test(text) ? '' : PREPARE;
+    try {
+      if (prefix === '') return await streamRows(client, text, sink);
+      await client.query({ text: prefix + text, queryMode: 'extended' } as pg.QueryConfig);
+      await streamRows(client, 'execute eod_query', sink);
+    } catch (error) {
+      throw explained(error, text, prefix.length);
+    }
+  });
+}
+
+/** An error of Postgres with the line of the statement that it points at. */
+function explained(error: unknown, text: string, prefix: number): unknown {
+  const { code, position, hint } = error as Partial<DatabaseError>;
+  if (code === undefined || code === CANCELED || !/^[0-9A-Z]{5}$/.test(code)) return error;
+  const at = position === undefined ? undefined : Number(position) - 1 - prefix;
+  const isOther =
+    code === READ_ONLY || (code === SYNTAX_ERROR && (at === undefined || text.slice(0, at).trim() === ''));
+  const lines = [
+    `Postgres: ${messageOf(error)} (${code})`,
+    ...(at === undefined || at < 0 ? [] : pointedAt(text, at)),
+    ...(hint === undefined ? [] : [`  ${hint}`]),
+    ...(isOther ? ['  one statement that reads is run: select, with, values, table, explain or show'] : []),
+  ];
+  return new PipelineError(lines.join('\n'), { kind: 'database', cause: error });
+}
+
+/** The line with this character, and a mark below it. */
+function pointedAt(text: string, characters: number): string[] {
+  // Postgres counts code points.
+  const before = [...text].slice(0, characters).join('');
+  const start = before.lastIndexOf('\n') + 1;
+  const [line = ''] = text.slice(start).split('\n');
+  const name = `  line ${before.split('\n').length}: `;
+  const indent = before.slice(start).replace(/[^\t]/gu, ' ');
+  return [name + line.trimEnd(), `${' '.repeat(name.length)}${indent}^`];
+}
+
+/** So many rows are handed on at once. */
+const BATCH = 500;
+
+/** Runs a statement; while its rows are worked on, no more are taken from the connection. */
+function streamRows(client: ClientBase, text: string, sink: RowSink): Promise<void> {
+  const query = new pg.Query<(string | null)[], unknown[]>({
+    text,
+    rowMode: 'array',
+    queryMode: 'extended',
+    types: { getTypeParser: () => (value: string | Buffer) => value },
+  } as pg.QueryConfig<unknown[]>);
+  const socket = (client as unknown as { connection: { stream: Socket } }).connection.stream;
+  let waiting: (string | null)[][] = [];
+  let columns: pg.FieldDef[] | undefined;
+  return new Promise((resolve, reject) => {
+    const handOn = async (fields: pg.FieldDef[]) => {
+      if (columns === undefined) {
+        columns = fields;
+        await sink.begin(fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID })));
+      }
+      while (waiting.length > 0) {
+        const rows = waiting;
+        waiting = [];
+        if (!(await sink.rows(rows))) return false;
+      }
+      return true;
+    };
+    let working: Promise<boolean> | undefined;
+    query.on('row', (row, result) => {
+      waiting.push(row);
+      if (waiting.length < BATCH || working !== undefined) return;
+      socket.pause();
+      working = handOn(result?.fields ?? []);
+      working.then((more) => {
+        working = undefined;
+        if (!more) return resolve();
+        socket.resume();
+      }, reject);
+    });
+    query.on('end', (result) => {
+      Promise.resolve(working)
+        .then(() => handOn(result.fields))
+        .then(() => resolve(), reject);
+    });
+    query.on('error', reject);
+    client.query(query);
+  });
+}

@@ -1,0 +1,178 @@
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import pg, { type PoolClient } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import type { Database } from '../database/database.ts';
+import { type ReadLimits, readOnly } from '../database/read-only.ts';
+import { chosenRows, findRelation, type Relation, type RowChoice, yearsOf } from './relation.ts';
+
+export type Format = 'parquet' | 'csv' | 'ndjson';
+
+export interface ExportRequest extends RowChoice {
+  /** A table or view, with its schema unless that is `market`. */
+  readonly table: string;
+  readonly format: Format;
+  /** A file for each year; else one for all. */
+  readonly byYear: boolean;
+  /** Numerics as DOUBLE in Parquet. */
+  readonly doubles: boolean;
+  /** The file for the rows of a year, or of all. */
+  readonly fileFor: (name: string, year: number | null) => string;
+  /** Told of each file that is begun under another name. */
+  readonly onPartial: (file: string) => void;
+}
+
+export interface ExportedFile {
+  readonly file: string;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+export interface Exported {
+  /** `market.bhavcopy_cm`. */
+  readonly table: string;
+  readonly rows: number;
+  readonly files: readonly ExportedFile[];
+  /** What is not stored as it is in the database, a sentence each. */
+  readonly notices: readonly string[];
+}
+
+/**
+ * Writes rows of a table or view to files, all as one state has them. The files get their names when all of them are
+ * whole: nothing is left of an export that fails.
+ *
+ * @param onBytes told how much more has come from Postgres.
+ */
+export function exportTable(
+  db: Database,
+  request: ExportRequest,
+  limits: ReadLimits,
+  onBytes: (bytes: number) => void,
+): Promise<Exported> {
+  return readOnly(db, limits, async (client) => {
+    // Moments as UTC, whatever the server is set to.
+    await client.query("set local timezone to 'UTC'");
+    const relation = await findRelation(client, request.table);
+    const name = relation.schema === 'market' ? relation.name : `${relation.schema}.${relation.name}`;
+    const parts = await partsOf(client, relation, request);
+    const write = await writerOf(client, relation, request, onBytes);
+    const written: (ExportedFile & { readonly partial: string })[] = [];
+    const partials: string[] = [];
+    try {
+      for (const { year, choice } of parts) {
+        const file = request.fileFor(name, year);
+        const partial = join(dirname(file), `.${basename(file)}.${process.pid}.part`);
+        partials.push(partial);
+        request.onPartial(partial);
+        const handle = await open(partial, 'w');
+        try {
+          const rows = await write.file(handle, chosenRows(relation, choice));
+          await handle.sync();
+          written.push({ file, partial, rows, bytes: (await handle.stat()).size });
+        } finally {
+          await handle.close();
+        }
+      }
+      // A year between two others may have no rows.
+      const kept = written.filter(({ rows }) => rows > 0 || !request.byYear);
+      for (const { partial, file } of kept) await rename(partial, file);
+      return {
+        table: `${relation.schema}.${relation.name}`,
+        rows: kept.reduce((sum, { rows }) => sum + rows, 0),
+        files: kept.map(({ file, rows, bytes }) => ({ file, rows, bytes })),
+        notices: write.notices,
+      };
+    } finally {
+      for (const partial of partials) await rm(partial, { force: true });
+    }
+  });
+}
+
+/** The choices of rows that get a file each. */
+async function partsOf(
+  client: PoolClient,
+  relation: Relation,
+  request: ExportRequest,
+): Promise<{ readonly year: number | null; readonly choice: RowChoice }[]> {
+  if (!request.byYear) return [{ year: null, choice: request }];
+  // Asked for before anything is read, so that a table without days is refused.
+  chosenRows(relation, { from: '2000-01-01' });
+  return (await yearsOf(client, relation, request)).map((year) => {
+    const [first, last] = [`${year}-01-01`, `${year}-12-31`];
+    const from = request.from !== undefined && request.from > first ? request.from : first;
+    const to = request.to !== undefined && request.to < last ? request.to : last;
+    return { year, choice: { ...request, from, to } };
+  });
+}
+
+interface FileWriter {
+  readonly notices: readonly string[];
+  /** @returns how many rows. */
+  file(handle: FileHandle, rows: string): Promise<number>;
+}
+
+/** COPY in its CSV format leaves JSON as it is, with marks that JSON writes as escapes. */
+const AS_IT_IS = "with (format csv, delimiter e'\\x01', quote e'\\x02')";
+
+async function writerOf(
+  client: PoolClient,
+  relation: Relation,
+  request: ExportRequest,
+  onBytes: (bytes: number) => void,
+): Promise<FileWriter> {
+  const { columns } = relation;
+  const list = columns.map(({ name }) => pg.escapeIdentifier(name)).join(', ');
+  if (request.format === 'parquet') {
+    const { planParquet, writeParquet } = await import('./parquet.ts');
+    const plan = await planParquet(client, columns, chosenRows(relation, request), request.doubles);
+    return {
+      notices: plan.notices,
+      async file(handle, rows) {
+        const { chunks, rowCount } = copied(client, `copy (select ${list} ${rows}) to stdout`, onBytes);
+        await writeParquet(handle, plan.columns, chunks);
+        return rowCount();
+      },
+    };
+  }
+  // What was stored as json may hold line ends, jsonb holds none.
+  const oneLine = columns
+    .map(({ name, type }) => [pg.escapeIdentifier(name), type] as const)
+    .map(([name, type]) => (type === 'json' ? `${name}::jsonb as ${name}` : name));
+  const copy = {
+    csv: (rows: string) => `copy (select ${list} ${rows}) to stdout with (format csv, header)`,
+    ndjson: (rows: string) =>
+      `copy (select row_to_json(one_row) from (select ${oneLine.join(', ')} ${rows}) one_row) to stdout ${AS_IT_IS}`,
+  }[request.format];
+  return {
+    notices: [],
+    async file(handle, rows) {
+      const { chunks, rowCount } = copied(client, copy(rows), onBytes);
+      for await (const chunk of chunks) await handle.appendFile(chunk);
+      return rowCount();
+    },
+  };
+}
+
+/** What Postgres sends comes in pieces of some rows: they are put together before anything is done with them. */
+const CHUNK_BYTES = 1_000_000;
+
+/** What COPY sends, and how many rows that was. */
+function copied(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
+  const stream = client.query(copyTo(statement));
+  async function* chunks(): AsyncGenerator<Buffer> {
+    let small: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of stream) {
+      small.push(chunk as Buffer);
+      size += (chunk as Buffer).length;
+      if (size < CHUNK_BYTES) continue;
+      onBytes(size);
+      yield Buffer.concat(small);
+      small = [];
+      size = 0;
+    }
+    onBytes(size);
+    yield Buffer.concat(small);
+  }
+  return { chunks: chunks(), rowCount: () => stream.rowCount };
+}

@@ -1,0 +1,246 @@
+import type { FileHandle } from 'node:fs/promises';
+import { StringDecoder } from 'node:string_decoder';
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+import pg, { type ClientBase } from 'pg';
+import type { ExportColumn } from './relation.ts';
+
+type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
+
+/** Rows of a row group, which is held in memory. */
+const GROUP_ROWS = 20_000;
+
+/** What a DECIMAL of Parquet can hold, in digits. */
+const MOST_DIGITS = 38;
+
+/** What a Parquet file holds; undefined is null. */
+type Value = string | number | bigint | boolean | undefined;
+
+/** A column of the file: its type, and how a value is made of what Postgres writes. */
+export interface ParquetColumn {
+  readonly name: string;
+  readonly element: SchemaElement;
+  readonly read: (text: string) => Value;
+}
+
+export interface ParquetPlan {
+  readonly columns: readonly ParquetColumn[];
+  /** What cannot be stored as it is, a sentence each. */
+  readonly notices: readonly string[];
+}
+
+/**
+ * The columns of a file for these rows. How many digits a numeric has, Postgres is asked: each of them is kept.
+ *
+ * @param rows `from … where …`
+ * @param doubles whether numerics become DOUBLE instead, which rounds them to 15 to 17 digits.
+ */
+export async function planParquet(
+  client: ClientBase,
+  columns: readonly ExportColumn[],
+  rows: string,
+  doubles: boolean,
+): Promise<ParquetPlan> {
+  const numerics = doubles ? [] : columns.filter(({ type }) => type === 'numeric');
+  const endless = columns.filter(({ type }) => /^(date|timestamp)/.test(type));
+  const asked = [
+    ...numerics.flatMap(({ name }) => {
+      const column = pg.escapeIdentifier(name);
+      return [
+        `coalesce(max(min_scale(${column})), 0)`,
+        `coalesce(length(max(trunc(abs(${column}))) filter (where ${column} not in ('NaN', 'Infinity', '-Infinity'))::text), 0)`,
+        `coalesce(bool_or(${column} in ('NaN', 'Infinity', '-Infinity')), false)`,
+      ];
+    }),
+    ...endless.map(({ name }) => `coalesce(bool_or(not isfinite(${pg.escapeIdentifier(name)})), false)`),
+  ];
+  const found: unknown[] =
+    asked.length === 0
+      ? []
+      : ((await client.query<unknown[]>({ text: `select ${asked.join(', ')} ${rows}`, rowMode: 'array' }))
+          .rows[0] ?? []);
+  const notices: string[] = [];
+  const decimals = new Map<string, { scale: number; digits: number } | null>();
+  for (const { name } of numerics) {
+    const [scale, whole, special] = found.splice(0, 3) as [number, number, boolean];
+    const digits = scale + whole;
+    const fits = !special && digits <= MOST_DIGITS;
+    decimals.set(name, fits ? { scale, digits: Math.max(digits, 1) } : null);
+    if (special) notices.push(`${name} holds NaN or infinity, which no DECIMAL can: written as text`);
+    else if (!fits)
+      notices.push(`${name} needs ${digits} digits, a DECIMAL holds ${MOST_DIGITS}: written as text`);
+  }
+  for (const { name } of endless) {
+    if (found.shift() === true)
+      notices.push(`${name} holds ±infinity: written as the first day of year 1 and the last of 9999`);
+  }
+  return {
+    columns: columns.map((column) => parquetColumn(column, decimals.get(column.name), doubles)),
+    notices,
+  };
+}
+
+function parquetColumn(
+  { name, type }: ExportColumn,
+  decimal: { scale: number; digits: number } | null | undefined,
+  doubles: boolean,
+): ParquetColumn {
+  const column = (facts: Omit<SchemaElement, 'name'>, read: (text: string) => Value): ParquetColumn => ({
+    name,
+    element: { name, repetition_type: 'OPTIONAL', ...facts },
+    read,
+  });
+  switch (type) {
+    case 'boolean':
+      return column({ type: 'BOOLEAN' }, (text) => text === 't');
+    case 'smallint':
+    case 'integer':
+      return column({ type: 'INT32' }, Number);
+    case 'bigint':
+      return column({ type: 'INT64' }, BigInt);
+    case 'real':
+    case 'double precision':
+      return column({ type: 'DOUBLE' }, Number);
+    case 'date':
+      return column(
+        { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
+        remembering(dayNumber),
+      );
+    case 'timestamp with time zone':
+    case 'timestamp without time zone': {
+      const isAdjustedToUTC = type === 'timestamp with time zone';
+      return column(
+        {
+          type: 'INT64',
+          ...(isAdjustedToUTC ? { converted_type: 'TIMESTAMP_MICROS' } : {}),
+          logical_type: { type: 'TIMESTAMP', isAdjustedToUTC, unit: 'MICROS' },
+        },
+        remembering(microseconds),
+      );
+    }
+    case 'numeric': {
+      if (doubles) return column({ type: 'DOUBLE' }, Number);
+      if (decimal != null) return column(decimalType(decimal), (text) => unscaled(text, decimal.scale));
+    }
+  }
+  return column({ type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }, apart);
+}
+
+/** The smallest type that holds so many digits. */
+function decimalType({ scale, digits }: { scale: number; digits: number }): Omit<SchemaElement, 'name'> {
+  const decimal = {
+    converted_type: 'DECIMAL',
+    logical_type: { type: 'DECIMAL', precision: digits, scale },
+    precision: digits,
+    scale,
+  } as const;
+  if (digits <= 9) return { type: 'INT32', ...decimal };
+  if (digits <= 18) return { type: 'INT64', ...decimal };
+  const bits = Math.ceil(digits * Math.log2(10)) + 1;
+  return { type: 'FIXED_LEN_BYTE_ARRAY', type_length: Math.ceil(bits / 8), ...decimal };
+}
+
+/** `-2875.4` with two decimals is -287540. What the text has beyond the scale are zeros, as quotients have them. */
+function unscaled(text: string, scale: number): bigint {
+  const dot = text.indexOf('.');
+  if (dot === -1) return BigInt(text + '0'.repeat(scale));
+  return BigInt(text.slice(0, dot) + text.slice(dot + 1, dot + 1 + scale).padEnd(scale, '0'));
+}
+
+/** Days and moments come again and again. */
+function remembering<T>(read: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    if (known.size > 10_000) known.clear();
+    const value = read(text);
+    known.set(apart(text), value);
+    return value;
+  };
+}
+
+/**
+ * A copy of a text that was cut out of a long one: V8 would keep the long one as long as the part, and some are kept
+ * to the end, as the least and the greatest of their group.
+ */
+function apart(text: string): string {
+  return ` ${text}`.slice(1);
+}
+
+/** Days since 1970. */
+function dayNumber(text: string): number {
+  return Number(microseconds(text) / 86_400_000_000n);
+}
+
+/** Microseconds since 1970 of a day or a moment in UTC, as Postgres writes them. */
+function microseconds(text: string): bigint {
+  if (text === '-infinity') return microseconds('0001-01-01');
+  if (text === 'infinity') return microseconds('9999-12-31');
+  const [, day, time = '00:00:00', decimals = ''] =
+    /^(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?(?:\+00)?)?$/.exec(text) ?? [];
+  if (day === undefined) throw new Error(`Parquet cannot hold the time ${text}`);
+  return BigInt(Date.parse(`${day}T${time}Z`)) * 1_000n + BigInt(decimals.padEnd(6, '0'));
+}
+
+/**
+ * Writes rows, as COPY sends them in its text format, to a file.
+ */
+export async function writeParquet(
+  file: FileHandle,
+  columns: readonly ParquetColumn[],
+  copied: AsyncIterable<Buffer>,
+): Promise<void> {
+  const bytes = new ByteWriter();
+  const writer = Object.assign(bytes, {
+    async flush() {
+      const chunk = bytes.getBytes();
+      for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
+      bytes.index = 0;
+    },
+  });
+  const schema = [{ name: 'root', num_children: columns.length }, ...columns.map(({ element }) => element)];
+  const parquet = new ParquetWriter({ writer, schema, createdBy: 'eod-pipeline' });
+  let group: Value[][] = columns.map(() => []);
+  const writeGroup = async () => {
+    const rows = group[0]?.length ?? 0;
+    if (rows === 0) return;
+    await parquet.write({
+      columnData: columns.map(({ name }, at) => ({ name, data: group[at] ?? [] })),
+      rowGroupSize: rows,
+    });
+    group = columns.map(() => []);
+  };
+  for await (const lines of wholeLines(copied)) {
+    for (const line of lines) {
+      const values = line.split('\t');
+      for (let at = 0; at < columns.length; at += 1) {
+        const text = values[at] ?? '';
+        group[at]?.push(
+          text === '\\N' ? undefined : columns[at]?.read(text.includes('\\') ? unescaped(text) : text),
+        );
+      }
+    }
+    if ((group[0]?.length ?? 0) >= GROUP_ROWS) await writeGroup();
+  }
+  await writeGroup();
+  parquet.finish();
+  await writer.flush();
+}
+
+/** The lines of a stream, some at a time. */
+async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
+  const decoder = new StringDecoder('utf8');
+  let rest = '';
+  for await (const chunk of chunks) {
+    const lines = (rest + decoder.write(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    if (lines.length > 0) yield lines;
+  }
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
+
+/** The text that COPY has written with backslashes. */
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/gs, (_, letter: string) => ESCAPES[letter] ?? letter);
+}

@@ -1,0 +1,125 @@
+import pg, { type ClientBase } from 'pg';
+import { usageError } from '../../core/errors.ts';
+import { didYouMean } from '../../core/input.ts';
+import { tables } from '../../operations/registry.ts';
+
+export interface ExportColumn {
+  readonly name: string;
+  /** As Postgres names it, without its length: `numeric`, `timestamp with time zone`. */
+  readonly type: string;
+}
+
+/** A table or view of ours, and the columns by which its rows are chosen. */
+export interface Relation {
+  readonly schema: string;
+  readonly name: string;
+  readonly columns: readonly ExportColumn[];
+  /** What the ends of a range, and parts by year, go by; null where it has none, or several of which none is the day. */
+  readonly dayColumn: string | null;
+  /** It is part of a key. */
+  readonly everyRowHasDay: boolean;
+  readonly symbolColumn: string | null;
+}
+
+/** Which rows of it. */
+export interface RowChoice {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly symbols?: readonly string[] | undefined;
+  readonly exchanges?: readonly string[] | undefined;
+}
+
+const SCHEMAS = ['market', 'market_history', 'etl'];
+
+/** Days of what no operation file declares, the first that is there. */
+const DAY_COLUMNS = ['trade_date', 'day', 'ex_date'];
+
+/**
+ * The table or view of this name; without a schema that of `market`.
+ *
+ * @throws PipelineError `usage` with the name that is most like it.
+ */
+export async function findRelation(client: ClientBase, text: string): Promise<Relation> {
+  const { rows } = await client.query<{ schema: string; name: string }>(
+    `select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm') order by 1, 2`,
+    [SCHEMAS],
+  );
+  const wanted = text.includes('.') ? text.toLowerCase() : `market.${text.toLowerCase()}`;
+  const found = rows.find(({ schema, name }) => `${schema}.${name}` === wanted);
+  if (found === undefined) {
+    const known = rows.map(({ schema, name }) => (schema === 'market' ? name : `${schema}.${name}`));
+    throw usageError(`there is no table or view ${wanted}${didYouMean(text, known)}`);
+  }
+  const { schema, name } = found;
+  const { rows: columns } = await client.query<ExportColumn>(
+    `select attname as name, format_type(atttypid, null) as type from pg_attribute
+      where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`,
+    [nameInSql(found)],
+  );
+  const has = (column: string) => columns.some((one) => one.name === column);
+  const declared = schema === 'etl' ? undefined : tables.find((table) => table.name === name);
+  const symbol = declared?.names[0]?.symbol ?? 'symbol';
+  return {
+    schema,
+    name,
+    columns,
+    dayColumn: declared === undefined ? (DAY_COLUMNS.find(has) ?? null) : declared.dateColumn,
+    everyRowHasDay: declared !== undefined,
+    symbolColumn: has(symbol) ? symbol : null,
+  };
+}
+
+/** `market."bhavcopy_cm"`. */
+function nameInSql({ schema, name }: Pick<Relation, 'schema' | 'name'>): string {
+  return `${schema}.${pg.escapeIdentifier(name)}`;
+}
+
+/**
+ * The `from` and `where` of a choice of rows. COPY takes no parameters, so values stand in it, quoted.
+ *
+ * @throws PipelineError `usage` where the relation lacks the column to choose by.
+ */
+export function chosenRows(relation: Relation, { from, to, symbols, exchanges }: RowChoice): string {
+  const literal = pg.escapeLiteral;
+  const by = (column: string | null, what: string) => {
+    if (column !== null) return pg.escapeIdentifier(column);
+    throw usageError(`${relation.schema}.${relation.name} has no column to choose ${what} by`);
+  };
+  const day = () => by(relation.dayColumn, 'days');
+  const exchange = relation.columns.some(({ name }) => name === 'exchange') ? 'exchange' : null;
+  const conditions = [
+    ...(from === undefined ? [] : [`${day()} >= ${literal(from)}`]),
+    ...(to === undefined ? [] : [`${day()} <= ${literal(to)}`]),
+    ...(symbols === undefined
+      ? []
+      : [`${by(relation.symbolColumn, 'symbols')} in (${symbols.map(literal).join(', ')})`]),
+    ...(exchanges === undefined
+      ? []
+      : [`${by(exchange, 'exchanges')} in (${exchanges.map(literal).join(', ')})`]),
+  ];
+  const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
+  return `from ${nameInSql(relation)}${where}`;
+}
+
+/**
+ * The years of the chosen rows, the first to the last; none where there are no rows.
+ *
+ * @throws PipelineError `usage` where a row has no day: it would be in no year.
+ */
+export async function yearsOf(client: ClientBase, relation: Relation, choice: RowChoice): Promise<number[]> {
+  const day = pg.escapeIdentifier(relation.dayColumn ?? '');
+  const chosen = chosenRows(relation, choice);
+  if (!relation.everyRowHasDay) {
+    const { rows } = await client.query(
+      `select from (select ${day} as day ${chosen}) r where day is null or not isfinite(day) limit 1`,
+    );
+    if (rows.length > 0)
+      throw usageError(`${relation.schema}.${relation.name} has rows without a day: they are of no year`);
+  }
+  const { rows } = await client.query<{ first: number | null; last: number }>(
+    `select extract(year from min(${day}))::int as first, extract(year from max(${day}))::int as last ${chosen}`,
+  );
+  const { first = null, last = 0 } = rows[0] ?? {};
+  return first === null ? [] : Array.from({ length: last - first + 1 }, (_, at) => first + at);
+}

@@ -1,0 +1,138 @@
+import { type Check, LEAD_IN_DAYS, lineName } from './check.ts';
+
+/** Price bands of shares end here, in percent; some shares have none. */
+const WIDEST_BAND = 20;
+
+/** Bands are rounded to the tick; the coarsest one, in rupees. */
+const TICK = '0.05';
+
+/** Closer to a ratio than this, as a share of it, counts as about that ratio. */
+const ABOUT = '0.08';
+
+/** An event that moves the price by less than this share is lost in what a day does anyway. */
+const VISIBLE = '0.15';
+
+/** Exchanges may go ex on days of their own; further apart it is another event. */
+const SAME_EVENT_DAYS = 7;
+
+/** What prices before a usual split, bonus or consolidation are multiplied by. */
+const RATIOS =
+  '1:2 1:3 1:4 1:5 1:6 1:8 1:10 1:15 1:20 1:25 1:50 1:100 2:3 2:5 3:4 3:5 3:10 2:1 3:1 4:1 5:1 8:1 10:1 20:1 25:1 50:1 100:1';
+
+/** Kinds of events that change the number of shares by a ratio. */
+const BY_RATIO = `('split', 'consolidation', 'bonus')`;
+
+/** Shares and units of funds: of other papers a part may be paid back, and rights entitlements have no price band. */
+const isShare = (
+  row: string,
+) => `(${row}.isin ~ '^(INF|IN[E9].{4}01)' or ${row}.isin is null and ${row}.symbol !~ '-RE[0-9]*$'
+  and (${row}.exchange <> 'NSE' or ${row}.series in ('EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR')))`;
+
+/**
+ * Sessions of shares with the close before, by whatever name. Only where the line itself tells that close as its previous one:
+ * then no session is missing between the two, and nobody has adjusted it.
+ */
+const MOVES = `
+  select * from (
+    select b.exchange, b.trade_date, b.symbol, b.series, ${lineName('b')} as line, a.instrument_id, b.open_price, b.close_price, b.isin,
+           b.previous_close_price, lag(b.close_price) over share as before_close, lag(b.trade_date) over share as before_date,
+           lag(b.isin) over share as before_isin
+      from market.bhavcopy_cm b
+      join market.series_aliases a on a.exchange = b.exchange and a.symbol = b.symbol and a.series = b.series
+       and b.trade_date >= a.valid_from and b.trade_date < a.valid_to and a.instrument_id = a.share_id
+     where b.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date and ${isShare('b')}
+    window share as (partition by b.exchange, a.instrument_id order by b.trade_date)) as every
+   where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
+
+/** Has this price left the widest band in this direction? */
+const beyond = (price: string, sign: '+' | '-') =>
+  `${price} ${sign === '+' ? '>' : '<'} m.before_close ${sign} (m.before_close * ${WIDEST_BAND} / 100 + ${TICK})`;
+
+/** The last value of a column before a day, and the first from it on, where they differ. */
+const changed = (label: string, column: string, table: string, ofShare: string, day: string) => `(
+  select '${label} ' || was.value || ' before, ' || later.value || ' after'
+    from (select t.${column} as value from ${table} t where ${ofShare} and t.${day} < m.trade_date and t.${column} is not null
+           order by t.${day} desc limit 1) as was,
+         (select t.${column} as value from ${table} t where ${ofShare} and t.${day} >= m.trade_date and t.${column} is not null
+           order by t.${day} limit 1) as later
+   where was.value <> later.value)`;
+
+const unexplainedGap: Check = {
+  name: 'unexplained_gap',
+  severity: 'warning',
+  operation: 'GetBhavCopyCM',
+  rule: `Open and close of a share lie within ${WIDEST_BAND} % of its last close, or an event of that day is known.`,
+  dated: true,
+  sql: `
+    select m.exchange, m.trade_date as date, m.line as instrument,
+           format('within ${WIDEST_BAND} %% of %s (close of %s), or an event', m.before_close, m.before_date) as expected,
+           concat_ws('; ', format('open %s, close %s', m.open_price, m.close_price),
+             (select 'as if prices before were to be multiplied by ' || r.ratio
+                from (select ratio, split_part(ratio, ':', 1)::numeric / split_part(ratio, ':', 2)::numeric as factor
+                        from unnest(string_to_array('${RATIOS}', ' ')) as ratio) as r
+               where abs(sqrt(m.open_price * m.close_price) / (m.before_close * r.factor) - 1) <= ${ABOUT}
+               order by abs(ln(sqrt(m.open_price * m.close_price) / (m.before_close * r.factor))) limit 1),
+             case when m.isin <> m.before_isin then format('ISIN %s before, %s after', m.before_isin, m.isin) end,
+             ${changed('face value', 'face_value', 'market.financial_ratios', 't.exchange = m.exchange and upper(t.symbol) = m.symbol', 'as_of_date')},
+             ${changed('issued shares', 'total_issued_shares', 'market.consolidated_pledge', 't.exchange = m.exchange and t.scrip_id = m.symbol', 'trade_date')}) as found
+      from (${MOVES}) as m
+     where (${beyond('m.open_price', '+')} and ${beyond('m.close_price', '+')}
+         or ${beyond('m.open_price', '-')} and ${beyond('m.close_price', '-')})
+       and not exists (
+         select from market.corporate_events e
+          where e.exchange = m.exchange and e.instrument_id = m.instrument_id
+            and e.ex_date > m.before_date and e.ex_date <= m.trade_date
+            and (e.kind not in ('dividend', 'interest', 'meeting', 'buyback') or e.kind = 'dividend' and e.status <> 'ignored'
+              or e.status_reason like 'decided by %'))`,
+};
+
+const factorWithoutGap: Check = {
+  name: 'factor_without_gap',
+  severity: 'warning',
+  operation: 'CorporateEvents',
+  rule: 'On the first session from the ex-date of an applied split, consolidation or bonus on, open or close is nearer to the adjusted last close than to the unadjusted one.',
+  dated: true,
+  sql: `
+    select exchange, trade_date as date, line as instrument,
+           format('about %s: %s (close of %s) times %s', round(before_close * factor, 2), before_close, before_date, round(factor, 6)) as expected,
+           format('open %s, close %s', open_price, close_price) as found
+      from (
+        select m.exchange, m.trade_date, m.line, m.open_price, m.close_price, m.before_close, m.before_date,
+               market.product(e.ratio_old) / market.product(e.ratio_new) as factor
+          from (${MOVES}) as m
+          join market.corporate_events e on e.exchange = m.exchange and e.instrument_id = m.instrument_id
+           and e.ex_date > m.before_date and e.ex_date <= m.trade_date
+         where e.status = 'applied' and e.ratio_new is not null
+         group by 1, 2, 3, 4, 5, 6, 7) as moved
+     where abs(ln(factor)) >= ${VISIBLE}
+       and abs(ln(open_price / before_close)) < abs(ln(open_price / (before_close * factor)))
+       and abs(ln(close_price / before_close)) < abs(ln(close_price / (before_close * factor)))`,
+};
+
+/** Events of an exchange with the ISIN that joins a share to the other exchange: one row a day and kind. */
+const tellsOf = (exchange: 'NSE' | 'BSE') => `
+  select e.instrument_id, i.isin, e.ex_date, e.kind, min(e.symbol) as symbol,
+         case when e.kind = 'dividend' then 'Rs ' || trim_scale(sum(e.amount)) else max(e.ratio_new || ':' || e.ratio_old) end as what
+    from market.corporate_events e join market.instruments i on i.exchange = e.exchange and i.instrument_id = e.instrument_id
+   where e.exchange = '${exchange}' and e.status = 'applied' and i.isin <> '' and (e.kind = 'dividend' or e.kind in ${BY_RATIO})
+     and e.ex_date between $1::date - ${SAME_EVENT_DAYS} and $2::date + ${SAME_EVENT_DAYS}
+   group by e.instrument_id, i.isin, e.ex_date, e.kind`;
+
+const sameEventDiffers: Check = {
+  name: 'same_event_differs',
+  severity: 'warning',
+  operation: 'CorporateEvents',
+  rule: `Of a share that both exchanges list (by ISIN) applied splits, consolidations and bonuses of one kind within ${SAME_EVENT_DAYS} days have one day and ratio, and dividends of one day one sum.`,
+  dated: true,
+  sql: `
+    select 'NSE' as exchange, n.ex_date as date, n.symbol || ' ' || n.kind as instrument,
+           string_agg(format('%s on %s (BSE)', b.what, b.ex_date), ', ' order by b.ex_date) as expected,
+           format('%s on %s', n.what, n.ex_date) as found
+      from (${tellsOf('NSE')}) as n join (${tellsOf('BSE')}) as b on b.isin = n.isin and b.kind = n.kind
+     where n.ex_date between $1 and $2
+       and abs(b.ex_date - n.ex_date) <= case when n.kind = 'dividend' then 0 else ${SAME_EVENT_DAYS} end
+     group by n.ex_date, n.symbol, n.kind, n.what
+    having not bool_or(b.ex_date = n.ex_date and b.what = n.what)`,
+};
+
+export const eventChecks: readonly Check[] = [unexplainedGap, factorWithoutGap, sameEventDiffers];

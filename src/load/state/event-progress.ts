@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { and, eq, inArray, isNotNull, max } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { EventDecision } from './event-decisions.ts';
+import { aliasProgress, eventProgress } from './schema/instruments.ts';
+import { loads } from './schema/work.ts';
+
+// What the corporate events of an exchange were worked out from last, so that they are not worked out again from the same.
+
+/** What the events of an exchange follow from, as far as it takes to see that it has changed. */
+export interface EventInputs {
+  readonly notices_state: number;
+  readonly owners_state: number;
+  readonly digest: string;
+}
+
+/**
+ * @param operations whose loads bring notices.
+ * @param rules the version of what reads them.
+ * @returns null where there never was any notice.
+ */
+export async function readEventInputs(
+  db: NodePgDatabase,
+  exchange: string,
+  {
+    operations,
+    decisions,
+    rules,
+  }: {
+    readonly operations: readonly string[];
+    readonly decisions: readonly EventDecision[];
+    readonly rules: string;
+  },
+): Promise<EventInputs | null> {
+  const [notices] = await db
+    .select({ state: max(loads.state) })
+    .from(loads)
+    .where(
+      and(
+        inArray(loads.operation, [...operations]),
+        eq(loads.exchange, exchange),
+        isNotNull(loads.changed_from),
+      ),
+    );
+  const known = await readProgress(db, exchange);
+  const state = notices?.state ?? null;
+  if (state === null && known === null) return null;
+  const [owners] = await db
+    .select({ state: aliasProgress.owners_state })
+    .from(aliasProgress)
+    .where(eq(aliasProgress.exchange, exchange));
+  const told = decisions
+    .map((decision) => JSON.stringify(decision))
+    .sort()
+    .join('\n');
+  return {
+    notices_state: state ?? 0,
+    owners_state: owners?.state ?? 0,
+    digest: createHash('sha256').update(`${rules}\n${told}`).digest('hex'),
+  };
+}
+
+async function readProgress(db: NodePgDatabase, exchange: string): Promise<EventInputs | null> {
+  const { notices_state, owners_state, digest } = eventProgress;
+  const [known] = await db
+    .select({ notices_state, owners_state, digest })
+    .from(eventProgress)
+    .where(eq(eventProgress.exchange, exchange));
+  return known ?? null;
+}
+
+/** Were the events of an exchange worked out from just this? */
+export async function areEventsOf(
+  db: NodePgDatabase,
+  exchange: string,
+  inputs: EventInputs,
+): Promise<boolean> {
+  const known = await readProgress(db, exchange);
+  return (
+    known !== null &&
+    known.notices_state === inputs.notices_state &&
+    known.owners_state === inputs.owners_state &&
+    known.digest === inputs.digest
+  );
+}
+
+/** Notes what the events of an exchange were worked out from. */
+export async function writeEventProgress(
+  db: NodePgDatabase,
+  exchange: string,
+  inputs: EventInputs,
+): Promise<void> {
+  await db
+    .insert(eventProgress)
+    .values({ exchange, ...inputs })
+    .onConflictDoUpdate({ target: eventProgress.exchange, set: inputs });
+}

@@ -1,0 +1,133 @@
+import { getTableName } from 'drizzle-orm';
+import pg, { type ClientBase } from 'pg';
+import { usageError } from '../../core/errors.ts';
+import { didYouMean } from '../../core/input.ts';
+import type { Database } from '../database/database.ts';
+import { transaction } from '../database/transaction.ts';
+import { observedAliases } from './schema/instruments.ts';
+import { findings, sessions } from './schema/knowledge.ts';
+import { coverage, loads, rejects, runs, withdrawals } from './schema/work.ts';
+
+/**
+ * What of `etl` tells where the rows of `market` come from and what is missing among them. Nothing that knows of access
+ * keys, keeps whole answers, or is there for the work alone.
+ */
+const READABLE = [coverage, findings, loads, observedAliases, rejects, runs, sessions, withdrawals]
+  .map<string>(getTableName)
+  .concat('completeness');
+
+/** The schemas of which a reader may read everything. */
+const READ_WHOLE = 'market, market_history';
+
+const quote = pg.escapeIdentifier;
+
+interface Reader {
+  readonly role: string;
+  /** Whose new tables it may read. */
+  readonly owner: string;
+}
+
+/**
+ * The readers: roles that may by default privileges read what comes to `market`, and not change it. These are the only
+ * record of who is one.
+ */
+async function listReaders(client: ClientBase): Promise<Reader[]> {
+  const { rows } = await client.query<Reader>(`
+    select pg_get_userbyid(a.grantee) as role, pg_get_userbyid(d.defaclrole) as owner
+      from pg_default_acl d cross join aclexplode(d.defaclacl) a
+     where d.defaclnamespace = 'market'::regnamespace and d.defaclobjtype = 'r' and a.grantee <> 0
+     group by a.grantee, d.defaclrole having array_agg(a.privilege_type) = array['SELECT'] order by 1, 2`);
+  return rows;
+}
+
+/** Lets a role read what is there, and what the present role will make in the schemas of which all is readable. */
+async function grantReading(client: ClientBase, role: string): Promise<void> {
+  const to = `to ${quote(role)}`;
+  await client.query(`
+    grant usage on schema ${READ_WHOLE}, etl ${to};
+    grant select on all tables in schema ${READ_WHOLE} ${to};
+    grant execute on all functions in schema market ${to};
+    grant select on ${READABLE.map((name) => `etl.${quote(name)}`).join(', ')} ${to};
+    alter default privileges in schema ${READ_WHOLE} grant select on tables ${to};
+    alter default privileges in schema market grant execute on functions ${to}`);
+}
+
+/** Takes back all that `grantReading` grants. */
+async function revokeReading(client: ClientBase, { role, owner }: Reader): Promise<void> {
+  const from = `from ${quote(role)}`;
+  const defaults = `alter default privileges for role ${quote(owner)} in schema`;
+  await client.query(`
+    ${defaults} ${READ_WHOLE} revoke select on tables ${from};
+    ${defaults} market revoke execute on functions ${from};
+    revoke select on all tables in schema ${READ_WHOLE}, etl ${from};
+    revoke execute on all functions in schema market ${from};
+    revoke usage on schema ${READ_WHOLE}, etl ${from}`);
+}
+
+/** For tables of `etl` that have come since the readers got their rights, whose schema has no default privileges. */
+export async function grantReadersAgain(client: ClientBase): Promise<void> {
+  for (const { role } of await listReaders(client)) await grantReading(client, role);
+}
+
+/** Which roles become readers, and which are none any more: those named, or all. */
+export interface ReaderChange {
+  readonly add: readonly string[];
+  readonly remove: readonly string[] | 'all';
+}
+
+export interface ReadersAfter {
+  readonly readers: readonly string[];
+  /** Readers that cannot log in to this database, and what would let them. */
+  readonly shutOut: readonly { readonly role: string; readonly grant: string }[];
+}
+
+/**
+ * Changes who may read, all or nothing.
+ *
+ * @throws PipelineError `usage` where a role does not exist, owns the tables, or is to be removed and no reader.
+ */
+export function changeReaders(db: Database, { add, remove }: ReaderChange): Promise<ReadersAfter> {
+  return transaction(db, async ({ client }) => {
+    const before = await listReaders(client);
+    const names = [...new Set(before.map(({ role }) => role))];
+    for (const role of remove === 'all' ? [] : remove) {
+      if (names.includes(role)) continue;
+      const known = names.length === 0 ? '; there is none' : `; readers: ${names.join(', ')}`;
+      throw usageError(`the role "${role}" is no reader${didYouMean(role, names) || known}`);
+    }
+    for (const reader of before) {
+      if (remove === 'all' || remove.includes(reader.role)) await revokeReading(client, reader);
+    }
+    for (const role of add) {
+      await checkRole(client, role);
+      await grantReading(client, role);
+    }
+    const readers = [...new Set((await listReaders(client)).map(({ role }) => role))];
+    const { rows } = await client.query<{ role: string; database: string }>(
+      `select role, current_database() as database from unnest($1::text[]) role
+        where not has_database_privilege(role, current_database(), 'connect')`,
+      [readers],
+    );
+    const shutOut = rows.map(({ role, database }) => ({
+      role,
+      grant: `grant connect on database ${quote(database)} to ${quote(role)}`,
+    }));
+    return { readers, shutOut };
+  });
+}
+
+async function checkRole(client: ClientBase, role: string): Promise<void> {
+  const { rows } = await client.query<{ name: string; owns: boolean }>(
+    `select rolname as name, oid = (select nspowner from pg_namespace where nspname = 'market') as owns from pg_roles
+      where rolname !~ '^pg_'`,
+  );
+  const found = rows.find(({ name }) => name === role);
+  if (found === undefined) {
+    const guess = didYouMean(
+      role,
+      rows.map(({ name }) => name),
+    );
+    throw usageError(`there is no role "${role}" in this Postgres${guess}; "create role" makes one`);
+  }
+  if (found.owns) throw usageError(`the role "${role}" owns the tables: it may read them as it is`);
+}

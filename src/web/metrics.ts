@@ -1,0 +1,263 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { today } from '../core/clock.ts';
+import { addDays, type Day, dayStart } from '../core/days.ts';
+import { packageVersion } from '../core/environment.ts';
+import { sourceCallEnded, windowEnded } from '../core/events.ts';
+import type { QueueContext } from '../jobs/context.ts';
+import { quotaStatus } from '../jobs/runs/read-status.ts';
+import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
+import { keyHash } from '../jobs/worker/quota.ts';
+import { readKeyRefusal } from '../load/state/access-keys.ts';
+import { readCompleteness, type SessionState, scheduledPairs } from '../load/state/completeness.ts';
+import { countOpenFindings } from '../load/state/findings.ts';
+import { countOpenRejects } from '../load/state/rejects.ts';
+import { countOpenWindows, lastCompletedRuns } from '../load/state/run-facts.ts';
+import { readWorkers } from '../load/state/workers.ts';
+import { oneAtATime, within } from './waits.ts';
+
+/** Days of which sessions are looked at: what is missing for longer is known by then. */
+const LOOK_BACK_DAYS = 60;
+
+/** How often facts of the database are read while somebody asks for them: a scrape does not wait for it. */
+const READ_EVERY_MS = 10_000;
+
+/** Nobody asks any more, where nobody has for so long. */
+const ASKED_WITHIN_MS = 300_000;
+
+const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** The metrics of a process: what it has done itself, and what the database and the queue tell of all. */
+interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+  close(): void;
+}
+
+/**
+ * Counts what this process does from now on.
+ *
+ * @param roles what it does: scheduler, worker.
+ */
+export function createMetrics(context: QueueContext, roles: readonly string[]): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const build = new Gauge({
+    name: 'eod_build_info',
+    help: '1; the labels say which version runs, in which roles.',
+    labelNames: ['version', 'node', 'roles'],
+    registers,
+  });
+  build.set({ version: packageVersion(), node: process.versions.node, roles: roles.join(',') }, 1);
+  const stopCounting = countOwnWork(registers);
+  const facts = createFacts(registers);
+  const readFacts = oneAtATime(() =>
+    within(facts.read(context)).catch((error) => {
+      facts.forget();
+      context.log.warn({ err: error }, 'metrics: the database or the queue does not answer');
+    }),
+  );
+  let askedAt = 0;
+  let reading: { readonly first: Promise<void>; readonly timer: NodeJS.Timeout } | undefined;
+  const stopReading = () => {
+    clearInterval(reading?.timer);
+    reading = undefined;
+  };
+  const readAgain = () => {
+    if (performance.now() - askedAt > ASKED_WITHIN_MS) stopReading();
+    else void readFacts();
+  };
+  return {
+    contentType: registry.contentType,
+    async text() {
+      askedAt = performance.now();
+      reading ??= { first: readFacts(), timer: setInterval(readAgain, READ_EVERY_MS).unref() };
+      await reading.first;
+      return registry.metrics();
+    },
+    close() {
+      stopReading();
+      stopCounting();
+      registry.clear();
+    },
+  };
+}
+
+/** Counts the calls and windows of this process. @returns a function that ends this. */
+function countOwnWork(registers: Registry[]): () => void {
+  const pair = ['operation', 'exchange'];
+  const calls = new Histogram({
+    name: 'eod_source_call_duration_seconds',
+    help: 'How long calls to the source took, by outcome: success or the kind of the error.',
+    labelNames: [...pair, 'outcome'],
+    buckets: SECONDS,
+    registers,
+  });
+  const windows = new Counter({
+    name: 'eod_windows_ended_total',
+    help: 'Windows that ended in this process: loaded, failed or blocked.',
+    labelNames: [...pair, 'state'],
+    registers,
+  });
+  const rows = new Counter({
+    name: 'eod_rows_total',
+    help: 'Rows of windows that this process loaded, by what became of them: inserted, updated, unchanged, stale, duplicate, rejected, withdrawn.',
+    labelNames: [...pair, 'outcome'],
+    registers,
+  });
+  const ends = [
+    sourceCallEnded.subscribe(({ seconds, ...labels }) => calls.observe(labels, seconds)),
+    windowEnded.subscribe(({ rows: counts, ...labels }) => {
+      windows.inc(labels);
+      const { operation, exchange } = labels;
+      for (const [outcome, number] of Object.entries(counts)) {
+        rows.inc({ operation, exchange, outcome }, number);
+      }
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+/** Gauges of what the database and the queue know, whichever process did it. */
+function createFacts(registers: Registry[]) {
+  const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+    new Gauge({ name, help, labelNames, registers });
+  const complete = gauge(
+    'eod_last_complete_session_timestamp_seconds',
+    `Midnight of the last session that is complete; absent where none of the last ${LOOK_BACK_DAYS} days is.`,
+    'operation',
+    'exchange',
+  );
+  const late = gauge(
+    'eod_late_sessions',
+    'How many of the last sessions, without a gap, should be there and are not; 0 where the last one is.',
+    'operation',
+    'exchange',
+  );
+  const missing = gauge(
+    'eod_missing_sessions',
+    `Sessions of the last ${LOOK_BACK_DAYS} days that should be there and are not, by reason.`,
+    'operation',
+    'exchange',
+    'reason',
+  );
+  const lastRun = gauge(
+    'eod_last_completed_run_timestamp_seconds',
+    'When the last run of each kind ended that completed.',
+    'kind',
+  );
+  const used = gauge('eod_calls_used', 'Calls counted in this clock hour.');
+  const left = gauge('eod_calls_left', 'Calls that may still be made in this clock hour, by queue.', 'queue');
+  const refused = gauge(
+    'eod_key_refused',
+    '1 while the source refuses the access key, or its month is used up; else 0.',
+  );
+  const jobs = gauge('eod_queue_jobs', 'Jobs of the queues by state.', 'queue', 'state');
+  const open = gauge('eod_open_windows', 'Windows that have not ended, by state.', 'state');
+  const rejects = gauge(
+    'eod_open_rejects',
+    'Records that were rejected and are not resolved.',
+    'operation',
+    'exchange',
+  );
+  const findings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
+  const workers = gauge('eod_workers', 'Workers that were seen within the last minute.');
+  const up = gauge(
+    'eod_database_up',
+    '1 where the database and the queue answer; else nothing that they tell is there.',
+  );
+  const single = [used, refused, workers];
+  const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings];
+  const forget = () => {
+    for (const one of [...all, ...single]) one.reset();
+    // Without labels, a metric that is reset says 0.
+    for (const one of single) one.remove();
+    up.set(0);
+  };
+  return {
+    forget,
+    async read(context: QueueContext): Promise<void> {
+      const { config, clock, queues } = context;
+      const { EOD_ACCESS_KEY: key } = config;
+      const db = context.db.withoutRetry.drizzle;
+      const since = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
+      const scope = { expected: scheduledPairs(config), others: false, from: since, since };
+      const [sessions, runs, quota, refusal, windows, rejected, found, seen] = await Promise.all([
+        readCompleteness({ ...context, db: { drizzle: db } }, scope),
+        lastCompletedRuns(db),
+        key === undefined ? null : quotaStatus({ ...context, db: context.db.withoutRetry }),
+        key === undefined ? null : readKeyRefusal(db, keyHash(key)),
+        countOpenWindows(db),
+        countOpenRejects(db),
+        countOpenFindings(db),
+        readWorkers(db),
+      ]);
+      const counts = await Promise.all(
+        [...WINDOW_QUEUES, 'ticks' as const].map(async (queue) => ({
+          queue,
+          states: await (queue === 'ticks' ? queues.ticks : queues.windows[queue]).getJobCounts(),
+        })),
+      );
+      // What is not there any more must not stay as it was.
+      forget();
+      up.set(1);
+      for (const pair of summarize(sessions)) {
+        const { operation, exchange } = pair;
+        if (pair.lastComplete !== null) {
+          complete.set({ operation, exchange }, dayStart(pair.lastComplete, config.EOD_TIMEZONE));
+        }
+        late.set({ operation, exchange }, pair.late);
+        for (const [reason, number] of pair.missing) missing.set({ operation, exchange, reason }, number);
+      }
+      for (const { kind, endedAt } of runs) lastRun.set({ kind }, endedAt);
+      if (quota !== null) {
+        used.set(quota.calls);
+        refused.set(refusal === null ? 0 : 1);
+        const leftOf = (limit: number, waits: string | null) =>
+          waits === null ? Math.max(0, limit - quota.calls) : 0;
+        left.set({ queue: 'nightly' }, leftOf(quota.limit, quota.nightsWaitUntil));
+        left.set({ queue: 'backfill' }, leftOf(quota.backfillLimit, quota.backfillsWaitUntil));
+      }
+      for (const { queue, states } of counts) {
+        for (const [state, number] of Object.entries(states)) jobs.set({ queue, state }, number);
+      }
+      for (const state of ['pending', 'running'] as const) {
+        open.set({ state }, windows.find((one) => one.state === state)?.windows ?? 0);
+      }
+      for (const one of rejected)
+        rejects.set({ operation: one.operation, exchange: one.exchange }, one.rejects);
+      for (const one of found) findings.set({ check: one.check, severity: one.severity }, one.findings);
+      workers.set(seen.seen);
+    },
+  };
+}
+
+/** What is said of an operation and exchange. */
+interface PairFacts {
+  readonly operation: string;
+  readonly exchange: string;
+  lastComplete: Day | null;
+  /** Sessions that are missing behind the last one that is not. */
+  late: number;
+  readonly missing: Map<string, number>;
+}
+
+/** Counts sessions, which come in the order of their days. */
+function summarize(sessions: readonly SessionState[]): PairFacts[] {
+  const pairs = new Map<string, PairFacts>();
+  for (const { operation, exchange, day, state, reason } of sessions) {
+    const name = `${operation} ${exchange}`;
+    const pair = pairs.get(name) ?? { operation, exchange, lastComplete: null, late: 0, missing: new Map() };
+    pairs.set(name, pair);
+    if (state === 'complete') {
+      pair.lastComplete = day;
+      pair.late = 0;
+    } else if (state === 'missing') {
+      pair.late += 1;
+      pair.missing.set(reason ?? '', (pair.missing.get(reason ?? '') ?? 0) + 1);
+    }
+  }
+  return [...pairs.values()];
+}

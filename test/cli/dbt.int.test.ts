@@ -1,0 +1,142 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { bhavRow, loadBhav, openPool } from '../load/support.ts';
+import { runCli } from '../support/cli.ts';
+import { emptyDatabase, testDatabase } from '../support/database.ts';
+import { pythonWith } from '../support/python.ts';
+import { execute } from '../support/template.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { query } from './support.ts';
+
+const { url } = await testDatabase();
+const cwd = temporaryFolder();
+const options = { cwd, env: { DATABASE_URL: url } };
+
+let python: string | null = null;
+beforeAll(async () => {
+  python = await pythonWith(['dbt-core>=1.10,<1.11', 'dbt-postgres<2']);
+}, 1_000_000);
+
+interface Source {
+  name: string;
+  description?: string;
+  config?: { loaded_at_query?: string; freshness: unknown };
+  data_tests?: unknown[];
+  columns: { name: string; description?: string; data_type: string; data_tests?: string[] }[];
+}
+
+test('every table and view with its comments, key and freshness, as YAML', async () => {
+  const { code, stdout } = await runCli(['dbt'], options);
+  expect(code).toBe(0);
+  const { version, sources } = parse(stdout) as { version: number; sources: { tables: Source[] }[] };
+  expect(version).toBe(2);
+  const named = new Map(sources[0]?.tables.map((table) => [table.name, table]));
+  const stored = await query<{ name: string; columns: number }>(
+    url,
+    `select c.relname as name, count(*)::int as columns from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+      where c.relnamespace = 'market'::regnamespace and c.relkind in ('r', 'p', 'v') group by c.oid`,
+  );
+  expect(new Map([...named].map(([name, { columns }]) => [name, columns.length]))).toEqual(
+    new Map(stored.map(({ name, columns }) => [name, columns])),
+  );
+  expect(named.get('series_changes')).toMatchObject({
+    data_tests: [{ unique: { column_name: '(exchange, change_date, scrip_id, prev_series, to_series)' } }],
+    config: { freshness: { warn_after: { count: 4, period: 'day' } } },
+  });
+  expect(named.get('bhavcopy_cm')?.columns.find(({ name }) => name === 'symbol')).toMatchObject({
+    data_type: 'text',
+    data_tests: ['not_null'],
+    description: expect.stringContaining('Source field: symbol.'),
+  });
+  expect(named.get('symbol_changes')?.config).toEqual({ freshness: null });
+  expect(named.get('prices_adjusted')).not.toHaveProperty('config');
+  expect(await runCli(['dbt', '--out', 'missing/sources.yml'], options)).toMatchObject({ code: 2 });
+  const empty = { cwd, env: { DATABASE_URL: (await emptyDatabase()).url } };
+  expect(await runCli(['dbt'], empty)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('eod migrate'),
+  });
+});
+
+test('dbt parses it, tells what is fresh, late and never asked, and makes its tests', async (context) => {
+  if (python === null) return context.skip();
+  await loadBhav(openPool(url), [bhavRow({ symbol: 'INFY' }), bhavRow({ symbol: 'TCS' })]);
+  const asked = (operation: string, exchange: string, ago: string) =>
+    execute(
+      url,
+      `insert into etl.coverage (operation, exchange, day, instrument, variant, state, records, checked_at)
+       values ('${operation}', '${exchange}', current_date, '', '', 'loaded', 1, now() - interval '${ago}')
+       on conflict (operation, exchange, day, instrument, variant) do update set checked_at = excluded.checked_at, state = 'loaded'`,
+    );
+  for (const exchange of ['NSE', 'BSE']) {
+    await asked('GetBhavCopyCM', exchange, exchange === 'NSE' ? '1 hour' : '5 days');
+    await asked('GetSeriesChange', exchange, '1 hour');
+  }
+  mkdirSync(join(cwd, 'models'));
+  expect(await runCli(['dbt', '--out', 'models/sources.yml'], options)).toMatchObject({ code: 0 });
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const profile = {
+    market: {
+      target: 'test',
+      outputs: {
+        test: {
+          type: 'postgres',
+          host: hostname,
+          port: Number(port),
+          user: username,
+          password,
+          dbname: pathname.slice(1),
+          schema: 'analysis',
+          threads: 2,
+        },
+      },
+    },
+  };
+  // JSON is YAML.
+  writeFileSync(join(cwd, 'profiles.yml'), JSON.stringify(profile));
+  writeFileSync(
+    join(cwd, 'dbt_project.yml'),
+    JSON.stringify({ name: 'market', version: '1.0', profile: 'market', 'model-paths': ['models'] }),
+  );
+  writeFileSync(
+    join(cwd, 'models', 'last_close.sql'),
+    "select symbol, close from {{ source('market', 'prices_adjusted') }} where trade_date = (select max(trade_date) from {{ source('market', 'bhavcopy_cm') }})",
+  );
+  const program = join(dirname(python as string), 'dbt');
+  const dbt = (...args: string[]) =>
+    promisify(execFile)(program, [...args, '--profiles-dir', cwd, '--project-dir', cwd], {
+      cwd,
+      env: { PATH: process.env.PATH, HOME: cwd, DO_NOT_TRACK: '1', DBT_SEND_ANONYMOUS_USAGE_STATS: 'false' },
+      timeout: 120_000,
+    }).then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      (error) => ({ code: error.code as number, stdout: `${error.stdout}${error.stderr}` }),
+    );
+  const parsed = await dbt('--warn-error', 'parse');
+  expect(parsed, parsed.stdout).toMatchObject({ code: 0 });
+
+  await dbt('source', 'freshness');
+  const { results } = JSON.parse(readFileSync(join(cwd, 'target', 'sources.json'), 'utf8')) as {
+    results: { unique_id: string; status: string }[];
+  };
+  const status = Object.fromEntries(
+    results.map((one) => [one.unique_id.split('.').at(-1) ?? '', one.status]),
+  );
+  expect(status).toMatchObject({ bhavcopy_cm: 'warn', series_changes: 'pass', circuit_breakers: 'error' });
+  expect(status).not.toHaveProperty('symbol_changes');
+  expect(Object.values(status).filter((one) => !['pass', 'warn', 'error'].includes(one))).toEqual([]);
+
+  const built = await dbt('build', '--select', 'last_close', 'source:market.bhavcopy_cm');
+  expect(built, built.stdout).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/PASS=6 WARN=0 ERROR=0/),
+  });
+  expect(await query(url, 'select symbol from analysis.last_close order by 1')).toEqual([
+    { symbol: 'INFY' },
+    { symbol: 'TCS' },
+  ]);
+}, 300_000);

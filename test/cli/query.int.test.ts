@@ -1,0 +1,262 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, inject, test } from 'vitest';
+import { runCli, runJson, startCli } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod, spawnEod } from '../support/eod.ts';
+import { execute } from '../support/template.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { query as ask } from './support.ts';
+
+const cwd = temporaryFolder();
+const { url } = await testDatabase();
+const options = { cwd, env: { DATABASE_URL: url } };
+const run = (...args: string[]) => runCli(['query', ...args], options);
+
+test('rows come as a table, as CSV and as JSON, with every digit', async () => {
+  const sql = `select 2875.40 as price, 9223372036854775807 as big, 12345678901234567890.123456789012345678901 as exact,
+    'a, "b"' as t, '' as e, null as n, true as b, '{"a": [1]}'::jsonb as j, date '2025-09-12' as d, 'NaN'::numeric as nan`;
+  expect(
+    await run('select 2875.40 as price, 7 as n, $$two\nlines$$ as t union all select 1.5, 100, null'),
+  ).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: ['  price    n  t', '2875.40    7  two lines', '    1.5  100', '', '2 rows\n'].join('\n'),
+  });
+  expect(await run('--csv', sql)).toMatchObject({
+    code: 0,
+    stdout:
+      'price,big,exact,t,e,n,b,j,d,nan\n' +
+      '2875.40,9223372036854775807,12345678901234567890.123456789012345678901,"a, ""b""","",,t,"{""a"": [1]}",2025-09-12,NaN\n',
+  });
+  const { stdout } = await run('--json', sql);
+  expect(stdout).toContain(
+    '"price":2875.40,"big":9223372036854775807,"exact":12345678901234567890.123456789012345678901,',
+  );
+  expect(JSON.parse(stdout)).toMatchObject([
+    { t: 'a, "b"', e: '', n: null, b: true, j: { a: [1] }, d: '2025-09-12', nan: 'NaN' },
+  ]);
+  expect(await runJson(['query', 'select 1 as a, 2 as a'], options)).toMatchObject({
+    json: [{ a: 1, a_2: 2 }],
+  });
+  expect(await runJson(['query', 'select 1 where false'], options)).toMatchObject({ json: [] });
+  expect((await run('--csv', 'select 1 as a where false')).stdout).toBe('a\n');
+  expect((await run('explain select 1')).stdout).toMatch(/^Result {2}\(cost/);
+  expect((await run('show server_version_num')).stdout).toMatch(/^server_version_num\n\d+\n/);
+});
+
+test('a table has a thousand rows unless told otherwise, which is said', async () => {
+  const sql = 'select generate_series(1, 1200) as n';
+  const cut = await run(sql);
+  expect(cut.stdout).toContain('1,000 rows');
+  expect(cut.stderr).toBe(
+    'eod: only the first 1000 rows are shown; --limit shows more, --csv and --json all\n',
+  );
+  expect(await run('--limit', '1200', sql)).toMatchObject({
+    stderr: '',
+    stdout: expect.stringContaining('1,200 rows'),
+  });
+  expect((await run('--csv', sql)).stdout.split('\n')).toHaveLength(1_202);
+  expect((await run('--csv', '--limit', '3', sql)).stdout).toBe('n\n1\n2\n3\n');
+});
+
+test('what is wrong with a statement is shown where it is', async () => {
+  expect(await run("select 'é' as e,\n\tclose_prices\n  from market.bhavcopy_cm")).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: [
+      'eod: Postgres: column "close_prices" does not exist (42703)',
+      '  line 2: \tclose_prices',
+      '          \t^',
+      '  Perhaps you meant to reference the column "bhavcopy_cm.close_price".\n',
+    ].join('\n'),
+  });
+  const { code, stdout } = await run('--json', 'select from nowhere');
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database', exitCode: 1 } });
+  expect(await run('')).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no SQL') });
+  expect(await run('--csv', '--json', 'select 1')).toMatchObject({ code: 2 });
+  expect(await run('--timeout', '0', 'select 1')).toMatchObject({ code: 2 });
+});
+
+test('nothing can be written', async () => {
+  await execute(
+    url,
+    'create table public.mine (n int); insert into public.mine values (1); create sequence public.numbers',
+  );
+  await execute(
+    url,
+    'create function public.write() returns void language plpgsql as $$ begin insert into public.mine values (2); end $$',
+  );
+  for (const sql of [
+    'insert into mine values (2)',
+    'update mine set n = 2',
+    'with gone as (delete from mine returning n) select * from gone',
+    'select write()',
+    "select set_config('transaction_read_only', 'off', false), write()",
+    "select nextval('numbers')",
+    'select * into other from mine',
+    'explain analyze insert into mine values (2)',
+    'drop table mine',
+    'commit; drop table mine',
+    'select 1; commit; drop table mine',
+    'commit',
+    'rollback',
+    'set transaction read write',
+    'do $$ begin commit; drop table mine; end $$',
+    'copy mine from stdin',
+    "copy (select 1) to program 'true'",
+    'truncate mine',
+    'call write()',
+    'vacuum mine',
+    'lock table mine',
+    'prepare p as select 1',
+  ]) {
+    const { code, stdout, stderr } = await run('--csv', sql);
+    expect({ sql, code }).toEqual({ sql, code: 1 });
+    expect({ sql, stderr }).toEqual({ sql, stderr: expect.stringMatching(/^eod: Postgres: /) });
+    expect(stdout.split('\n').length, sql).toBeLessThan(3);
+  }
+  expect(
+    await ask(
+      url,
+      "select n, to_regclass('other') as other, (select last_value from numbers)::int as last from mine",
+    ),
+  ).toEqual([{ n: 1, other: null, last: 1 }]);
+});
+
+test('a reader may query, and sees the reason where it may not', async () => {
+  const role = `reader_${new URL(url).pathname.slice(-8)}`;
+  await execute(inject('databaseAdminUrl'), `create role ${role} login password 'kiwi'`);
+  expect(await runCli(['migrate', '--reader', role], options)).toMatchObject({ code: 0 });
+  const login = new URL(url);
+  login.username = role;
+  login.password = 'kiwi';
+  const asReader = { cwd, env: { DATABASE_URL: login.href } };
+  expect(await runCli(['query', 'select count(*) from market.prices_adjusted'], asReader)).toMatchObject({
+    code: 0,
+  });
+  expect(await runCli(['query', 'select * from etl.access_keys'], asReader)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('permission denied for table access_keys'),
+  });
+  await runCli(['migrate', '--no-reader'], options);
+  await execute(inject('databaseAdminUrl'), `drop role ${role}`);
+});
+
+const working = () =>
+  ask<{ pid: number }>(
+    url,
+    "select pid from pg_stat_activity where datname = current_database() and state = 'active' and query like 'execute eod%'",
+  );
+
+test('a statement that takes too long, and one that somebody stops, end on the server', async () => {
+  expect(await run('--timeout', '1', 'select pg_sleep(60)')).toMatchObject({
+    code: 1,
+    stderr: 'eod: the statement took longer than 1 s (--timeout) and was cancelled\n',
+  });
+  const stopped = startCli(['query', 'select pg_sleep(60)'], options);
+  await waitFor(async () => ((await working()).length === 1 ? true : null), { what: 'the query' });
+  stopped.signal('SIGINT');
+  expect(await stopped.ended).toMatchObject({ code: 130, stdout: '' });
+  expect(await working()).toEqual([]);
+});
+
+test('a large result takes little memory, and ends with its reader', async () => {
+  const sql = "select n, repeat('x', 200) as text from generate_series(1, 400000) n";
+  const limited = { ...options.env, NODE_OPTIONS: '--max-old-space-size=40' };
+  const whole = await runEod(['query', '--csv', sql], { cwd, env: limited });
+  expect(whole).toMatchObject({ code: 0, stderr: '' });
+  expect(whole.stdout.length).toBeGreaterThan(80_000_000);
+  const launcher = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
+  const head = spawnSync(
+    'sh',
+    ['-c', `"${process.execPath}" "${launcher}" query --csv "${sql}" | head -n 2`],
+    {
+      cwd,
+      env: { PATH: process.env.PATH, ...options.env },
+      encoding: 'utf8',
+      timeout: 40_000,
+    },
+  );
+  expect(head).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^n,text\n1,x+\n$/) });
+  expect(await working()).toEqual([]);
+});
+
+const psqlVersion = await promisify(execFile)('psql', ['--version']).then(
+  ({ stdout }) => stdout,
+  () => null,
+);
+if (psqlVersion === null) console.warn('there is no psql here: what needs it is not tested');
+
+test('the private Postgres, also while "eod up" runs, and SQL from stdin', async () => {
+  const home = temporaryFolder();
+  const env = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'a key', EOD_HTTP_PORT: '0' };
+  const sql = 'select count(*) from market.bhavcopy_cm';
+  expect(await runEod(['query', '--csv', sql], { cwd: home })).toMatchObject({
+    code: 0,
+    stdout: 'count\n0\n',
+  });
+  const up = spawnEod(['up'], { cwd: home, env });
+  await up.output(/eod is up/, 40_000);
+  const shell = (command: string) =>
+    promisify(execFile)(
+      'sh',
+      [
+        '-c',
+        command.replaceAll(
+          'eod',
+          `"${process.execPath}" "${fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url))}"`,
+        ),
+      ],
+      {
+        cwd: home,
+        env: { PATH: process.env.PATH },
+      },
+    );
+  expect((await shell(`echo '${sql}' | eod query --csv -`)).stdout).toBe('count\n0\n');
+  if (psqlVersion !== null) {
+    expect(await runEod(['psql', '--', '-Atc', sql], { cwd: home })).toMatchObject({
+      code: 0,
+      stdout: '0\n',
+    });
+    expect(await runEod(['psql', '--', '-c', 'select from nowhere'], { cwd: home })).toMatchObject({
+      code: 1,
+    });
+  }
+  const without = spawnEod(['psql'], { cwd: home, env: { PATH: home } });
+  await without.output(/^postgres:\/\/eod:\w+@127/);
+  expect(without.stderr()).toContain('there is no psql in the PATH');
+  without.kill('SIGINT');
+  expect(await without.ended).toMatchObject({ code: 0 });
+  up.kill();
+  expect(await up.ended).toMatchObject({ code: 0 });
+});
+
+test('psql gets the password by its environment, and is named where it is missing', async () => {
+  const login = new URL(url);
+  const role = `psql_${login.pathname.slice(-8)}`;
+  await execute(inject('databaseAdminUrl'), `create role ${role} login password 'kiwi-7'`);
+  login.username = role;
+  login.password = 'kiwi-7';
+  const env = { DATABASE_URL: `${login.href}?statement_timeout=0` };
+  const missing = await runEod(['psql'], { cwd, env: { ...env, PATH: cwd } });
+  expect(missing).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining(`postgres://${role}@`),
+  });
+  expect(missing.stderr).not.toContain('kiwi-7');
+  if (psqlVersion !== null) {
+    const { stdout } = await runEod(
+      ['psql', '--', '-Atc', 'select current_user', '-c', '\\! ps -o args= -C psql'],
+      { cwd, env },
+    );
+    expect(stdout).toContain(`${role}\n`);
+    expect(stdout).toMatch(/psql postgres:/);
+    expect(stdout).not.toContain('kiwi-7');
+  }
+  await execute(inject('databaseAdminUrl'), `drop role ${role}`);
+});

@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+import { importFiles } from '../../src/jobs/import/import-files.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { fixture } from './import-support.ts';
+
+const PAGE = fileURLToPath(new URL('../../docs/cookbook.md', import.meta.url));
+const page = readFileSync(PAGE, 'utf8');
+
+const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+
+/** A question of the page: its title, its SQL, and the table behind it, which may be missing. */
+const QUESTION = /### ([^\n]+)\n(?:(?!### )[\s\S])*?```sql\n([\s\S]*?);\n```\n(?:\n(?:\|[^\n]*\n)+)?/g;
+const questions = [...page.matchAll(QUESTION)].map(([, title, sql]) => ({
+  title: title as string,
+  sql: sql as string,
+}));
+
+let pipeline: Pipeline;
+const answers = new Map<string, Record<string, string | null>[]>();
+const answerTo = (title: string) => answers.get(title) ?? [];
+
+/** An answer as a table of the page. */
+function tableOf(rows: readonly Record<string, string | null>[]): string {
+  const names = Object.keys(rows[0] ?? {});
+  const lines = [names, names.map(() => '---'), ...rows.map((row) => names.map((name) => row[name] ?? ''))];
+  return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+}
+
+beforeAll(async () => {
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
+  pipeline = await openPipeline({
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
+    settings: { EOD_INSTRUMENT_LIMIT: '40' },
+  });
+  const both = { to: '2025-09-12', exchanges: ['BSE', 'NSE'] };
+  const operations = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetConsolidatedPledge', 'GetSeriesChange'];
+  const runs = [
+    backfill({ ...both, from: '2025-08-01', operations }),
+    backfill({
+      to: '2025-09-12',
+      from: '2025-09-12',
+      exchanges: ['BSE'],
+      operations: ['GetSectoralClassification', 'GetFinRatioEOD'],
+    }),
+  ];
+  for (const run of runs) expect((await runToEnd(pipeline, run)).state).toBe('completed');
+  await sandbox.close();
+  const files = ['prices.csv', 'MTO_12092025.DAT', 'events.csv', 'correction.csv'];
+  for (const file of files) {
+    const report = await importFiles(pipeline, { paths: [fixture(`cookbook/${file}`)], force: false });
+    expect(report).toMatchObject({ state: 'completed', rejected: 0 });
+  }
+  for (const { title, sql } of questions) {
+    const types = { getTypeParser: () => String };
+    const { rows } = await pipeline.db.pool.query<Record<string, string | null>>({ text: sql, types });
+    answers.set(title, rows);
+  }
+}, 240_000);
+
+test('each question of docs/cookbook.md has an answer, and it is the one that the page shows', async () => {
+  expect(questions.length).toBeGreaterThanOrEqual(25);
+  expect(page.match(/```sql/g)).toHaveLength(questions.length);
+  expect(questions.filter(({ title }) => answerTo(title).length === 0)).toEqual([]);
+  const answered = page.replace(QUESTION, (block, title: string) => {
+    const sql = block.slice(0, block.lastIndexOf('```\n') + 4);
+    return `${sql}\n${tableOf(answerTo(title))}`;
+  });
+  // `npx vitest run -u test/jobs/cookbook.int.test.ts` writes the answers into the page.
+  await expect(answered).toMatchFileSnapshot(PAGE);
+});
+
+test('what the page shows of the made-up files follows from them', () => {
+  const column = (title: string, name: string) => answerTo(title).map((row) => row[name]);
+  // A close of 500 before the split one into five, and one of 143 a year later; Rs 4 of 136 were paid out.
+  const percent = (growth: number) => ((growth - 1) * 100).toFixed(2);
+  const [price, total] = [143 / (500 / 5), 143 / ((500 / 5) * ((136 - 4) / 136))];
+  const year = 'What did each share return in 2024, adjusted for splits and bonuses?';
+  expect(column(year, 'return_percent')).toEqual([percent(price), percent(9 / 20)]);
+  expect(column('And with dividends reinvested?', 'total_return_percent')[0]).toBe(percent(total));
+  expect(column('The return of an ex-date: not minus 80 percent', 'return_percent')).toEqual([
+    percent(132 / (650 / 5)),
+  ]);
+  expect(column('On which days was much more delivered than usual?', 'symbol')).toEqual(['HDFCBANK', 'INFY']);
+  expect(
+    answerTo('What was tradable on a day, and what of it is gone?').map(({ symbol, gone }) => [symbol, gone]),
+  ).toEqual([
+    ['DUSTY', 't'],
+    ['MEADOW', 'f'],
+  ]);
+  expect(answerTo('What was listed, what went?').map(({ symbol, change }) => [symbol, change])).toEqual([
+    ['DAWN', 'listed'],
+    ['DUSTY', 'gone'],
+  ]);
+});
+
+test('what it shows of the market is what the bhav copies of the day say', async () => {
+  const numbers = async (sql: string) =>
+    Object.values((await pipeline.db.pool.query(sql)).rows[0] as object).map(Number);
+  const [rose, fell] = await numbers(
+    `select count(*) filter (where close_price > previous_close_price) as rose, count(*) filter (where close_price < previous_close_price) as fell
+       from market.bhavcopy_cm where exchange = 'NSE' and trade_date = '2025-09-12' and previous_close_price > 0`,
+  );
+  const breadth = answerTo('How many rose, how many fell?').at(-1);
+  expect(breadth).toMatchObject({ exchange: 'NSE', rose: String(rose), fell: String(fell) });
+  const [hits] = await numbers(
+    "select count(*) from market.circuit_breakers where exchange = 'NSE' and trade_date < '2025-09-12'",
+  );
+  const counted = answerTo('What followed a hit on average?').map((row) => Number(row.hits));
+  expect(counted.reduce((sum, one) => sum + one, 0)).toBe(hits);
+  const [traded] = await numbers(
+    "select count(distinct trade_date) from market.bhavcopy_cm where exchange = 'NSE' and symbol = 'KAVERILAB' and trade_date >= '2025-09-01'",
+  );
+  expect(answerTo('On which sessions did a share not trade?')).toHaveLength(10 - (traded ?? 0));
+});

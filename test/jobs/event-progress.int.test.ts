@@ -1,0 +1,103 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { decideEvent } from '../../src/jobs/events/decide-event.ts';
+import { updateCorporateEvents } from '../../src/jobs/events/update-events.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { importInto, openStore } from './import-support.ts';
+
+const folder = temporaryFolder();
+let files = 0;
+const write = (lines: readonly string[]) => {
+  const path = join(folder, `${++files}.csv`);
+  writeFileSync(path, `${lines.join('\n')}\n`);
+  return path;
+};
+
+/** A list of one's own with splits, of NSE. */
+const list = (...lines: readonly (readonly [symbol: string, day: string, ratio: string])[]) =>
+  write([
+    'exchange,symbol,ex_date,kind,ratio,note',
+    ...lines.map(([symbol, day, ratio]) => `NSE,${symbol},${day},split,${ratio},`),
+  ]);
+
+const MONTHS = 'JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC'.split(' ');
+
+/** A bhav copy of NSE, with the ISIN of each symbol. */
+const prices = (day: string, isins: Readonly<Record<string, string>>) => {
+  const [year, month, date] = day.split('-');
+  return write([
+    'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,TOTALTRADES,ISIN,',
+    ...Object.entries(isins).map(
+      ([symbol, isin]) =>
+        `${symbol},EQ,10,10,10,10,10,10,100,1000,${date}-${MONTHS[Number(month) - 1]}-${year},5,${isin},`,
+    ),
+  ]);
+};
+
+type Context = Awaited<ReturnType<typeof openStore>>;
+
+const stored = async ({ db }: Context) =>
+  (
+    await db.pool.query(
+      'select event_id, instrument_id, status, ratio_new, revision from market.corporate_events order by 1',
+    )
+  ).rows;
+
+describe('corporate events', () => {
+  test('are not worked out again by a run that brings nothing of them', async () => {
+    const context = await openStore();
+    const isins = { ABC: 'INE000A01010', XYZ: 'INE000B01018' };
+    await importInto(context, [prices('2024-01-01', isins), list(['ABC', '2024-01-02', '2:1'])]);
+    const before = await stored(context);
+    expect(before).toMatchObject([{ instrument_id: 'NSE:INE000A01010', status: 'applied' }]);
+    const reader = await context.db.pool.connect();
+    try {
+      await reader.query('begin');
+      await reader.query('lock table market.corporate_action_notices in access exclusive mode');
+      // Whoever read a list now would wait.
+      const report = await importInto(context, [prices('2024-01-02', isins), prices('2024-01-03', isins)]);
+      expect(report.files.map(({ state }) => state)).toEqual(['loaded', 'loaded']);
+      await updateCorporateEvents(context);
+    } finally {
+      await reader.query('rollback');
+      reader.release();
+    }
+    expect(await stored(context)).toEqual(before);
+  });
+
+  test('follow from notices, decisions and owners of symbols, in whatever order those come', async () => {
+    const A = 'INE000A01010';
+    const B = 'INE000B01018';
+    const id = 'NSE:ABC:2024-01-10:split';
+    const steps: Readonly<Record<string, (context: Context) => Promise<unknown>>> = {
+      'a list': (context) => importInto(context, [list(['ABC', '2024-01-10', '2:1'])]),
+      'another list': (context) =>
+        importInto(context, [list(['ABC', '2024-01-10', '5:1'], ['OLD', '2024-01-10', '5:1'])]),
+      prices: (context) => importInto(context, [prices('2024-01-09', { ABC: A, XYZ: B })]),
+      'a later day': (context) => importInto(context, [prices('2024-01-11', { ABC: A })]),
+      'an earlier day': (context) => importInto(context, [prices('2023-06-01', { OLD: A, XYZ: B })]),
+      'another company under the symbol': (context) =>
+        importInto(context, [prices('2024-02-01', { ABC: B })]),
+      'earlier days of that company': (context) => importInto(context, [prices('2023-01-02', { XYZ: B })]),
+      'the symbol given back': (context) => importInto(context, [prices('2024-02-05', { ABC: A })]),
+      'a decision': (context) => decideEvent(context, id, { new: 3, old: 1 }),
+      'the decision taken back': (context) => decideEvent(context, id, 'reset').catch(() => null),
+    };
+    const names = Object.keys(steps);
+    await fc.assert(
+      fc.asyncProperty(fc.shuffledSubarray(names, { minLength: names.length }), async (order) => {
+        const context = await openStore();
+        for (const name of order) {
+          await steps[name]?.(context);
+          const kept = await stored(context);
+          await context.db.pool.query('truncate etl.event_progress');
+          await updateCorporateEvents(context);
+          expect(await stored(context), `after ${name}`).toEqual(kept);
+        }
+      }),
+      { numRuns: 4, endOnFailure: true },
+    );
+  });
+});

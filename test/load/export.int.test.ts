@@ -1,0 +1,295 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { query } from '../cli/support.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { pythonWith, runPython } from '../support/python.ts';
+import { execute } from '../support/template.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { bhavRow, loadBhav, openPool } from './support.ts';
+
+/** More than one row group, with whatever text, numbers and days may be odd. */
+const ODD = `
+create table market.odd as
+  select n, (n % 3)::smallint as small, 9007199254740993 + n as big, n % 2 = 0 as yes, n * 0.1::float8 as double,
+    case when n % 10 = 0 then null else (n * 1.0305 - 5000)::numeric end as price,
+    (n * 1000003.123456789012345678901)::numeric as wide,
+    case n % 7 when 0 then null when 1 then '' when 2 then E'tab\\tline\\nback\\\\slash\\r' when 3 then '\\N' when 4 then 'é𝄞"quote",'
+      else 'a longer text number ' || n end as symbol,
+    date '2023-12-01' + n % 60 as trade_date, timestamptz '2025-02-27 21:00:00.123456+05:30' + n * interval '1 second' as moment,
+    timestamp '1969-12-31 23:59:59.5' as local, jsonb_build_object('n', n, 'text', E'a\\nb') as facts, array['a', null, 'b c'] as list,
+    case when n = 1 then 'infinity' when n = 2 then '-infinity' else date '2024-01-01' end as until,
+    case when n = 1 then 'NaN' else 1.5 end::numeric as nan, null::numeric as nothing, n / 8.0 + 0.00000000000000000000 as quotient, E'["x",\\n 1]'::json as plain
+  from generate_series(1, 45000) n`;
+
+const { url } = await testDatabase();
+await execute(url, ODD);
+await execute(
+  url,
+  "create view market.isolation as select current_setting('transaction_isolation') as level, current_setting('transaction_read_only') as read_only",
+);
+const options = (cwd: string) => ({ cwd, env: { DATABASE_URL: url } });
+
+interface Exported {
+  table: string;
+  rows: number;
+  files: { file: string; rows: number; bytes: number }[];
+  notices: string[];
+}
+
+const exported = (cwd: string, ...args: string[]) => runJson<Exported>(['export', ...args], options(cwd));
+
+describe('Parquet, opened by DuckDB, pyarrow and pandas', () => {
+  let python: string | null = null;
+  beforeAll(async () => {
+    python = await pythonWith(['duckdb', 'pyarrow', 'pandas', 'pytz']);
+  }, 1_000_000);
+
+  const SCRIPT = `
+import sys, json, duckdb, pyarrow.parquet as pq, pandas as pd
+file = sys.argv[1]
+table = pq.read_table(file)
+text = lambda v: None if v is None else v.isoformat() if hasattr(v, 'isoformat') else format(v, 'f') if type(v).__name__ == 'Decimal' else str(v)
+rows = [[text(v) for v in row.values()] for row in table.to_pylist()]
+duck = duckdb.sql(f"select * from '{file}'")
+duckdb.sql("set timezone = 'UTC'")
+same = [[text(v) for v in row] for row in duck.fetchall()]
+frame = pd.read_parquet(file)
+print(json.dumps({
+  'arrow': {f.name: str(f.type) for f in table.schema},
+  'duckdb': dict(zip(duck.columns, map(str, duck.types))),
+  'pandas': {k: str(v) for k, v in frame.dtypes.items()},
+  'count': [len(frame), table.num_rows, duckdb.sql(f"select count(*) from '{file}'").fetchall()[0][0]],
+  'groups': pq.ParquetFile(file).num_row_groups,
+  'frame': [text(frame['price'].iloc[0]), str(frame['big'].iloc[-1]), text(frame['trade_date'].iloc[0]), text(frame['moment'].iloc[0])] if 'wide' in frame else None,
+  'rows': rows, 'same': same}))
+`;
+
+  test('every type and every row', async (context) => {
+    if (python === null) return context.skip();
+    const cwd = temporaryFolder();
+    const { json, stderr } = await exported(cwd, 'odd', '--out', 'odd.parquet');
+    expect(json).toMatchObject({
+      table: 'market.odd',
+      rows: 45_000,
+      files: [{ file: join(cwd, 'odd.parquet') }],
+    });
+    expect(json.notices).toEqual([
+      'nan holds NaN or infinity, which no DECIMAL can: written as text',
+      'until holds ±infinity: written as the first day of year 1 and the last of 9999',
+    ]);
+    expect(stderr).toContain('eod: nan holds NaN');
+    const read = await runPython<{
+      arrow: Record<string, string>;
+      duckdb: Record<string, string>;
+      pandas: Record<string, string>;
+      count: number[];
+      groups: number;
+      frame: unknown[];
+      rows: (string | null)[][];
+      same: (string | null)[][];
+    }>(python, SCRIPT, [join(cwd, 'odd.parquet')]);
+    expect(read.arrow).toEqual({
+      n: 'int32',
+      small: 'int32',
+      big: 'int64',
+      yes: 'bool',
+      double: 'double',
+      price: 'decimal128(9, 4)',
+      wide: 'decimal128(32, 21)',
+      symbol: 'string',
+      trade_date: 'date32[day]',
+      moment: 'timestamp[us, tz=UTC]',
+      local: 'timestamp[us]',
+      facts: 'string',
+      list: 'string',
+      until: 'date32[day]',
+      nan: 'string',
+      nothing: 'decimal128(1, 0)',
+      quotient: 'decimal128(7, 3)',
+      plain: 'string',
+    });
+    expect(read.duckdb).toMatchObject({
+      big: 'BIGINT',
+      price: 'DECIMAL(9,4)',
+      wide: 'DECIMAL(32,21)',
+      trade_date: 'DATE',
+      moment: 'TIMESTAMP WITH TIME ZONE',
+      local: 'TIMESTAMP',
+      yes: 'BOOLEAN',
+      symbol: 'VARCHAR',
+    });
+    expect(read.pandas).toMatchObject({ big: 'int64', double: 'float64', moment: 'datetime64[us, UTC]' });
+    expect(read.count).toEqual([45_000, 45_000, 45_000]);
+    expect(read.groups).toBeGreaterThan(1);
+    expect(read.frame).toEqual([
+      '-4998.9695',
+      '9007199254785993',
+      '2023-12-02',
+      '2025-02-27T15:30:01.123456+00:00',
+    ]);
+
+    const stored = await query<Record<string, string | null>>(
+      url,
+      `select n::text, small::text, big::text, case when yes then 'True' else 'False' end as yes, null as double, price::numeric(20, 4)::text,
+         wide::numeric(60, 21)::text, symbol, trade_date::text, to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') || '+00:00' as moment,
+         to_char(local, 'YYYY-MM-DD"T"HH24:MI:SS.US') as local, facts::text, list::text,
+         case until when 'infinity' then '9999-12-31' when '-infinity' then '0001-01-01' else until::text end as until, nan::text, null as nothing, (n / 8.0)::numeric(20, 3)::text as quotient, plain::text
+       from market.odd o order by o.n`,
+    );
+    const byNumber = (rows: (string | null)[][]) =>
+      rows
+        .map((row) => row.map((value, at) => (at === 4 ? null : value)))
+        .sort((a, b) => Number(a[0]) - Number(b[0]));
+    const expected = stored.map((row) => Object.values(row));
+    for (const rows of [byNumber(read.rows), byNumber(read.same)]) {
+      expect(rows).toHaveLength(expected.length);
+      const differing = rows.filter((row, at) => JSON.stringify(row) !== JSON.stringify(expected[at]));
+      expect(differing.slice(0, 3)).toEqual([]);
+    }
+    for (const row of read.rows) expect(Number(row[4])).toBe(Number(row[0]) * 0.1);
+  });
+
+  test('as doubles, an empty table, and the adjusted prices', async (context) => {
+    if (python === null) return context.skip();
+    const cwd = temporaryFolder();
+    await exported(cwd, 'odd', '--doubles');
+    await exported(cwd, 'bhavcopy_cm');
+    const types = async (file: string) =>
+      runPython<{ arrow: Record<string, string>; count: number[] }>(python as string, SCRIPT, [
+        join(cwd, file),
+      ]);
+    expect((await types('odd.parquet')).arrow).toMatchObject({
+      price: 'double',
+      wide: 'double',
+      nan: 'double',
+    });
+    expect((await types('bhavcopy_cm.parquet')).count).toEqual([0, 0, 0]);
+    await loadBhav(openPool(url), [bhavRow({ symbol: 'INFY', close_price: '1500.05' })]);
+    await exported(cwd, 'prices_adjusted');
+    expect(await types('prices_adjusted.parquet')).toMatchObject({
+      arrow: { close: 'decimal128(6, 2)' },
+      count: [1, 1, 1],
+    });
+  });
+});
+
+test('CSV is what COPY writes, JSON lines what row_to_json makes', async () => {
+  const cwd = temporaryFolder();
+  await exported(cwd, 'market.odd', '--format', 'csv');
+  await exported(cwd, 'odd', '--out', 'odd.ndjson');
+  const csv = readFileSync(join(cwd, 'odd.csv'), 'utf8');
+  expect(csv).toMatch(/^n,small,big,yes,/);
+  expect(csv).toContain('2025-02-27 15:30:01.123456+00');
+  const lines = readFileSync(join(cwd, 'odd.ndjson'), 'utf8').trimEnd().split('\n');
+  const stored = await query<{ line: string }>(
+    `${url}?options=-c%20timezone%3DUTC`,
+    `select row_to_json(r)::text as line from (select n, small, big, yes, double, price, wide, symbol, trade_date, moment, local, facts, list,
+       until, nan, nothing, quotient, plain::jsonb as plain from market.odd) r`,
+  );
+  expect(lines.sort()).toEqual(stored.map(({ line }) => line).sort());
+  expect(JSON.parse(lines[0] ?? '')).toHaveProperty('symbol');
+});
+
+test('rows are chosen by day and symbol; a file a year; a whole file or none', async () => {
+  const cwd = temporaryFolder();
+  const some = await exported(cwd, 'odd', '--from', '2024-01-01', '--to', '2024-01-02', '--format', 'csv');
+  expect(some.json.rows).toBe(1_500);
+  const parts = await exported(cwd, 'odd', '--partition', 'year', '--out', 'parts', '--format', 'ndjson');
+  expect(parts.json.files.map(({ file, rows }) => [file, rows])).toEqual([
+    [join(cwd, 'parts/odd_2023.ndjson'), 23_250],
+    [join(cwd, 'parts/odd_2024.ndjson'), 21_750],
+  ]);
+  expect(readdirSync(join(cwd, 'parts'))).toEqual(['odd_2023.ndjson', 'odd_2024.ndjson']);
+  await loadBhav(openPool(url), [bhavRow({ symbol: 'TCS' }), bhavRow({ symbol: 'WIPRO' })]);
+  const two = await exported(
+    cwd,
+    'bhavcopy_cm',
+    '--symbol',
+    'tcs,WIPRO',
+    '--exchange',
+    'NSE',
+    '--out',
+    'two/',
+  );
+  expect(two.json).toMatchObject({ rows: 2, files: [{ file: join(cwd, 'two/bhavcopy_cm.parquet') }] });
+  const { stdout } = await runCli(['export', 'isolation', '--out', 'isolation.csv'], options(cwd));
+  expect(stdout).toContain('isolation.csv  1 row, ');
+  expect(readFileSync(join(cwd, 'isolation.csv'), 'utf8')).toBe('level,read_only\nrepeatable read,on\n');
+  expect(
+    (await runCli(['export', 'odd', '--from', '2030-01-01', '--partition', 'year'], options(cwd))).stdout,
+  ).toContain('no such rows, so no file');
+});
+
+test('of an export that fails or is stopped nothing is left, and what was there stays', async () => {
+  const cwd = temporaryFolder();
+  writeFileSync(join(cwd, 'slow.csv'), 'from before');
+  await execute(
+    url,
+    "create view market.slow as select n, repeat('x', 100000) as text, pg_sleep(0.02)::text as nap from generate_series(1, 100000) n",
+  );
+  await execute(
+    url,
+    'create view market.broken as select 1 / (30000 - n) as one, repeat(n::text, 10) as text from generate_series(1, 40000) n',
+  );
+  const stopped = startCli(['export', 'slow', '--format', 'csv'], options(cwd));
+  await waitFor(async () => readdirSync(cwd).find((name) => name.endsWith('.part')) ?? null, {
+    what: 'the file',
+  });
+  stopped.signal('SIGINT');
+  expect(await stopped.ended).toMatchObject({ code: 130, stdout: '' });
+  for (const format of ['parquet', 'csv', 'ndjson']) {
+    expect(await runCli(['export', 'broken', '--format', format], options(cwd))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('division by zero'),
+    });
+  }
+  expect(readdirSync(cwd)).toEqual(['slow.csv']);
+  expect(readFileSync(join(cwd, 'slow.csv'), 'utf8')).toBe('from before');
+});
+
+test('a large table takes little memory', async () => {
+  const cwd = temporaryFolder();
+  await execute(
+    url,
+    'create view market.large as select n, repeat(md5(n::text), 5) as text, n * 1.25 as price, now() as moment from generate_series(1, 250000) n',
+  );
+  // The rows are some 50 MB as text, and several times as much as values.
+  const env = { ...options(cwd).env, NODE_OPTIONS: '--max-old-space-size=110' };
+  for (const format of ['parquet', 'csv', 'ndjson']) {
+    expect(await runEod(['export', 'large', '--format', format], { cwd, env })).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+  }
+});
+
+test('mistakes are told before anything is written', async () => {
+  const cwd = temporaryFolder();
+  writeFileSync(join(cwd, 'file'), '');
+  await execute(url, 'create view market.dayless as select null::date as trade_date');
+  for (const [args, says] of [
+    [['dayless', '--partition', 'year'], 'market.dayless has rows without a day'],
+    [['bhavcopy'], 'there is no table or view market.bhavcopy; did you mean bhavcopy_cm?'],
+    [['market_history.nothing'], 'there is no table or view market_history.nothing'],
+    [['pg_catalog.pg_authid'], 'there is no table or view pg_catalog.pg_authid'],
+    [['corporate_action_categories', '--from', '2025-01-01'], 'has no column to choose days by'],
+    [['corporate_action_categories', '--symbol', 'A'], 'has no column to choose symbols by'],
+    [['corporate_action_categories', '--partition', 'year'], 'has no column to choose days by'],
+    [['odd', '--partition', 'month'], '--partition: unknown value "month"'],
+    [['odd', '--format', 'xlsx'], '--format: unknown value "xlsx"'],
+    [['odd', '--format', 'csv', '--doubles'], '--doubles is for Parquet'],
+    [['odd', '--out', 'file/below.csv'], '--out: '],
+    [['odd', '--out', '-'], 'eod query --csv'],
+    [['odd', '--from', '2025-02-01', '--to', '2025-01-01'], 'reversed'],
+    [['odd', '--symbol', ','], 'it names no symbol'],
+  ] as const) {
+    const { code, stderr } = await runCli(['export', ...args], options(cwd));
+    expect({ args, code }).toEqual({ args, code: 2 });
+    expect(stderr).toContain(says);
+  }
+  expect(readdirSync(cwd)).toEqual(['file']);
+});

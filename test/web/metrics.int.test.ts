@@ -1,0 +1,175 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import type { QueueContext } from '../../src/jobs/context.ts';
+import { startHealthServer } from '../../src/web/health.ts';
+import { clockFrom, openSetup, start } from '../reliability/support.ts';
+import { closeAfterTest } from '../support/closing.ts';
+import { testDatabase } from '../support/database.ts';
+import { backends, ended, openPipeline } from '../support/pipeline.ts';
+
+const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+async function serve(context: QueueContext) {
+  const health = await startHealthServer(context, {
+    roles: ['worker'],
+    stopping: new AbortController().signal,
+  });
+  closeAfterTest(() => health.close());
+  return async () => {
+    const response = await fetch(`${health.url}/metrics`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+    return parse(await response.text());
+  };
+}
+
+/** Samples by name and labels, as the format of Prometheus has them. */
+function parse(
+  text: string,
+): (name: string, labels?: Readonly<Record<string, string>>) => number | undefined {
+  const samples = text
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => {
+      const [, name, labels = '', value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+      const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, each]) => [key, each]);
+      return { name, labels: Object.fromEntries(pairs) as Record<string, string>, value: Number(value) };
+    });
+  return (name, labels = {}) =>
+    samples.find(
+      (one) => one.name === name && Object.entries(labels).every(([key, value]) => one.labels[key] === value),
+    )?.value;
+}
+
+const NSE = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
+const FAILING = { operation: 'GetSeriesChange', exchange: 'NSE' };
+
+test.each(backends)(
+  'says what was loaded, what is missing and what is left, with the queue on %s',
+  async (backend) => {
+    const setup = await openSetup({
+      backend,
+      settings: { EOD_CALLS_PER_HOUR: '500', EOD_NIGHTLY_RESERVE: '0.2', EOD_ATTEMPTS: '1' },
+      behaviour: { faults: [{ kind: 'status', value: '404', operation: 'GetSeriesChange' }] },
+    });
+    const scrape = await serve(setup);
+    const before = await scrape();
+    expect(before('eod_database_up')).toBe(1);
+    expect(before('eod_last_complete_session_timestamp_seconds', NSE)).toBeUndefined();
+    expect(before('eod_workers')).toBe(0);
+    expect(before('eod_build_info', { roles: 'worker' })).toBe(1);
+    expect(before('nodejs_eventloop_lag_seconds')).toBeGreaterThanOrEqual(0);
+    expect(before('process_resident_memory_bytes')).toBeGreaterThan(1e6);
+
+    const report = await setup.run({
+      operations: [NSE.operation],
+      exchanges: ['NSE'],
+      from: '2025-09-10',
+      to: '2025-09-11',
+    });
+    const failed = await ended(
+      setup,
+      await start(setup, {
+        operations: [FAILING.operation],
+        exchanges: ['NSE'],
+        from: '2025-09-11',
+        to: '2025-09-11',
+      }),
+    );
+    expect([report.state, failed.state]).toEqual(['completed', 'failed']);
+    const own = await scrape();
+    // Another server: the first one reads facts of the database again in some seconds only.
+    const after = await (await serve(setup))();
+    expect(after('eod_last_complete_session_timestamp_seconds', NSE)).toBe(
+      Date.parse('2025-09-11T00:00:00+05:30') / 1000,
+    );
+    // The 12th should be there by now, and nobody has asked for it.
+    expect(after('eod_late_sessions', NSE)).toBe(1);
+    expect(after('eod_missing_sessions', { ...FAILING, reason: 'failed' })).toBe(1);
+    expect(own('eod_rows_total', { ...NSE, outcome: 'inserted' })).toBe(report.inserted);
+    expect(own('eod_rows_total', { ...NSE, outcome: 'rejected' })).toBe(0);
+    expect(own('eod_windows_ended_total', { ...NSE, state: 'loaded' })).toBe(2);
+    expect(own('eod_windows_ended_total', { ...FAILING, state: 'failed' })).toBe(1);
+    expect(own('eod_source_call_duration_seconds_count', { ...NSE, outcome: 'success' })).toBe(2);
+    expect(own('eod_source_call_duration_seconds_count', { ...FAILING, outcome: 'http_status' })).toBe(1);
+    expect(after('eod_calls_used')).toBe(3);
+    expect(after('eod_calls_left', { queue: 'nightly' })).toBe(497);
+    expect(after('eod_calls_left', { queue: 'backfill' })).toBe(397);
+    expect(after('eod_open_windows', { state: 'pending' })).toBe(0);
+    expect(after('eod_workers')).toBe(1);
+    expect(after('eod_queue_jobs', { queue: 'backfill', state: 'active' })).toBe(0);
+    expect(after('eod_last_completed_run_timestamp_seconds', { kind: 'backfill' })).toBeGreaterThan(1.7e9);
+  },
+);
+
+test('rules, dashboard and documentation name metrics that there are, and the documentation all of them', async () => {
+  const setup = await openSetup();
+  const health = await startHealthServer(setup, { roles: [], stopping: new AbortController().signal });
+  closeAfterTest(() => health.close());
+  const text = await (await fetch(`${health.url}/metrics`)).text();
+  const exposed = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
+    type === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],
+  );
+  const named = (path: string) => new Set(file(path).match(/\b(?:eod|nodejs|process)_[a-z0-9_]+[a-z0-9]\b/g));
+  for (const path of [
+    'deploy/prometheus/rules.yml',
+    'deploy/grafana/eod-pipeline.json',
+    'docs/monitoring.md',
+  ]) {
+    expect(named(path).size).toBeGreaterThan(10);
+    expect([...named(path)].filter((name) => !exposed.includes(name))).toEqual([]);
+  }
+  const own = [...text.matchAll(/^# TYPE (eod_\S+) /gm)].map(([, name]) => name as string);
+  expect(own.filter((name) => !named('docs/monitoring.md').has(name))).toEqual([]);
+  const lines = text.split('\n').filter((line) => /^# HELP eod_/.test(line));
+  for (const line of lines) expect(line).toMatch(/^# HELP \w+ .+\.$/);
+});
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+test.skipIf(!hasPromtool)(
+  'promtool takes rules and metrics (skipped without it: apt-get install prometheus)',
+  async () => {
+    const promtool = (args: string[], input?: string) => {
+      const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' });
+      expect(stdout + stderr).toBeDefined();
+      return { status, told: stdout + stderr };
+    };
+    const at = (path: string) => fileURLToPath(new URL(`../../deploy/prometheus/${path}`, import.meta.url));
+    expect(promtool(['check', 'rules', at('rules.yml')])).toMatchObject({ status: 0 });
+    expect(promtool(['check', 'config', at('prometheus.yml')])).toMatchObject({ status: 0 });
+    expect(promtool(['test', 'rules', at('rules.test.yml')])).toMatchObject({ status: 0 });
+    const setup = await openSetup();
+    const health = await startHealthServer(setup, { roles: [], stopping: new AbortController().signal });
+    closeAfterTest(() => health.close());
+    const text = await (await fetch(`${health.url}/metrics`)).text();
+    const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
+    expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, told: '' });
+    // Each rule has a test in which it fires.
+    const alerts = [...file('deploy/prometheus/rules.yml').matchAll(/- alert: (\w+)/g)].map(
+      ([, name]) => name,
+    );
+    const tested = file('deploy/prometheus/rules.test.yml');
+    expect(
+      alerts.filter((name) => !new RegExp(`alertname: ${name}\\n\\s+exp_alerts:\\n`).test(tested)),
+    ).toEqual([]);
+  },
+);
+
+test('a database that is away takes what it tells with it, and not what the process knows itself', async () => {
+  const database = await testDatabase();
+  const context = await openPipeline({
+    databaseUrl: database.url,
+    sourceUrl: 'http://127.0.0.1:1',
+    backend: 'postgres',
+    clock: clockFrom('2025-09-12T22:02:00+05:30'),
+  });
+  const scrape = await serve(context);
+  await database.drop();
+  const read = await scrape();
+  expect(read('eod_database_up')).toBe(0);
+  expect(read('eod_workers')).toBeUndefined();
+  expect(read('eod_build_info')).toBe(1);
+});
