@@ -1,11 +1,13 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Context } from '../../src/jobs/context.ts';
+import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { FileReport } from '../../src/jobs/import/import-sessions.ts';
 import { copyAnswers } from '../../src/load/state/responses/copy.ts';
 import { marketContents } from '../support/pipeline.ts';
-import { fileSums, importInto, linesOf, openStore, storedSums } from './import-support.ts';
+import { fileSums, importInto, linesOf, openStore, query, storedSums } from './import-support.ts';
 import { replay } from './replay-support.ts';
 
 const DATA = fileURLToPath(new URL('../../../shared/data/', import.meta.url));
@@ -21,10 +23,18 @@ const TWICE = ['sec_bhavdata_full_15112024.csv', 'sec_bhavdata_full_20112024.csv
 const named = (files: readonly FileReport[], state: FileReport['state']) =>
   files.filter((file) => file.state === state).map(({ file }) => basename(file));
 
+const NAMED = `market.bhavcopy_cm b join market.instrument_aliases a on a.exchange = b.exchange and a.kind = 'series'
+  and a.alias = b.symbol and a.series = b.series and b.trade_date >= a.valid_from and b.trade_date < a.valid_to`;
+
 describe.runIf(present)('the exchanges’ own files, every one of them', () => {
+  let context: Context;
+  let first: ImportReport;
+  beforeAll(async () => {
+    context = await openStore();
+    first = await importInto(context, FOLDERS);
+  }, 240_000);
+
   test('are stored to the digit; bad ones are named; nothing is read a second time', async () => {
-    const context = await openStore();
-    const first = await importInto(context, FOLDERS);
     expect(first.files).toHaveLength(FOLDERS.flatMap((folder) => readdirSync(folder)).length);
     expect(named(first.files, 'failed')).toEqual([CUT]);
     expect(named(first.files, 'skipped')).toEqual(TWICE);
@@ -90,4 +100,73 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
     const history = await context.db.pool.query('select count(*)::int as n from market_history.bhavcopy_cm');
     expect(history.rows).toEqual([{ n: 0 }]);
   }, 240_000);
+
+  test('name instruments: each line is one, each one a line a session; names follow renames, splits and moves', async () => {
+    const one = async <Row extends object>(text: string) => (await query<Row>(context, text))[0];
+
+    const lines = await one<{ n: number }>('select count(*)::int as n from market.bhavcopy_cm');
+    expect(lines?.n).toBeGreaterThan(150_000);
+    expect(await one(`select count(*)::int as n from ${NAMED}`)).toEqual(lines);
+    expect(
+      await query(
+        context,
+        `select a.instrument_id, b.trade_date::text, array_agg(b.symbol || '.' || b.series) from ${NAMED}
+          group by 1, 2 having count(*) > 1`,
+      ),
+    ).toEqual([]);
+
+    // BSE's own number is the instrument.
+    expect(
+      await query(
+        context,
+        `select count(*)::int as n from ${NAMED}
+          where b.exchange = 'BSE' and a.instrument_id <> 'BSE:' || b.exchange_instrument_id`,
+      ),
+    ).toEqual([{ n: 0 }]);
+
+    const names = (symbol: string, exchange: string) =>
+      query<{ kind: string; alias: string }>(
+        context,
+        `select kind, alias from market.instrument_aliases where kind in ('symbol', 'isin') and instrument_id = (
+           select instrument_id from market.instruments where exchange = '${exchange}' and symbol = '${symbol}')
+         order by 1, first_seen, 2`,
+      );
+    // Renames; a split; a fund that went to another house; a sister share with other voting rights, renamed.
+    const symbolsOf = async (symbol: string, exchange: string) =>
+      (await names(symbol, exchange)).filter(({ kind }) => kind === 'symbol').map(({ alias }) => alias);
+    expect(await symbolsOf('BNAGROCHEM', 'BSE')).toEqual(['BNHOLDINGS', 'BNAGROCHEM']);
+    expect(await symbolsOf('ZYDUSLIFE', 'NSE')).toEqual(['CADILAHC', 'ZYDUSLIFE']);
+    expect(await names('NIFTYBEES', 'NSE')).toEqual([
+      { kind: 'isin', alias: 'INF732E01011' },
+      { kind: 'isin', alias: 'INF204KB14I2' },
+      { kind: 'symbol', alias: 'NIFTYBEES' },
+    ]);
+    expect(await names('DIXON', 'NSE')).toEqual([
+      { kind: 'isin', alias: 'INE935N01012' },
+      { kind: 'isin', alias: 'INE935N01020' },
+      { kind: 'symbol', alias: 'DIXON' },
+    ]);
+    expect(await names('GATECHDVR', 'NSE')).toEqual([
+      { kind: 'isin', alias: 'INE224E01036' },
+      { kind: 'symbol', alias: 'SCAPDVR' },
+      { kind: 'symbol', alias: 'GATECHDVR' },
+    ]);
+
+    // No name in these files was used by two instruments, one after the other.
+    expect(
+      await query(
+        context,
+        "select kind, alias from market.instrument_aliases where valid_from <> '-infinity'",
+      ),
+    ).toEqual([]);
+
+    // The same ticker on the two exchanges may be two companies: the ISIN tells.
+    const tickers = await query<{ same: boolean }>(
+      context,
+      `select distinct left(n.isin, 7) = left(b.isin, 7) as same from market.instruments n
+         join market.instruments b on b.symbol = n.symbol and b.exchange = 'BSE'
+        where n.exchange = 'NSE' and n.series = 'EQ' and n.last_seen >= '2025-08-29' and b.last_seen >= '2025-09-05'`,
+    );
+    expect(tickers.map(({ same }) => same).sort()).toEqual([false, true]);
+  });
 });

@@ -13,7 +13,7 @@ import { physical, replay, rowsOf, type Sent } from '../jobs/replay-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Databases that are tried: COMMUTE_RUNS=1000 for a long run, COMMUTE_SEED for another one. */
-const RUNS = Number(process.env.COMMUTE_RUNS ?? 20);
+const RUNS = Number(process.env.COMMUTE_RUNS ?? 12);
 const SEED = Number(process.env.COMMUTE_SEED ?? 20_250_829);
 
 const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;

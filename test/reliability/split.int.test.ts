@@ -140,6 +140,17 @@ async function sourceThat(answers: (from: string, to: string) => boolean, line: 
 
 const LINES = ['Date is out of allowed range.', 'Date is out of allowed range of 30 days.'];
 
+const CASES: [operation: string, calls: string][][] = [
+  [
+    ['GetTotalTradeHighlights', '1'],
+    ['GetBhavCopyCM', '4'],
+  ],
+  [
+    ['GetTotalTradeHighlights', '4'],
+    ['GetTop5GainersLosers', '4'],
+  ],
+];
+
 describe.each(LINES)('days too far back, refused with "%s"', (line) => {
   const REACH = '2025-07-30';
   const asked = { from: '2025-05-05', to: '2025-09-12', exchanges: ['BSE'] };
@@ -152,12 +163,7 @@ describe.each(LINES)('days too far back, refused with "%s"', (line) => {
     }
   };
 
-  test.each([
-    ['GetTotalTradeHighlights', '1'],
-    ['GetTotalTradeHighlights', '4'],
-    ['GetTop5GainersLosers', '4'],
-    ['GetBhavCopyCM', '4'],
-  ])(
+  test.each(CASES[LINES.indexOf(line)] ?? [])(
     '%s, %s calls at a time: all days in reach are loaded, the edge is looked for once',
     async (name, calls) => {
       const source = await sourceThat((from) => from >= REACH, line);
