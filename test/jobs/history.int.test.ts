@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { compareStates } from '../../src/load/market/differences.ts';
-import { stateAt } from '../../src/load/state/loads.ts';
+import { stateAt } from '../../src/load/state/loads/states.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { type Answer, bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';

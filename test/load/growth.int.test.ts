@@ -9,7 +9,7 @@ import type { Source } from '../../src/extract/types.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import type * as migrateModule from '../../src/load/database/migrate.ts';
 import { compareStates } from '../../src/load/market/differences.ts';
-import { stateAt } from '../../src/load/state/loads.ts';
+import { stateAt } from '../../src/load/state/loads/states.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type * as registryModule from '../../src/operations/registry.ts';
 import { operations, tables } from '../../src/operations/registry.ts';

@@ -24,7 +24,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   event_decisions: 'state/event-decisions.ts',
   event_progress: 'state/event-progress.ts',
   findings: 'state/findings.ts',
-  loads: 'state/loads.ts',
+  loads: 'state/loads/',
   migrations: 'database/migrate.ts',
   observed_aliases: 'market/observed-aliases.ts',
   range_limits: 'state/range-limits.ts',

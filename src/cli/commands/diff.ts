@@ -131,7 +131,7 @@ async function betweenMoments(
 
 async function readNow(db: NodePgDatabase): Promise<StateAndTime> {
   const { readMoment } = await import('../../load/state/run-facts.ts');
-  const { stateAt } = await import('../../load/state/loads.ts');
+  const { stateAt } = await import('../../load/state/loads/states.ts');
   const { now } = await readMoment(db, 'now');
   return { at: now, state: (await stateAt(db, null)).state };
 }
@@ -142,7 +142,7 @@ async function readNamed(
   { EOD_TIMEZONE }: Config,
 ): Promise<StateAndTime & { readonly isOpen: boolean }> {
   const { readMoment, readRunEnd } = await import('../../load/state/run-facts.ts');
-  const { readState, stateAt, statesOfRuns } = await import('../../load/state/loads.ts');
+  const { readState, stateAt, statesOfRuns } = await import('../../load/state/loads/states.ts');
   if (kind === 'state') {
     const found = await readState(db, Number(value));
     if (found === null) throw usageError(`there is no ${name} ("eod state" tells the present one)`);

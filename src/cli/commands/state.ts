@@ -21,7 +21,7 @@ async function showState(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
   const { openContext } = await import('../open-context.ts');
-  const { stateAt } = await import('../../load/state/loads.ts');
+  const { stateAt } = await import('../../load/state/loads/states.ts');
   const { db } = await openContext(cli, { config });
   const { state, committedAt } = await stateAt(db.drizzle, at);
   if (flags.json === true) return printJson(cli, { state, committedAt });

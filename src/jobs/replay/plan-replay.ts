@@ -4,7 +4,7 @@ import { usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { emptyTables, vacuumTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
-import { countLoads, countUnkeptLoads } from '../../load/state/loads.ts';
+import { countLoads, countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses/to-replay.ts';
 import { deleteRun, insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';

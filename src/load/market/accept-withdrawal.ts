@@ -2,7 +2,7 @@ import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { lockUntilCommit, transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
-import { insertLoad, nextLoadId } from '../state/loads.ts';
+import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
 import { hasRefusals, NO_DAY, noteAccepted, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { type Row, SOURCE_AUDIT } from '../../operations/table.ts';
-import { LOADS } from '../state/loads.ts';
+import { LOADS } from '../state/loads/loads.ts';
 
 // What corporate events are worked out from, and what is stored of them.
 

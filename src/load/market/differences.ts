@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import type { Field } from '../../operations/fields.ts';
 import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
-import { LOADS } from '../state/loads.ts';
+import { LOADS } from '../state/loads/loads.ts';
 import type { Change, RowDifference } from '../state/reports.ts';
 import type { readWindowLoad } from '../state/run-facts.ts';
 import { list, quote } from './merge-sql.ts';

@@ -3,7 +3,7 @@ import { dataSets } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import type { Transaction } from '../database/transaction.ts';
-import { forgetLoads } from '../state/loads.ts';
+import { forgetLoads } from '../state/loads/loads.ts';
 import { forgetWithdrawals } from '../state/withdrawals.ts';
 import { quote } from './merge-sql.ts';
 import { forgetObservedAliases } from './observed-aliases.ts';

@@ -1,6 +1,6 @@
 import type { Shape } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
-import { LOADS } from '../state/loads.ts';
+import { LOADS } from '../state/loads/loads.ts';
 import { DAY_ROWS, replaceDayRows } from '../state/withdrawals.ts';
 import {
   type ApplySql,

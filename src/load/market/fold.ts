@@ -5,7 +5,7 @@ import { dataSetsFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
-import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads.ts';
+import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads/later.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
 import { acceptedDays, type DayWithdrawal, NO_DAY, onDays, replaceRefusals } from '../state/withdrawals.ts';
 import { foldSql } from './fold-sql.ts';

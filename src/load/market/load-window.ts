@@ -7,16 +7,8 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, type Reread, writeCoverage } from '../state/coverage.ts';
-import {
-  type BegunLoad,
-  beginLoad,
-  insertLoad,
-  type Known,
-  laterLoads,
-  readKnown,
-  type Written,
-  wasLoaded,
-} from '../state/loads.ts';
+import { type Known, laterLoads, readKnown, wasLoaded } from '../state/loads/later.ts';
+import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';

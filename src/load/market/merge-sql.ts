@@ -1,5 +1,5 @@
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
-import { LOADS } from '../state/loads.ts';
+import { LOADS } from '../state/loads/loads.ts';
 import { DAY_ROWS, raiseDayRows } from '../state/withdrawals.ts';
 
 /** The statements that apply an answer to the rows of a place. */

@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
 import { tables } from '../../operations/registry.ts';
 import { columnComment, LOAD_AUDIT, type TableDefinition, VALIDITY } from '../../operations/table.ts';
-import { LOADS } from '../state/loads.ts';
+import { LOADS } from '../state/loads/loads.ts';
 import { list, quote } from './merge-sql.ts';
 
 /**

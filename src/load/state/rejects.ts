@@ -21,7 +21,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { isOperation } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from './coverage.ts';
-import { laterLoads } from './loads.ts';
+import { laterLoads } from './loads/later.ts';
 import { type AnswerFilter, matchesFilter } from './responses/to-replay.ts';
 import { responses } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';

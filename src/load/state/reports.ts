@@ -15,7 +15,7 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
 import { tables } from '../../operations/registry.ts';
-import { statesOfRuns } from './loads.ts';
+import { statesOfRuns } from './loads/states.ts';
 import type { WindowState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
 import { runs, windows } from './schema/work.ts';

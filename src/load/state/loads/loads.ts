@@ -1,0 +1,168 @@
+import { and, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { type Preparing, runPrepared } from '../../database/prepared.ts';
+import { nextId, takeId } from '../schema/columns.ts';
+import { responses } from '../schema/source.ts';
+import { loads, runs, windows } from '../schema/work.ts';
+import { canBegin } from '../windows/transitions.ts';
+import type { endingWindow } from '../windows/windows.ts';
+
+// Every load that was committed has a row in etl.loads, and a number of its own there: its state. States
+// are in the order of the commits, so whoever sees a state sees all before it, and none after it.
+
+/** The table for SQL that is text: the tables of `market` name their loads. */
+export const LOADS = 'etl.loads';
+
+/** The number of a load that is beginning; the rows it writes carry it. */
+export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, loads);
+
+/** A window whose answer is being stored, and the number of the load. */
+export interface BegunLoad {
+  readonly loadId: number;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+}
+
+/**
+ * Begins the load of a window: locks its row until the transaction ends, so that nobody else ends it meanwhile, then
+ * takes the advisory locks of these names, in one order everywhere.
+ *
+ * @returns null when it has ended already.
+ */
+export async function beginLoad(
+  tx: NodePgDatabase & Preparing,
+  windowId: number,
+  locks: readonly string[],
+): Promise<BegunLoad | null> {
+  const { id, from_date, to_date, instruments } = windows;
+  const found = await runPrepared<BegunLoad & Record<string, unknown>>(
+    tx,
+    sql`
+    with open as materialized (
+      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
+        from ${windows} where ${id} = ${windowId} and ${canBegin('store')} for update
+    ), locked as materialized (
+      select pg_advisory_xact_lock(key) from (
+        select hashtextextended(name, 0) as key from open, unnest(${sql.param(locks)}::text[]) as name order by 1) as keys
+    )
+    select open.*, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`,
+  );
+  return found.rows[0] ?? null;
+}
+
+/** Rows a load changed, all within these days; '-infinity' and 'infinity' where they have none. */
+export interface Written {
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Writes the row of a load, with the next state. Must be the last statement before the commit: until then
+ * other loads wait here, so that no state is given out before the one below it is committed.
+ */
+export async function insertLoad(
+  tx: NodePgDatabase & Preparing,
+  load: {
+    readonly loadId: number;
+    readonly windowId: number;
+    readonly fetchedAt: Date;
+    readonly whole: readonly string[];
+    /** Rows it changed, table by table. */
+    readonly written: readonly Written[];
+    /** Names the answer and the code that read it; nothing where it did not come from the source just now. */
+    readonly digest?: string | undefined;
+    /** Where a person had rows withdrawn that the answer of the window did not list: how many, and of which day. */
+    readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
+  },
+  /** Ends the window in the same statement. */
+  ending?: ReturnType<typeof endingWindow>,
+): Promise<void> {
+  const { accepted, written, digest = null } = load;
+  const day = accepted?.day ?? null;
+  const from = written.map((one) => one.from).sort()[0] ?? null;
+  const to =
+    written
+      .map((one) => one.to)
+      .sort()
+      .at(-1) ?? null;
+  const counts =
+    accepted === undefined
+      ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
+      : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
+  const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, load.windowId));
+  await runPrepared(
+    tx,
+    sql`
+    with w as ${window}
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
+      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
+      digest, committed_at, state)
+    select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
+      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
+      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, next.committed_at, next.state
+      from w, etl.next_state() next`,
+  );
+}
+
+/** Operations that fill the same tables, of one exchange. */
+export interface LoadGroup {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}
+
+/** The condition that a load is of such a group. */
+export const isOf = ({ operations, exchange }: LoadGroup) =>
+  and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
+
+/**
+ * Forgets the loads of operations whose tables were emptied: their states cannot be shown any more. The
+ * emptying itself makes a state. To be called last before the commit.
+ */
+export async function forgetLoads(
+  tx: NodePgDatabase,
+  asked: LoadGroup & { readonly runId: number },
+): Promise<void> {
+  await tx.execute(sql`
+    insert into ${loads} (window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+      fetched_at, committed_at, state)
+    select 0, ${asked.runId}, ${asked.operations[0] ?? ''}, ${asked.exchange}, r.from_date, r.to_date, '{}', '', true,
+      'epoch', next.committed_at, next.state
+      from ${runs} r, etl.next_state() next where r.id = ${asked.runId}`);
+  await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
+}
+
+/** The first loads behind a state that changed rows of these operations and exchange, in the order of their states. */
+export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: number, limit: number) {
+  return db
+    .select({
+      id: loads.id,
+      state: loads.state,
+      operation: loads.operation,
+      from: sql<string>`${loads.changed_from}`,
+      to: sql<string>`${loads.changed_to}`,
+    })
+    .from(loads)
+    .where(and(gt(loads.state, state), isOf(group), isNotNull(loads.changed_from)))
+    .orderBy(loads.state)
+    .limit(limit);
+}
+
+/** How many loads of these operations and exchange changed something and have no kept answer. */
+export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
+  const isKept = sql`exists (select from ${responses} r where r.operation = ${loads.operation}
+    and r.exchange = ${loads.exchange} and r.fetched_at = ${loads.fetched_at})`;
+  return db.$count(loads, and(isOf(asked), sql`${loads.inserted} + ${loads.updated} > 0 and not ${isKept}`));
+}
+
+/** How many loads of these operations and exchange there were, and how many of them brought rows. */
+export async function countLoads(
+  db: NodePgDatabase,
+  asked: LoadGroup,
+): Promise<{ all: number; withRows: number }> {
+  const made = and(isOf(asked), ne(loads.window_id, 0));
+  return {
+    all: await db.$count(loads, made),
+    withRows: await db.$count(loads, and(made, gt(loads.inserted, 0))),
+  };
+}

@@ -1,0 +1,53 @@
+import { eq, inArray, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { isoText } from '../schema/columns.ts';
+import { loads, runs } from '../schema/work.ts';
+
+/** A state of the tables of `market`: all loads up to this one were committed, and none after it. */
+interface StoredState {
+  /** 0 before the first load. */
+  readonly state: number;
+  /** When it was committed, ISO 8601 with all digits; null before the first load. */
+  readonly committedAt: string | null;
+}
+
+const BEFORE_ALL: StoredState = { state: 0, committedAt: null };
+
+const asStoredState = { state: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
+
+/** A state by its number; 0 is the one before the first load. Null where there is none of this number. */
+export async function readState(db: NodePgDatabase, state: number): Promise<StoredState | null> {
+  if (state === 0) return BEFORE_ALL;
+  const [found] = await db.select(asStoredState).from(loads).where(eq(loads.state, state));
+  return found ?? null;
+}
+
+/** The last state committed by a moment; the present one where none is given. */
+export async function stateAt(db: NodePgDatabase, moment: string | null): Promise<StoredState> {
+  const [found] = await db
+    .select(asStoredState)
+    .from(loads)
+    .where(
+      sql`${loads.state} = ${moment === null ? sql`market.state()` : sql`market.state(${moment}::timestamptz)`}`,
+    );
+  return found ?? BEFORE_ALL;
+}
+
+/** The states before and after each of these runs: before its first load and after its last. */
+export async function statesOfRuns(
+  db: NodePgDatabase,
+  runIds: readonly number[],
+): Promise<{ runId: number; before: number; after: number }[]> {
+  // A run that loaded nothing changed nothing: before and after are the state at its end.
+  const atEnd = sql`market.state(coalesce(${runs.finished_at}, clock_timestamp()))`;
+  return db
+    .select({
+      runId: runs.id,
+      before: sql`coalesce(min(${loads.state}) - 1, ${atEnd})`.mapWith(Number),
+      after: sql`coalesce(max(${loads.state}), ${atEnd})`.mapWith(Number),
+    })
+    .from(runs)
+    .leftJoin(loads, eq(loads.run_id, runs.id))
+    .where(inArray(runs.id, [...runIds]))
+    .groupBy(runs.id);
+}
