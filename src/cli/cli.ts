@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
 import { writeOutControls } from '../core/controls.ts';
-import { type Environment, readEnvironment } from '../core/environment.ts';
+import { type Environment, readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
@@ -136,4 +136,19 @@ export async function loadSettings(cli: Cli): Promise<Config> {
   }
   for (const { name } of unknownSettings(own)) logStderr(cli, `eod: ${name} is no setting and is ignored`);
   return config;
+}
+
+/** Takes the secrets of the settings out of a text: errors of libraries may quote an address or a key. */
+export function environmentRedactor({ env, cwd }: Cli): (text: string) => string {
+  try {
+    const settings = readEnvironment(env, cwd);
+    const secrets = SECRET_SETTINGS.map((name) => settings[name]);
+    const passwords = secrets.map((text) =>
+      text !== undefined && URL.canParse(text) ? decodeURIComponent(new URL(text).password) : undefined,
+    );
+    return redactor([...secrets, ...passwords]);
+  } catch {
+    // The unreadable .env is the very error that is being explained.
+    return (text) => text;
+  }
 }

@@ -144,12 +144,19 @@ function timeoutsOf(config: Config): SessionTimeouts {
   return { ...DEFAULT_TIMEOUTS, lockMs, statementMs };
 }
 
+/**
+ * Connections to the database that a process holds at most, without those of a queue in Postgres: nightly runs and
+ * backfills are worked on side by side, with EOD_CONCURRENCY windows each.
+ */
+export function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): number {
+  return 2 * EOD_CONCURRENCY + SPARE_CONNECTIONS;
+}
+
 /** The database as it is, whatever its schema: DATABASE_URL, or the private Postgres. */
 export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wait): Promise<Database> {
   const { life } = cli;
   const url = config.DATABASE_URL ?? (await startPrivatePostgres(cli, config, log));
-  // Nightly runs and backfills are worked on side by side, with EOD_CONCURRENCY windows each.
-  const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
+  const connections = poolSize(config);
   const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
   const db = await life.open(
     async () => openDatabase({ url, connections, log, timeouts: timeoutsOf(config), ...retry }),

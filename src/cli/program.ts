@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
-import { packageVersion, readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
+import { packageVersion } from '../core/environment.ts';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import { type Cli, type Commands, EXIT, logStderr, printJson } from './cli.ts';
+import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
 
 /** A command as the list of all of them shows it; the rest is in its file. */
@@ -149,6 +149,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   alert: {
     description: 'Test whether alerts arrive.',
     file: () => import('./commands/alert.ts'),
+  },
+  doctor: {
+    description:
+      'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; with a remedy for each problem.',
+    file: () => import('./commands/doctor.ts'),
   },
   config: {
     description: 'Show every setting with its value and where it comes from; secrets are hidden.',
@@ -303,19 +308,4 @@ function errorDocument(cli: Cli, error: unknown) {
       exitCode,
     },
   };
-}
-
-/** Errors of libraries may quote an address or a key. */
-function environmentRedactor({ env, cwd }: Cli): (text: string) => string {
-  try {
-    const settings = readEnvironment(env, cwd);
-    const secrets = SECRET_SETTINGS.map((name) => settings[name]);
-    const passwords = secrets.map((text) =>
-      text !== undefined && URL.canParse(text) ? decodeURIComponent(new URL(text).password) : undefined,
-    );
-    return redactor([...secrets, ...passwords]);
-  } catch {
-    // The unreadable .env is the very error that is being explained.
-    return (text) => text;
-  }
 }

@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { Database } from '../load/database/database.ts';
 import { databaseError, isSocketError } from '../load/database/errors.ts';
@@ -20,9 +21,12 @@ interface ConnectFailure {
   readonly retryable: boolean;
 }
 
-/** Why a pooler of transactions cannot be used. */
-const SHARED_SESSIONS =
-  'a pooler there gives each transaction another session, which locks, temporary tables and prepared statements do not survive; set pool_mode = session in it, or connect to Postgres itself';
+/** Why a pooler of transactions cannot be used, and what to do about it. */
+export const SHARED_SESSIONS = {
+  reason:
+    'a pooler there gives each transaction another session, which locks, temporary tables and prepared statements do not survive',
+  remedy: 'set pool_mode = session in it, or connect to Postgres itself',
+} as const;
 
 /**
  * Makes the first connection of a database, so that a wrong address is reported as such, at once. Waits for a
@@ -35,7 +39,7 @@ export async function checkPostgres({ url, withoutRetry }: Database, retry: Retr
   await waitForServer(server, retry, async () => {
     try {
       if (!(await sharesSessions(withoutRetry.pool))) return null;
-      return { reason: SHARED_SESSIONS, retryable: false };
+      return { reason: `${SHARED_SESSIONS.reason}; ${SHARED_SESSIONS.remedy}`, retryable: false };
     } catch (error) {
       const { kind, cause } = databaseError(error);
       return { reason: reasonOf(cause), retryable: kind === 'database_away' };
@@ -45,30 +49,39 @@ export async function checkPostgres({ url, withoutRetry }: Database, retry: Retr
 
 /** The same for Redis, because BullMQ would wait for it forever. */
 export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
-  const { Redis } = await import('ioredis');
   const server: Server = { name: 'Redis', place: placeOf(url), setting: 'REDIS_URL' };
   await waitForServer(server, retry, async () => {
-    const client = new Redis(url, {
-      lazyConnect: true,
-      connectTimeout: WITHIN_MS,
-      commandTimeout: WITHIN_MS,
-      maxRetriesPerRequest: 0,
-      retryStrategy: () => null,
-    });
-    let last: unknown;
-    client.on('error', (error) => {
-      last = error;
-    });
     try {
-      await client.connect();
-      await client.ping();
+      await askRedis(url, (client) => client.ping());
       return null;
     } catch (error) {
-      return { reason: reasonOf(last ?? error), retryable: isRedisRetryable(last ?? error) };
-    } finally {
-      client.disconnect();
+      return { reason: reasonOf(error), retryable: isRedisRetryable(error) };
     }
   });
+}
+
+/** Asks Redis on a connection of its own. @throws what the connection or the server said; it waits 5 s for either. */
+export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
+  const { Redis } = await import('ioredis');
+  const client = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: WITHIN_MS,
+    commandTimeout: WITHIN_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  let last: unknown;
+  client.on('error', (error) => {
+    last = error;
+  });
+  try {
+    await client.connect();
+    return await ask(client);
+  } catch (error) {
+    throw last ?? error;
+  } finally {
+    client.disconnect();
+  }
 }
 
 async function waitForServer(
@@ -96,13 +109,13 @@ function isRedisRetryable(error: unknown): boolean {
 }
 
 /** Host, port and database of an address, without user and password. */
-function placeOf(url: string): string {
+export function placeOf(url: string): string {
   const { host, pathname } = new URL(url);
   return `${host === '' ? 'the default host' : host}${pathname === '/' ? '' : pathname}`;
 }
 
 /** Node leaves the message empty where several addresses of a name were tried in vain. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const code = (error as { code?: unknown }).code;
   return messageOf(error) || (typeof code === 'string' ? code : 'no connection');
 }

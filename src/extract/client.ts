@@ -4,13 +4,15 @@ import { messageOf, PipelineError } from '../core/errors.ts';
 import { type Body, type Headers, readBody, redactBody } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
-import type { RawAnswer, SourceSettings } from './types.ts';
+import type { ObservedDate, RawAnswer, SourceSettings } from './types.ts';
 
 export interface Client {
   /** One GET, without redirects. Throws PipelineError for whatever is not a 200 with a whole body. */
   get(url: string, signal?: AbortSignal): Promise<RawAnswer & { readonly status: number }>;
   /** Milliseconds by which the source's clock is ahead of ours, as far as its answers have shown. */
   clockOffsetMs(): number;
+  /** What the Date header of the last answer said; null where there was none yet, or none that is a date. */
+  lastDate(): ObservedDate | null;
   close(): Promise<void>;
 }
 
@@ -35,6 +37,7 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
   });
 
   let clockOffset = 0;
+  let lastDate: ObservedDate | null = null;
 
   return {
     async get(url, signal) {
@@ -47,12 +50,10 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
           headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
         });
-        clockOffset = correctedOffset(
-          clockOffset,
-          Date.parse(single(headers.date) ?? ''),
-          sentAt,
-          clock.now(),
-        );
+        const said = Date.parse(single(headers.date) ?? '');
+        const receivedAt = clock.now();
+        lastDate = Number.isNaN(said) ? null : { said, receivedAt };
+        clockOffset = correctedOffset(clockOffset, said, sentAt, receivedAt);
         if (statusCode !== 200) throw await answerError(statusCode, headers, body);
         answering = true;
         const answer = await readBody(body, headers, maxResponseBytes);
@@ -72,6 +73,7 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
       }
     },
     clockOffsetMs: () => clockOffset,
+    lastDate: () => lastDate,
     close: () => agent.close(),
   };
 

@@ -35,6 +35,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       }
     },
     clockOffsetMs: () => client.clockOffsetMs(),
+    lastDate: () => client.lastDate(),
     read: (operation, asked, answer) => readAnswer(operation, asked, answer, settings),
     close: () => client.close(),
   };

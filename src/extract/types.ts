@@ -67,6 +67,12 @@ export interface Extracted {
   readonly unknownFields: readonly string[];
 }
 
+/** A Date header, in milliseconds since the epoch: cut to the second by the source, and when it came. */
+export interface ObservedDate {
+  readonly said: number;
+  readonly receivedAt: number;
+}
+
 /** The source as the rest of the pipeline sees it. */
 export interface Source {
   /**
@@ -77,6 +83,8 @@ export interface Source {
   fetch(operation: Operation, asked: AskedFor, signal?: AbortSignal): Promise<RawAnswer>;
   /** Milliseconds by which the source's clock is ahead of ours, as far as its answers have shown. */
   clockOffsetMs(): number;
+  /** What the Date header of the last answer said, and when that came by our clock; null before the first. */
+  lastDate(): ObservedDate | null;
   /** Reads and validates an answer; pure. */
   read(operation: Operation, asked: AskedFor, answer: RawAnswer): Extracted;
   close(): Promise<void>;

@@ -92,6 +92,21 @@ test.each([
   }
 });
 
+test.each([
+  ['transaction', 'set pool_mode = session in it, or connect to Postgres itself'],
+  ['statement', 'set pool_mode = session in the pooler'],
+] as const)('with pool_mode = %s the doctor names the remedy', async (mode, remedy) => {
+  const options = { env: settings(await startPooler(mode), 'http://127.0.0.1:9'), cwd: temporaryFolder() };
+  const { code, json } = await runJson<{ checks: object[] }>(['doctor', '--offline'], options);
+  expect(code).toBe(1);
+  expect(json.checks).toContainEqual({
+    name: 'pooler',
+    state: 'failed',
+    found: expect.stringContaining('transaction'),
+    remedy,
+  });
+});
+
 test('a pooler that others use at the same moment is found out all the same', async () => {
   const url = await startPooler('transaction');
   const others = new pg.Pool({ connectionString: url.href, max: 4 });

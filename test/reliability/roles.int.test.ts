@@ -160,6 +160,18 @@ describe.each(backends)('the three roles of docs/security.md, the queue on %s', 
       await runCli(['reconcile', '--from', '2025-09-11', '--to', '2025-09-12'], asRole('worker')),
     ).toMatchObject({ stderr: '' });
     expect(await runCli(['status'], asRole('worker'))).toMatchObject({ code: 0 });
+    const rights = (says: string) => ({ name: 'rights', found: expect.stringContaining(says) });
+    for (const [role, code, says] of [
+      ['owner', 0, 'may work, and migrate'],
+      ['worker', 0, 'may work; '],
+      ['reader', 1, 'may not '],
+    ] as const) {
+      const doctor = await runJson<{ checks: unknown[] }>(['doctor', '--offline'], asRole(role));
+      expect(doctor).toMatchObject({
+        code,
+        json: { checks: expect.arrayContaining([expect.objectContaining(rights(says))]) },
+      });
+    }
     const up = startCli(['up'], { env: settings(urls.worker, backend, sandbox), cwd });
     await up.output(/eod is up/);
     up.signal('SIGTERM');

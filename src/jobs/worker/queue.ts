@@ -209,7 +209,12 @@ function withoutStartupOptions(url: string): string {
   return `${url}${url.includes('?') ? '&' : '?'}options=`;
 }
 
-const queueSchema = ({ EOD_QUEUE_PREFIX }: QueueSettings['config']) => `${EOD_QUEUE_PREFIX}_queue`;
+/** Connections of one process to a queue in Postgres, about: one of each queue, and those of its workers. */
+export const QUEUE_CONNECTIONS = 10;
+
+/** The schema of a queue in Postgres. */
+export const queueSchema = ({ EOD_QUEUE_PREFIX }: Pick<Config, 'EOD_QUEUE_PREFIX'>) =>
+  `${EOD_QUEUE_PREFIX}_queue`;
 
 async function onPostgres({ db, config, log }: QueueSettings, databaseId: string): Promise<Queues> {
   const errors = errorLogger(log);

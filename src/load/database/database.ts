@@ -79,16 +79,18 @@ interface DatabaseOptions {
   /** Without it nothing is retried. */
   readonly retry?: RetryOptions;
   readonly timeouts?: SessionTimeouts;
+  /** How long a connection may take to be there. */
+  readonly connectWithinMs?: number;
 }
 
 /** Opens a pool; connects when first used. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const { url, connections = 5, log, retry, timeouts = DEFAULT_TIMEOUTS } = options;
+  const { url, connections = 5, log, retry, timeouts = DEFAULT_TIMEOUTS, connectWithinMs = 15_000 } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
     application_name: 'eod',
-    connectionTimeoutMillis: 15_000,
+    connectionTimeoutMillis: connectWithinMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_S * 1_000,
     onConnect: (client) => setUpSession(client, timeouts),

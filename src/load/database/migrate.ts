@@ -24,7 +24,8 @@ const MIGRATIONS = {
 /** Functions, views and comments: SQL files that are applied again whenever they change. */
 const REPEATABLE_FOLDER = join(MIGRATIONS.migrationsFolder, 'repeatable');
 
-const OLDEST_SERVER = 15;
+/** The oldest major version of Postgres that works. */
+export const OLDEST_SERVER = 15;
 
 type SchemaState = 'missing' | 'behind' | 'current';
 

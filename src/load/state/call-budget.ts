@@ -50,6 +50,19 @@ export function countCall({ keyHash, hour, now, closedBefore }: Permit, claimabl
     returning calls, budget.refused_at is not null as tries_hour`;
 }
 
+/**
+ * Counts one call that no window needs, where the hour has one left.
+ *
+ * @returns false where it has none, or the source has closed it: the call must not be made.
+ */
+export async function takeCall(db: NodePgDatabase, permit: Permit): Promise<boolean> {
+  const claimable = sql`from claimable where true`;
+  const taken = await db.execute(
+    sql`with claimable as (select ${permit.limit}::int as allowed) ${countCall(permit, claimable)}`,
+  );
+  return taken.rowCount === 1;
+}
+
 /** The source says the hour is spent, whatever we counted: only single calls ask again before the next. */
 export async function closeHour(
   db: NodePgDatabase,

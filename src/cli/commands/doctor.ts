@@ -1,0 +1,47 @@
+import { packageVersion } from '../../core/environment.ts';
+import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import type { Check } from '../doctor/index.ts';
+import { examples, jsonOption } from '../options.ts';
+import { type Column, plural, table } from '../output.ts';
+
+interface DoctorFlags extends JsonFlag {
+  readonly offline?: boolean;
+}
+
+const COLUMNS: readonly Column<Check>[] = [
+  { head: 'state', cell: ({ state }) => state },
+  { head: 'check', cell: ({ name }) => name },
+  { head: 'found', cell: ({ found }) => found },
+];
+
+export const commands: Commands = {
+  doctor(command, cli) {
+    command
+      .option('--offline', 'make no call to the source; otherwise one is made, and counted')
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod doctor', 'eod doctor --json --offline'))
+      .action((flags: DoctorFlags) => runChecks(cli, flags));
+  },
+};
+
+async function runChecks(cli: Cli, flags: DoctorFlags): Promise<void> {
+  const config = await loadSettings(cli);
+  const { examine } = await import('../doctor/index.ts');
+  const checks = await examine(cli, config, flags.offline === true);
+  const bad = checks.filter(({ state }) => state === 'failed').length;
+  if (bad > 0) cli.exitCode = EXIT.failed;
+  if (flags.json === true) {
+    const { version: node, platform, arch } = process;
+    return printJson(cli, {
+      ok: bad === 0,
+      checks,
+      version: packageVersion(),
+      node,
+      platform: `${platform}-${arch}`,
+    });
+  }
+  print(cli, table(COLUMNS, checks));
+  const remedies = checks.flatMap(({ name, remedy }) => (remedy === null ? [] : [`  ${name}: ${remedy}`]));
+  if (remedies.length > 0) print(cli, `\nWhat to do:\n${remedies.join('\n')}`);
+  print(cli, `\n${bad === 0 ? 'Nothing failed.' : `${plural(bad, 'check')} failed.`}`);
+}

@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../core/errors.ts';
+
+/** `skipped`: it could not be checked, or does not apply; `found` says why. */
+export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
+
+/** The outcome of one check. */
+export interface Check {
+  readonly name: string;
+  readonly state: CheckState;
+  /** What was found, in a sentence without secrets. */
+  readonly found: string;
+  /** What to do about it; null where nothing need be done. */
+  readonly remedy: string | null;
+}
+
+/** A check that found nothing wrong. */
+export const ok = (name: string, found: string): Check => ({ name, state: 'ok', found, remedy: null });
+
+/** A check that found something that works and may not stay so. */
+export const warning = (name: string, found: string, remedy: string): Check => ({
+  name,
+  state: 'warning',
+  found,
+  remedy,
+});
+
+/** A check that found why work cannot be done. */
+export const failed = (name: string, found: string, remedy: string): Check => ({
+  name,
+  state: 'failed',
+  found,
+  remedy,
+});
+
+/** A check that was not made, and why. */
+export const skipped = (name: string, why: string): Check => ({
+  name,
+  state: 'skipped',
+  found: why,
+  remedy: null,
+});
+
+/** Waits for work at most so long. @throws Error where it takes longer; the work itself goes on. */
+export async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  const late = sleep(milliseconds, undefined, { signal: done.signal }).then(() => {
+    throw new Error(`no answer within ${milliseconds / 1000} s`);
+  });
+  late.catch(() => undefined);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    done.abort();
+  }
+}
+
+/**
+ * Makes checks within a bound of time. Whatever is thrown becomes a failed check of this name, so that no check hides
+ * another.
+ *
+ * @param remedy for a check that could not be made.
+ */
+export async function bounded(
+  name: string,
+  milliseconds: number,
+  remedy: string,
+  work: () => Promise<readonly Check[]>,
+): Promise<readonly Check[]> {
+  try {
+    return await within(milliseconds, work());
+  } catch (error) {
+    return [failed(name, messageOf(error) || 'no answer', remedy)];
+  }
+}

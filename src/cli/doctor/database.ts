@@ -1,0 +1,203 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Config } from '../../core/config.ts';
+import { messageOf } from '../../core/errors.ts';
+import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/worker/queue.ts';
+import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
+import { databaseError } from '../../load/database/errors.ts';
+import {
+  type RoleRights,
+  readRoleRights,
+  readServerFacts,
+  type ServerFacts,
+} from '../../load/database/inspect.ts';
+import { OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
+import { sharesSessions } from '../../load/database/pooler.ts';
+import type { Cli } from '../cli.ts';
+import { poolSize } from '../open-context.ts';
+import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
+import { bounded, type Check, failed, ok, skipped, warning, within } from './check.ts';
+
+/** Everything that is asked of a server must be answered within this time. */
+const ANSWER_MS = 8_000;
+const CONNECT_MS = 5_000;
+
+/** The private Postgres may have to recover from a crash first. */
+const START_MS = 60_000;
+
+/** What the other checks need of the database. */
+export interface DatabaseChecks {
+  readonly checks: readonly Check[];
+  /** Where our tables are, of this version: what is counted and remembered there can be used; else null. */
+  readonly usable: Database | null;
+  /** By how much the server's clock is ahead of ours, in milliseconds; null where it was not read. */
+  readonly clockAheadMs: number | null;
+}
+
+const names = ['database', 'pooler', 'rights', 'migrations', 'connections'] as const;
+
+/** Checks of the server that cannot be made, and why. */
+const withoutDatabase = (first: Check, why: string): DatabaseChecks => ({
+  checks: [first, ...names.slice(1).map((name) => skipped(name, why))],
+  usable: null,
+  clockAheadMs: null,
+});
+
+/** Checks the database that DATABASE_URL names, or the private Postgres where there is one. */
+export async function databaseChecks(cli: Cli, config: Config): Promise<DatabaseChecks> {
+  const url = config.DATABASE_URL ?? (await privateUrl(cli, config));
+  if (typeof url !== 'string') return withoutDatabase(url, 'there is no database yet');
+  const db = openDatabase({
+    url,
+    connections: 4,
+    connectWithinMs: CONNECT_MS,
+    timeouts: { ...DEFAULT_TIMEOUTS, lockMs: ANSWER_MS, statementMs: ANSWER_MS },
+  });
+  // A server that hangs must not keep the process: what is open then ends with it.
+  await cli.life.open(
+    async () => db,
+    () => within(1_000, db.close()).catch(() => undefined),
+  );
+  const place =
+    config.DATABASE_URL === undefined
+      ? `the private Postgres in ${config.EOD_DATA_DIR}`
+      : `Postgres at ${placeOf(url)}`;
+  let facts: ServerFacts;
+  try {
+    facts = await within(ANSWER_MS, readServerFacts(db.pool));
+  } catch (error) {
+    const { cause } = databaseError(error);
+    const found = `${place}: ${reasonOf(cause ?? error)}`;
+    const remedy =
+      'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler before it has to keep sessions (pool_mode = session)';
+    return withoutDatabase(failed('database', found, remedy), 'the database does not answer');
+  }
+  const isPooled = bounded('pooler', ANSWER_MS, 'set pool_mode = session in the pooler', () =>
+    poolerCheck(db),
+  );
+  const [[pooler], [rights], [migrations]] = (await Promise.all([
+    isPooled,
+    bounded('rights', ANSWER_MS, 'docs/security.md has the statements for the roles', async () => [
+      rightsCheck(await readRoleRights(db.pool, schemasOf(config)), facts.role),
+    ]),
+    bounded(
+      'migrations',
+      ANSWER_MS,
+      'let the role read the tables, or run "eod migrate" as their owner',
+      () => migrationsCheck(db, config),
+    ),
+  ])) as [[Check], [Check], [Check]];
+  const isUsable = [migrations, pooler, rights].every(({ state }) => state === 'ok');
+  return {
+    checks: [serverCheck(facts, place), pooler, rights, migrations, connectionsCheck(facts, config)],
+    usable: isUsable ? db : null,
+    clockAheadMs: facts.now - Date.now(),
+  };
+}
+
+/** The address of the private Postgres, started where there is one; else a check that says what there is. */
+async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
+  const dataDir = resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres');
+  const remedy = 'set DATABASE_URL to a Postgres of yours';
+  try {
+    if (!existsSync(dataDir)) {
+      const { findBinaries } = await import('../../load/database/embedded/cluster.ts');
+      const { version } = await findBinaries();
+      return ok(
+        'database',
+        `DATABASE_URL is not set: the first command that needs it makes a private Postgres ${version.split('-')[0]} in ${config.EOD_DATA_DIR}`,
+      );
+    }
+    const { startEmbeddedPostgres } = await import('../../load/database/embedded/index.ts');
+    const server = await cli.life.open(
+      () => within(START_MS, startEmbeddedPostgres({ dataDir })),
+      (opened) => opened.stop(),
+      (opened) => opened.abandon(),
+    );
+    return server.url;
+  } catch (error) {
+    return failed('database', `the private Postgres in ${config.EOD_DATA_DIR}: ${messageOf(error)}`, remedy);
+  }
+}
+
+/** The schemas that work needs. */
+function schemasOf(config: Config): string[] {
+  const queue = config.REDIS_URL === undefined ? [queueSchema(config)] : [];
+  return ['etl', 'market', 'market_history', ...queue];
+}
+
+function serverCheck({ version, major, readOnly }: ServerFacts, place: string): Check {
+  const found = `${place}: version ${version}`;
+  if (major < OLDEST_SERVER) {
+    return failed('database', `${found} is too old`, `upgrade it: ${OLDEST_SERVER} or newer is needed`);
+  }
+  if (readOnly) {
+    return failed(
+      'database',
+      `${found}, which takes no writes (a standby, or default_transaction_read_only)`,
+      'name the primary server in DATABASE_URL',
+    );
+  }
+  return ok('database', found);
+}
+
+async function poolerCheck({ pool }: Database): Promise<Check[]> {
+  const { reason, remedy } = SHARED_SESSIONS;
+  if (await sharesSessions(pool)) return [failed('pooler', reason, remedy)];
+  return [ok('pooler', 'sessions are kept from one transaction to the next')];
+}
+
+/** `a, b and 3 more`. */
+const some = (list: readonly string[]) =>
+  list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
+
+function rightsCheck(rights: RoleRights, role: string): Check {
+  const { missingSchemas, unusable, unreadable, unchangeable, closed, mayCreate, mayStage } = rights;
+  const statements = 'docs/security.md has the statements for the roles';
+  if (missingSchemas.length > 0 && !mayCreate) {
+    return failed(
+      'rights',
+      `the role ${role} may not make the schemas ${missingSchemas.join(', ')}, which are not there`,
+      `let an administrator make them, or run "eod migrate" as another role; ${statements}`,
+    );
+  }
+  const lacking = [
+    ...(unusable.length > 0 ? [`use the schemas ${unusable.join(', ')}`] : []),
+    ...(unreadable.length > 0 ? [`read ${some(unreadable)}`] : []),
+    ...(unchangeable.length > 0 ? [`change rows of ${some(unchangeable)}`] : []),
+    ...(closed.length > 0 ? [`use ${some(closed)}`] : []),
+    ...(mayStage ? [] : ['make temporary tables in this database']),
+  ];
+  if (lacking.length > 0) {
+    const found = `the role ${role} may not ${lacking.join('; ')}`;
+    return failed('rights', found, `use the worker's role, or let the owner grant its rights; ${statements}`);
+  }
+  const what = mayCreate ? 'work, and migrate' : 'work; "eod migrate" is for the owner of the tables';
+  return ok('rights', `the role ${role} may ${what}`);
+}
+
+async function migrationsCheck(db: Database, config: Config): Promise<Check[]> {
+  const state = await schemaState(db);
+  if (state === 'current') return [ok('migrations', 'the tables are those of this version')];
+  const found = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
+  if (config.DATABASE_URL === undefined) {
+    return [warning('migrations', found, 'nothing need be done: the next command brings them up to date')];
+  }
+  return [failed('migrations', found, 'run "eod migrate" as the owner of the tables')];
+}
+
+/** Room for others: people, monitoring, backups. */
+const SPARE = 5;
+
+function connectionsCheck(facts: ServerFacts, config: Config): Check {
+  const needed = poolSize(config) + (config.REDIS_URL === undefined ? QUEUE_CONNECTIONS : 0);
+  const { connections, roleConnections, databaseConnections, connectionsUsed } = facts;
+  const limits = [roleConnections, databaseConnections].filter((limit) => limit !== null);
+  const most = Math.min(connections, ...limits);
+  const found = `${most} at most, ${connectionsUsed} used now; one process of "eod up" opens up to ${needed}`;
+  const remedy =
+    'raise max_connections in Postgres (or the CONNECTION LIMIT of the role or database), set EOD_CONCURRENCY lower, or put the queue on Redis';
+  if (most < needed) return failed('connections', found, remedy);
+  if (most < connectionsUsed + needed + SPARE) return warning('connections', found, remedy);
+  return ok('connections', found);
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { systemClock } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { type Cli, environmentRedactor } from '../cli.ts';
+import { openCalendar } from '../open-context.ts';
+import { bounded, type Check } from './check.ts';
+import { type DatabaseChecks, databaseChecks } from './database.ts';
+import { diskCheck, nodeCheck } from './machine.ts';
+import { queueChecks } from './queue.ts';
+import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
+import { quotaCheck, sourceChecks } from './source.ts';
+
+export type { Check, CheckState } from './check.ts';
+
+/** Each group of checks has an end of its own, later than those of what it waits for. */
+const SHORT_MS = 10_000;
+const PRIVATE_POSTGRES_MS = 90_000;
+const SOURCE_MS = 30_000;
+
+/**
+ * Checks what the pipeline needs. Whatever is down, wrong or silent is the outcome of a check and hides no other; each
+ * has an end in time.
+ *
+ * @param offline makes no call to the source.
+ * @returns the checks in the order in which they should be looked at; no text holds a secret.
+ */
+export async function examine(cli: Cli, config: Config, offline: boolean): Promise<readonly Check[]> {
+  let database: DatabaseChecks = { checks: [], usable: null, clockAheadMs: null };
+  const databaseDone = bounded('database', PRIVATE_POSTGRES_MS, 'see DATABASE_URL', async () => {
+    database = await databaseChecks(cli, config);
+    return database.checks;
+  });
+  const queueDone = bounded('queue', SHORT_MS, 'see REDIS_URL', () => queueChecks(config));
+  const diskDone = bounded('disk', SHORT_MS, 'see EOD_DATA_DIR', async () => [
+    await diskCheck(config, cli.cwd),
+  ]);
+  const calendarChecks = await bounded(
+    'calendar',
+    SHORT_MS,
+    'correct or remove EOD_CALENDAR_FILE',
+    async () => {
+      const calendar = openCalendar(cli, config);
+      return [calendarCheck(calendar, config, systemClock), nightCheck(config, calendar, systemClock)];
+    },
+  );
+  const databaseGroup = await databaseDone;
+  const { usable: db, clockAheadMs } = database;
+  const source = await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', async () => {
+    const calendar = openCalendar({ ...cli }, { ...config, EOD_CALENDAR_FILE: undefined });
+    return sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline);
+  });
+  const quota = await bounded('quota', SHORT_MS, 'see the check of the database', async () => [
+    await quotaCheck(config, db),
+  ]);
+  const redact = environmentRedactor(cli);
+  return [
+    nodeCheck(process.version, engines()),
+    ...settingsChecks(config, systemClock),
+    await diskDone,
+    databaseGroup,
+    await queueDone,
+    calendarChecks,
+    source,
+    quota,
+  ]
+    .flat()
+    .map((check) => ({
+      ...check,
+      found: redact(check.found),
+      remedy: check.remedy === null ? null : redact(check.remedy),
+    }));
+}
+
+function engines(): string {
+  const file = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(file) as { engines: { node: string } }).engines.node;
+}

@@ -1,0 +1,65 @@
+import { existsSync, statSync } from 'node:fs';
+import { access, constants, statfs } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { Config } from '../../core/config.ts';
+import { messageOf } from '../../core/errors.ts';
+import { type Check, failed, ok, warning } from './check.ts';
+
+/** The Node that package.json asks for: `>=20.19`. */
+export function nodeCheck(running: string, engines: string): Check {
+  const least = engines.replace(/^\D+/, '').split('.').map(Number);
+  const own = running.replace(/^v/, '').split('.').map(Number);
+  const at = least.findIndex((part, place) => part !== (own[place] ?? 0));
+  const isOld = at !== -1 && (own[at] ?? 0) < (least[at] ?? 0);
+  const needed = `${least.join('.')} or newer is needed`;
+  if (isOld)
+    return failed('node', `Node ${own.join('.')}; ${needed}`, 'install the current LTS release of Node');
+  return ok('node', `Node ${own.join('.')} (${needed})`);
+}
+
+const GB = 1024 ** 3;
+/** A year of all operations takes about so much with its kept answers; less leaves no room for a rebuild. */
+const ROOMY_BYTES = 5 * GB;
+/** Postgres stops when it cannot write its log. */
+const LEAST_BYTES = 0.5 * GB;
+
+/** Room where the private Postgres keeps its data, or what this machine can see of the disk. */
+export async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): Promise<Check> {
+  const folder = resolve(cwd, EOD_DATA_DIR);
+  let seen = folder;
+  while (!existsSync(seen) && dirname(seen) !== seen) seen = dirname(seen);
+  const isPrivate = DATABASE_URL === undefined;
+  const what = isPrivate
+    ? 'the private Postgres'
+    : 'what this machine writes; the disk of Postgres is not seen from here';
+  try {
+    if (!statSync(seen).isDirectory()) {
+      return failed(
+        'disk',
+        `${seen} is not a folder`,
+        'set EOD_DATA_DIR to a folder, or remove what is in its place',
+      );
+    }
+    const { bavail, bsize } = await statfs(seen);
+    const free = bavail * bsize;
+    const found = `${(free / GB).toFixed(1)} GB are free in ${seen} (${what})`;
+    const more = 'free some room, or set EOD_DATA_DIR to a larger disk';
+    if (isPrivate) {
+      const isWritable = await access(seen, constants.W_OK).then(
+        () => true,
+        () => false,
+      );
+      if (!isWritable)
+        return failed('disk', `${seen} cannot be written`, 'set EOD_DATA_DIR to a folder of yours');
+      if (free < LEAST_BYTES) return failed('disk', found, more);
+      if (free < ROOMY_BYTES) return warning('disk', found, more);
+    }
+    return ok('disk', found);
+  } catch (error) {
+    return warning(
+      'disk',
+      `${seen} cannot be looked at: ${messageOf(error)}`,
+      'set EOD_DATA_DIR to a folder of yours',
+    );
+  }
+}

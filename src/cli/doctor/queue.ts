@@ -1,0 +1,118 @@
+import type { Config } from '../../core/config.ts';
+import { askRedis, placeOf, reasonOf } from '../reachable.ts';
+import { type Check, failed, ok, skipped, warning } from './check.ts';
+
+/** BullMQ refuses an older one; from the second on it has all it uses. */
+const OLDEST_REDIS = '5.0.0';
+const RECOMMENDED_REDIS = '6.2.0';
+
+/** Is a version below another, number by number? */
+function isBelow(version: string, other: string): boolean {
+  const [own, least] = [version, other].map((text) => text.split('.').map(Number)) as [number[], number[]];
+  const at = least.findIndex((part, place) => part !== (own[place] ?? 0));
+  return at !== -1 && (own[at] ?? 0) < (least[at] ?? 0);
+}
+
+/** What Redis says about itself. */
+interface RedisFacts {
+  readonly version: string;
+  /** Bytes it may use; 0: no limit. */
+  readonly maxMemory: number;
+  readonly evictionPolicy: string;
+  readonly appendOnly: boolean;
+  /** Why the last snapshot or write to the append-only file did not work, or null. */
+  readonly saveProblem: string | null;
+  /** When snapshots are made, in the server's notation; null where it does not tell. */
+  readonly snapshots: string | null;
+  readonly isReplica: boolean;
+}
+
+async function readFacts(url: string): Promise<RedisFacts> {
+  return askRedis(url, async (client) => {
+    const info = new Map(
+      (await client.info()).split(/\r?\n/).map((line) => line.split(/:(.*)/).slice(0, 2) as [string, string]),
+    );
+    // Rented servers often refuse CONFIG.
+    const save = await client.config('GET', 'save').catch(() => null);
+    const problems = [
+      ...(info.get('rdb_last_bgsave_status') === 'err' ? ['the last snapshot failed'] : []),
+      ...(info.get('aof_last_write_status') === 'err'
+        ? ['the last write to the append-only file failed']
+        : []),
+    ];
+    return {
+      version: info.get('redis_version') ?? '0',
+      maxMemory: Number(info.get('maxmemory') ?? 0),
+      evictionPolicy: info.get('maxmemory_policy') ?? 'unknown',
+      appendOnly: info.get('aof_enabled') === '1',
+      saveProblem: problems.join(' and ') || null,
+      snapshots: Array.isArray(save) && typeof save[1] === 'string' ? save[1] : null,
+      isReplica: info.get('role') === 'slave',
+    };
+  });
+}
+
+const names = ['queue', 'queue eviction', 'queue persistence'] as const;
+
+/** Checks the server of the queue. One in Postgres is checked with the database. */
+export async function queueChecks({ REDIS_URL }: Config): Promise<readonly Check[]> {
+  if (REDIS_URL === undefined) {
+    return [
+      ok('queue', 'in Postgres (REDIS_URL is not set), checked with the database'),
+      ...names.slice(1).map((name) => skipped(name, 'the queue is in Postgres, which keeps what it has')),
+    ];
+  }
+  const place = `Redis at ${placeOf(REDIS_URL)}`;
+  let facts: RedisFacts;
+  try {
+    facts = await readFacts(REDIS_URL);
+  } catch (error) {
+    const remedy =
+      'start the server, or correct host, port and password in REDIS_URL; without REDIS_URL the queue is in Postgres';
+    return [
+      failed('queue', `${place}: ${reasonOf(error)}`, remedy),
+      ...names.slice(1).map((name) => skipped(name, 'Redis does not answer')),
+    ];
+  }
+  return [serverCheck(place, facts), evictionCheck(facts), persistenceCheck(facts)];
+}
+
+function serverCheck(place: string, { version, isReplica }: RedisFacts): Check {
+  const found = `${place}: version ${version}`;
+  if (isBelow(version, OLDEST_REDIS)) {
+    return failed('queue', `${found} is too old`, `upgrade it: ${RECOMMENDED_REDIS} or newer`);
+  }
+  if (isReplica) return failed('queue', `${found}, a replica`, 'name the primary server in REDIS_URL');
+  if (isBelow(version, RECOMMENDED_REDIS)) {
+    return warning('queue', `${found} is old`, `upgrade it: ${RECOMMENDED_REDIS} or newer is better`);
+  }
+  return ok('queue', found);
+}
+
+function evictionCheck({ evictionPolicy, maxMemory }: RedisFacts): Check {
+  const name = 'queue eviction';
+  if (evictionPolicy === 'noeviction') return ok(name, 'maxmemory-policy is noeviction');
+  const found = `maxmemory-policy is ${evictionPolicy}`;
+  const remedy = 'set maxmemory-policy noeviction in the configuration of Redis';
+  return maxMemory > 0
+    ? failed(name, `${found}: Redis drops jobs when its ${maxMemory} bytes are full`, remedy)
+    : warning(name, `${found}; nothing is dropped only because maxmemory is not limited`, remedy);
+}
+
+function persistenceCheck({ appendOnly, snapshots, saveProblem }: RedisFacts): Check {
+  const name = 'queue persistence';
+  if (saveProblem !== null) {
+    return failed(name, saveProblem, 'see the log of Redis: a full disk, or a folder it may not write');
+  }
+  if (appendOnly) return ok(name, 'the append-only file is on');
+  if (snapshots === null) {
+    return skipped(
+      name,
+      'the append-only file is off, and the server does not tell whether it makes snapshots',
+    );
+  }
+  const lost = 'what is lost is enqueued again from Postgres, which delays the night';
+  return snapshots === ''
+    ? warning(name, `Redis keeps nothing on disk: after a restart ${lost}`, 'set appendonly yes in Redis')
+    : ok(name, `snapshots are made (${snapshots}); after a crash ${lost}`);
+}

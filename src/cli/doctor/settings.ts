@@ -1,0 +1,232 @@
+import { isIP } from 'node:net';
+import type { Calendar } from '../../calendar/calendar.ts';
+import { type Clock, today } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
+import { messageOf } from '../../core/errors.ts';
+import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
+import { planTargets } from '../../jobs/runs/plan-windows.ts';
+import { severities } from '../../load/market/checks/index.ts';
+import { exchangesOf, type Operation } from '../../operations/operation.ts';
+import { operations } from '../../operations/registry.ts';
+import { count, plural } from '../output.ts';
+import { type Check, failed, ok, warning } from './check.ts';
+
+/** Days and the quota's hours turn half an hour off those of UTC. */
+const INDIA_OFFSET_S = 19_800;
+
+/** Trading ends at 15:30. */
+const CLOSE = '15:30';
+
+type Rule = (config: Config, clock: Clock) => Check | null;
+
+const settings = (state: 'warning' | 'failed', found: string, remedy: string): Check =>
+  ({ warning, failed })[state]('settings', found, remedy);
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** Settings that are right each by itself and make no sense together. */
+const RULES: readonly Rule[] = [
+  ({ EOD_BASE_URL, EOD_TLS_VERIFY }) => {
+    if (EOD_BASE_URL === undefined) return null;
+    const { protocol, hostname } = new URL(EOD_BASE_URL);
+    if (protocol === 'http:' && !isLoopback(hostname)) {
+      return settings(
+        'warning',
+        'EOD_BASE_URL begins with http://: the access key travels in clear text',
+        'use https:// where the service offers it',
+      );
+    }
+    if (EOD_TLS_VERIFY) return null;
+    return settings(
+      'warning',
+      protocol === 'http:'
+        ? 'EOD_TLS_VERIFY=false has no effect on an address with http://'
+        : 'EOD_TLS_VERIFY=false: anybody on the way can pass for the source and read the access key',
+      'remove EOD_TLS_VERIFY, or set it to true',
+    );
+  },
+  ({ REDIS_URL, DATABASE_URL }) =>
+    REDIS_URL === undefined || DATABASE_URL !== undefined
+      ? null
+      : settings(
+          'warning',
+          'REDIS_URL is set and DATABASE_URL is not: workers on other machines cannot reach the private Postgres',
+          'set DATABASE_URL to a server that all machines reach, or remove REDIS_URL',
+        ),
+  ({ EOD_KEEP_RAW, EOD_KEEP_RAW_DAYS }) =>
+    EOD_KEEP_RAW || EOD_KEEP_RAW_DAYS === undefined
+      ? null
+      : settings(
+          'warning',
+          `EOD_KEEP_RAW=false keeps no answers, and EOD_KEEP_RAW_DAYS=${EOD_KEEP_RAW_DAYS} says how long they are kept`,
+          'remove one of them; without kept answers "eod replay" cannot load anything again',
+        ),
+  ({ EOD_NIGHTLY_RESERVE }) =>
+    EOD_NIGHTLY_RESERVE < 1
+      ? null
+      : settings(
+          'warning',
+          'EOD_NIGHTLY_RESERVE=100% keeps all calls for the nights: a backfill never makes one',
+          'set it to less, e.g. 30%',
+        ),
+  ({ EOD_LOCK_TIMEOUT_MS, EOD_STATEMENT_TIMEOUT_MS }) =>
+    EOD_LOCK_TIMEOUT_MS < EOD_STATEMENT_TIMEOUT_MS
+      ? null
+      : settings(
+          'warning',
+          `EOD_STATEMENT_TIMEOUT_MS (${EOD_STATEMENT_TIMEOUT_MS}) ends a statement before EOD_LOCK_TIMEOUT_MS (${EOD_LOCK_TIMEOUT_MS}) can say who holds the lock it waits for`,
+          'set EOD_STATEMENT_TIMEOUT_MS to several times EOD_LOCK_TIMEOUT_MS',
+        ),
+  ({ EOD_NOT_READY_WAIT_MS, EOD_NOT_READY_BUDGET_MS }) =>
+    EOD_NOT_READY_WAIT_MS < EOD_NOT_READY_BUDGET_MS
+      ? null
+      : settings(
+          'warning',
+          `EOD_NOT_READY_WAIT_MS (${EOD_NOT_READY_WAIT_MS}) is as long as EOD_NOT_READY_BUDGET_MS (${EOD_NOT_READY_BUDGET_MS}): an answer that is being prepared is asked for once more at most`,
+          'set EOD_NOT_READY_WAIT_MS to a small part of EOD_NOT_READY_BUDGET_MS',
+        ),
+  ({ EOD_OUTAGE_PATIENCE_MS, EOD_TIMEOUT_MS }) =>
+    EOD_OUTAGE_PATIENCE_MS > EOD_TIMEOUT_MS
+      ? null
+      : settings(
+          'warning',
+          `EOD_OUTAGE_PATIENCE_MS (${EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, ${EOD_TIMEOUT_MS}): one that gets no answer ends the night`,
+          'set EOD_OUTAGE_PATIENCE_MS to several times EOD_TIMEOUT_MS',
+        ),
+  ({ EOD_LOOKBACK_SESSIONS, EOD_HISTORY_DAYS }) =>
+    EOD_LOOKBACK_SESSIONS < EOD_HISTORY_DAYS
+      ? null
+      : settings(
+          'warning',
+          `EOD_LOOKBACK_SESSIONS (${EOD_LOOKBACK_SESSIONS}) reaches further back than a night may (EOD_HISTORY_DAYS, ${EOD_HISTORY_DAYS})`,
+          'set EOD_LOOKBACK_SESSIONS to a few sessions',
+        ),
+  ({ EOD_PUBLISHED_AT }) =>
+    EOD_PUBLISHED_AT > CLOSE
+      ? null
+      : settings(
+          'warning',
+          `EOD_PUBLISHED_AT=${EOD_PUBLISHED_AT} is before the exchanges close at ${CLOSE}: an empty answer is taken for a day without data`,
+          'set it to the time from which the source has the day, e.g. 21:15',
+        ),
+  ({ EOD_TIMEZONE }, clock) =>
+    zoneOffsetSeconds(EOD_TIMEZONE, Math.floor(clock.now() / 1000)) === INDIA_OFFSET_S
+      ? null
+      : settings(
+          'warning',
+          `EOD_TIMEZONE=${EOD_TIMEZONE} is not the zone of the exchanges: days, schedules and the hours of the quota turn at other times there`,
+          'remove EOD_TIMEZONE, or set it to Asia/Kolkata',
+        ),
+  ({ EOD_WINDOW_DAYS }) => {
+    const inRanges = operations.filter(({ windows }) => windows.per === 'range').map(({ name }) => name);
+    const others = Object.keys(EOD_WINDOW_DAYS).filter((name) => !inRanges.includes(name));
+    if (others.length === 0) return null;
+    return settings(
+      'warning',
+      `EOD_WINDOW_DAYS names ${others.join(', ')}, which is not asked in ranges of days: it has no effect there`,
+      `it is for ${inRanges.join(', ')}`,
+    );
+  },
+  (config) => {
+    try {
+      severities(config);
+      return null;
+    } catch (error) {
+      return settings(
+        'failed',
+        messageOf(error),
+        '"eod reconcile --help" and docs/data-quality.md name the checks',
+      );
+    }
+  },
+];
+
+/** Settings that contradict each other: a check for each, or one that says that none do. */
+export function settingsChecks(config: Config, clock: Clock): readonly Check[] {
+  const problems = RULES.flatMap((rule) => rule(config, clock) ?? []);
+  return problems.length > 0 ? problems : [ok('settings', 'no two of them contradict each other')];
+}
+
+/** Does the calendar know the holidays of this year, and late in it of the next? */
+export function calendarCheck(calendar: Calendar, config: Config, clock: Clock): Check {
+  const soon = addDays(today(clock, config.EOD_TIMEZONE), 30);
+  const years = new Set([today(clock, config.EOD_TIMEZONE), soon].map((day) => Number(day.slice(0, 4))));
+  const unknown = config.EOD_EXCHANGES.flatMap((exchange) =>
+    [...years].filter((year) => !calendar.knows(exchange, year)).map((year) => `${exchange} ${year}`),
+  );
+  if (unknown.length === 0) return ok('calendar', `it knows the holidays of ${[...years].join(' and ')}`);
+  return warning(
+    'calendar',
+    `it has no holidays of ${unknown.join(', ')}: every Monday to Friday is taken for a session`,
+    'list them in a file and set EOD_CALENDAR_FILE (docs/calendar.md), or install a newer version',
+  );
+}
+
+/** Calls of a night after one that was complete, while the figures of the last quarter are still awaited (pure). */
+export function callsOfNight(
+  config: Config,
+  calendar: Calendar,
+  clock: Clock,
+): { readonly daily: number; readonly busiest: number } {
+  const now = today(clock, config.EOD_TIMEZONE);
+  const session = calendar.lastSessions('NSE', now, 1)[0] ?? now;
+  const instruments =
+    config.EOD_INSTRUMENTS ?? Array.from({ length: config.EOD_INSTRUMENT_LIMIT }, (_, place) => `I${place}`);
+  const callsOn = (on: Operation['schedule']['on']) => {
+    const asked = operations.filter(({ schedule }) => schedule.on === on);
+    const inputs = asked.flatMap((operation) =>
+      exchangesOf(operation, config).map((exchange) => {
+        const before = calendar.lastSessions(exchange, addDays(session, -1), 1)[0] ?? addDays(session, -1);
+        const state = { watermark: before, awaited: null, date: session, calendar, config };
+        const target = nightlyTarget({ operation, exchange, ...state });
+        // What was answered the night before is asked again only for its corrections.
+        const from = target.refetchFrom ?? session;
+        return {
+          ...target,
+          from,
+          operation,
+          sessions: calendar.sessions(exchange, from, target.to),
+          instruments:
+            operation.request.instruments === 'none' || operation.windows.per !== 'instrument'
+              ? []
+              : instruments,
+          options: {},
+          answered: new Map(),
+          today: session,
+          live: true,
+          windowDays: config.EOD_WINDOW_DAYS[operation.name],
+        };
+      }),
+    );
+    let calls = 0;
+    for (const { state } of planTargets(inputs)) if (state === 'pending') calls += 1;
+    return calls;
+  };
+  const daily = callsOn('daily');
+  const weekly = (['friday', 'saturday', 'sunday'] as const).map(callsOn);
+  return { daily, busiest: daily + Math.max(...weekly) };
+}
+
+/** From the first schedule of an evening to the opening bell, and to the next evening. */
+const BEFORE_OPENING_H = 11;
+const BEFORE_NEXT_NIGHT_H = 24;
+
+/** Can the calls of an ordinary night be made before the next one begins? */
+export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Check {
+  const { daily, busiest } = callsOfNight(config, calendar, clock);
+  const perHour = config.EOD_CALLS_PER_HOUR;
+  const hours = Math.ceil(daily / perHour);
+  const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest of a week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
+  const remedy =
+    'set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or raise EOD_CALLS_PER_HOUR as far as the key allows';
+  if (hours > BEFORE_NEXT_NIGHT_H) {
+    return failed('night', `${found}; the next one begins before it has ended`, remedy);
+  }
+  if (hours > BEFORE_OPENING_H) {
+    return warning('night', `${found}; it ends after the exchanges have opened again`, remedy);
+  }
+  return ok('night', found);
+}

@@ -1,0 +1,241 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Calendar } from '../../calendar/calendar.ts';
+import { systemClock, today } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
+import { createSource, type ObservedDate, type Source } from '../../extract/index.ts';
+import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
+import { callsOf, permitOf, turnWait } from '../../jobs/worker/quota.ts';
+import type { Database } from '../../load/database/database.ts';
+import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/access-keys.ts';
+import { closeHour, openHour, readHour, takeCall } from '../../load/state/call-budget.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Cli } from '../cli.ts';
+import { sourceSettings } from '../open-context.ts';
+import { count, duration } from '../output.ts';
+import { type Check, failed, ok, skipped, warning } from './check.ts';
+
+/** Its answer is the shortest: a few figures about one session. */
+const CHEAPEST = 'GetTotalTradeHighlights';
+
+/** Whoever waits for the outcome of a check does not wait as long as a night does. */
+const CALL_MS = 15_000;
+
+interface Question {
+  readonly config: Config;
+  readonly calendar: Calendar;
+  /** Where the call is counted; null where that cannot be done. */
+  readonly db: Database | null;
+  readonly clockAheadMs: number | null;
+}
+
+/** What one call showed. */
+interface Outcome {
+  readonly error: unknown;
+  readonly ms: number;
+  readonly date: ObservedDate | null;
+  readonly counted: boolean;
+}
+
+/**
+ * Checks with one call whether the source can be reached, whether it accepts the access key, and what its clock says.
+ * The call is counted in the budget of the hour as any other; where that has none left none is made.
+ *
+ * @param offline makes no call.
+ */
+export async function sourceChecks(
+  cli: Cli,
+  { config, calendar, db, clockAheadMs }: Question,
+  offline: boolean,
+): Promise<readonly Check[]> {
+  const none = (why: string) => [
+    skipped('source', why),
+    skipped('access key', why),
+    clockCheck(null, clockAheadMs, config),
+  ];
+  if (config.EOD_BASE_URL === undefined || config.EOD_ACCESS_KEY === undefined) {
+    const missing = ['EOD_BASE_URL', 'EOD_ACCESS_KEY'].filter(
+      (name) => config[name as keyof Config] === undefined,
+    );
+    const [, key, clock] = none('no call can be made') as [Check, Check, Check];
+    const remedy =
+      'set them in the environment or in .env ("eod init" writes one); "eod sandbox" starts a simulated source and prints what to set';
+    return [
+      failed('source', `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set`, remedy),
+      key,
+      clock,
+    ];
+  }
+  if (offline) return none('--offline: no call was made');
+  // A call that is sent in one hour and received in the next would count against the wrong one.
+  await sleep(turnWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
+  const permit = permitOf(config, systemClock);
+  if (db !== null && !(await takeCall(db.drizzle, permit))) {
+    return none(
+      'the calls of this hour are used up, and the check would be one more: try again in the next hour',
+    );
+  }
+  const settings = {
+    ...sourceSettings(config),
+    connections: 1,
+    timeoutMs: Math.min(config.EOD_TIMEOUT_MS, CALL_MS),
+  };
+  const source = await cli.life.open(
+    async () => createSource(settings),
+    (opened) => opened.close(),
+  );
+  const outcome = await call(source, cli, calendar, config, db !== null);
+  if (db !== null) await remember(db, permit, outcome.error);
+  return [sourceCheck(outcome), keyCheck(outcome), clockCheck(outcome.date, clockAheadMs, config)];
+}
+
+async function call(
+  source: Source,
+  cli: Cli,
+  calendar: Calendar,
+  config: Config,
+  counted: boolean,
+): Promise<Outcome> {
+  const operation = operationNamed(CHEAPEST);
+  const exchange = operation.exchanges[0] as string;
+  const now = today(systemClock, config.EOD_TIMEZONE);
+  const day = calendar.lastSessions(exchange, addDays(now, -1), 1)[0] ?? addDays(now, -1);
+  const started = performance.now();
+  let error: unknown = null;
+  try {
+    const asked = { exchange, from: day, to: day, instruments: [], params: {}, calledOn: now };
+    await source.fetch(operation, asked, cli.life.signal);
+  } catch (caught) {
+    error = caught;
+  }
+  return { error, ms: Math.round(performance.now() - started), date: source.lastDate(), counted };
+}
+
+/** What the call showed of the key and the hour is true for the workers too. */
+async function remember(db: Database, permit: ReturnType<typeof permitOf>, error: unknown): Promise<void> {
+  const { key, hour } = error === null ? { key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
+  if (hour === 'closed') await closeHour(db.drizzle, permit, messageOf(error));
+  else if (hour === 'open') await openHour(db.drizzle, permit);
+  if (key === 'accepted') await markKeyAccepted(db.drizzle, permit, { probe: true, keyGoodAt: null });
+  // Whether it is refused is for a worker to find out, who tells about it.
+  else if (key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
+}
+
+function sourceCheck({ error, ms, counted }: Outcome): Check {
+  const budget = counted ? 'one call of the hour' : 'one call, not counted: the database cannot be used';
+  if (error === null) return ok('source', `it answered ${CHEAPEST} in ${count(ms)} ms (${budget})`);
+  const kind = error instanceof PipelineError ? error.kind : 'internal';
+  const found = `${kind}: ${messageOf(error)} (${budget})`;
+  switch (kind) {
+    case 'network':
+    case 'timeout':
+      return failed(
+        'source',
+        found,
+        'check EOD_BASE_URL, the network, a proxy or firewall on the way, and the TLS certificate',
+      );
+    case 'http_status':
+      return failed(
+        'source',
+        found,
+        'check the path in EOD_BASE_URL; a status of 5xx is the service itself, try again later',
+      );
+    case 'credential':
+      return ok('source', `it answers, in ${count(ms)} ms (${budget})`);
+    case 'hourly_quota':
+    case 'monthly_quota':
+      return warning(
+        'source',
+        found,
+        'wait until the quota is renewed; EOD_CALLS_PER_HOUR should be what the key is granted',
+      );
+    case 'operation_blocked':
+    case 'exchange_blocked':
+    case 'instrument_blocked':
+      return warning(
+        'source',
+        found,
+        `ask the service for the right, if you need ${CHEAPEST}; others may work`,
+      );
+    case 'not_ready':
+      return ok('source', `it answers: ${found}`);
+    default:
+      return warning(
+        'source',
+        found,
+        'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the answer is none that is known',
+      );
+  }
+}
+
+function keyCheck({ error }: Outcome): Check {
+  if (error === null) return ok('access key', 'it was accepted');
+  const { key } = evidenceOf(error, 1);
+  if (key === 'refused') {
+    return failed('access key', messageOf(error), 'correct EOD_ACCESS_KEY, or have the key renewed');
+  }
+  if (key === 'accepted') return ok('access key', 'it was accepted');
+  return skipped('access key', 'the call says nothing about it');
+}
+
+/** A night begins by the clock, and the hours of the quota turn by it. */
+const NOTICEABLE_MS = 5_000;
+const HARMFUL_MS = 60_000;
+
+function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, config: Config): Check {
+  const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
+  const zone = `EOD_TIMEZONE is ${config.EOD_TIMEZONE}`;
+  // The header is cut to the second.
+  const ahead = date === null ? null : date.receivedAt - date.said - 500;
+  const seen = [
+    ...(ahead === null ? [] : [{ who: "the source's", ahead }]),
+    ...(databaseAheadMs === null ? [] : [{ who: "the database's", ahead: -databaseAheadMs }]),
+  ];
+  if (seen.length === 0) return skipped('clock', `there is no other clock to compare ours with; ${zone}`);
+  const [worst] = seen.toSorted((a, b) => Math.abs(b.ahead) - Math.abs(a.ahead)) as [(typeof seen)[0]];
+  const off = Math.abs(worst.ahead);
+  if (off < NOTICEABLE_MS)
+    return ok('clock', `ours agrees with ${seen.map(({ who }) => who).join(' and ')}; ${zone}`);
+  const found = `ours is ${duration(off / 1000)} ${worst.ahead > 0 ? 'ahead of' : 'behind'} ${worst.who}; ${zone}`;
+  if (off < HARMFUL_MS) return warning('clock', found, remedy);
+  const offsets = [config.EOD_TIMEZONE, Intl.DateTimeFormat().resolvedOptions().timeZone].map((name) =>
+    Math.abs(zoneOffsetSeconds(name, Math.floor(Date.now() / 1000)) * 1000),
+  );
+  const isZone = offsets.some((offset) => offset !== 0 && Math.abs(offset - off) < HARMFUL_MS);
+  return failed(
+    'clock',
+    isZone
+      ? `${found}; that is the offset of a time zone: the clock was set to local time while it should hold UTC`
+      : found,
+    remedy,
+  );
+}
+
+/** What is left of the hour's calls, as the database counts them. */
+export async function quotaCheck(config: Config, db: Database | null): Promise<Check> {
+  if (config.EOD_ACCESS_KEY === undefined) return skipped('quota', 'EOD_ACCESS_KEY is not set');
+  if (db === null) return skipped('quota', 'calls are counted in the database, which cannot be used');
+  const permit = permitOf(config, systemClock);
+  const hour = await readHour(db.drizzle, permit);
+  const refusal = await readKeyRefusal(db.drizzle, permit.keyHash);
+  if (refusal !== null) {
+    return failed(
+      'quota',
+      `no calls are made: the source refused the key ("${refusal}")`,
+      'correct EOD_ACCESS_KEY, or have the key renewed, then "eod resume" what was blocked',
+    );
+  }
+  const [nightly, backfill] = (['nightly', 'backfill'] as const).map(
+    (queue) => callsOf(queue, permit, hour).left,
+  );
+  if (hour.refused !== null) {
+    return warning(
+      'quota',
+      `the source has closed this hour after ${count(hour.calls)} calls: "${hour.refused}"`,
+      'wait for the next clock hour; where it comes back set EOD_CALLS_PER_HOUR lower',
+    );
+  }
+  const found = `${count(nightly ?? 0)} of ${count(permit.limit)} calls of this hour are left, ${count(backfill ?? 0)} of them for backfills`;
+  return nightly === 0 ? warning('quota', found, 'wait for the next clock hour') : ok('quota', found);
+}

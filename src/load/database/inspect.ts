@@ -1,0 +1,75 @@
+import type pg from 'pg';
+
+/** What a server says of itself and of the role that asks. */
+export interface ServerFacts {
+  /** As Postgres writes it, e.g. `16.4`. */
+  readonly version: string;
+  readonly major: number;
+  readonly role: string;
+  /** It serves reads only: a standby, or a session or database that is set so. */
+  readonly readOnly: boolean;
+  /** Connections of everybody together, less those kept for superusers. */
+  readonly connections: number;
+  readonly connectionsUsed: number;
+  /** Connections that the role and the database may have; null where that is not limited. */
+  readonly roleConnections: number | null;
+  readonly databaseConnections: number | null;
+  /** Milliseconds since the epoch by the server's clock. */
+  readonly now: number;
+}
+
+/** Asks a server about itself. Any role may. */
+export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
+  const { rows } = await pool.query<ServerFacts>(`
+    select split_part(current_setting('server_version'), ' ', 1) as version,
+           current_setting('server_version_num')::int / 10000 as major, current_user as role,
+           current_setting('transaction_read_only')::bool as "readOnly",
+           current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as connections,
+           (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "connectionsUsed",
+           (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user) as "roleConnections",
+           (select nullif(datconnlimit, -1) from pg_database where datname = current_database()) as "databaseConnections",
+           (extract(epoch from clock_timestamp()) * 1000)::float8 as now`);
+  return rows[0] as ServerFacts;
+}
+
+/** What the present role may do in a database. */
+export interface RoleRights {
+  /** Schemas that are not there. */
+  readonly missingSchemas: readonly string[];
+  /** Schemas that it may not use. */
+  readonly unusable: readonly string[];
+  /** Tables that it may not read, and tables whose rows it may not change. */
+  readonly unreadable: readonly string[];
+  readonly unchangeable: readonly string[];
+  /** Sequences that it may not use, and functions that it may not call. */
+  readonly closed: readonly string[];
+  /** May it make schemas, and tables in all of these? */
+  readonly mayCreate: boolean;
+  /** May it make temporary tables, as loads do? */
+  readonly mayStage: boolean;
+}
+
+/** What the present role may do in these schemas. Any role may ask. */
+export async function readRoleRights(pool: pg.Pool, schemas: readonly string[]): Promise<RoleRights> {
+  const { rows } = await pool.query<RoleRights>(
+    `with asked as (select name, to_regnamespace(quote_ident(name)) as id from unnest($1::text[]) name),
+          tables as (
+            select format('%s.%s', a.name, c.relname) as name, c.oid, c.relkind
+              from pg_class c join asked a on c.relnamespace = a.id
+             where c.relkind in ('r', 'p', 'v', 'm', 'S') and not c.relispartition)
+     select array(select name from asked where id is null) as "missingSchemas",
+            array(select name from asked where id is not null and not has_schema_privilege(id, 'usage')) as unusable,
+            array(select name from tables where relkind <> 'S' and not has_table_privilege(oid, 'select') order by 1) as unreadable,
+            array(select name from tables where relkind in ('r', 'p') and not (has_table_privilege(oid, 'insert')
+                    and has_table_privilege(oid, 'update') and has_table_privilege(oid, 'delete')) order by 1) as unchangeable,
+            array(select name from tables where case when relkind = 'S' then not has_sequence_privilege(oid, 'usage') end
+                  union all
+                  select format('%s.%s()', a.name, p.proname) from pg_proc p join asked a on p.pronamespace = a.id
+                   where not has_function_privilege(p.oid, 'execute') order by 1) as closed,
+            has_database_privilege(current_database(), 'create')
+              or (select bool_and(id is not null and has_schema_privilege(id, 'create')) from asked) as "mayCreate",
+            has_database_privilege(current_database(), 'temporary') as "mayStage"`,
+    [schemas],
+  );
+  return rows[0] as RoleRights;
+}

@@ -1,0 +1,215 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, expect, test } from 'vitest';
+import type { Check } from '../../src/cli/doctor/index.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { closeAfterFile } from '../support/closing.ts';
+import { emptyDatabase, testDatabase } from '../support/database.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { execute } from '../support/template.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { query } from './support.ts';
+
+interface Examination {
+  readonly ok: boolean;
+  readonly checks: readonly Check[];
+  readonly version: string;
+  readonly node: string;
+  readonly platform: string;
+}
+
+const cwd = temporaryFolder();
+const KEY = 'a key for tests';
+const { url: DATABASE_URL } = await testDatabase();
+const sandbox = await startSandbox({ accessKey: KEY });
+closeAfterFile(() => sandbox.close());
+const redis = await startRedis();
+if (redis === undefined)
+  throw new Error('there is no redis-server on the PATH: node scripts/ensure-services.mjs');
+closeAfterFile(() => redis.stop());
+
+const SETTINGS = { DATABASE_URL, REDIS_URL: redis.url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: KEY };
+
+async function examine(env: Readonly<Record<string, string>>, ...flags: string[]) {
+  const result = await runJson<Examination>(['doctor', ...flags], { cwd, env });
+  const check = (name: string) => {
+    const found = result.json.checks.find((one) => one.name === name);
+    if (found === undefined) throw new Error(`there is no check "${name}"`);
+    return found;
+  };
+  const states = Object.fromEntries(result.json.checks.map(({ name, state }) => [name, state]));
+  return { ...result, check, states };
+}
+
+const made: string[] = [];
+afterAll(async () => {
+  for (const role of made) await execute(DATABASE_URL, `drop owned by ${role}; drop role ${role}`);
+});
+
+test('where all is well nothing fails, and one call was made and counted', async () => {
+  const { requests } = sandbox.stats();
+  const { code, json, states, stdout, check } = await examine(SETTINGS);
+  expect(states).toEqual({
+    node: 'ok',
+    settings: 'ok',
+    disk: 'ok',
+    database: 'ok',
+    pooler: 'ok',
+    rights: 'ok',
+    migrations: 'ok',
+    connections: expect.stringMatching(/ok|warning/),
+    queue: 'ok',
+    'queue eviction': 'ok',
+    // The Redis of the tests keeps nothing.
+    'queue persistence': 'warning',
+    calendar: 'ok',
+    night: 'ok',
+    source: 'ok',
+    'access key': 'ok',
+    clock: 'ok',
+    quota: 'ok',
+  });
+  expect({ code, ok: json.ok }).toEqual({ code: 0, ok: true });
+  expect(json.node).toBe(process.version);
+  for (const { state, remedy } of json.checks) expect(remedy === null).toBe(/^(ok|skipped)$/.test(state));
+  expect(sandbox.stats().requests - requests).toBe(1);
+  expect(check('quota').found).toMatch(/^899 of 900 calls/);
+  expect(await query(DATABASE_URL, 'select calls from etl.call_budget')).toEqual([{ calls: 1 }]);
+  expect(stdout).not.toContain(KEY);
+});
+
+test('--offline makes no call', async () => {
+  const { requests } = sandbox.stats();
+  const { code, states } = await examine(SETTINGS, '--offline');
+  expect(code).toBe(0);
+  expect(states).toMatchObject({ source: 'skipped', 'access key': 'skipped', clock: 'ok', quota: 'ok' });
+  expect(sandbox.stats().requests).toBe(requests);
+});
+
+test('an hour that is used up is not overdrawn', async () => {
+  const { requests } = sandbox.stats();
+  await query(DATABASE_URL, 'update etl.call_budget set calls = 900');
+  const { code, check } = await examine(SETTINGS);
+  expect(check('source')).toMatchObject({ state: 'skipped', found: expect.stringContaining('are used up') });
+  expect(check('quota')).toMatchObject({ state: 'warning', found: expect.stringMatching(/^0 of 900/) });
+  expect({ code, asked: sandbox.stats().requests - requests }).toEqual({ code: 0, asked: 0 });
+  await query(DATABASE_URL, 'delete from etl.call_budget');
+});
+
+test('a page for people: each check, each remedy, within 80 columns', async () => {
+  const env = { ...SETTINGS, EOD_ACCESS_KEY: 'a wrong key', EOD_KEEP_RAW: 'false', EOD_KEEP_RAW_DAYS: '9' };
+  const { code, stdout } = await runCli(['doctor'], { cwd, env });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^failed {3}access key {9}\S/m);
+  expect(stdout).toMatch(/^ok {7}source/m);
+  expect(stdout).toMatch(/^What to do:$/m);
+  expect(stdout).toMatch(/^ {2}access key: correct EOD_ACCESS_KEY/m);
+  expect(stdout).toMatch(/^ {2}settings: remove one of them/m);
+  expect(stdout).toMatch(/\n1 check failed\.\n$/);
+  for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
+});
+
+test('with everything down or silent each check still says its own', async () => {
+  // Takes connections and never answers.
+  const silent = createTcpServer();
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  closeAfterFile(() => void silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const { code, check, json, stdout, stderr } = await examine({
+    DATABASE_URL: `postgres://eod:hunter2@127.0.0.1:${port}/eod`,
+    REDIS_URL: 'redis://:hunter2@127.0.0.1:1',
+    EOD_BASE_URL: `http://127.0.0.1:${port}`,
+    EOD_ACCESS_KEY: 'kiwi-key',
+    EOD_TIMEOUT_MS: '300',
+    EOD_DATA_DIR: join(cwd, 'not', 'there'),
+    EOD_CALENDAR_FILE: 'nowhere.csv',
+  });
+  expect({ code, ok: json.ok }).toEqual({ code: 1, ok: false });
+  expect(check('database')).toMatchObject({
+    state: 'failed',
+    remedy: expect.stringContaining('DATABASE_URL'),
+  });
+  expect(check('migrations')).toMatchObject({ state: 'skipped' });
+  expect(check('queue')).toMatchObject({ state: 'failed', found: expect.stringContaining('ECONNREFUSED') });
+  expect(check('calendar')).toMatchObject({ state: 'failed', found: expect.stringContaining('nowhere.csv') });
+  expect(check('source')).toMatchObject({
+    state: 'failed',
+    found: expect.stringMatching(/^timeout: .*not counted/),
+  });
+  expect(check('disk')).toMatchObject({ state: 'ok', found: expect.stringContaining(cwd) });
+  expect(`${stdout}${stderr}`).not.toMatch(/hunter2|kiwi-key/);
+});
+
+test('a role with a reader’s rights, and a database without tables', async () => {
+  const role = `reader${Date.now()}`;
+  made.push(role);
+  await execute(
+    DATABASE_URL,
+    `create role ${role} login password 'kiwi'; grant usage on schema market to ${role}`,
+  );
+  const login = new URL(DATABASE_URL);
+  login.username = role;
+  login.password = 'kiwi';
+  const reader = await examine({ ...SETTINGS, DATABASE_URL: login.href });
+  expect(reader.code).toBe(1);
+  expect(reader.check('rights').found).toMatch(
+    new RegExp(`^the role ${role} may not use the schemas .*etl.*; read etl\\.\\S+.* more; change rows of`),
+  );
+  expect(reader.check('source').found).toContain('not counted');
+  const empty = await examine({ ...SETTINGS, DATABASE_URL: (await emptyDatabase()).url }, '--offline');
+  expect(empty.check('migrations')).toMatchObject({
+    state: 'failed',
+    found: 'there are no tables yet',
+    remedy: expect.stringContaining('eod migrate'),
+  });
+  expect(empty.states).toMatchObject({ database: 'ok', rights: 'ok', quota: 'skipped' });
+});
+
+test('a Redis that drops jobs, one that might, one that keeps them', async () => {
+  const client = new Redis(redis.url);
+  closeAfterFile(() => void client.disconnect());
+  const states = async (settings: Readonly<Record<string, string>>) => {
+    for (const [name, value] of Object.entries(settings)) await client.config('SET', name, value);
+    const { states } = await examine({ REDIS_URL: redis.url, EOD_DATA_DIR: 'none' }, '--offline');
+    return [states['queue eviction'], states['queue persistence']];
+  };
+  expect(await states({ 'maxmemory-policy': 'allkeys-lru' })).toEqual(['warning', 'warning']);
+  expect(await states({ maxmemory: '100mb' })).toEqual(['failed', 'warning']);
+  expect(await states({ 'maxmemory-policy': 'noeviction', appendonly: 'yes' })).toEqual(['ok', 'ok']);
+});
+
+test('a clock that holds local time as UTC is recognised', async () => {
+  const source = createServer((_, response) => {
+    response.setHeader('date', new Date(Date.now() - 19_800_000).toUTCString());
+    response.end('[]');
+  });
+  source.listen(0, '127.0.0.1');
+  await once(source, 'listening');
+  closeAfterFile(() => void source.close());
+  const { port } = source.address() as AddressInfo;
+  const { check } = await examine({ EOD_BASE_URL: `http://127.0.0.1:${port}`, EOD_ACCESS_KEY: KEY });
+  expect(check('clock').state).toBe('failed');
+  expect(check('clock').found).toMatch(/^ours is 5h 30m ahead of the source's; .* offset of a time zone/);
+});
+
+test('without a configuration it says what is missing; with one that cannot be read the exit code is 2', async () => {
+  const bare = await examine({});
+  expect(bare.code).toBe(1);
+  expect(bare.check('source')).toMatchObject({
+    state: 'failed',
+    found: 'EOD_BASE_URL and EOD_ACCESS_KEY are not set',
+    remedy: expect.stringMatching(/eod init.*eod sandbox/),
+  });
+  expect(bare.check('database')).toMatchObject({
+    state: 'ok',
+    found: expect.stringContaining('private Postgres'),
+  });
+  const { code, stderr } = await runCli(['doctor'], { cwd, env: { EOD_CONCURRENCY: 'many' } });
+  expect(code).toBe(2);
+  expect(stderr).toContain('EOD_CONCURRENCY');
+});

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { nodeCheck } from '../../src/cli/doctor/machine.ts';
+import { calendarCheck, callsOfNight, nightCheck, settingsChecks } from '../../src/cli/doctor/settings.ts';
+import { loadConfig } from '../../src/core/config.ts';
+
+const clock = { now: () => Date.parse('2025-09-10T12:00:00+05:30') };
+const calendar = loadCalendar();
+const check = (env: Readonly<Record<string, string>>) => settingsChecks(loadConfig(env), clock);
+
+describe('settings', () => {
+  test('as shipped do not contradict each other', () => {
+    expect(check({})).toEqual([expect.objectContaining({ state: 'ok', remedy: null })]);
+  });
+
+  test.each<[Record<string, string>, RegExp]>([
+    [{ EOD_BASE_URL: 'http://data.example.com' }, /clear text/],
+    [{ EOD_BASE_URL: 'https://data.example.com', EOD_TLS_VERIFY: 'false' }, /pass for the source/],
+    [{ EOD_BASE_URL: 'http://127.0.0.1:8090', EOD_TLS_VERIFY: 'false' }, /no effect/],
+    [{ REDIS_URL: 'redis://10.0.0.1' }, /private Postgres/],
+    [{ EOD_KEEP_RAW: 'false', EOD_KEEP_RAW_DAYS: '30' }, /keeps no answers/],
+    [{ EOD_NIGHTLY_RESERVE: '100%' }, /a backfill never makes one/],
+    [{ EOD_STATEMENT_TIMEOUT_MS: '60000' }, /before EOD_LOCK_TIMEOUT_MS/],
+    [{ EOD_NOT_READY_WAIT_MS: '5000', EOD_NOT_READY_BUDGET_MS: '5000' }, /once more at most/],
+    [{ EOD_OUTAGE_PATIENCE_MS: '60000' }, /ends the night/],
+    [{ EOD_LOOKBACK_SESSIONS: '40' }, /further back than a night may/],
+    [{ EOD_PUBLISHED_AT: '09:00' }, /before the exchanges close/],
+    [{ EOD_TIMEZONE: 'Europe/Berlin' }, /not the zone of the exchanges/],
+    [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not asked in ranges/],
+    [{ EOD_FINDING_SEVERITY: 'previous_clos=off' }, /previous_clos/],
+  ])('%j', (env, found) => {
+    const [first, ...others] = check(env);
+    expect(first).toEqual({
+      name: 'settings',
+      state: expect.stringMatching(/warning|failed/),
+      found: expect.stringMatching(found),
+      remedy: expect.stringMatching(/\w/),
+    });
+    expect(others).toEqual([]);
+  });
+
+  test('each of several problems has a check of its own', () => {
+    expect(check({ EOD_PUBLISHED_AT: '09:00', EOD_NIGHTLY_RESERVE: '100%' })).toHaveLength(2);
+  });
+});
+
+describe('the calls of a night', () => {
+  test('follow the instruments', () => {
+    const calls = (limit: number) =>
+      callsOfNight(loadConfig({ EOD_INSTRUMENT_LIMIT: String(limit) }), calendar, clock).daily;
+    // GetFinRatioEOD, and of GetFinancialRatios quarter and real time: each for both kinds of report.
+    expect(calls(200) - calls(100)).toBe(100 * 6);
+    expect(calls(1)).toBeGreaterThan(6);
+    expect(calls(1)).toBeLessThan(30);
+  });
+
+  test.each([
+    [{}, 'ok'],
+    [{ EOD_CALLS_PER_HOUR: '100' }, 'warning'],
+    [{ EOD_CALLS_PER_HOUR: '40' }, 'failed'],
+    [{ EOD_CALLS_PER_HOUR: '40', EOD_INSTRUMENTS: 'TCS,INFY' }, 'ok'],
+  ])('%j: %s', (env, state) => {
+    expect(nightCheck(loadConfig(env as Record<string, string>), calendar, clock)).toMatchObject({ state });
+  });
+});
+
+test('the calendar is missed a month before its end', () => {
+  const at = (day: string) =>
+    calendarCheck(calendar, loadConfig({}), { now: () => Date.parse(`${day}T12:00:00+05:30`) });
+  expect(at('2026-06-01')).toMatchObject({ state: 'ok' });
+  expect(at('2029-01-01')).toMatchObject({ state: 'warning', found: expect.stringContaining('NSE 2029') });
+});
+
+test.each([
+  ['v20.19.0', 'ok'],
+  ['v24.1.0', 'ok'],
+  ['v20.18.9', 'failed'],
+  ['v18.20.0', 'failed'],
+])('Node %s: %s', (version, state) => {
+  expect(nodeCheck(version, '>=20.19').state).toBe(state);
+});
