@@ -66,6 +66,19 @@ const findingSeverity = z.string().transform((text, context) => {
   return severities;
 });
 
+/** What is told to EOD_ALERT_WEBHOOK, where EOD_ALERT_ON does not say otherwise: what needs a person. */
+const PROBLEM_KINDS = ['run_failed', 'access_key', 'late_data', 'gaps', 'suspicious'] as const;
+
+/** The kinds of alerts that EOD_ALERT_ON may name. */
+export const ALERT_KINDS = [...PROBLEM_KINDS, 'run_completed', 'night_completed'] as const;
+
+const alertKinds = z
+  .string()
+  .transform((text) => readList(text.toLowerCase()))
+  .pipe(
+    z.array(z.enum(ALERT_KINDS, { error: `knows ${ALERT_KINDS.join(', ')} only` })).min(1, 'names no kind'),
+  );
+
 const flag = z
   .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
   .transform((text) => text === 'true' || text === '1');
@@ -124,7 +137,11 @@ export const settings = {
   EOD_KEEP_RAW_DAYS: whole(1, 100_000).optional(),
   EOD_FINDING_SEVERITY: findingSeverity.default({}),
   EOD_ALERT_WEBHOOK: url('http', 'https').optional(),
+  EOD_ALERT_ON: alertKinds.default([...PROBLEM_KINDS]),
+  EOD_ALERT_SECRET: z.string().min(16, 'must have at least 16 characters').optional(),
   EOD_ALERT_REPEAT_HOURS: whole(1, 720).default(12),
+  EOD_LATE_AFTER_MINUTES: whole(0, 1_440).default(120),
+  EOD_HEARTBEAT_URL: url('http', 'https').optional(),
   EOD_STALL_MS: whole(1_000, 600_000).default(20_000),
   EOD_LOOKBACK_SESSIONS: whole(0, 60).default(3),
   EOD_HISTORY_DAYS: whole(1, 10_000).default(30),

@@ -8,7 +8,14 @@ import { usageError } from './errors.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings whose values never leave the process. */
-export const SECRET_SETTINGS = ['EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL', 'EOD_ALERT_WEBHOOK'] as const;
+export const SECRET_SETTINGS = [
+  'EOD_ACCESS_KEY',
+  'DATABASE_URL',
+  'REDIS_URL',
+  'EOD_ALERT_WEBHOOK',
+  'EOD_ALERT_SECRET',
+  'EOD_HEARTBEAT_URL',
+] as const;
 
 /**
  * The environment with the file `.env` of a folder beneath it: what the shell says wins. An empty value

@@ -1,7 +1,7 @@
 import { type LogFn, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
 import { writeOutControls } from './controls.ts';
-import { redactor } from './environment.ts';
+import { redactor, type SECRET_SETTINGS } from './environment.ts';
 import { messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
@@ -11,15 +11,14 @@ export type { Logger } from 'pino';
  * for secrets, so that no path through errors or nested objects can carry one out.
  */
 export function createLog(
-  config: Pick<
-    Config,
-    'EOD_LOG_LEVEL' | 'EOD_ACCESS_KEY' | 'DATABASE_URL' | 'REDIS_URL' | 'EOD_ALERT_WEBHOOK'
-  >,
+  config: Pick<Config, 'EOD_LOG_LEVEL' | (typeof SECRET_SETTINGS)[number]>,
   stderr: { write(text: string): unknown } = process.stderr,
 ): Logger {
   const redact = redactor([
     config.EOD_ACCESS_KEY,
     config.EOD_ALERT_WEBHOOK,
+    config.EOD_ALERT_SECRET,
+    config.EOD_HEARTBEAT_URL,
     passwordOf(config.DATABASE_URL),
     passwordOf(config.REDIS_URL),
   ]);

@@ -19,7 +19,13 @@ test('eod alert test says whether a test alert arrives, and never the address', 
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toContain('the webhook answered 403');
 
-  const config = await runCli(['config'], { cwd, env });
+  const secrets = {
+    EOD_HEARTBEAT_URL: 'http://127.0.0.1:9/ping/kiwi',
+    EOD_ALERT_SECRET: 'kiwi-kiwi-kiwi-kiwi',
+  };
+  const config = await runCli(['config'], { cwd, env: { ...env, ...secrets } });
+  expect(config.stdout).toMatch(/^EOD_HEARTBEAT_URL +environment +http:\/\/127\.0\.0\.1:9\/… \(redacted\)/m);
+  expect(config.stdout).toMatch(/^EOD_ALERT_SECRET +environment +set \(redacted\)/m);
   expect(config.stdout).toMatch(
     /^EOD_ALERT_WEBHOOK +environment +http:\/\/127\.0\.0\.1:\d+\/… \(redacted\)/m,
   );

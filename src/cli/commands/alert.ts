@@ -25,7 +25,7 @@ export const commands: Commands = {
 };
 
 async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { EOD_ALERT_WEBHOOK: address } = await loadSettings(cli);
+  const { EOD_ALERT_WEBHOOK: address, EOD_ALERT_SECRET: secret } = await loadSettings(cli);
   if (address === undefined) {
     throw usageError('set EOD_ALERT_WEBHOOK to the address alerts shall be posted to');
   }
@@ -38,7 +38,7 @@ async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
     facts: {},
     raisedAt: new Date().toISOString(),
   });
-  const problem = await postJson(address, body, cli.life.signal).then(
+  const problem = await postJson(address, body, { secret, signal: cli.life.signal }).then(
     () => null,
     (error) => redactor([address])(messageOf(error)),
   );

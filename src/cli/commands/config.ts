@@ -50,8 +50,8 @@ function shownValue(name: string, value: unknown): unknown {
   if (value === null || !(SECRET_SETTINGS as readonly string[]).includes(name)) return value;
   if (typeof value !== 'string' || !URL.canParse(value)) return 'set (redacted)';
   const address = new URL(value);
-  // Chat services put the secret into the path.
-  if (name === 'EOD_ALERT_WEBHOOK') return `${address.origin}/… (redacted)`;
+  // Chat services and monitors put the secret into the path.
+  if (name === 'EOD_ALERT_WEBHOOK' || name === 'EOD_HEARTBEAT_URL') return `${address.origin}/… (redacted)`;
   if (address.password !== '') address.password = 'redacted';
   for (const key of address.searchParams.keys()) {
     if (/pass|secret|key/i.test(key)) address.searchParams.set(key, 'redacted');

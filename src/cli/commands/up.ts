@@ -20,6 +20,7 @@ async function up(cli: Cli, text: string): Promise<void> {
   const { startHealthServer } = await import('../../web/health.ts');
   const { startScheduler } = await import('../../jobs/worker/scheduler.ts');
   const { startWorker } = await import('../../jobs/worker/worker.ts');
+  const { startAlertWatch } = await import('../../jobs/alerts/watch.ts');
   // Only the worker talks to the source; a scheduler alone needs neither its address nor the key.
   const worker = roles.includes('worker')
     ? await openContext(cli, { config, source: true, wait: 'long' })
@@ -41,6 +42,10 @@ async function up(cli: Cli, text: string): Promise<void> {
       (opened) => opened.stop(),
     );
   }
+  await life.open(
+    async () => startAlertWatch(context),
+    (opened) => opened.stop(),
+  );
   logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${health.url}/healthz`);
   if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;

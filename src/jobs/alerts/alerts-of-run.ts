@@ -1,6 +1,6 @@
 import { epochOf } from '../../core/days.ts';
 import { exchangesWithoutData } from '../../load/state/coverage.ts';
-import { suspiciousWindows } from '../../load/state/reports.ts';
+import { reportRun, suspiciousWindows } from '../../load/state/reports.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/run-facts.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
 
@@ -9,16 +9,20 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type Gap, readGaps } from '../runs/read-gaps.ts';
 import { keyHash } from '../worker/quota.ts';
+import { toldSessions } from './late-data.ts';
+import { listed } from './listed.ts';
 import { type Alert, keyAlert } from './send-alerts.ts';
-
-/** At most this many items are listed in one message; the facts hold them all. */
-const LISTED = 5;
 
 /** The alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
   if (run.kind === 'preview') return [];
   const key = await stoppedByKey(context, run);
-  const alerts = [key, await failure(context, run, key), await suspicion(context, run)];
+  const alerts = [
+    key,
+    await failure(context, run, key),
+    await suspicion(context, run),
+    await completion(context, run),
+  ];
   if (run.kind === 'nightly') alerts.push(await lateness(context, run));
   // What is missing because of the key needs another key first.
   if (run.kind === 'nightly' && key === null) alerts.push(await gaps(context, run));
@@ -46,6 +50,29 @@ async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promi
   };
 }
 
+/** Told where somebody wants to hear of it. */
+async function completion({ db, config }: Context, run: EndedRun): Promise<Alert | null> {
+  if (run.state !== 'completed' || !config.EOD_ALERT_ON.includes('run_completed')) return null;
+  const { windows, requests, fetched, inserted, updated, rejected } = await reportRun(db.drizzle, run.id);
+  return {
+    kind: 'run_completed',
+    subject: `run ${run.id}`,
+    message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) completed: ${fetched} records in ${requests} requests, ${inserted} inserted, ${updated} updated, ${rejected} rejected`,
+    facts: {
+      run: run.id,
+      runKind: run.kind,
+      from: run.from,
+      to: run.to,
+      windows,
+      requests,
+      fetched,
+      inserted,
+      updated,
+      rejected,
+    },
+  };
+}
+
 async function suspicion({ db }: Context, run: EndedRun): Promise<Alert | null> {
   const found = (await suspiciousWindows(db.drizzle, [run.id])).map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
@@ -62,20 +89,27 @@ async function suspicion({ db }: Context, run: EndedRun): Promise<Alert | null> 
 }
 
 /** The night is over, and the exchange's bhav copy of the day is not there. */
-async function lateness({ db, config, clock, calendar }: Context, run: EndedRun): Promise<Alert | null> {
+async function lateness(context: Context, run: EndedRun): Promise<Alert | null> {
+  const { db, config, clock, calendar } = context;
   const [hours = 0, minutes = 0] = config.EOD_PUBLISHED_AT.split(':').map(Number);
   const due = epochOf(run.to, hours * 3_600 + minutes * 60, config.EOD_TIMEZONE) * 1_000;
   if (clock.now() < due) return null;
   const asked = { runId: run.id, operation: 'GetBhavCopyCM', day: run.to };
+  const told = await toldSessions(context);
   const late = (await exchangesWithoutData(db.drizzle, asked)).filter(
-    (exchange) => calendar.sessions(exchange, run.to, run.to).length > 0,
+    (exchange) => calendar.sessions(exchange, run.to, run.to).length > 0 && !told({ ...asked, exchange }),
   );
   if (late.length === 0) return null;
   return {
     kind: 'late_data',
     subject: `${late.join(', ')} ${run.to}`,
     message: `the bhav copy of ${run.to} is not there yet: ${late.join(', ')} (due ${config.EOD_PUBLISHED_AT} ${config.EOD_TIMEZONE})`,
-    facts: { run: run.id, day: run.to, exchanges: late },
+    facts: {
+      run: run.id,
+      day: run.to,
+      exchanges: late,
+      sessions: late.map((exchange) => ({ operation: asked.operation, exchange, day: run.to })),
+    },
   };
 }
 
@@ -107,8 +141,3 @@ async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
 
 const gapName = ({ operation, exchange, from, to, reason }: Gap) =>
   `${operation} ${exchange} ${from === to ? from : `${from} to ${to}`} (${reason})`;
-
-function listed(items: readonly string[]): string {
-  const more = items.length - LISTED;
-  return items.slice(0, LISTED).join('; ') + (more > 0 ? `; and ${more} more` : '');
-}

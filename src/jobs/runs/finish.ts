@@ -9,6 +9,7 @@ import {
   runsToFollowUp,
 } from '../../load/state/runs.ts';
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
+import { alertsOfNight } from '../alerts/complete-night.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 import { updateCorporateEvents } from '../events/update-events.ts';
@@ -74,7 +75,11 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
   const alerts = await alertsOfRun(context, run).catch(
     failed('what the run should alert of could not be found out'),
   );
-  return (await raiseAlerts(context, alerts ?? [])) && done;
+  const ofNight =
+    run.kind === 'preview'
+      ? []
+      : await alertsOfNight(context).catch(failed('whether the night is complete could not be found out'));
+  return (await raiseAlerts(context, [...(alerts ?? []), ...(ofNight ?? [])])) && done;
 }
 
 async function checkNight(context: Context, { id, from, to }: EndedRun): Promise<void> {

@@ -49,15 +49,16 @@ export function recordAlert(
 }
 
 /**
- * Claims alerts that were not delivered yet and are due. The next try of each is pushed further away
+ * Claims alerts of these kinds that were not delivered yet and are due. The next try of each is pushed further away
  * before this one is made: so no two workers send the same alert.
  */
-export function claimDueAlerts(db: NodePgDatabase) {
+export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[]) {
   const due = db
     .select({ id: alerts.id })
     .from(alerts)
     .where(
       and(
+        inArray(alerts.kind, [...kinds]),
         isNull(alerts.delivered_at),
         lte(alerts.next_attempt_at, sql`now()`),
         gt(alerts.raised_at, sql`now() - ${NEWS_FOR}::interval`),
@@ -88,4 +89,18 @@ export function claimDueAlerts(db: NodePgDatabase) {
 export async function noteDelivery(db: NodePgDatabase, id: number, problem: string | null): Promise<void> {
   const delivered_at = problem === null ? sql`now()` : undefined;
   await db.update(alerts).set({ error: problem, delivered_at }).where(eq(alerts.id, id));
+}
+
+/** The facts of alerts of these kinds that were raised within so many days. */
+export async function factsOfAlerts(db: NodePgDatabase, kinds: readonly string[], days: number) {
+  const found = await db
+    .select({ facts: alerts.facts })
+    .from(alerts)
+    .where(
+      and(
+        inArray(alerts.kind, [...kinds]),
+        gt(alerts.raised_at, sql`now() - make_interval(days => ${days})`),
+      ),
+    );
+  return found.map(({ facts }) => facts);
 }

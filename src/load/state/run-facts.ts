@@ -8,6 +8,7 @@ import {
   isNotNull,
   isNull,
   lte,
+  max,
   ne,
   not,
   notExists,
@@ -15,6 +16,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
+import type { RunState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
 import { accessKeys } from './schema/source.ts';
 import { loads, runs, windows } from './schema/work.ts';
@@ -196,4 +198,26 @@ export function countOpenWindows(db: NodePgDatabase) {
     .from(windows)
     .where(isOpen())
     .groupBy(windows.state);
+}
+
+/** The last day that a night was asked for, with its runs: how many are open or completed, and which failed; null where there was none. */
+export async function readNewestNight(db: NodePgDatabase) {
+  const newest = db
+    .select({ day: max(runs.to_date) })
+    .from(runs)
+    .where(eq(runs.kind, 'nightly'));
+  const isState = (...states: readonly RunState[]) => inArray(runs.state, [...states]);
+  const [night] = await db
+    .select({
+      day: runs.to_date,
+      open: sql`count(*) filter (where ${isState('running', 'paused')})`.mapWith(Number),
+      completed: sql`count(*) filter (where ${isState('completed')})`.mapWith(Number),
+      failed: sql<
+        number[]
+      >`coalesce(json_agg(${runs.id} order by ${runs.id}) filter (where ${isState('failed')}), '[]')`,
+    })
+    .from(runs)
+    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, newest)))
+    .groupBy(runs.to_date);
+  return night ?? null;
 }

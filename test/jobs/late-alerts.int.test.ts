@@ -1,0 +1,296 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { alertsOfNight } from '../../src/jobs/alerts/complete-night.ts';
+import { checkLateData } from '../../src/jobs/alerts/late-data.ts';
+import { deliverAlerts, raiseAlerts, signatureOf } from '../../src/jobs/alerts/send-alerts.ts';
+import { startAlertWatch } from '../../src/jobs/alerts/watch.ts';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
+import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { manualClock } from '../sandbox/support.ts';
+import { closeAfterFile } from '../support/closing.ts';
+import { testDatabase } from '../support/database.ts';
+import { openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { startWebhook, type Webhook } from '../support/webhook.ts';
+
+const at = (time: string) => Date.parse(`${time}+05:30`);
+/** A Friday; the Monday after it. */
+const DAY = '2025-09-12';
+const MONDAY = '2025-09-15';
+
+/** A monitor of heartbeats: it counts what it is asked. */
+async function startMonitor() {
+  const monitor = { url: '', asked: [] as string[], answers: 200 };
+  const server = createServer((request, response) => {
+    monitor.asked.push(`${request.method} ${request.url}`);
+    response.writeHead(monitor.answers).end('OK');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  monitor.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ping/kiwi-0815`;
+  closeAfterFile(async () => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return monitor;
+}
+
+let pipeline: Pipeline;
+let monitor: Awaited<ReturnType<typeof startMonitor>>;
+let webhook: Webhook;
+const clock = manualClock(at(`${DAY}T12:00:00`));
+
+beforeAll(async () => {
+  monitor = await startMonitor();
+  pipeline = await openPipeline({
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: 'http://127.0.0.1:9',
+    backend: 'postgres',
+    clock,
+    settings: { EOD_EXCHANGES: 'NSE' },
+  });
+  await syncSessions(pipeline);
+});
+
+beforeEach(async () => {
+  webhook = await startWebhook();
+  await pipeline.db.pool.query('truncate etl.alerts, etl.coverage, etl.runs, etl.windows');
+});
+
+/** The pipeline with settings of its own. */
+const withSettings = (settings: Partial<Pipeline['config']>) => ({
+  ...pipeline,
+  config: { ...pipeline.config, EOD_ALERT_WEBHOOK: webhook.url, ...settings },
+});
+
+/** Says that a session was answered. */
+async function answered(
+  operation: string,
+  day: string,
+  state: 'loaded' | 'empty' | 'not_published' | 'blocked' = 'loaded',
+  diagnostic?: string,
+) {
+  await writeCoverage(pipeline.db.drizzle, {
+    operation,
+    exchange: 'NSE',
+    runId: 1,
+    windowId: null,
+    coverage: [
+      {
+        day,
+        instrument: '',
+        variant: '',
+        state,
+        records: state === 'loaded' ? 1 : 0,
+        ...(diagnostic === undefined ? {} : { diagnostic }),
+      },
+    ],
+  });
+}
+
+const heard = () => webhook.heard.map(({ kind, subject }) => `${kind} ${subject}`);
+
+describe('late data', () => {
+  /** Looks at a time of the Friday. */
+  async function look(time: string, since = at(`${DAY}T12:00:00`), settings = {}) {
+    clock.moveTo(at(`${DAY}T${time}`));
+    await checkLateData(withSettings(settings), since);
+  }
+
+  test('is told though no night has begun, once, and only what was due for long enough', async () => {
+    for (const day of ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11']) {
+      await answered('GetBhavCopyCM', day);
+    }
+    // Due at 21:15, and late two hours after that.
+    await look('23:14:59');
+    expect(heard()).toEqual([]);
+    await look('23:15:01');
+    expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
+    expect(webhook.heard[0]?.message).toBe(
+      `data is not there 120 minutes after it should be: GetBhavCopyCM NSE ${DAY} (never_asked); nobody has asked for it: is a scheduler running?; no worker was seen within the last minute`,
+    );
+    await look('23:20:00');
+    // Then what falls due later, alone.
+    await look('23:31:00');
+    expect(heard().slice(1)).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
+    await pipeline.db.pool.query("update etl.alerts set raised_at = raised_at - interval '13 hours'");
+    await look('23:32:00');
+    expect(webhook.heard).toHaveLength(2);
+  });
+
+  test('is told once by processes that look at the same moment', async () => {
+    await Promise.all([1, 2, 3, 4].map(() => look('23:16:00')));
+    expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
+  });
+
+  test('is not told of what is loaded, refused, awaited, or was missing before there was anything', async () => {
+    await answered('GetBhavCopyCM', DAY);
+    await answered('GetCircuitBreakers', DAY, 'blocked', 'Function not enabled.');
+    // Lists nothing on most days, and may still come.
+    await answered('GetSeriesChange', DAY, 'not_published');
+    await look('23:45:00');
+    expect(heard()).toEqual([]);
+    // Nothing of this was ever loaded, and it was late before anybody looked.
+    await pipeline.db.pool.query("delete from etl.coverage where operation = 'GetCircuitBreakers'");
+    await look('23:45:00', at(`${DAY}T23:44:30`));
+    expect(heard()).toEqual([]);
+    await look('23:45:00');
+    expect(heard()).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
+  });
+
+  test('knows days without a session', async () => {
+    await answered('GetBhavCopyCM', DAY);
+    clock.moveTo(at('2025-09-14T23:59:00'));
+    await checkLateData(withSettings({}), at('2025-09-14T00:00:00'));
+    expect(heard().join()).not.toContain('GetBhavCopyCM');
+    clock.moveTo(at(`${MONDAY}T23:16:00`));
+    await checkLateData(withSettings({}), at(`${MONDAY}T23:00:00`));
+    expect(heard().at(-1)).toContain(`GetBhavCopyCM NSE ${MONDAY}`);
+  });
+
+  test('is looked for by every process that runs, from its start', async () => {
+    clock.moveTo(at(`${DAY}T23:16:00`));
+    await answered('GetBhavCopyCM', '2025-09-11');
+    const watch = startAlertWatch(withSettings({}));
+    await waitFor(async () => webhook.heard.length > 0);
+    await watch.stop();
+    expect(heard()[0]).toContain(`GetBhavCopyCM NSE ${DAY}`);
+  });
+});
+
+describe('a complete night', () => {
+  const night = (day: string, state: 'running' | 'completed' | 'failed', tick = day) =>
+    pipeline.db.pool.query(
+      `insert into etl.runs (kind, state, requested_by, request, from_date, to_date, tick)
+       values ('nightly', $2, 'test', '{}', $1, $1, $3)`,
+      [day, state, tick],
+    );
+  /** What is told of the newest night. */
+  const told = async () => {
+    const settings = { EOD_ALERT_ON: ['night_completed' as const], EOD_HEARTBEAT_URL: monitor.url };
+    const alerts = await alertsOfNight(withSettings(settings));
+    return alerts.map(({ kind, subject, message }) => `${kind} ${subject}: ${message}`);
+  };
+  const complete = (day: string, what: string) =>
+    ['heartbeat', 'night_completed'].map(
+      (kind) => `${kind} ${day}: the night of ${day} is complete: ${what}`,
+    );
+  /** Everything of NSE that falls due each evening, but for the bhav copy. */
+  const loadOthers = async () => {
+    await answered('GetCircuitBreakers', DAY);
+    await answered('GetSeriesChange', DAY, 'empty');
+  };
+
+  test('is one whose runs have ended and whose data is all there', async () => {
+    expect(await told()).toEqual([]);
+    await night(DAY, 'completed');
+    await night(DAY, 'running', 'another');
+    await loadOthers();
+    await answered('GetBhavCopyCM', DAY);
+    expect(await told()).toEqual([]);
+    await pipeline.db.pool.query("update etl.runs set state = 'completed'");
+    expect(await told()).toEqual(complete(DAY, 'all 3 data sets that were due are there'));
+    await pipeline.db.pool.query("delete from etl.coverage where operation = 'GetBhavCopyCM'");
+    expect(await told()).toEqual([]);
+  });
+
+  test('is not waited for where the key has no right to an operation', async () => {
+    await night(DAY, 'completed');
+    await loadOthers();
+    await answered('GetBhavCopyCM', DAY, 'blocked', 'Access Denied. Key not found.');
+    expect(await told()).toEqual([]);
+    await answered('GetBhavCopyCM', DAY, 'blocked', 'Function not enabled.');
+    expect(await told()).toEqual(complete(DAY, 'all 2 data sets that were due are there'));
+  });
+
+  test('may be one in which nothing falls due, unless all of its runs failed', async () => {
+    const SUNDAY = '2025-09-14';
+    await night(SUNDAY, 'failed');
+    expect(await told()).toEqual([]);
+    await night(SUNDAY, 'completed', 'another');
+    expect(await told()).toEqual(complete(SUNDAY, 'nothing was due'));
+  });
+});
+
+describe('a heartbeat', () => {
+  const beat = {
+    kind: 'heartbeat',
+    subject: DAY,
+    message: `the night of ${DAY} is complete`,
+    facts: {},
+  } as const;
+
+  test('is asked for once a night, a few times where nobody answers, and is kept for later then', async () => {
+    const context = withSettings({ EOD_HEARTBEAT_URL: monitor.url });
+    monitor.answers = 503;
+    await raiseAlerts(context, [beat]);
+    expect(monitor.asked).toEqual(Array.from({ length: 3 }, () => 'GET /ping/kiwi-0815'));
+    const kept = await pipeline.db.pool.query('select kind, attempts, error from etl.alerts');
+    expect(kept.rows).toEqual([{ kind: 'heartbeat', attempts: 1, error: 'it answered 503' }]);
+    monitor.answers = 200;
+    monitor.asked.length = 0;
+    await pipeline.db.pool.query('update etl.alerts set next_attempt_at = now()');
+    expect(await deliverAlerts(context)).toBe(1);
+    await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '20 hours'");
+    await raiseAlerts(context, [beat]);
+    expect(monitor.asked).toHaveLength(1);
+    expect(webhook.heard).toEqual([]);
+  });
+
+  test('follows a real night, with the news of it for those who want them', async () => {
+    const NIGHT = at(`${DAY}T23:30:00`);
+    clock.moveTo(NIGHT);
+    monitor.asked.length = 0;
+    const sandbox = await startSandbox({ clock, instrumentsPerExchange: 20 });
+    const real = await openPipeline({
+      databaseUrl: (await testDatabase()).url,
+      sourceUrl: sandbox.url,
+      backend: 'postgres',
+      clock,
+      settings: {
+        EOD_EXCHANGES: 'NSE',
+        EOD_INSTRUMENT_LIMIT: '2',
+        EOD_ALERT_WEBHOOK: webhook.url,
+        EOD_ALERT_ON: 'run_completed,night_completed',
+        EOD_HEARTBEAT_URL: monitor.url,
+      },
+    });
+    const report = await runToEnd(real, await nightlyRequest(real, { date: DAY }));
+    await waitFor(() => webhook.heard.length === 2 && monitor.asked.length === 1);
+    await sandbox.close();
+    expect(report.state).toBe('completed');
+    expect(heard().toSorted()).toEqual([`night_completed ${DAY}`, `run_completed run ${report.runId}`]);
+    expect(webhook.heard.find(({ kind }) => kind === 'run_completed')?.message).toMatch(
+      /^run 1 \(nightly, .* to 2025-09-12\) completed: [\d,]+ records in \d+ requests/,
+    );
+  });
+});
+
+describe('a signature', () => {
+  const alert = { kind: 'gaps', subject: 'M&M', message: 'M&M – ₹', facts: {} } as const;
+  const SECRET = 'a long secret of ours';
+
+  test('is what the verification in docs/alerts.md accepts, until the body or the time is another', async () => {
+    const page = readFileSync(new URL('../../docs/alerts.md', import.meta.url), 'utf8');
+    const code = /```js\n(import \{ createHmac[\s\S]*?)```/.exec(page)?.[1] ?? '';
+    const { isFromEod } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+    await raiseAlerts(withSettings({ EOD_ALERT_SECRET: SECRET }), [alert]);
+    const { body, headers } = webhook.requests[0] ?? { body: '', headers: {} };
+    const header = headers['x-eod-signature'];
+    expect(header).toMatch(/^t=\d+,v1=[0-9a-f]{64}$/);
+    expect(isFromEod(body, header, SECRET)).toBe(true);
+    expect(isFromEod(body.replace('M&M', 'TCS'), header, SECRET)).toBe(false);
+    expect(isFromEod(body, header, 'another long secret')).toBe(false);
+    expect(isFromEod(body, undefined, SECRET)).toBe(false);
+    expect(isFromEod(body, signatureOf(body, SECRET, 1_000), SECRET)).toBe(false);
+  });
+
+  test('is not there without a secret', async () => {
+    await raiseAlerts(withSettings({}), [alert]);
+    expect(webhook.requests[0]?.headers).not.toHaveProperty('x-eod-signature');
+  });
+});
