@@ -33,6 +33,8 @@ const TYPE_CHECKER = at('node_modules', 'typescript', 'bin', 'tsc');
  * are used are put together into a few files, `dist/packages/`.
  */
 const BUNDLED = /^(csv-parse|drizzle-orm|zod)(\/|$)/;
+/** Files that are compiled; the build replaces what ends so by `.js`. */
+const SOURCE = /\.tsx?$/;
 /** Written by npm when it has changed the packages. */
 const INSTALLED = at('node_modules', '.package-lock.json');
 /** Written last: its time says of which sources the build is. */
@@ -79,7 +81,7 @@ async function build() {
     if (!(await compile(fresh))) return false;
     cpSync(at('src'), fresh, {
       recursive: true,
-      filter: (path) => statSync(path).isDirectory() || !path.endsWith('.ts'),
+      filter: (path) => statSync(path).isDirectory() || !SOURCE.test(path),
     });
     const stamp = join(fresh, 'built-from-sources-until');
     writeFileSync(stamp, '');
@@ -96,7 +98,7 @@ async function build() {
 async function compile(folder) {
   // Loaded here: most commands find a build.
   const esbuild = await import('esbuild');
-  const files = readdirSync(at('src'), { recursive: true }).filter((name) => name.endsWith('.ts'));
+  const files = readdirSync(at('src'), { recursive: true }).filter((name) => SOURCE.test(name));
   const options = {
     entryPoints: files.map((name) => at('src', name)),
     outbase: at('src'),
@@ -125,7 +127,7 @@ function resolveImports(esbuild) {
   esbuild.onResolve({ filter: /./ }, ({ kind, path, importer }) => {
     if (kind === 'entry-point') return null;
     if (path.startsWith('.')) {
-      return importer.startsWith(own) ? { path: path.replace(/\.ts$/, '.js'), external: true } : null;
+      return importer.startsWith(own) ? { path: path.replace(SOURCE, '.js'), external: true } : null;
     }
     return BUNDLED.test(path) ? null : { path, external: true };
   });

@@ -112,7 +112,15 @@ export function logStderr(cli: Cli, text: string): void {
 }
 
 /** Settings of the user that a demo respects; the others are for the real source and database. */
-const RESPECTED = ['EOD_LOG_LEVEL', 'EOD_CONCURRENCY', 'EOD_INSTRUMENT_LIMIT'];
+const RESPECTED = [
+  'EOD_LOG_LEVEL',
+  'EOD_CONCURRENCY',
+  'EOD_INSTRUMENT_LIMIT',
+  'EOD_HTTP_HOST',
+  'EOD_HTTP_PORT',
+  'EOD_WEB_ACTIONS',
+  'EOD_WEB_PASSWORD',
+];
 
 /** The settings of the demo, which has a database of its own. */
 export function demoSettings(own: Readonly<Record<string, string>>): Record<string, string> {

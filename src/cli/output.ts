@@ -1,6 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 import { writeOutControls } from '../core/controls.ts';
-import { dayAt, timeAt } from '../core/days.ts';
+import { count, momentText } from '../core/wording.ts';
+
+export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
 
 /** Bold, as long as it is printed to a terminal; see `print`. */
 export function bold(text: string): string {
@@ -175,22 +177,6 @@ function widthOf(text: string): number {
   return [...stripVTControlCharacters(text)].length;
 }
 
-/** `12,345` or `1.25`: at most two decimals. `Intl.NumberFormat` would take a tenth of the time of `eod status`. */
-export function count(value: number): string {
-  const [whole = '', ...decimals] = String(Number(value.toFixed(2))).split('.');
-  return [whole.replace(/\B(?=(\d{3})+$)/g, ','), ...decimals].join('.');
-}
-
-/** `1 window`, `3 windows`. */
-export function plural(value: number, noun: string): string {
-  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
-}
-
-/** `2025-02-27`, or `2025-02-20 to 2025-02-27`. */
-export function rangeText({ from, to }: { readonly from: string; readonly to: string }): string {
-  return from === to ? from : `${from} to ${to}`;
-}
-
 /** At most so many lines, and how many more there are. */
 export function firstLines<Item>(
   items: readonly Item[],
@@ -202,25 +188,6 @@ export function firstLines<Item>(
   return [...items.slice(0, most).map(line), ...(left > 0 ? [more(left)] : [])];
 }
 
-/** `4s`, `1m 20s`, `2h 05m`. */
-export function duration(seconds: number): string {
-  const whole = Math.round(seconds);
-  if (whole < 60) return `${whole}s`;
-  if (whole < 3_600) return `${Math.floor(whole / 60)}m ${String(whole % 60).padStart(2, '0')}s`;
-  return `${Math.floor(whole / 3_600)}h ${String(Math.floor((whole % 3_600) / 60)).padStart(2, '0')}m`;
-}
-
-/** `2025-02-27 19:00:00`: an ISO 8601 moment on the clocks of a zone. */
-export function momentText(iso: string, timeZone: string): string {
-  const seconds = Math.floor(Date.parse(iso) / 1000);
-  return `${dayAt(seconds, timeZone)} ${timeAt(seconds, timeZone)}`;
-}
-
-/** `19:00 IST`: the time of day of an ISO 8601 moment, with the zone it is told in. */
-export function clockTime(iso: string, timeZone: string): string {
-  return `${timeAt(Date.parse(iso) / 1000, timeZone).slice(0, 5)} ${zoneName(iso, timeZone)}`;
-}
-
 /** Null while workers are alive; otherwise a sentence that says since when none is. */
 export function noWorkersText(
   { seen, lastSeenAt }: { readonly seen: number; readonly lastSeenAt: string | null },
@@ -229,12 +196,4 @@ export function noWorkersText(
   if (seen > 0) return null;
   const last = lastSeenAt === null ? '' : `, the last one at ${momentText(lastSeenAt, timeZone)}`;
   return `no worker has been seen for a minute${last}; "eod up" starts one`;
-}
-
-/** `IST` for Asia/Kolkata. */
-function zoneName(iso: string, timeZone: string): string {
-  const parts = new Intl.DateTimeFormat('en-IN', { timeZone, timeZoneName: 'short' }).formatToParts(
-    Date.parse(iso),
-  );
-  return parts.find((part) => part.type === 'timeZoneName')?.value ?? timeZone;
 }

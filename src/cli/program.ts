@@ -24,7 +24,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   up: {
     description:
-      'Run as a service: start the nightly runs on schedule and work on every open run. Stops on SIGTERM or Ctrl-C.',
+      'Run as a service: start the nightly runs on schedule, work on every open run, serve the dashboard. Stops on SIGTERM or Ctrl-C.',
+    file: () => import('./commands/up.ts'),
+  },
+  web: {
+    description:
+      'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
     file: () => import('./commands/up.ts'),
   },
   backfill: {

@@ -158,6 +158,8 @@ export const settings = {
     .default('warn'),
   EOD_HTTP_HOST: z.string().default('127.0.0.1'),
   EOD_HTTP_PORT: whole(0, 65_535).default(8080),
+  EOD_WEB_ACTIONS: flag.default(false),
+  EOD_WEB_PASSWORD: z.string().min(8, 'must have at least 8 characters').optional(),
   EOD_TLS_VERIFY: flag.default(true),
 };
 

@@ -15,6 +15,7 @@ export const SECRET_SETTINGS = [
   'EOD_ALERT_WEBHOOK',
   'EOD_ALERT_SECRET',
   'EOD_HEARTBEAT_URL',
+  'EOD_WEB_PASSWORD',
 ] as const;
 
 /**

@@ -19,6 +19,7 @@ export function createLog(
     config.EOD_ALERT_WEBHOOK,
     config.EOD_ALERT_SECRET,
     config.EOD_HEARTBEAT_URL,
+    config.EOD_WEB_PASSWORD,
     passwordOf(config.DATABASE_URL),
     passwordOf(config.REDIS_URL),
   ]);

@@ -5,7 +5,7 @@ import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../src/load/da
 import { databaseError } from '../../src/load/database/errors.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { startHealthServer } from '../../src/web/health.ts';
+import { startHttpServer } from '../../src/web/server.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -96,7 +96,7 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   await other.connect();
   await other.query('begin; lock table market_history.bhavcopy_cm in access exclusive mode');
   const stopping = new AbortController();
-  const health = await startHealthServer(pipeline, { roles: [], stopping: stopping.signal });
+  const health = await startHttpServer(pipeline, { roles: [], stopping: stopping.signal });
   const ready = async () =>
     (await fetch(`${health.url}/readyz`)).json() as Promise<{ ready: boolean; lockWaits: number }>;
   expect(await ready()).toMatchObject({ ready: true, lockWaits: 0 });

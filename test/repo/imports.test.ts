@@ -61,7 +61,7 @@ function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
 }
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts'))
+  .filter((file) => /\.tsx?$/.test(file))
   .map((file) => file.split(sep).join('/'));
 const codeOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
 
@@ -130,7 +130,7 @@ describe('import directions', () => {
   test('relative imports name their file with its ending', () => {
     const vague = files.flatMap((file) =>
       importsOf(codeOf(file))
-        .filter((name) => name.startsWith('.') && !/\.(ts|json)$/.test(name))
+        .filter((name) => name.startsWith('.') && !/\.(tsx?|json)$/.test(name))
         .map((name) => `${file} imports ${name}`),
     );
     expect(vague).toEqual([]);

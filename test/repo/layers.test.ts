@@ -3,6 +3,7 @@ import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import * as typed from '../../src/web/commands.ts';
 import { captureCli } from '../support/cli.ts';
 
 const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
@@ -10,7 +11,7 @@ const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
 /** The TypeScript files of a folder of src/. */
 const filesOf = (folder: string) =>
   readdirSync(join(SRC, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
+    .filter((file) => /\.tsx?$/.test(file))
     .map((file) => join(folder, file).split(sep).join('/'));
 
 const codeOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
@@ -42,6 +43,24 @@ async function vocabulary(): Promise<{ commands: string[]; flags: string[] }> {
   };
 }
 
+test('what pages tell people to type are commands with flags that they have', async () => {
+  const { commands, flags } = await vocabulary();
+  const texts = [
+    ...Object.values(typed.COMMANDS),
+    typed.runCommand('resume', 1),
+    typed.refetchCommand('GetBhavCopyCM', 'NSE', '2025-08-29'),
+    typed.rejectCommand(1),
+    typed.eventCommand('NSE:ITC:2025-08-29:split'),
+    typed.operationCommand('GetBhavCopyCM'),
+  ];
+  for (const text of texts) {
+    const [program, command, ...words] = text.split(' ');
+    expect(program).toBe('eod');
+    expect(commands).toContain(command);
+    for (const word of words) if (word.startsWith('--')) expect(flags).toContain(word);
+  }
+});
+
 test('only the command line names commands and flags', async () => {
   const { commands, flags } = await vocabulary();
   expect(commands).toContain('fill-gaps');
@@ -51,8 +70,8 @@ test('only the command line names commands and flags', async () => {
   const folders = ['core', 'operations', 'calendar', 'extract', 'load', 'jobs', 'web', 'sandbox'];
   const found = folders
     .flatMap(filesOf)
-    // The flags of the simulated source are declared with it.
-    .filter((file) => file !== 'sandbox/flags.ts')
+    // The flags of the simulated source are declared with it; pages tell people what to type.
+    .filter((file) => file !== 'sandbox/flags.ts' && file !== 'web/commands.ts')
     .flatMap((file) => (codeOf(file).match(named) ?? []).map((name) => `${file}: ${name}`));
   expect(found).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { startHealthServer } from '../../src/web/health.ts';
+import { startHttpServer } from '../../src/web/server.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, openPipeline } from '../support/pipeline.ts';
 
@@ -18,7 +18,7 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
   const database = await testDatabase();
   const context = await openPipeline({ databaseUrl: database.url, sourceUrl: SOURCE, backend });
   const stopping = new AbortController();
-  const health = await startHealthServer(context, { roles: ['worker'], stopping: stopping.signal });
+  const health = await startHttpServer(context, { roles: ['worker'], stopping: stopping.signal });
   try {
     expect(await ask(`${health.url}/healthz?x=1`)).toMatchObject({
       status: 200,
@@ -48,7 +48,7 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
 test('a malformed request is refused, and the server goes on', async () => {
   const { url } = await testDatabase();
   const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
-  const health = await startHealthServer(context, { roles: [], stopping: new AbortController().signal });
+  const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
   try {
     for (const target of ['//', '//[', 'http://', '*']) {
       expect(await statusOf(health.url, target)).toMatch(/^HTTP\/1\.1 40[04] /);
@@ -122,7 +122,7 @@ const requests = fc
 test('no request, however malformed or unfinished, ends the server', async () => {
   const { url } = await testDatabase();
   const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
-  const health = await startHealthServer(context, { roles: [], stopping: new AbortController().signal });
+  const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
   const { hostname, port } = new URL(health.url);
   try {
     await fc.assert(
@@ -151,7 +151,7 @@ test('no request, however malformed or unfinished, ends the server', async () =>
 test('requests that are never finished do not keep others out', async () => {
   const { url } = await testDatabase();
   const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
-  const health = await startHealthServer(context, { roles: [], stopping: new AbortController().signal });
+  const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
   const { hostname, port } = new URL(health.url);
   const halves = Array.from({ length: 300 }, () => {
     const socket = connect(Number(port), hostname);
@@ -171,9 +171,9 @@ test('a port that is taken is told as such', async () => {
   const { url } = await testDatabase();
   const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
   const options = { roles: ['worker'], stopping: new AbortController().signal };
-  const first = await startHealthServer(context, options);
+  const first = await startHttpServer(context, options);
   const config = { ...context.config, EOD_HTTP_PORT: Number(new URL(first.url).port) };
-  await expect(startHealthServer({ ...context, config }, options)).rejects.toThrow(
+  await expect(startHttpServer({ ...context, config }, options)).rejects.toThrow(
     /cannot listen on .*EOD_HTTP_PORT/,
   );
   await first.close();

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { QueueContext } from '../../src/jobs/context.ts';
-import { startHealthServer } from '../../src/web/health.ts';
+import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { closeAfterTest } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
@@ -12,7 +12,7 @@ import { backends, ended, openPipeline } from '../support/pipeline.ts';
 const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 async function serve(context: QueueContext) {
-  const health = await startHealthServer(context, {
+  const health = await startHttpServer(context, {
     roles: ['worker'],
     stopping: new AbortController().signal,
   });
@@ -106,7 +106,7 @@ test.each(backends)(
 
 test('rules, dashboard and documentation name metrics that there are, and the documentation all of them', async () => {
   const setup = await openSetup();
-  const health = await startHealthServer(setup, { roles: [], stopping: new AbortController().signal });
+  const health = await startHttpServer(setup, { roles: [], stopping: new AbortController().signal });
   closeAfterTest(() => health.close());
   const text = await (await fetch(`${health.url}/metrics`)).text();
   const exposed = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
@@ -142,7 +142,7 @@ test.skipIf(!hasPromtool)(
     expect(promtool(['check', 'config', at('prometheus.yml')])).toMatchObject({ status: 0 });
     expect(promtool(['test', 'rules', at('rules.test.yml')])).toMatchObject({ status: 0 });
     const setup = await openSetup();
-    const health = await startHealthServer(setup, { roles: [], stopping: new AbortController().signal });
+    const health = await startHttpServer(setup, { roles: [], stopping: new AbortController().signal });
     closeAfterTest(() => health.close());
     const text = await (await fetch(`${health.url}/metrics`)).text();
     const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));

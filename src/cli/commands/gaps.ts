@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import type { Gap, Gaps } from '../../jobs/runs/read-gaps.ts';
-import type { GapReason } from '../../load/state/completeness.ts';
+import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import {
   type Cli,
   type Commands,
@@ -24,16 +24,6 @@ import {
 import { type Column, plural, table } from '../output.ts';
 import type { GapFlags } from '../parse-request.ts';
 
-const REASONS: Readonly<Record<GapReason, string>> = {
-  never_asked: 'never asked',
-  failed: 'failed',
-  blocked: 'blocked',
-  beyond_history: 'beyond the history of the source',
-  not_published: 'not published yet',
-  empty: 'the source listed nothing',
-  partial: 'only some instruments were asked for',
-};
-
 const COLUMNS: readonly Column<Gap>[] = [
   { head: 'operation', cell: (gap) => gap.operation },
   { head: 'exchange', cell: (gap) => gap.exchange },
@@ -42,7 +32,8 @@ const COLUMNS: readonly Column<Gap>[] = [
   { head: 'sessions', cell: (gap) => gap.sessions },
   {
     head: 'why',
-    cell: ({ reason, detail }) => (detail === null ? REASONS[reason] : `${REASONS[reason]}: ${detail}`),
+    cell: ({ reason, detail }) =>
+      detail === null ? GAP_REASONS[reason] : `${GAP_REASONS[reason]}: ${detail}`,
   },
 ];
 

@@ -1,16 +1,8 @@
 import { systemClock } from '../../core/clock.ts';
-import type { PlannedSchedule } from '../../jobs/worker/scheduler.ts';
+import type { NextTick } from '../../jobs/worker/next-ticks.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
-import { type Column, momentText, table } from '../output.ts';
-
-interface NextTick extends PlannedSchedule {
-  readonly timeZone: string;
-  /** ISO 8601, UTC. */
-  readonly next: string;
-  /** The same on the clocks of `timeZone`. */
-  readonly nextLocal: string;
-}
+import { type Column, table } from '../output.ts';
 
 const COLUMNS: readonly Column<NextTick>[] = [
   { head: 'operation', cell: (one) => one.operation },
@@ -29,16 +21,9 @@ export const commands: Commands = {
 };
 
 async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { CronExpressionParser } = await import('cron-parser');
-  const { plannedSchedules } = await import('../../jobs/worker/scheduler.ts');
+  const { nextTicks } = await import('../../jobs/worker/next-ticks.ts');
   const config = await loadSettings(cli);
-  const timeZone = config.EOD_TIMEZONE;
-  const currentDate = new Date(systemClock.now());
-  const ticks = plannedSchedules(config).map((schedule): NextTick => {
-    const next = CronExpressionParser.parse(schedule.pattern, { tz: timeZone, currentDate }).next();
-    const iso = next.toDate().toISOString();
-    return { ...schedule, timeZone, next: iso, nextLocal: momentText(iso, timeZone) };
-  });
+  const ticks = nextTicks(config, systemClock);
   if (flags.json === true) printJson(cli, ticks);
-  else print(cli, `${table(COLUMNS, ticks)}\n\ntimes are of ${timeZone}`);
+  else print(cli, `${table(COLUMNS, ticks)}\n\ntimes are of ${config.EOD_TIMEZONE}`);
 }

@@ -1,14 +1,21 @@
+import type { Config } from '../../core/config.ts';
+import type { QueueContext } from '../../jobs/context.ts';
 import { type Cli, type Commands, loadSettings, logStderr } from '../cli.ts';
 import { examples, parseChoices } from '../options.ts';
 
-const ROLES = ['scheduler', 'worker'] as const;
+const ROLES = ['scheduler', 'worker', 'web'] as const;
 
 export const commands: Commands = {
   up(command, cli) {
     command
-      .option('--roles <list>', 'what to do: scheduler, worker or both', ROLES.join(','))
+      .option('--roles <list>', 'what to do: scheduler, worker, web (the dashboard)', ROLES.join(','))
       .addHelpText('after', examples('eod up', 'eod up --roles worker'))
       .action((flags: { readonly roles: string }) => up(cli, flags.roles));
+  },
+  web(command, cli) {
+    command
+      .addHelpText('after', examples('eod web', 'EOD_HTTP_PORT=8081 eod web', 'eod --demo web'))
+      .action(() => web(cli));
   },
 };
 
@@ -17,7 +24,6 @@ async function up(cli: Cli, text: string): Promise<void> {
   const roles = [...new Set(parseChoices('--roles', text, ROLES, 'role'))];
   const config = await loadSettings(cli);
   const { openContext } = await import('../open-context.ts');
-  const { startHealthServer } = await import('../../web/health.ts');
   const { startScheduler } = await import('../../jobs/worker/scheduler.ts');
   const { startWorker } = await import('../../jobs/worker/worker.ts');
   const { startAlertWatch } = await import('../../jobs/alerts/watch.ts');
@@ -26,10 +32,7 @@ async function up(cli: Cli, text: string): Promise<void> {
     ? await openContext(cli, { config, source: true, wait: 'long' })
     : null;
   const context = worker ?? (await openContext(cli, { config, queue: true, wait: 'long' }));
-  const health = await life.open(
-    () => startHealthServer(context, { roles, stopping: life.signal }),
-    (opened) => opened.close(),
-  );
+  const url = await serve(cli, context, roles);
   if (roles.includes('scheduler')) {
     await life.open(
       () => startScheduler(context),
@@ -46,7 +49,36 @@ async function up(cli: Cli, text: string): Promise<void> {
     async () => startAlertWatch(context),
     (opened) => opened.stop(),
   );
-  logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${health.url}/healthz`);
+  logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
+  if (roles.includes('web')) tellOfDashboard(cli, config, url);
   if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;
+}
+
+/** The dashboard alone: it needs neither the source's address nor the key, and works on nothing. */
+async function web(cli: Cli): Promise<void> {
+  const config = await loadSettings(cli);
+  const { openContext } = await import('../open-context.ts');
+  const context = await openContext(cli, { config, queue: true, wait: 'long' });
+  tellOfDashboard(cli, config, await serve(cli, context, ['web']));
+  await cli.life.stopped;
+}
+
+/** Answers HTTP until the command ends. @returns the address. */
+async function serve(cli: Cli, context: QueueContext, roles: readonly string[]): Promise<string> {
+  const { startHttpServer } = await import('../../web/server.ts');
+  const { life } = cli;
+  const server = await life.open(
+    () => startHttpServer(context, { roles, stopping: life.signal }),
+    (opened) => opened.close(),
+  );
+  return server.url;
+}
+
+function tellOfDashboard(cli: Cli, { EOD_HTTP_HOST, EOD_WEB_PASSWORD }: Config, url: string): void {
+  logStderr(cli, `dashboard: ${url}/`);
+  const isLocal = /^(localhost|::1|127\.)/.test(EOD_HTTP_HOST);
+  if (!isLocal && EOD_WEB_PASSWORD === undefined) {
+    logStderr(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
+  }
 }

@@ -52,7 +52,7 @@ export interface Forecast {
 const NOTHING = { windows: 0, requests: 0, skipped: 0, outOfReach: 0 };
 
 /** Calls a second when nothing was measured yet. */
-const DEFAULT_SECONDS_PER_CALL = 0.5;
+export const DEFAULT_SECONDS_PER_CALL = 0.5;
 const HOUR_MS = 3_600_000;
 
 /**

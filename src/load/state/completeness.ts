@@ -14,7 +14,10 @@ import {
 } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { COVERAGE } from './coverage.ts';
+import type { GapReason } from './gap-reasons.ts';
 import { SESSIONS } from './sessions.ts';
+
+export type { GapReason };
 
 /** One operation asked of one exchange. */
 export interface Pair {
@@ -33,6 +36,8 @@ export interface CompletenessScope {
   readonly to?: Day | undefined;
   /** Nothing that is known of older days is looked at, nor of other pairs: quick on years of history. */
   readonly since?: Day | undefined;
+  /** With it, nothing that is known of newer days either. */
+  readonly until?: Day | undefined;
 }
 
 const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
@@ -71,7 +76,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
         when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
         when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank
   from ${COVERAGE} c join operation o using (operation)
-  where (o.variants is null or c.variant = any (o.variants))${scope.since === undefined ? '' : ` and ${isOf(expected)} and c.day >= ${text(scope.since)}`}
+  where (o.variants is null or c.variant = any (o.variants))${scope.since === undefined ? '' : ` and ${isOf(expected)} and c.day >= ${text(scope.since)}`}${scope.until === undefined ? '' : ` and c.day <= ${text(scope.until)}`}
 ), known as (
   select operation, exchange, day, case when awaited then ${RANKS.not_published} else rank end as rank,
     not awaited and (rank = ${RANKS.loaded} or (rank = ${RANKS.empty} and empty_is_normal)) as complete,
@@ -236,16 +241,6 @@ export async function writeCompletenessView(client: ClientBase, wanted: ViewSett
     );
   }
 }
-
-/** Why a session is not there; the comments of the view say what each means. */
-export type GapReason =
-  | 'never_asked'
-  | 'failed'
-  | 'blocked'
-  | 'beyond_history'
-  | 'not_published'
-  | 'empty'
-  | 'partial';
 
 /** One session of one operation and exchange, as the view shows it. */
 export interface SessionState extends Pair {

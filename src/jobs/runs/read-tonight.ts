@@ -1,0 +1,181 @@
+import { today } from '../../core/clock.ts';
+import { addDays, type Day } from '../../core/days.ts';
+import { readKeyRefusal } from '../../load/state/access-keys.ts';
+import { readHour } from '../../load/state/call-budget.ts';
+import {
+  type GapReason,
+  type Pair,
+  readCompleteness,
+  type SessionState,
+  scheduledPairs,
+} from '../../load/state/completeness.ts';
+import { countOpenRejects } from '../../load/state/rejects.ts';
+import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
+import { medianWindowSeconds } from '../../load/state/run-facts.ts';
+import { readWorkers } from '../../load/state/workers.ts';
+import type { QueueContext } from '../context.ts';
+import { type NextTick, nextTicks } from '../worker/next-ticks.ts';
+import { queueOf, WINDOW_QUEUES, type WindowQueue } from '../worker/queue.ts';
+import { callsOf, keyHash, permitOf } from '../worker/quota.ts';
+import { DEFAULT_SECONDS_PER_CALL, finish } from './forecast.ts';
+import { type QuotaStatus, quotaStatus, waitsUntil } from './read-status.ts';
+
+/** Days of which sessions are looked at: what is missing for longer is for the calendar of all years. */
+export const RECENT_DAYS = 60;
+
+/** Complete sessions whose median is the usual number of records. */
+const USUAL_OVER = 20;
+
+/** Where the latest session of a data set is. */
+export interface LatestSession extends Pair {
+  /** The latest session that should be there by now; null where there is none within RECENT_DAYS. */
+  readonly due: Day | null;
+  readonly state: 'complete' | 'missing' | 'nothing';
+  readonly reason: GapReason | null;
+  readonly detail: string | null;
+  /** Last session that is complete. */
+  readonly lastComplete: Day | null;
+  /** Records of the last complete session, and the median over those before it. */
+  readonly records: number | null;
+  readonly usual: number | null;
+  /** Sessions of RECENT_DAYS before the latest one that are missing. */
+  readonly missingBefore: number;
+  readonly openRejects: number;
+  /** When it is asked for next, ISO 8601. */
+  readonly next: string | null;
+}
+
+/** Why a run, or all of a queue, does not go on. */
+export type Hindrance =
+  | { readonly why: 'paused' }
+  | { readonly why: 'no_worker'; readonly lastSeenAt: string | null }
+  | { readonly why: 'calls_used'; readonly until: string }
+  | { readonly why: 'key_refused'; readonly line: string }
+  | { readonly why: 'bhav_copies' };
+
+/** A run that has not ended. */
+export interface OpenRun extends RunProgress {
+  /** When it is likely to end, ISO 8601; null where that cannot be told. */
+  readonly finishAt: string | null;
+  readonly hindrances: readonly Hindrance[];
+}
+
+export interface Tonight {
+  readonly sessions: readonly LatestSession[];
+  readonly openRuns: readonly OpenRun[];
+  /** The key's budget of this clock hour; null where no key is set. */
+  readonly quota: QuotaStatus | null;
+  readonly keyRefused: string | null;
+  readonly workers: Awaited<ReturnType<typeof readWorkers>>;
+  /** Queues that were stopped: no worker starts another window of them. */
+  readonly stoppedQueues: readonly WindowQueue[];
+  readonly ticks: readonly NextTick[];
+}
+
+/** What is known of tonight, or of last night once it is over; the same few queries however long the history is. */
+export async function readTonight(context: QueueContext): Promise<Tonight> {
+  const { config, clock, db, queues } = context;
+  const { EOD_ACCESS_KEY: key } = config;
+  const since = addDays(today(clock, config.EOD_TIMEZONE), -RECENT_DAYS);
+  const scope = { expected: scheduledPairs(config), others: false, from: since, since };
+  const [sessions, rejects, progress, workers, quota, keyRefused, stopped] = await Promise.all([
+    readCompleteness(context, scope),
+    countOpenRejects(db.drizzle),
+    openRunsProgress(db.drizzle),
+    readWorkers(db.drizzle),
+    key === undefined ? null : quotaStatus(context),
+    key === undefined ? null : readKeyRefusal(db.drizzle, keyHash(key)),
+    Promise.all(WINDOW_QUEUES.map((name) => queues.windows[name].isPaused())),
+  ]);
+  const ticks = nextTicks(config, clock);
+  return {
+    sessions: scope.expected.map((pair) => ({
+      ...latestOf(
+        pair,
+        sessions.filter((one) => isSame(one, pair)),
+      ),
+      openRejects: rejects.find((one) => isSame(one, pair))?.rejects ?? 0,
+      next: ticks.find((one) => isSame(one, pair))?.next ?? null,
+    })),
+    openRuns: await Promise.all(
+      progress.map(async (run) => ({
+        ...run,
+        finishAt: await expectedEnd(context, run),
+        hindrances: hindrancesOf(run, { workers, quota, keyRefused }),
+      })),
+    ),
+    quota,
+    keyRefused,
+    workers,
+    stoppedQueues: WINDOW_QUEUES.filter((_, at) => stopped[at]),
+    ticks,
+  };
+}
+
+const isSame = (one: Pair, other: Pair) =>
+  one.operation === other.operation && one.exchange === other.exchange;
+
+/** What the sessions of a data set, in the order of their days, say of the latest (pure). */
+export function latestOf(
+  { operation, exchange }: Pair,
+  sessions: readonly SessionState[],
+): Omit<LatestSession, 'openRejects' | 'next'> {
+  const due = sessions.filter(({ state }) => state !== 'pending');
+  const latest = due.at(-1);
+  const complete = due.filter(({ state }) => state === 'complete');
+  const last = complete.at(-1);
+  const first = due.findIndex(({ state }) => state === 'complete');
+  const earlier = due.slice(Math.max(first, 0), -1);
+  const before = complete.slice(-USUAL_OVER - 1, -1).map(({ records }) => records);
+  return {
+    operation,
+    exchange,
+    due: latest?.day ?? null,
+    state: latest === undefined ? 'nothing' : latest.state === 'complete' ? 'complete' : 'missing',
+    reason: latest?.reason ?? null,
+    detail: latest?.detail ?? null,
+    lastComplete: last?.day ?? null,
+    records: last?.records ?? null,
+    usual: median(before),
+    // Before the first complete one nothing was wanted.
+    missingBefore: first < 0 ? 0 : earlier.filter(({ state }) => state === 'missing').length,
+  };
+}
+
+function median(values: readonly number[]): number | null {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length / 2;
+  if (sorted.length === 0) return null;
+  const [low = 0, high = 0] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
+  return (low + high) / 2;
+}
+
+/** At the pace of late, with the calls that are left in this hour and in those that follow. */
+async function expectedEnd({ config, clock, db }: QueueContext, run: RunProgress): Promise<string | null> {
+  if (run.state !== 'running' || run.deferred) return null;
+  const permit = permitOf(config, clock);
+  const calls = callsOf(queueOf(run.kind), permit, await readHour(db.drizzle, permit));
+  const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
+  return finish({
+    requests: run.total - run.ended,
+    leftThisHour: calls.left,
+    perHour: calls.perHour,
+    now: permit.now,
+    hour: permit.hour,
+    secondsPerCall: pace / config.EOD_CONCURRENCY,
+  }).finishAt;
+}
+
+function hindrancesOf(
+  run: RunProgress,
+  { workers, quota, keyRefused }: Pick<Tonight, 'workers' | 'quota' | 'keyRefused'>,
+): Hindrance[] {
+  if (run.state === 'paused') return [{ why: 'paused' }];
+  const until = quota === null ? null : waitsUntil(quota, run.kind);
+  return [
+    ...(workers.seen > 0 ? [] : [{ why: 'no_worker' as const, lastSeenAt: workers.lastSeenAt }]),
+    ...(keyRefused === null ? [] : [{ why: 'key_refused' as const, line: keyRefused }]),
+    ...(until === null ? [] : [{ why: 'calls_used' as const, until }]),
+    ...(run.deferred ? [{ why: 'bhav_copies' as const }] : []),
+  ];
+}

@@ -1,0 +1,165 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Config } from '../core/config.ts';
+import { usageError } from '../core/errors.ts';
+import type { Logger } from '../core/log.ts';
+
+type AccessSettings = Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_ACTIONS' | 'EOD_WEB_PASSWORD'>;
+
+/** Is an address, or the name in a Host header, one that means this machine alone? */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|.+\.localhost|\[?::1\]?|127(\.\d{1,3}){3})$/i.test(host);
+}
+
+/** May everybody on the network look at the dashboard? */
+export function isOpenToNetwork({
+  EOD_HTTP_HOST: host,
+  EOD_WEB_PASSWORD: password,
+}: AccessSettings): boolean {
+  return !isLoopback(host) && password === undefined;
+}
+
+/** @throws PipelineError `usage` where anybody on the network could press a button. */
+export function checkAccessSettings(config: AccessSettings): void {
+  if (config.EOD_WEB_ACTIONS && isOpenToNetwork(config)) {
+    throw usageError(
+      `EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD while EOD_HTTP_HOST is ${config.EOD_HTTP_HOST}: set a password, or EOD_HTTP_HOST=127.0.0.1`,
+    );
+  }
+}
+
+/** Who asks: the user name of basic authentication, and the address. */
+export interface Visitor {
+  readonly user: string;
+  readonly address: string;
+}
+
+/** A wrong password may be given so often within a minute, by all together: guessing is of no use. */
+const WRONG_PASSWORDS = 20;
+const WRONG_WITHIN_MS = 60_000;
+
+const COOKIE = 'eod_session';
+
+/** Sent with everything the dashboard answers. Nothing may come from another host, or be written into a page. */
+const HEADERS = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "script-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  // With `no-referrer` a browser would not say where a form comes from.
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+  'cache-control': 'no-store',
+} as const;
+
+/** What the dashboard knows of who asks, and whom it lets press a button. */
+export interface Access {
+  /** Who asks. Only behind `guard`. */
+  visitorOf(request: FastifyRequest): Visitor;
+  /** The token that forms of this visitor carry, bound to a cookie of theirs; null where there are no buttons. */
+  tokenFor(request: FastifyRequest, reply: FastifyReply): string | null;
+  /** Why an action is refused; null where it is not. */
+  refusalOf(request: FastifyRequest, token: unknown): string | null;
+}
+
+/**
+ * Lets nobody in who must not be: without EOD_WEB_PASSWORD where that is set, or through a name that an attacker's page
+ * has bound to this machine (DNS rebinding).
+ */
+export function guard(scope: FastifyInstance, config: AccessSettings, log: Logger): Access {
+  const { EOD_WEB_PASSWORD: password, EOD_WEB_ACTIONS: hasActions } = config;
+  // Behind a password all processes know it, so that a form of one is taken by another.
+  const secret =
+    password === undefined ? randomBytes(32) : createHash('sha256').update(`eod forms ${password}`).digest();
+  const isPassword = password === undefined ? () => true : passwordTest(password);
+  const localOnly = isLoopback(config.EOD_HTTP_HOST) && password === undefined;
+  let wrong = { count: 0, since: 0 };
+
+  scope.addHook('onRequest', async (request, reply) => {
+    reply.headers(HEADERS);
+    if (localOnly && !isLoopback(hostnameOf(request.headers.host))) {
+      return refuse(reply, 421, 'This dashboard answers on this machine only: open it as localhost.');
+    }
+    if (password === undefined) return;
+    const now = performance.now();
+    if (now - wrong.since > WRONG_WITHIN_MS) wrong = { count: 0, since: now };
+    const given = credentialsOf(request);
+    if (given !== null && wrong.count >= WRONG_PASSWORDS) {
+      return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
+    }
+    if (given !== null && isPassword(given.password)) return;
+    if (given !== null) {
+      wrong.count += 1;
+      log.warn({ user: given.user, address: request.ip }, 'dashboard: wrong password');
+    }
+    reply.header('www-authenticate', 'Basic realm="eod", charset="UTF-8"');
+    return refuse(reply, 401, 'The dashboard needs a password (EOD_WEB_PASSWORD), with any user name.');
+  });
+
+  const tokenOf = (session: string) => createHmac('sha256', secret).update(session).digest('base64url');
+  return {
+    visitorOf: (request) => ({ user: credentialsOf(request)?.user || 'anybody', address: request.ip }),
+    tokenFor(request, reply) {
+      if (!hasActions) return null;
+      const known = sessionOf(request);
+      if (known !== null) return tokenOf(known);
+      const session = randomBytes(18).toString('base64url');
+      reply.header('set-cookie', `${COOKIE}=${session}; Path=/; HttpOnly; SameSite=Strict`);
+      return tokenOf(session);
+    },
+    refusalOf(request, token) {
+      const origin = request.headers.origin ?? '';
+      // Only the host: a proxy before us may speak TLS.
+      const from = URL.canParse(origin) ? new URL(origin).host : null;
+      if (from === null || from !== request.headers.host) {
+        return 'The form did not come from this dashboard.';
+      }
+      const session = sessionOf(request);
+      if (session === null || typeof token !== 'string' || !isEqual(token, tokenOf(session))) {
+        return 'The form is out of date: go back, load the page again, and press the button there.';
+      }
+      return null;
+    },
+  };
+}
+
+async function refuse(reply: FastifyReply, status: number, text: string): Promise<FastifyReply> {
+  return reply.code(status).type('text/plain; charset=utf-8').send(`${text}\n`);
+}
+
+/** Compares in a time that says nothing of the password. */
+function passwordTest(password: string): (given: string) => boolean {
+  return (given) => isEqual(given, password);
+}
+
+function isEqual(one: string, other: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}
+
+function credentialsOf(request: FastifyRequest): { readonly user: string; readonly password: string } | null {
+  const encoded = /^basic ([a-z0-9+/=]+)$/i.exec(request.headers.authorization ?? '')?.[1];
+  if (encoded === undefined) return null;
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 0 ? null : { user: text.slice(0, colon).slice(0, 100), password: text.slice(colon + 1) };
+}
+
+function sessionOf(request: FastifyRequest): string | null {
+  const pattern = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]{20,40})(?:;|$)`);
+  return pattern.exec(request.headers.cookie ?? '')?.[1] ?? null;
+}
+
+/** `localhost` for `localhost:8080`, `[::1]` for `[::1]:8080`. */
+function hostnameOf(host = ''): string {
+  return host.replace(/:\d+$/, '');
+}

@@ -1,0 +1,49 @@
+// Shows a page again now and then, and copies SQL. Every page is whole without it.
+const seconds = Number(document.documentElement.dataset.refresh);
+
+/** Somebody is at work here: the page stays as it is. */
+function isInUse() {
+  const main = document.querySelector('main');
+  const selected = document.getSelection();
+  return (
+    document.hidden ||
+    (main !== document.activeElement && main.contains(document.activeElement)) ||
+    (selected !== null && !selected.isCollapsed) ||
+    main.querySelector('details[open]') !== null
+  );
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
+  if (!answer.ok || isInUse()) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const main = fresh.querySelector('main');
+  if (main === null) return;
+  // What an action said stays until the next page.
+  const notice = document.querySelector('main > .notice');
+  if (notice !== null) main.prepend(notice);
+  document.querySelector('main').replaceWith(document.adoptNode(main));
+  document.title = fresh.title;
+  addCopyButtons();
+}
+
+function addCopyButtons() {
+  if (navigator.clipboard === undefined) return;
+  for (const block of document.querySelectorAll('pre[data-copy]')) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'copy';
+    button.textContent = 'Copy';
+    button.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(block.textContent);
+      button.textContent = 'Copied';
+    });
+    block.parentElement.before(button);
+  }
+}
+
+if (seconds > 0) {
+  // A server that is away is asked again the next time.
+  setInterval(() => void (isInUse() || refresh().catch(() => undefined)), seconds * 1000);
+}
+addCopyButtons();

@@ -1,0 +1,28 @@
+/** A button that does something. Nothing where there are no buttons (`token` is null). */
+export function ActionButton({
+  token,
+  action,
+  label,
+  kind = 'plain',
+  fields = {},
+}: {
+  readonly token: string | null;
+  /** Address that does it. */
+  readonly action: string;
+  readonly label: string;
+  readonly kind?: 'plain' | 'danger';
+  readonly fields?: Readonly<Record<string, string>>;
+}) {
+  if (token === null) return null;
+  return (
+    <form method="post" action={action} class="action">
+      <input type="hidden" name="token" value={token} />
+      {Object.entries(fields).map(([name, value]) => (
+        <input key={name} type="hidden" name={name} value={value} />
+      ))}
+      <button type="submit" class={`button button-${kind}`}>
+        {label}
+      </button>
+    </form>
+  );
+}

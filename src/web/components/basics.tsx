@@ -1,0 +1,93 @@
+import type { ComponentChildren } from 'preact';
+import { clockTime, momentText } from '../../core/wording.ts';
+
+/** A moment on the clocks of a zone. `form`: day and time to the minute, or the time of day with its zone. */
+export function Moment({
+  iso,
+  zone,
+  form = 'full',
+}: {
+  readonly iso: string | null;
+  readonly zone: string;
+  readonly form?: 'full' | 'clock';
+}) {
+  if (iso === null) return <span class="muted">–</span>;
+  const text = form === 'clock' ? clockTime(iso, zone) : momentText(iso, zone).slice(0, 16);
+  return (
+    <time dateTime={iso} class="nowrap">
+      {text}
+    </time>
+  );
+}
+
+/** What to do next where there is nothing to show. */
+export function Empty({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** A command to type. */
+export function Command({ children }: { readonly children: string }) {
+  return <code class="command">{children}</code>;
+}
+
+/** SQL or a record: a script adds a button that copies it. */
+export function Copyable({ label, children }: { readonly label: string; readonly children: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+    <section class="scroll" aria-label={label} tabIndex={0}>
+      <pre data-copy="">{children}</pre>
+    </section>
+  );
+}
+
+/** A section with its heading, which names it. */
+export function Section({
+  id,
+  title,
+  note,
+  children,
+}: {
+  readonly id: string;
+  readonly title: string;
+  readonly note?: ComponentChildren;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <section class="card" aria-labelledby={id}>
+      <div class="card-head">
+        <h2 id={id}>{title}</h2>
+        {note === undefined ? null : <p class="note">{note}</p>}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** Facts by name. */
+export function Facts({
+  facts,
+}: {
+  readonly facts: readonly (readonly [name: string, value: ComponentChildren])[];
+}) {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,108 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { messageOf, PipelineError } from '../core/errors.ts';
+import { momentText } from '../core/wording.ts';
+import type { QueueContext } from '../jobs/context.ts';
+import { DEFAULT_TIMEOUTS, openDatabase } from '../load/database/database.ts';
+import { type Access, guard } from './access.ts';
+import { ASSETS } from './assets.ts';
+import { documentOf, Heading, type Page, type PageContext } from './page.tsx';
+import { pageRoutes } from './pages/routes.ts';
+
+/** Pages read through connections of their own: whoever looks takes none from the workers, and waits no longer than this. */
+const CONNECTIONS = 3;
+const STATEMENT_WITHIN_MS = 15_000;
+const LOCK_WITHIN_MS = 5_000;
+
+/** A year: the address of an asset changes with its content. */
+const KEEP_ASSETS = 'public, max-age=31536000, immutable';
+
+/** Serves the pages, and with EOD_WEB_ACTIONS what their buttons do. */
+export async function serveDashboard(app: FastifyInstance, context: QueueContext): Promise<void> {
+  const reading = openDatabase({
+    url: context.db.url,
+    connections: CONNECTIONS,
+    log: context.log,
+    timeouts: { ...DEFAULT_TIMEOUTS, statementMs: STATEMENT_WITHIN_MS, lockMs: LOCK_WITHIN_MS },
+  });
+  app.addHook('onClose', () => reading.close());
+  const reader: QueueContext = { ...context, db: reading };
+  await app.register(async (scope) => {
+    const access = guard(scope, context.config, context.log);
+    for (const { url, type, body } of Object.values(ASSETS)) {
+      scope.get(url, (_, reply) => reply.header('cache-control', KEEP_ASSETS).type(type).send(body));
+    }
+    servePages(scope, reader, access);
+  });
+}
+
+function servePages(scope: FastifyInstance, context: QueueContext, access: Access): void {
+  const answer = (request: FastifyRequest, reply: FastifyReply, page: Page) => {
+    const frame = {
+      path: request.url.split('?')[0] ?? '/',
+      config: context.config,
+      at: momentText(new Date(context.clock.now()).toISOString(), context.config.EOD_TIMEZONE),
+      notice: noticeOf(request),
+    };
+    return reply
+      .code(page.status ?? 200)
+      .type('text/html; charset=utf-8')
+      .send(documentOf(page, frame));
+  };
+  for (const [path, makePage] of Object.entries(pageRoutes)) {
+    scope.get(path, async (request, reply) => {
+      const pageContext: PageContext = { ...context, token: access.tokenFor(request, reply) };
+      const asked = {
+        params: request.params as Readonly<Record<string, string>>,
+        query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
+      };
+      return answer(request, reply, await makePage(pageContext, asked));
+    });
+  }
+  scope.setNotFoundHandler((request, reply) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return reply.code(405).header('allow', 'GET, HEAD').send({ error: 'GET only' });
+    }
+    return answer(request, reply, problemPage(404, 'There is no such page.'));
+  });
+  scope.setErrorHandler((error, request, reply) => {
+    const problem = problemOf(error);
+    if (problem.status >= 500)
+      context.log.error({ err: error, path: request.url }, 'dashboard: a page failed');
+    return answer(request, reply, problemPage(problem.status, problem.text));
+  });
+}
+
+/** What an error means to whoever looks. Details of others may name hosts and users: they belong into the log. */
+function problemOf(error: unknown): { readonly status: number; readonly text: string } {
+  if (error instanceof PipelineError && error.kind === 'usage') {
+    const { message } = error;
+    return { status: 404, text: `${message.charAt(0).toUpperCase()}${message.slice(1)}.` };
+  }
+  if (error instanceof PipelineError && error.kind === 'database_away') {
+    return { status: 503, text: 'The database does not answer. The page works again as soon as it does.' };
+  }
+  const { statusCode } = Object(error) as { readonly statusCode?: unknown };
+  if (typeof statusCode === 'number' && statusCode < 500)
+    return { status: statusCode, text: messageOf(error) };
+  return { status: 500, text: 'This page could not be made. The log of this process says why.' };
+}
+
+function problemPage(status: number, text: string): Page {
+  return {
+    status,
+    title: text,
+    main: (
+      <>
+        <Heading title={status === 404 ? 'Not found' : 'Something went wrong'}>{text}</Heading>
+        <p>
+          <a href="/">Tonight</a>
+        </p>
+      </>
+    ),
+  };
+}
+
+/** What an action says on the page it leads to. The text is one of ours by its name, never one from the address. */
+function noticeOf(_request: FastifyRequest): string | null {
+  return null;
+}

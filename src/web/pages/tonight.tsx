@@ -1,0 +1,416 @@
+import type { ComponentChildren } from 'preact';
+import { today } from '../../core/clock.ts';
+import { count, duration, plural } from '../../core/wording.ts';
+import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
+import {
+  type Hindrance,
+  type LatestSession,
+  type OpenRun,
+  RECENT_DAYS,
+  readTonight,
+  type Tonight,
+} from '../../jobs/runs/read-tonight.ts';
+import type { NextTick } from '../../jobs/worker/next-ticks.ts';
+import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
+import { COMMANDS } from '../commands.ts';
+import { ActionButton } from '../components/actions.tsx';
+import { Command, Empty, Moment, Section } from '../components/basics.tsx';
+import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
+import { type Column, Table } from '../components/table.tsx';
+import { coverageOf } from '../links.ts';
+import { Heading, type Page, type PageContext } from '../page.tsx';
+
+const REFRESH_S = 15;
+
+/** Is last night whole, what is under way, what waits, and what comes next. */
+export async function tonightPage(context: PageContext): Promise<Page> {
+  const tonight = await readTonight(context);
+  const zone = context.config.EOD_TIMEZONE;
+  const verdict = verdictOf(tonight);
+  return {
+    title: verdict.title,
+    refreshS: REFRESH_S,
+    main: (
+      <>
+        <Heading title="Tonight" />
+        <VerdictBox verdict={verdict} tonight={tonight} context={context} />
+        <Waiting tonight={tonight} zone={zone} />
+        <div class="columns">
+          <div class="main-column">
+            <Section
+              id="sessions"
+              title="Data sets"
+              note={`Their latest session, and the last ${RECENT_DAYS} days`}
+            >
+              <Table
+                caption="Data sets with their latest session"
+                columns={COLUMNS}
+                rows={tonight.sessions}
+              />
+            </Section>
+          </div>
+          <div class="side-column">
+            <Section id="runs" title="Under way">
+              <OpenRuns runs={tonight.openRuns} context={context} />
+            </Section>
+            <Section id="calls" title="Calls this hour">
+              <Calls quota={tonight.quota} zone={zone} />
+            </Section>
+            <Section id="schedule" title="Next" note={<>Asked by the scheduler, in {zone}</>}>
+              <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} />
+            </Section>
+          </div>
+        </div>
+      </>
+    ),
+  };
+}
+
+interface Verdict {
+  readonly mark: Mark;
+  readonly title: string;
+  readonly text: ComponentChildren;
+}
+
+/** The sentence that answers the first question of the morning (pure). */
+function verdictOf({ sessions, openRuns }: Tonight): Verdict {
+  const due = sessions.filter(({ state }) => state !== 'nothing');
+  const missing = due.filter(({ state }) => state === 'missing');
+  const older = sessions.reduce((sum, { missingBefore }) => sum + missingBefore, 0);
+  const latest = due
+    .map((one) => one.due ?? '')
+    .sort()
+    .at(-1);
+  if (sessions.every(({ lastComplete }) => lastComplete === null)) {
+    return { mark: 'none', title: 'Nothing is loaded yet', text: null };
+  }
+  const earlier =
+    older === 0 ? null : (
+      <>
+        {' '}
+        {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing as well:{' '}
+        <a href="/coverage">see the coverage</a>.
+      </>
+    );
+  if (missing.length === 0) {
+    return {
+      mark: older === 0 ? 'complete' : 'suspicious',
+      title: older === 0 ? 'Last night is whole' : 'Last night is whole, earlier days are not',
+      text: (
+        <>
+          All {plural(due.length, 'data set')} have their latest session, up to {latest}.{earlier}
+        </>
+      ),
+    };
+  }
+  const working = openRuns.some(({ state }) => state === 'running');
+  return {
+    mark: working ? 'running' : 'missing',
+    title: working ? 'Under way' : 'Last night is not whole',
+    text: (
+      <>
+        {plural(missing.length, 'data set')} of {due.length} {missing.length === 1 ? 'lacks' : 'lack'} the
+        latest session{working ? '; a run is at it' : ''}.{earlier}
+      </>
+    ),
+  };
+}
+
+function VerdictBox({
+  verdict: { mark, title, text },
+  tonight,
+  context,
+}: {
+  readonly verdict: Verdict;
+  readonly tonight: Tonight;
+  readonly context: PageContext;
+}) {
+  const isNothing = mark === 'none';
+  return (
+    <section class={`verdict verdict-${mark}`} aria-labelledby="verdict">
+      <MarkIcon mark={mark} />
+      <div>
+        <h2 id="verdict">{title}</h2>
+        {text === null ? null : <p>{text}</p>}
+        {isNothing ? <FirstSteps /> : null}
+        {mark === 'missing' || mark === 'suspicious' ? (
+          <p class="actions">
+            <ActionButton token={context.token} action="/actions/fill-gaps" label="Fill gaps" />
+            {context.token === null ? (
+              <span>
+                <Command>{COMMANDS.fillGaps}</Command> asks for what is missing.
+              </span>
+            ) : null}
+          </p>
+        ) : null}
+        {tonight.workers.seen === 0 && !isNothing ? (
+          <p>
+            No worker is alive: <Command>{COMMANDS.up}</Command> starts one.
+          </p>
+        ) : null}
+      </div>
+    </section>
+  );
+}
+
+function FirstSteps() {
+  return (
+    <ol class="steps">
+      <li>
+        See what a week takes: <Command>{COMMANDS.backfillWeekDry}</Command>
+      </li>
+      <li>
+        Load it: <Command>{COMMANDS.backfillWeek}</Command>
+      </li>
+      <li>
+        Load every night: <Command>{COMMANDS.up}</Command>
+      </li>
+      <li>
+        Or look at made-up data, without a key: <Command>{COMMANDS.demo}</Command>
+      </li>
+    </ol>
+  );
+}
+
+/** Whatever keeps work from going on, in one list; nothing where nothing does. */
+function Waiting({ tonight, zone }: { readonly tonight: Tonight; readonly zone: string }) {
+  const { quota, keyRefused, stoppedQueues, openRuns } = tonight;
+  const waits: ComponentChildren[] = [
+    ...(keyRefused === null
+      ? []
+      : [
+          <>
+            The source refuses the access key: <q>{keyRefused}</q>. No call is made with it.
+          </>,
+        ]),
+    ...stoppedQueues.map((name) => (
+      <>
+        The queue of {name === 'nightly' ? 'nightly runs' : 'backfills'} is stopped; starting or resuming a
+        run starts it.
+      </>
+    )),
+    ...openRuns
+      .filter(({ hindrances }) => hindrances.length > 0)
+      .map((run) => (
+        <>
+          <a href={`/runs/${run.runId}`}>Run {run.runId}</a>{' '}
+          {run.hindrances.map((one) => hindranceText(one, zone)).join('; ')}.
+        </>
+      )),
+    ...(quota?.nightsWaitUntil != null && openRuns.length === 0
+      ? [
+          <>
+            The calls of this hour are used up; more can be made from{' '}
+            <Moment iso={quota.nightsWaitUntil} zone={zone} form="clock" /> on.
+          </>,
+        ]
+      : []),
+  ];
+  if (waits.length === 0) return null;
+  return (
+    <Section id="waits" title="Waiting">
+      <ul class="plain">
+        {waits.map((wait, at) => (
+          <li key={at}>{wait}</li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function hindranceText(hindrance: Hindrance, zone: string): string {
+  const clock = (iso: string) =>
+    new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' }).format(
+      Date.parse(iso),
+    );
+  switch (hindrance.why) {
+    case 'paused':
+      return 'was paused by hand: resume it to go on';
+    case 'no_worker':
+      return 'waits for a worker: none is alive';
+    case 'calls_used':
+      return `waits for ${clock(hindrance.until)}: the calls of this hour are used up`;
+    case 'key_refused':
+      return 'waits for an access key that the source takes';
+    case 'bhav_copies':
+      return 'plans the rest once its bhav copies are in, which name the instruments';
+  }
+}
+
+const COLUMNS: readonly Column<LatestSession>[] = [
+  {
+    head: 'Data set',
+    cell: ({ operation, exchange }) => (
+      <a class="data-set" href={coverageOf({ operation, exchange })}>
+        {operation} <span class="exchange">{exchange}</span>
+      </a>
+    ),
+  },
+  {
+    head: 'Latest session',
+    cell: ({ state, due, reason }) =>
+      state === 'nothing' ? (
+        <Badge mark="none">not due yet</Badge>
+      ) : state === 'complete' ? (
+        <Badge mark="complete">{due ?? ''}</Badge>
+      ) : (
+        <Badge mark="missing">{`${due}: ${reason === null ? 'missing' : GAP_REASONS[reason]}`}</Badge>
+      ),
+  },
+  {
+    head: 'Records',
+    number: true,
+    cell: ({ records, usual }) =>
+      records === null ? null : (
+        <>
+          {count(records)}
+          {isUnusual(records, usual) ? (
+            <span class="muted"> usually {count(Math.round(usual ?? 0))}</span>
+          ) : null}
+        </>
+      ),
+  },
+  {
+    head: 'Missing before',
+    number: true,
+    cell: ({ missingBefore }) =>
+      missingBefore === 0 ? <span class="muted">0</span> : <strong class="bad">{missingBefore}</strong>,
+  },
+  {
+    head: 'Rejects',
+    number: true,
+    cell: ({ openRejects }) =>
+      openRejects === 0 ? <span class="muted">0</span> : <a href="/quality">{count(openRejects)}</a>,
+  },
+];
+
+/** A number of records that is off its usual one by more than this share is worth a look, where it is not small. */
+const UNUSUAL = 0.2;
+const SMALL = 100;
+
+const isUnusual = (records: number, usual: number | null) =>
+  usual !== null && usual >= SMALL && Math.abs(records - usual) > usual * UNUSUAL;
+
+function OpenRuns({ runs, context }: { readonly runs: readonly OpenRun[]; readonly context: PageContext }) {
+  if (runs.length === 0) {
+    return (
+      <Empty title="No run is open.">
+        <p>
+          <a href="/runs">The runs so far</a>
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <ul class="plain runs">
+      {runs.map((run) => (
+        <li key={run.runId}>
+          <RunProgress run={run} context={context} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function RunProgress({ run, context }: { readonly run: OpenRun; readonly context: PageContext }) {
+  const { runId, kind, state, total, ended, fetched, finishAt } = run;
+  const zone = context.config.EOD_TIMEZONE;
+  const left = finishAt === null ? null : Math.max(0, (Date.parse(finishAt) - context.clock.now()) / 1000);
+  return (
+    <>
+      <p class="run-line">
+        <a href={`/runs/${runId}`}>
+          Run {runId} ({kind.replace('_', ' ')})
+        </a>{' '}
+        <Badge mark={state === 'paused' ? 'paused' : 'running'}>{state}</Badge>
+      </p>
+      <progress max={Math.max(total, 1)} value={ended} aria-label={`Windows of run ${runId} that have ended`}>
+        {ended} of {total}
+      </progress>
+      <p class="muted">
+        {count(ended)} of {plural(total, 'window')}, {count(fetched)} records
+        {left === null ? null : (
+          <>
+            ; {duration(left)} left, until <Moment iso={finishAt} zone={zone} form="clock" />
+          </>
+        )}
+      </p>
+      <p class="actions">
+        {state === 'paused' ? (
+          <ActionButton
+            token={context.token}
+            action={`/actions/runs/${runId}/resume`}
+            label={`Resume run ${runId}`}
+          />
+        ) : null}
+        <ActionButton
+          token={context.token}
+          action={`/actions/runs/${runId}/cancel`}
+          label={`Cancel run ${runId}`}
+          kind="danger"
+        />
+      </p>
+    </>
+  );
+}
+
+function Calls({ quota, zone }: { readonly quota: QuotaStatus | null; readonly zone: string }) {
+  if (quota === null) {
+    return (
+      <Empty title="No access key is set in this process.">
+        <p>
+          The budget is kept by key: set <code>EOD_ACCESS_KEY</code> to see it here.
+        </p>
+      </Empty>
+    );
+  }
+  const { calls, limit, backfillLimit, hour } = quota;
+  const reserve = limit - backfillLimit;
+  return (
+    <>
+      <p class="big">
+        <strong>{count(Math.max(0, limit - calls))}</strong> of {count(limit)} left
+      </p>
+      <meter min={0} max={limit} value={Math.min(calls, limit)} aria-label="Calls made in this hour">
+        {calls} of {limit}
+      </meter>
+      <p class="muted">
+        {count(calls)} made since <Moment iso={hour} zone={zone} form="clock" />. Backfills may make{' '}
+        {count(Math.max(0, backfillLimit - calls))} more; {count(reserve)} are kept for nights.
+      </p>
+    </>
+  );
+}
+
+/** So many times are named; the rest is the same day after day. */
+const TIMES = 8;
+
+function Schedule({ ticks, now }: { readonly ticks: readonly NextTick[]; readonly now: string }) {
+  const times = new Map<string, NextTick[]>();
+  for (const tick of [...ticks].sort((a, b) => (a.next < b.next ? -1 : 1))) {
+    const same = times.get(tick.next);
+    if (same === undefined) times.set(tick.next, [tick]);
+    else same.push(tick);
+  }
+  const listed = [...times].slice(0, TIMES);
+  const more = times.size - listed.length;
+  return (
+    <>
+      <ol class="timeline">
+        {listed.map(([next, group]) => {
+          const local = group[0]?.nextLocal ?? '';
+          return (
+            <li key={next}>
+              <time dateTime={next}>
+                {local.slice(0, 10) === now ? '' : `${local.slice(5, 10)} `}
+                <strong>{local.slice(11, 16)}</strong>
+              </time>
+              <span>{group.map((one) => `${one.operation} ${one.exchange}`).join(', ')}</span>
+            </li>
+          );
+        })}
+      </ol>
+      {more > 0 ? <p class="muted">and {plural(more, 'further time')}</p> : null}
+    </>
+  );
+}

@@ -1,0 +1,91 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
+import { messageOf, usageError } from '../core/errors.ts';
+import type { QueueContext } from '../jobs/context.ts';
+import { checkAccessSettings } from './access.ts';
+import { serveHealth } from './health.ts';
+
+/** Bounds on what a client can hold: a request that is not whole by then is refused. */
+const REQUEST_WITHIN_MS = 5_000;
+const CONNECTIONS = 256;
+const BODY_BYTES = 64 * 1024;
+
+interface HttpServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+interface HttpOptions {
+  /** What this process does: scheduler, worker, web. The dashboard is served where it is `web`. */
+  readonly roles: readonly string[];
+  /** Aborted once the process has begun to stop. */
+  readonly stopping: AbortSignal;
+}
+
+/**
+ * Serves health and metrics, and in the role `web` the dashboard, on EOD_HTTP_HOST:EOD_HTTP_PORT.
+ *
+ * @throws PipelineError `usage` when the port is taken, or the dashboard must not be served with these settings.
+ */
+export async function startHttpServer(context: QueueContext, options: HttpOptions): Promise<HttpServer> {
+  const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
+  const isDashboard = options.roles.includes('web');
+  if (isDashboard) checkAccessSettings(context.config);
+  const app = createApp();
+  serveHealth(app, context, options);
+  if (isDashboard) {
+    // Loaded here: a worker serves no pages.
+    const { serveDashboard } = await import('./dashboard.tsx');
+    await serveDashboard(app, context);
+  } else {
+    answerOthers(app);
+  }
+  app.server.maxConnections = CONNECTIONS;
+  try {
+    await app.listen({ port, host });
+  } catch (error) {
+    await app.close();
+    throw usageError(
+      `cannot listen on ${host}:${port}: ${messageOf(error)} (see EOD_HTTP_HOST, EOD_HTTP_PORT)`,
+    );
+  }
+  // A connection that cannot be accepted is the client's loss.
+  app.server.on('error', (error) => context.log.warn({ err: error }, 'http server'));
+  const bound = (app.server.address() as AddressInfo).port;
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    close: () => app.close(),
+  };
+}
+
+function createApp(): FastifyInstance {
+  const limits = {
+    requestTimeout: REQUEST_WITHIN_MS,
+    headersTimeout: REQUEST_WITHIN_MS,
+    connectionsCheckingInterval: 1_000,
+  };
+  const app = fastify({
+    serverFactory: (handler) => createServer(limits, handler),
+    bodyLimit: BODY_BYTES,
+    // Clients that keep a connection do not keep the process from its end.
+    forceCloseConnections: true,
+    // Anybody may send anything: an address that cannot be read must not end the process.
+    frameworkErrors: (error, _, reply: FastifyReply) => {
+      void reply.code(error.statusCode ?? 400).send({ error: error.message });
+    },
+  });
+  // Only forms are read, where there are any.
+  app.removeAllContentTypeParsers();
+  return app;
+}
+
+/** Answers what is asked of a process without a dashboard beyond health and metrics. */
+function answerOthers(app: FastifyInstance): void {
+  app.setNotFoundHandler((request, reply) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return reply.code(405).header('allow', 'GET, HEAD').send({ error: 'GET only' });
+    }
+    return reply.code(404).send({ error: 'there are /healthz, /readyz and /metrics' });
+  });
+}
