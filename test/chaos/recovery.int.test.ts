@@ -6,7 +6,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { rowsOf } from '../support/chaos/postgres.ts';
 import { type RestartableRedis, startRestartableRedis } from '../support/chaos/redis.ts';
 import { testDatabase } from '../support/database.ts';
-import { backends, backfill, ended, openPipeline, type PipelineOptions, start } from '../support/pipeline.ts';
+import { backfill, ended, mostly, openPipeline, type PipelineOptions, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -88,7 +88,7 @@ test('a database connection that breaks in use fails its statement and nothing e
   expect((await database.pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
 });
 
-test.concurrent.for(backends)(
+test.concurrent.for(mostly('postgres'))(
   'a worker that died while it tried the key is waited for, and not for good (queue on %s)',
   async (backend, context) => {
     const { sandbox, pipeline } = await openParts(context, { backend });

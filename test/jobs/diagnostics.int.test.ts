@@ -7,9 +7,9 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandb
 import { manualClock } from '../sandbox/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import {
-  backends,
   backfill,
   ended,
+  mostly,
   openPipeline,
   type Pipeline,
   runToEnd,
@@ -20,7 +20,7 @@ import { waitFor } from '../support/wait-for.ts';
 const WEEK = { from: '2025-09-01', to: '2025-09-05' };
 const THREE = ['GetSeriesChange', 'GetTop5GainersLosers', 'GetCircuitBreakers'];
 
-describe.each(backends)('what the source answers instead of data, the queue in %s', (backend) => {
+describe.each(mostly('redis'))('what the source answers instead of data, the queue in %s', (backend) => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await testDatabase();

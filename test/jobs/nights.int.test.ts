@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { backends, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { mostly, openPipeline, runToEnd } from '../support/pipeline.ts';
 
 const evening = (day: string) => ({ now: () => Date.parse(`${day}T22:05:00+05:30`) });
 
-describe.each(backends)('night after night, the queue in %s', (backend) => {
+describe.each(mostly('redis'))('night after night, the queue in %s', (backend) => {
   let databaseUrl: string;
   beforeAll(async () => {
     databaseUrl = (await testDatabase()).url;

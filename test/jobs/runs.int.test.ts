@@ -5,7 +5,7 @@ import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { backends, backfill, ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
+import { backfill, ended, mostly, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
@@ -14,7 +14,7 @@ const REQUEST = backfill({
   operations: ['GetCircuitBreakers', 'GetBhavCopyCM', 'GetFinRatioEOD'],
 });
 
-describe.each(backends)('a run that is taken in hand, the queue in %s', (backend) => {
+describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s', (backend) => {
   let sandbox: Sandbox;
   let pipeline: Pipeline;
   let worker: RunningWorker;

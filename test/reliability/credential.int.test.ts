@@ -4,7 +4,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { backends, ended } from '../support/pipeline.ts';
+import { ended, mostly } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -25,7 +25,7 @@ async function paused({ queues }: Setup): Promise<boolean[]> {
   return Promise.all([queues.windows.nightly.isPaused(), queues.windows.backfill.isPaused()]);
 }
 
-describe.each(backends)('a refused key (queue on %s)', (backend) => {
+describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
   test('costs one call, ends the run, pauses both queues; only a person makes it be tried again', async () => {
     const [line = ''] = LINES;
     const setup = await openSetup({

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
-import { backends, ended } from '../support/pipeline.ts';
+import { ended, mostly } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openSetup, type Setup, start, tally, windowsOf } from './support.ts';
 
@@ -30,7 +30,7 @@ async function stateTally(setup: Setup, runId: number) {
 const closedHours = async ({ db }: Setup) =>
   (await db.pool.query('select from etl.call_budget where refused_at is not null')).rowCount;
 
-test.each(backends)(
+test.each(mostly('redis'))(
   'a limit that is raised takes effect when a worker starts (queue on %s)',
   async (backend) => {
     const clock = manualClock(at('22:10:00'));

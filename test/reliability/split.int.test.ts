@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { dayAt, daysBetween } from '../../src/core/days.ts';
 import { type Behaviour, startSandbox } from '../../src/sandbox/index.ts';
-import { backends, ended } from '../support/pipeline.ts';
+import { ended, mostly } from '../support/pipeline.ts';
 import {
   accountsOf,
   clockFrom,
@@ -49,7 +49,7 @@ async function rowsOf({ db }: Setup): Promise<string> {
   return found.rows[0]?.rows ?? '';
 }
 
-describe.each(backends)('a range that is refused with its limit (queue on %s)', (backend) => {
+describe.each(mostly('postgres'))('a range that is refused with its limit (queue on %s)', (backend) => {
   test('is split to that many days at once; the limit is remembered and used by the next plan', async () => {
     const setup = await openSetup({
       backend,

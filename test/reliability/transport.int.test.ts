@@ -3,7 +3,7 @@ import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
-import { backends, ended } from '../support/pipeline.ts';
+import { ended, mostly } from '../support/pipeline.ts';
 import { accountsOf, coverageRows, openSetup, start, tally, windowsOf } from './support.ts';
 
 const DAY = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-11', to: '2025-09-11' };
@@ -100,7 +100,7 @@ test.each([400, 403, 404])('status %i says that the request is wrong: it is not 
   expect(report).toMatchObject({ state: 'failed', requests: 1, windows: { failed: 1 } });
 });
 
-describe.each(backends)('Retry-After (queue on %s)', (backend) => {
+describe.each(mostly('postgres'))('Retry-After (queue on %s)', (backend) => {
   test('is waited for, to the second', async () => {
     const setup = await openSetup({
       backend,

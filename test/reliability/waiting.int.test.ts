@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { SeenRequest } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
-import { backends, ended } from '../support/pipeline.ts';
+import { ended, mostly } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { accountsOf, coverageRows, openSetup, start, tally, windowsOf } from './support.ts';
 
 const WEEK = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-08', to: '2025-09-11' };
 const NOT_READY = 'Authentication request received. Try request data in next moment.';
 
-describe.each(backends)('data that is not ready yet (queue on %s)', (backend) => {
+describe.each(mostly('redis'))('data that is not ready yet (queue on %s)', (backend) => {
   test('is asked for again, more often than a failure would be', async () => {
     const setup = await openSetup({ backend, settings: { EOD_ATTEMPTS: '2' }, behaviour: { notReady: 5 } });
     const report = await setup.run(WEEK);

@@ -20,6 +20,13 @@ export type Backend = 'postgres' | 'redis';
 /** Both homes of the queue: what a worker does must not depend on which it is. */
 export const backends: readonly Backend[] = ['postgres', 'redis'];
 
+/**
+ * For tests of what the source, the key or the clock does to a worker: the queue has little to do with it, so that one
+ * is enough each time. `TEST_BOTH_QUEUES=1 npm test` runs them on both.
+ */
+export const mostly = (backend: Backend): readonly Backend[] =>
+  process.env.TEST_BOTH_QUEUES === '1' ? backends : [backend];
+
 export interface PipelineOptions {
   readonly databaseUrl: string;
   readonly sourceUrl: string;

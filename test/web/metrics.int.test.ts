@@ -7,7 +7,7 @@ import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { closeAfterTest } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
-import { backends, ended, openPipeline } from '../support/pipeline.ts';
+import { ended, mostly, openPipeline } from '../support/pipeline.ts';
 
 const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -46,7 +46,7 @@ function parse(
 const NSE = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
 const FAILING = { operation: 'GetSeriesChange', exchange: 'NSE' };
 
-test.each(backends)(
+test.each(mostly('redis'))(
   'says what was loaded, what is missing and what is left, with the queue on %s',
   async (backend) => {
     const setup = await openSetup({
