@@ -82,7 +82,7 @@ export const filled: Case = {
     },
     {
       name: 'adjusted',
-      what: 'adjusted prices from that table: all days of a share by symbol, by id, with dividends reinvested, and the last 250 sessions of both exchanges',
+      what: 'adjusted prices from that table: all days of a share by symbol, by id, with dividends reinvested, the last 250 sessions of both exchanges; what other views make of a share and a day',
       against: null,
       reach: [
         { figure: 'symbolMs', atMost: LIMIT_MS },
