@@ -156,6 +156,7 @@ export const settings = {
       error: 'must be fatal, error, warn, info, debug, trace or silent',
     })
     .default('warn'),
+  EOD_LOG_FORMAT: z.enum(['auto', 'json', 'text'], { error: 'must be auto, json or text' }).default('auto'),
   EOD_HTTP_HOST: z.string().default('127.0.0.1'),
   EOD_HTTP_PORT: whole(0, 65_535).default(8080),
   EOD_WEB_ACTIONS: flag.default(false),

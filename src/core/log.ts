@@ -1,19 +1,30 @@
 import { type LogFn, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
 import { writeOutControls } from './controls.ts';
+import { timeAt } from './days.ts';
 import { redactor, type SECRET_SETTINGS } from './environment.ts';
 import { messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
 
+/** Settings of the log, and what must not be in it. */
+type LogSettings = Pick<
+  Config,
+  'EOD_LOG_LEVEL' | 'EOD_LOG_FORMAT' | 'EOD_TIMEZONE' | (typeof SECRET_SETTINGS)[number]
+>;
+
 /**
- * The log: JSON lines on stderr, so that stdout stays for results. The finished line is searched
- * for secrets, so that no path through errors or nested objects can carry one out.
+ * The log, on stderr, so that stdout stays for results: lines for people on a terminal, and else lines of JSON
+ * (EOD_LOG_FORMAT). The finished line is searched for secrets, so that no path through errors or nested objects can
+ * carry one out.
  */
 export function createLog(
-  config: Pick<Config, 'EOD_LOG_LEVEL' | (typeof SECRET_SETTINGS)[number]>,
-  stderr: { write(text: string): unknown } = process.stderr,
+  config: LogSettings,
+  stderr: { write(text: string): unknown; readonly isTTY?: boolean } = process.stderr,
 ): Logger {
+  const isText =
+    config.EOD_LOG_FORMAT === 'text' || (config.EOD_LOG_FORMAT === 'auto' && stderr.isTTY === true);
+  const shown = isText ? (line: string) => textLine(line, config.EOD_TIMEZONE) : (line: string) => line;
   const redact = redactor([
     config.EOD_ACCESS_KEY,
     config.EOD_ALERT_WEBHOOK,
@@ -30,8 +41,44 @@ export function createLog(
       serializers: { err: describeError },
       hooks: { logMethod: onceForAnOutage() },
     },
-    { write: (line: string) => void stderr.write(writeOutControls(redact(line))) },
+    { write: (line: string) => void stderr.write(writeOutControls(shown(redact(line)))) },
   );
+}
+
+/** Members of a line that are shown in other ways than as `name=value`. */
+const SHOWN_APART = ['level', 'time', 'pid', 'msg', 'err', 'operation', 'exchange', 'from', 'to'];
+
+/** A line of the log for people: time, level, message, which data it is about, what went wrong, and the other facts. */
+function textLine(json: string, zone: string): string {
+  let line: Record<string, unknown>;
+  try {
+    line = JSON.parse(json) as Record<string, unknown>;
+  } catch {
+    return json;
+  }
+  const { operation, exchange, from, to } = line;
+  const days = from === to ? [from] : [from, to === undefined ? undefined : `to ${to}`];
+  const subject = [operation, exchange, ...days].filter((part) => part !== undefined).join(' ');
+  const error = errorText(line.err);
+  const facts = Object.entries(line)
+    .filter(([name]) => !SHOWN_APART.includes(name))
+    .flatMap(([name, value]) => factsOf(name, value));
+  const level = (pino.levels.labels[Number(line.level)] ?? '').toUpperCase().padEnd(5);
+  const message = [line.msg, subject, error].filter((part) => (part ?? '') !== '').join(': ');
+  return `${[timeAt(Math.floor(Number(line.time) / 1_000), zone), level, message, ...facts].join(' ')}\n`;
+}
+
+function errorText(error: unknown): string {
+  const { message, code, stack } = Object(error) as Record<string, string | undefined>;
+  const sentence = code === undefined ? message : `${message} (${code})`;
+  return [sentence ?? '', ...(stack === undefined ? [] : [stack])].join('\n');
+}
+
+/** `name=value`; of an object each member. */
+function factsOf(name: string, value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [`${name}=${value}`];
+  if (Array.isArray(value)) return [`${name}=${JSON.stringify(value)}`];
+  return Object.entries(value).flatMap(([member, one]) => factsOf(`${name}.${member}`, one));
 }
 
 /** What the log says of a window, so that an operator finds all lines about an operation, an exchange or a day. */

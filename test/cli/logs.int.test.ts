@@ -62,6 +62,29 @@ test('a window that fails is a line that says which; one that is not ready yet i
   }
 });
 
+test('at the level info each window is one line with its counts and times', async () => {
+  const { url } = await testDatabase();
+  const env = { ...(await settings({})), DATABASE_URL: url, EOD_LOG_LEVEL: 'info' };
+  const { code, stderr } = await runCli(['backfill', 'GetBhavCopyCM', ...DAYS], { cwd, env });
+  expect(code).toBe(0);
+  const windows = logLines(stderr).filter((line) => 'windowId' in line);
+  expect(windows.map(({ from }) => from).toSorted()).toEqual(['2025-09-08', '2025-09-09', '2025-09-10']);
+  for (const line of windows) {
+    expect(line).toMatchObject({
+      level: 30,
+      msg: 'window loaded',
+      runId: 1,
+      operation: 'GetBhavCopyCM',
+      exchange: 'NSE',
+      attempt: 1,
+      state: 'loaded',
+      counts: { fetched: expect.any(Number), inserted: expect.any(Number), rejected: 0 },
+      bytes: expect.any(Number),
+      ms: Object.fromEntries(['claim', 'fetch', 'read', 'load'].map((step) => [step, expect.any(Number)])),
+    });
+  }
+});
+
 test('a Postgres that goes away is a line or two, and no SQL', async () => {
   const { url } = await testDatabase();
   const proxy = await startCuttingProxy(url);

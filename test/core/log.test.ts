@@ -2,7 +2,7 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import { PipelineError } from '../../src/core/errors.ts';
-import { createLog } from '../../src/core/log.ts';
+import { createLog, windowFacts } from '../../src/core/log.ts';
 
 function captureLog() {
   const lines: Record<string, unknown>[] = [];
@@ -34,6 +34,34 @@ describe('the log', () => {
     log.warn({ err: new PipelineError('the source did not answer', { kind: 'timeout' }) }, 'x');
     expect(lines).toHaveLength(5);
     expect(JSON.stringify(lines)).not.toMatch(/select|stack/);
+  });
+
+  test('is for people on a terminal, without the secrets there too', () => {
+    const written: string[] = [];
+    const terminal = { isTTY: true, write: (text: string) => void written.push(text) };
+    const config = loadConfig({ EOD_LOG_LEVEL: 'info', EOD_ACCESS_KEY: 'kiwi-0815' });
+    const window = { id: 5, runId: 3, operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-09-12' };
+    const log = createLog(config, terminal);
+    log.info(
+      {
+        ...windowFacts({ ...window, to: window.from }),
+        attempt: 1,
+        counts: { inserted: 7 },
+        ms: { fetch: 12 },
+      },
+      'window loaded',
+    );
+    log.warn({ ...windowFacts({ ...window, to: '2025-09-15' }), err: refused }, 'window did not load');
+    log.error({ of: ['kiwi-0815'] }, 'key\u001b[31m kiwi-0815');
+    createLog({ ...config, EOD_LOG_FORMAT: 'json' }, terminal).info('json');
+    createLog({ ...config, EOD_LOG_FORMAT: 'text' }, { write: terminal.write }).info('text');
+    expect(written.map((line) => line.replace(/^\d\d:\d\d:\d\d/, 'TIME'))).toEqual([
+      'TIME INFO  window loaded: GetBhavCopyCM NSE 2025-09-12 runId=3 windowId=5 attempt=1 counts.inserted=7 ms.fetch=12\n',
+      'TIME WARN  window did not load: GetBhavCopyCM NSE 2025-09-12 to 2025-09-15: connect ECONNREFUSED 127.0.0.1:1 (ECONNREFUSED) runId=3 windowId=5\n',
+      'TIME ERROR key\\u001b[31m [redacted] of=["[redacted]"]\n',
+      expect.stringMatching(/^\{.*"msg":"json"\}\n$/),
+      'TIME INFO  text\n',
+    ]);
   });
 
   test('shows the stack of a defect', () => {

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { windowFacts } from '../../core/log.ts';
+import { type StepTimes, timeStep } from '../../core/steps.ts';
 import {
   everRounded,
   type FileContent,
@@ -99,7 +101,8 @@ export async function importSessions(
   for (const [at, windowId] of (windowIds ?? []).entries()) {
     const session = sessions[at] as FileSession;
     const load = { runId, windowId, session, tickers: tickers?.known ?? NO_TICKERS, packed: pack(session) };
-    const counts = await importSession(context, load).catch(async (error) => {
+    const times: StepTimes = {};
+    const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, windowId, error));
       return undefined;
     });
@@ -108,6 +111,10 @@ export async function importSessions(
       cancelled = true;
       break;
     }
+    const { dataSet: operation, exchange, day: from, to } = session;
+    const facts = { ...windowFacts({ id: windowId, runId, operation, exchange, from, to }), file: file.path };
+    // Years of files are thousands of lines: nobody reads them unless something is wrong.
+    context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
     const problem = await failureOfWindow(context.db.drizzle, windowId);
     if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
     sums.rows += counts.fetched;

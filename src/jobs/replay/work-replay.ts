@@ -1,5 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
+import { type StepTimes, timeStep } from '../../core/steps.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../load/state/responses/kept.ts';
@@ -137,15 +138,20 @@ async function replayAnswer(
     return;
   }
   const sharing = await windowsOfAnswer(db.drizzle, responseId);
-  await storeAnswer(context, {
-    window,
-    ...answered,
-    calledAt: kept.fetchedAt.getTime(),
-    bytes: 0,
-    preview: false,
-    fresh,
-    rereads: sharing.filter((id) => id !== window.id),
-  });
+  const times: StepTimes = {};
+  const counts = await timeStep(times, 'load', () =>
+    storeAnswer(context, {
+      window,
+      ...answered,
+      calledAt: kept.fetchedAt.getTime(),
+      bytes: 0,
+      preview: false,
+      fresh,
+      rereads: sharing.filter((id) => id !== window.id),
+    }),
+  );
+  // A rebuild loads every answer of years.
+  context.log.debug({ ...windowFacts(window), counts, ms: times }, 'answer loaded again');
 }
 
 async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {

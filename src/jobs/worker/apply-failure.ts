@@ -3,6 +3,7 @@ import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
+import type { StepTimes } from '../../core/steps.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
@@ -46,6 +47,8 @@ interface Failure {
   readonly permit: Permit;
   readonly error: unknown;
   readonly action: FailureAction;
+  /** What its steps took, in milliseconds. */
+  readonly times?: StepTimes;
 }
 
 type EndAction = Extract<FailureAction, { act: 'end' }>;
@@ -64,7 +67,11 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   // Without Postgres its numbers must do.
   const window = failure.window ?? (await readWindow(db.drizzle, windowId).catch(() => null));
   const facts = window === null ? { runId, windowId } : windowFacts(window);
-  log[levelOf(failure)]({ ...facts, err: error, action }, 'window did not load');
+  const attempt = failure.window === null ? {} : { attempt: failure.window.failedAttempts + 1 };
+  log[levelOf(failure)](
+    { ...facts, ...attempt, ms: failure.times, err: error, action },
+    'window did not load',
+  );
   try {
     await writeAction(context, failure, info);
   } catch (thrown) {

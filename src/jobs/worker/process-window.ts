@@ -5,6 +5,7 @@ import { type Day, dayAt, daysBetween } from '../../core/days.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
+import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
@@ -47,7 +48,7 @@ import {
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
 import { hourStart, permitOf, type SourceClock, turnWait, untilNextHour } from './quota.ts';
 import { digestOf, repeatAnswer } from './repeat-answer.ts';
-import { storeAnswer } from './store-answer.ts';
+import { type Outcome, outcomeOf, storeAnswer } from './store-answer.ts';
 
 /** What the work on the windows of one queue needs. */
 interface WorkerContext extends WorkContext {
@@ -76,19 +77,32 @@ export async function processWindow(
   job: Job<WindowJob>,
   token: string | undefined,
 ): Promise<void> {
+  const { runId, windowId } = job.data;
+  const facts: StepFacts = { database: context.queues.databaseId, run: runId, window: windowId };
+  return runStep('window', facts, () => workOnWindow(context, job, token, facts));
+}
+
+async function workOnWindow(
+  context: WorkerContext,
+  job: Job<WindowJob>,
+  token: string | undefined,
+  facts: StepFacts,
+): Promise<void> {
   for (let waitMs = 0; ; ) {
     let call: ClaimedCall | null = null;
+    const times: StepTimes = {};
     try {
       if (waitMs > 0) await pause(waitMs, context.signal);
-      call = await claimCall(context, job.data);
-      if (call !== null) await fetchAndLoad(context, call);
+      call = await timeStep(times, 'claim', () => claimCall(context, job.data));
+      if (call !== null) await fetchAndLoad(context, call, times, facts);
       return await advanceRun(context, job.data.runId);
     } catch (error) {
       const { config, clock } = context;
       const window = call?.claim.window ?? null;
       const permit = call?.permit ?? permitOf(config, clock, context.sourceClock);
       const action = decideFailure(error, await situationOf(context, job, window), config);
-      await applyFailure(context, { job: job.data, window, permit, error, action });
+      facts.outcome = action.act === 'end' ? action.state : action.act;
+      await applyFailure(context, { job: job.data, window, permit, error, action, times });
       // The windows that take its place move the run on.
       if (action.act === 'split') return;
       if (action.act !== 'await_data' || !action.waitInWorker)
@@ -308,21 +322,28 @@ function outOfReachError(lastDay: Day, diagnostic: string): PipelineError {
   });
 }
 
-async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCall): Promise<void> {
+async function fetchAndLoad(
+  context: WorkerContext,
+  { claim, permit }: ClaimedCall,
+  times: StepTimes,
+  facts: StepFacts,
+): Promise<void> {
   const { config, source, db, breaker, signal } = context;
   // An answer is read as of its call: so it can be read again at any time, with the same result.
   const calledAt = context.clock.now();
   const { window } = claim;
   const operation = operationNamed(window.operation);
+  const attempt = window.failedAttempts + 1;
+  const { exchange, from, to } = window;
+  Object.assign(facts, { operation: operation.name, exchange, from, to, attempt });
   const asked = {
-    exchange: window.exchange,
-    from: window.from,
-    to: window.to,
+    exchange,
+    from,
+    to,
     instruments: window.instruments,
     params: window.params,
     calledOn: dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE),
   };
-  const { exchange } = window;
   const sentAt = performance.now();
   const tellEnd = (outcome: 'success' | ErrorKind) =>
     sourceCallEnded.publish({
@@ -331,7 +352,8 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
       seconds: (performance.now() - sentAt) / 1_000,
       outcome,
     });
-  const answer = await source.fetch(operation, asked, signal).catch(async (error) => {
+  const fetched = timeStep(times, 'fetch', () => source.fetch(operation, asked, signal));
+  const answer = await fetched.catch(async (error) => {
     tellEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { claim, permit }, error);
     throw error;
@@ -361,25 +383,37 @@ async function fetchAndLoad(context: WorkerContext, { claim, permit }: ClaimedCa
             fetchedAt: new Date(calledAt),
           },
   };
-  let counts = await repeatAnswer(context, answered);
+  let counts = await timeStep(times, 'load', () => repeatAnswer(context, answered));
+  let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
   if (counts === null) {
-    const extracted = source.read(operation, asked, answer);
+    const extracted = await timeStep(times, 'read', () => source.read(operation, asked, answer));
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
     logWarnings(context, window, extracted);
-    counts = await storeAnswer(context, { ...answered, extracted });
+    ({ state } = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE));
+    counts = await timeStep(times, 'load', () => storeAnswer(context, { ...answered, extracted }));
   }
   if (operation.windows.per === 'range') {
     await learnRangeLimit(db.drizzle, { keyHash: permit.keyHash, windowId: window.id });
   }
-  if (counts !== null) {
-    const { fetched: _, ...rows } = counts;
-    windowEnded.publish({ operation: operation.name, exchange, state: 'loaded', rows });
+  const { bytes } = answer;
+  const line = { ...windowFacts(window), attempt, bytes, ms: times };
+  if (counts === null) {
+    context.log.info(line, 'window had ended already');
+    return;
   }
-  context.log.info(
-    { ...windowFacts(window), counts },
-    counts === null ? 'window had ended already' : 'window loaded',
-  );
+  const { fetched: _, ...rows } = counts;
+  windowEnded.publish({
+    operation: operation.name,
+    exchange,
+    state: state === 'failed' ? 'failed' : 'loaded',
+    rows,
+  });
+  Object.assign(facts, { outcome: state, bytes }, counts);
+  context.log[state === 'failed' ? 'error' : 'info']({ ...line, state, counts }, `window ${ENDS[state]}`);
 }
+
+/** How a window that was answered ends, in words. */
+const ENDS = { loaded: 'loaded', empty: 'is empty', failed: 'failed: too many of its records were rejected' };
 
 /** Kept answers that are looked at to learn how the source ends its CSV. */
 const COMPARED_ANSWERS = 5;

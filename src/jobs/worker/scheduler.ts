@@ -1,6 +1,7 @@
 import type { Job } from 'bullmq';
 import type { Config } from '../../core/config.ts';
 import { dayAt } from '../../core/days.ts';
+import { runStep } from '../../core/steps.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
@@ -105,7 +106,8 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
 /** Handles a tick, and tells BullMQ what the failure policy decides where that fails. */
 async function workTick(context: QueueContext, job: Job<TickJob>, token: string | undefined): Promise<void> {
   try {
-    await processTick(context, job);
+    const { operation, exchange, database } = job.data;
+    await runStep('plan', { database, operation, exchange }, () => processTick(context, job));
   } catch (error) {
     const action = decideLocalFailure(error);
     context.log.warn({ tick: job.data, err: error, action }, 'the night was not planned');
