@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Telemetry } from 'bullmq';
 import { type LearningCalendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
+import { readEnvironment } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { Source, SourceSettings } from '../extract/types.ts';
@@ -66,13 +68,15 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
   const config = needs.config ?? opened?.config ?? (await loadSettings(cli));
   // First, because a missing setting is known before any server has answered.
   const settings = source ? sourceSettings(config) : null;
+  // First, because what is opened first is closed last: the spans of the end are sent too.
+  const telemetry = queue || source ? await openTraces(cli, config) : undefined;
   const { REDIS_URL } = config;
   if ((queue || source) && REDIS_URL !== undefined) {
     await life.open(() => checkRedis(REDIS_URL, arrivalOf(cli, config, wait)));
   }
   const context = opened ?? (await openBaseContext(cli, config, wait));
   if (!queue && !source) return context;
-  const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context) };
+  const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context, telemetry) };
   if (settings === null) return withQueue;
   const withSource: WorkContext = { ...withQueue, source: await openSource(cli, settings, context.log) };
   return withSource;
@@ -109,10 +113,26 @@ export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config):
 // Clients of Redis and HTTP and the private Postgres are loaded where they are needed: they would make up
 // most of the time a command takes that only looks.
 
-async function openQueues({ life }: Cli, { db, config, log }: Context): Promise<Queues> {
+/** Sends traces where the environment of OpenTelemetry says so; nothing of it is loaded otherwise. */
+async function openTraces(cli: Cli, config: Config): Promise<Telemetry | undefined> {
+  const environment = readEnvironment(cli.env, cli.cwd);
+  if (!wantsTraces(environment)) return undefined;
+  const { startTraces } = await import('./traces.ts');
+  const traces = await cli.life.open(
+    async () => startTraces(config, environment, createLog(config, cli.stderr)),
+    (opened) => opened.stop(),
+  );
+  return traces.telemetry;
+}
+
+async function openQueues(
+  { life }: Cli,
+  { db, config, log }: Context,
+  telemetry: Telemetry | undefined,
+): Promise<Queues> {
   const { openQueues: open } = await import('../jobs/worker/queue.ts');
   return life.open(
-    () => open({ db, config, log }),
+    () => open({ db, config, log, telemetry }),
     (opened) => opened.close(),
   );
 }
@@ -123,6 +143,14 @@ async function openSource({ life }: Cli, settings: SourceSettings, log: Logger):
     async () => createSource(settings, log),
     (opened) => opened.close(),
   );
+}
+
+/** Do the variables of OpenTelemetry name a receiver of traces? */
+function wantsTraces(environment: Readonly<Record<string, string>>): boolean {
+  const { OTEL_SDK_DISABLED: disabled, OTEL_TRACES_EXPORTER: exporter } = environment;
+  if (disabled?.toLowerCase() === 'true' || exporter === 'none') return false;
+  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = environment;
+  return (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? OTEL_EXPORTER_OTLP_ENDPOINT) !== undefined;
 }
 
 /** How long to wait for a server that cannot be reached when the command starts. */

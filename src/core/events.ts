@@ -3,6 +3,8 @@ import type { ErrorKind } from './errors.ts';
 
 /** What happens in this process, told to whoever wants to count it. */
 interface Event<Message> {
+  /** Does anybody want to know? Where a message costs something to make. */
+  isHeard(): boolean;
   publish(message: Message): void;
   /** @returns a function that ends this. */
   subscribe(listener: (message: Message) => void): () => void;
@@ -11,6 +13,7 @@ interface Event<Message> {
 function event<Message extends object>(name: string): Event<Message> {
   const subject = channel(name);
   return {
+    isHeard: () => subject.hasSubscribers,
     publish(message) {
       if (subject.hasSubscribers) subject.publish(message);
     },
@@ -42,3 +45,17 @@ export const windowEnded = event<
     readonly rows: Readonly<Record<string, number>>;
   }
 >('eod:window-ended');
+
+/** A run has ended. */
+export const runEnded = event<{
+  readonly run: number;
+  /** Id of its database: others have runs of the same number. */
+  readonly database: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly from: string;
+  readonly to: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly finishedAt: string;
+}>('eod:run-ended');

@@ -2,9 +2,9 @@ import { tracingChannel } from 'node:diagnostics_channel';
 
 /**
  * What is done for a window: `window` from its claim to its end, and within it `claim`, `fetch`, `read` and `load`;
- * `plan`: the night of a schedule.
+ * `plan`: the night of a schedule; `enqueue`: the jobs of a run.
  */
-export type StepName = 'plan' | 'window' | 'claim' | 'fetch' | 'read' | 'load';
+export type StepName = 'plan' | 'enqueue' | 'window' | 'claim' | 'fetch' | 'read' | 'load';
 
 export type StepFacts = Record<string, string | number | boolean>;
 

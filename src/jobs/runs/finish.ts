@@ -1,5 +1,7 @@
+import { runEnded } from '../../core/events.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases.ts';
+import { databaseId } from '../../load/state/database-identity.ts';
 import {
   beginFollowUp,
   type EndedRun,
@@ -30,7 +32,12 @@ export async function closeRun(
   await updateObservedAliases(db);
   await updateCorporateEvents(context);
   const ended = await finishRun(db.drizzle, runId, end);
-  if (ended !== null) log.info({ runId, state: ended.state }, 'run has ended');
+  if (ended === null) return null;
+  log.info({ runId, state: ended.state }, 'run has ended');
+  if (runEnded.isHeard()) {
+    const { id: run, ...facts } = ended;
+    runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });
+  }
   return ended;
 }
 

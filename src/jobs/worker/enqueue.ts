@@ -1,3 +1,4 @@
+import { runStep } from '../../core/steps.ts';
 import { type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
@@ -18,7 +19,13 @@ export const PRIORITY = {
  * window, so what is there already stays as it is: this may run any number of times.
  */
 export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
-  if (runIds.length === 0) return;
+  const [run] = runIds;
+  if (run === undefined) return;
+  const facts = { database: context.queues.databaseId, ...(runIds.length === 1 ? { run } : {}) };
+  return runStep('enqueue', facts, () => enqueue(context, runIds));
+}
+
+async function enqueue(context: QueueContext, runIds: readonly number[]): Promise<void> {
   const open = await openWindows(context.db.drizzle, runIds);
   for (const name of WINDOW_QUEUES) {
     const jobs = open

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Job, JobSchedulerJson, JobsOptions, WorkerOptions } from 'bullmq';
+import type { Job, JobSchedulerJson, JobsOptions, Telemetry, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
@@ -106,6 +106,8 @@ interface QueueSettings {
   readonly db: Database;
   readonly config: Pick<Config, 'REDIS_URL' | 'EOD_QUEUE_PREFIX'>;
   readonly log: Logger;
+  /** Where BullMQ tells what it does, for traces. */
+  readonly telemetry?: Telemetry | undefined;
 }
 
 /**
@@ -216,7 +218,11 @@ export const QUEUE_CONNECTIONS = 10;
 export const queueSchema = ({ EOD_QUEUE_PREFIX }: Pick<Config, 'EOD_QUEUE_PREFIX'>) =>
   `${EOD_QUEUE_PREFIX}_queue`;
 
-async function onPostgres({ db, config, log }: QueueSettings, databaseId: string): Promise<Queues> {
+async function onPostgres(
+  { db, config, log, telemetry }: QueueSettings,
+  databaseId: string,
+): Promise<Queues> {
+  const traced = telemetry === undefined ? {} : { telemetry };
   const errors = errorLogger(log);
   const { createPostgresBackend, UnrecoverableError, withBackend } = await import('bullmq');
   const { Queue, Worker } = withBackend(createPostgresBackend);
@@ -233,9 +239,9 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
     Client: ListenedClient,
   });
   const queues = {
-    nightly: new Queue<WindowJob>('nightly', { connection: connection(1) }),
-    backfill: new Queue<WindowJob>('backfill', { connection: connection(1) }),
-    ticks: new Queue<TickJob>('ticks', { connection: connection(1) }),
+    nightly: new Queue<WindowJob>('nightly', { connection: connection(1), ...traced }),
+    backfill: new Queue<WindowJob>('backfill', { connection: connection(1), ...traced }),
+    ticks: new Queue<TickJob>('ticks', { connection: connection(1), ...traced }),
   };
   try {
     for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
@@ -254,7 +260,9 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
     work(name, processor, options) {
       const own = refusingOthers(databaseId, log, processor, UnrecoverableError);
       return startReconnectingWorker(() =>
-        errors.listen(new Worker(name, own, { ...options, connection: connection(2), autorun: false })),
+        errors.listen(
+          new Worker(name, own, { ...options, ...traced, connection: connection(2), autorun: false }),
+        ),
       );
     },
     async close() {
@@ -264,7 +272,11 @@ async function onPostgres({ db, config, log }: QueueSettings, databaseId: string
   };
 }
 
-async function onRedis({ db, config, log }: QueueSettings, databaseId: string, url: string): Promise<Queues> {
+async function onRedis(
+  { db, config, log, telemetry }: QueueSettings,
+  databaseId: string,
+  url: string,
+): Promise<Queues> {
   const [{ Queue, UnrecoverableError, Worker }, { Redis }] = await Promise.all([
     import('bullmq'),
     import('ioredis'),
@@ -273,7 +285,8 @@ async function onRedis({ db, config, log }: QueueSettings, databaseId: string, u
   // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
   errors.listen(connection);
-  const options = { connection, prefix: `${config.EOD_QUEUE_PREFIX}:${databaseId}` };
+  const traced = telemetry === undefined ? {} : { telemetry };
+  const options = { connection, prefix: `${config.EOD_QUEUE_PREFIX}:${databaseId}`, ...traced };
   const queues = {
     nightly: new Queue<WindowJob>('nightly', options),
     backfill: new Queue<WindowJob>('backfill', options),

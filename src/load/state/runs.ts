@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Day } from '../../core/days.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from './run-request.ts';
-import { takeId } from './schema/columns.ts';
+import { isoText, takeId } from './schema/columns.ts';
 import { runs, windows } from './schema/work.ts';
 import { isOpen, canBegin as windowsThatMay } from './windows/transitions.ts';
 import { asksSource, cancelWindows, countWindows, reopenWindows, WINDOW_TOTALS } from './windows/windows.ts';
@@ -231,7 +231,7 @@ export interface RunEnd {
 const ENDED_RUN = { id: runs.id, kind: runs.kind, state: runs.state, from: runs.from_date, to: runs.to_date };
 
 /** A run that has ended. */
-export type EndedRun = NonNullable<Awaited<ReturnType<typeof finishRun>>>;
+export type EndedRun = Omit<NonNullable<Awaited<ReturnType<typeof finishRun>>>, 'startedAt' | 'finishedAt'>;
 
 /**
  * Writes the totals and the end of a run that has no open window left.
@@ -270,7 +270,11 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
         eq(ofTotal('open'), 0),
       ),
     )
-    .returning(ENDED_RUN);
+    .returning({
+      ...ENDED_RUN,
+      startedAt: isoText(sql`${runs.started_at}`),
+      finishedAt: isoText(sql`${runs.finished_at}`),
+    });
   return ended ?? null;
 }
 

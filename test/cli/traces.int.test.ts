@@ -1,0 +1,181 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { closeAfterFile } from '../support/closing.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const KEY = 'kiwi 0815/secret?';
+const DAY = '2025-09-12';
+const clock = { now: () => Date.parse(`${DAY}T22:00:00+05:30`) };
+
+interface Value {
+  readonly stringValue?: string;
+  readonly intValue?: number | string;
+}
+
+interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly attributes: readonly { readonly key: string; readonly value: Value }[];
+  readonly links: readonly { readonly spanId: string }[];
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+}
+
+interface Export {
+  readonly resourceSpans: readonly {
+    readonly resource: Pick<Span, 'attributes'>;
+    readonly scopeSpans: readonly {
+      readonly scope: { readonly name: string };
+      readonly spans: readonly Span[];
+    }[];
+  }[];
+}
+
+/** A receiver of OTLP over HTTP. */
+async function startReceiver() {
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    if (request.url === '/v1/traces') bodies.push(Buffer.concat(chunks).toString());
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closeAfterFile(async () => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const exports = () => bodies.flatMap((body) => (JSON.parse(body) as Export).resourceSpans);
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    bodies,
+    exports,
+    spans: () => exports().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),
+  };
+}
+
+/** Prints at its end which modules of OpenTelemetry a process has loaded. */
+const PROBE = `
+import { createRequire, Module } from 'node:module';
+process.on('exit', () => {
+  const loaded = Object.keys(Module._cache).filter((file) => /@opentelemetry|bullmq-otel/.test(file));
+  process.stderr.write('LOADED ' + loaded.length + '\\n');
+});
+`;
+
+test('a run is a trace from the run to its statements, without the key; without a receiver nothing of it is loaded', async () => {
+  const cwd = temporaryFolder();
+  const probe = join(cwd, 'probe.mjs');
+  writeFileSync(probe, PROBE);
+  const sandbox = await startSandbox({
+    clock,
+    accessKey: KEY,
+    instrumentsPerExchange: 20,
+    behaviour: { disabledOperations: ['GetCircuitBreakers'] },
+  });
+  const { url } = await testDatabase();
+  const env = {
+    EOD_BASE_URL: sandbox.url,
+    EOD_ACCESS_KEY: KEY,
+    DATABASE_URL: url,
+    EOD_ALERT_WEBHOOK: `${sandbox.url}/services/kiwi-hook`,
+    NODE_OPTIONS: `--import ${pathToFileURL(probe)}`,
+  };
+  const asked = ['backfill', 'GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE'];
+  const days = (day: string) => ['--from', day, '--to', day];
+  const plain = await runEod([...asked, ...days('2025-09-11')], { cwd, env });
+  expect(plain.stderr).toMatch(/^LOADED 0$/m);
+
+  const receiver = await startReceiver();
+  // From the file, which OpenTelemetry does not read by itself.
+  writeFileSync(join(cwd, '.env'), `OTEL_EXPORTER_OTLP_ENDPOINT=${receiver.url}\n`);
+  const traced = await runEod([...asked, ...days(DAY)], { cwd, env });
+  await sandbox.close();
+  expect(traced.stderr).toMatch(/^LOADED [1-9]\d+$/m);
+
+  const spans = receiver.spans();
+  const named = (name: string) => spans.filter((span) => span.name === name);
+  const factOf = ({ attributes }: Pick<Span, 'attributes'>, key: string) => {
+    const value = attributes.find((one) => one.key === key)?.value;
+    return value?.stringValue ?? (value?.intValue === undefined ? undefined : Number(value.intValue));
+  };
+  const parentOf = (span: Span | undefined) => spans.find(({ spanId }) => spanId === span?.parentSpanId);
+
+  const [run, ...otherRuns] = named('eod.run');
+  expect(otherRuns).toEqual([]);
+  expect(factOf(run as Span, 'eod.state')).toBe('failed');
+  expect(run?.parentSpanId ?? '').toBe('');
+  const windows = named('eod.window');
+  expect(windows.map((span) => factOf(span, 'eod.operation')).toSorted()).toEqual([
+    'GetBhavCopyCM',
+    'GetCircuitBreakers',
+  ]);
+  expect(new Set(windows.map((span) => span.parentSpanId))).toEqual(new Set([run?.spanId]));
+  expect(new Set(windows.map((span) => span.traceId))).toEqual(new Set([run?.traceId]));
+  const loaded = windows.find((span) => factOf(span, 'eod.operation') === 'GetBhavCopyCM');
+  expect(factOf(loaded as Span, 'eod.outcome')).toBe('loaded');
+  expect(factOf(loaded as Span, 'eod.fetched')).toBeGreaterThan(0);
+  const steps = spans.filter((span) => span.parentSpanId === loaded?.spanId && span.name.startsWith('eod.'));
+  expect([...new Set(steps.map(({ name }) => name))].toSorted()).toEqual([
+    'eod.claim',
+    'eod.fetch',
+    'eod.load',
+    'eod.read',
+  ]);
+
+  const calls = named('GET');
+  expect(calls).toHaveLength(2);
+  for (const call of calls) {
+    expect(parentOf(call)?.name).toBe('eod.fetch');
+    expect(factOf(call, 'url.full')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w/]+$/);
+    expect(factOf(call, 'http.response.status_code')).toBe(200);
+  }
+  expect(calls.some((call) => String(factOf(call, 'url.path')).endsWith('GetBhavCopyCM'))).toBe(true);
+  const inLoad = spans.filter((span) =>
+    steps.some((step) => step.name === 'eod.load' && step.spanId === span.parentSpanId),
+  );
+  expect(inLoad.some(({ name }) => name.startsWith('pg.query'))).toBe(true);
+  // Of BullMQ: the jobs were added and processed in the trace of the run, and the window says which job it was.
+  const added = spans.filter(({ name }) => name.startsWith('addBulk'));
+  expect(new Set(added.map((span) => parentOf(span)?.name))).toEqual(new Set(['eod.enqueue']));
+  const jobs = spans.filter(({ name }) => name.startsWith('process'));
+  expect(jobs.length).toBeGreaterThan(0);
+  expect(new Set([...added, ...jobs].map((span) => span.traceId))).toEqual(new Set([run?.traceId]));
+  expect(jobs.map(({ spanId }) => spanId)).toContain(loaded?.links[0]?.spanId);
+  // Nothing hangs loose: the looks for the next job are no traces.
+  const roots = spans.filter((span) => (span.parentSpanId ?? '') === '');
+  expect(roots.map(({ name }) => name).filter((name) => !/^(eod\.|addBulk|process)/.test(name))).toEqual([]);
+
+  const resource = receiver.exports()[0]?.resource;
+  expect(factOf(resource as Pick<Span, 'attributes'>, 'service.name')).toBe('eod-pipeline');
+  for (const body of receiver.bodies) {
+    for (const secret of ['kiwi', encodeURIComponent(KEY), 'kiwi-hook']) expect(body).not.toContain(secret);
+  }
+  // The end of the command waited for the last spans.
+  expect(BigInt(run?.endTimeUnixNano ?? 0)).toBeGreaterThan(BigInt(run?.startTimeUnixNano ?? 0));
+});
+
+test('a command ends as it would without where the receiver is away', async () => {
+  const { url } = await testDatabase();
+  const env = {
+    EOD_BASE_URL: 'http://127.0.0.1:9',
+    EOD_ACCESS_KEY: KEY,
+    DATABASE_URL: url,
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+    EOD_LOG_LEVEL: 'fatal',
+  };
+  const asked = ['backfill', 'GetBhavCopyCM', '--from', DAY, '--to', DAY, '--detach', '--json'];
+  const { code, stdout } = await runEod(asked, { cwd: temporaryFolder(), env });
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ runId: 1 });
+});
