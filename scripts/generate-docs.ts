@@ -19,6 +19,7 @@ import {
 } from '../src/jobs/worker/failure-policy.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
+import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
 const END = '<!-- End of the generated part. -->';
 
@@ -237,10 +238,17 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
     source: 'src/load/state/windows/transitions.ts',
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
+  { page: 'docs/configuration.md', source: 'src/core/config.ts', text: settingTables },
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
   { page: 'docs/views.md', source: VIEWS.join(', '), text: viewList },
   { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },
 ];
+
+/** Files that are generated as a whole. */
+export const GENERATED_FILES: Readonly<Record<string, () => string>> = {
+  '.env.example': envExample,
+  'docs/configuration.schema.json': settingsSchema,
+};
 
 /** Pages that have a generated part. */
 export const GENERATED_PAGES: readonly string[] = [...new Set(PARTS.map(({ page }) => page))];
@@ -262,6 +270,7 @@ export function withGeneratedParts(page: string, text: string): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const [file, generate] of Object.entries(GENERATED_FILES)) writeFileSync(pageFile(file), generate());
   for (const page of GENERATED_PAGES) {
     const file = pageFile(page);
     writeFileSync(file, withGeneratedParts(page, readFileSync(file, 'utf8')));

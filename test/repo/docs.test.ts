@@ -1,8 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { GENERATED_PAGES, pageFile, withGeneratedParts } from '../../scripts/generate-docs.ts';
+import {
+  GENERATED_FILES,
+  GENERATED_PAGES,
+  pageFile,
+  withGeneratedParts,
+} from '../../scripts/generate-docs.ts';
 
 test.each(GENERATED_PAGES)('the generated tables of %s say what the code does', (page) => {
   const text = readFileSync(pageFile(page), 'utf8');
   expect(text, 'run: npm run docs:generate').toBe(withGeneratedParts(page, text));
+});
+
+test.each(Object.keys(GENERATED_FILES))('%s is what the code makes of it', (file) => {
+  expect(readFileSync(pageFile(file), 'utf8'), 'run: npm run docs:generate').toBe(GENERATED_FILES[file]?.());
 });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { loadConfig, settings } from '../../src/core/config.ts';
 
@@ -38,5 +39,38 @@ describe('.env.example', () => {
     const kept = Object.entries(defaults).filter(([, value]) => !isEmpty(value));
     expect(shown).toMatchObject(Object.fromEntries(kept));
     expect(kept.length).toBeGreaterThan(20);
+  });
+});
+
+describe('docs/configuration.schema.json', () => {
+  const file = new URL('../../docs/configuration.schema.json', import.meta.url);
+  const schema = JSON.parse(readFileSync(file, 'utf8'));
+  const validate = new Ajv2020({ allErrors: true, allowUnionTypes: true, validateFormats: false }).compile(
+    schema,
+  );
+  const problems = (env: Record<string, unknown>) => {
+    validate(env);
+    return (validate.errors ?? []).map(
+      ({ instancePath, propertyName }) => propertyName ?? instancePath.slice(1),
+    );
+  };
+
+  test('takes what the settings take, and numbers and flags as such', () => {
+    expect(problems(everything)).toEqual([]);
+    expect(problems({ EOD_CONCURRENCY: 8, EOD_KEEP_RAW: false, PATH: '/usr/bin' })).toEqual([]);
+  });
+
+  test('refuses what is wrong, and names that are mistyped', () => {
+    const wrong = {
+      EOD_CONCURRENCY: 65,
+      EOD_ATTEMPTS: 'five',
+      EOD_FORMAT: 'Yaml',
+      EOD_PUBLISHED_AT: '25:00',
+      EOD_KEEP_RAW: 'yes',
+      EOD_CALL_PER_HOUR: '900',
+    };
+    expect([...new Set(problems(wrong))].filter((name) => name !== '').toSorted()).toEqual(
+      Object.keys(wrong).toSorted(),
+    );
   });
 });

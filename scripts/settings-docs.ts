@@ -1,0 +1,128 @@
+// What is written from the settings in src/core/config.ts: tables, .env.example and a JSON schema.
+import { z } from 'zod';
+import { loadConfig, settingGroups, settings } from '../src/core/config.ts';
+import { SECRET_SETTINGS } from '../src/core/environment.ts';
+
+type Name = keyof typeof settings;
+
+const defaults = loadConfig({});
+
+interface Described {
+  readonly name: Name;
+  /** As Markdown; says of secrets that they are. */
+  readonly description: string;
+  /** As it is written in an environment; empty where there is none. */
+  readonly defaultText: string;
+  /** The default, or an example where there is none. */
+  readonly example: string;
+  readonly isSecret: boolean;
+}
+
+function described(name: Name): Described {
+  const { description = '', examples } = settings[name].meta() ?? {};
+  const isSecret = (SECRET_SETTINGS as readonly string[]).includes(name);
+  const given = Array.isArray(examples) ? String(examples[0]) : null;
+  const value = defaults[name];
+  const isEmpty = value === undefined || JSON.stringify(value) === '{}';
+  // A share is a number here and is written otherwise: it has its default as the example.
+  const written = Array.isArray(value) ? value.join(',') : String(value);
+  const defaultText = isEmpty ? '' : (given ?? written);
+  const example = given ?? defaultText;
+  if (description === '' || example === '') {
+    throw new Error(`${name} needs a description, and an example where it has no default`);
+  }
+  const suffix = isSecret && !description.includes('Secret:') ? ' Secret.' : '';
+  return { name, description: `${description}${suffix}`, defaultText, example, isSecret };
+}
+
+const groups = Object.entries(settingGroups).map(([title, group]) => ({
+  title,
+  settings: (Object.keys(group) as Name[]).map(described),
+}));
+
+/** The settings as tables, by what they are about. */
+export function settingTables(): string {
+  const code = (text: string) => (text === '' ? '' : `\`${text}\``);
+  const row = ({ name, defaultText, description }: Described) =>
+    `| \`${name}\` | ${code(defaultText)} | ${description} |`.replace('|  |', '| |');
+  return groups
+    .map(({ title, settings: ofGroup }) =>
+      [`## ${title}`, '', '| setting | default | meaning |', '|---|---|---|', ...ofGroup.map(row)].join('\n'),
+    )
+    .join('\n\n');
+}
+
+const WIDTH = 110;
+
+/** Markdown as a comment: links as the names of their pages, in lines of WIDTH characters at most. */
+function comment(markdown: string): string[] {
+  const text = markdown.replace(/\[([^\]]+)\]\((\w[\w-]*\.md)\)/g, 'docs/$2');
+  const lines = ['#'];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) as string;
+    if (`${line} ${word}`.length > WIDTH) lines.push(`# ${word}`);
+    else lines[lines.length - 1] = `${line} ${word}`;
+  }
+  return lines;
+}
+
+const ENV_HEAD = `# Settings of eod-pipeline. Copy this file to \`.env\` and uncomment what you want to change; the shell's
+# environment wins over the file. A commented line shows the default, or an example where there is none.
+# \`eod config\` prints the settings in force, with secrets hidden.
+# Written by \`npm run docs:generate\` from src/core/config.ts.
+`;
+
+/** The file .env.example. */
+export function envExample(): string {
+  const parts = groups.map(({ title, settings: ofGroup }) => {
+    const rule = `# --- ${title} `.padEnd(WIDTH - 10, '-');
+    const each = ofGroup.map(({ name, description, example }) =>
+      [...comment(description), `#${name}=${example}`].join('\n'),
+    );
+    return [rule, ...each].join('\n\n');
+  });
+  return `${[ENV_HEAD, ...parts].join('\n')}\n`.replace(/\n(# --- )/g, '\n\n$1').replace(/\n{3,}/g, '\n\n');
+}
+
+const WHOLE_NUMBER = '^\\s*\\d+\\s*$';
+
+/**
+ * The settings as a JSON schema, for tools that write environments: what is a number or a flag may be one there too.
+ * Further variables are allowed, but none that looks like a mistyped setting.
+ */
+export function settingsSchema(): string {
+  const names = Object.keys(settings);
+  const { properties = {} } = z.toJSONSchema(z.object(settings), { io: 'input', unrepresentable: 'any' });
+  const property = ({ name, description, defaultText, example, isSecret }: Described) => {
+    const {
+      type,
+      minimum,
+      maximum,
+      pattern,
+      minLength,
+      enum: values,
+    } = properties[name] as Record<string, unknown>;
+    const ofType =
+      type === 'integer'
+        ? { type: ['integer', 'string'], minimum, maximum, pattern: WHOLE_NUMBER }
+        : Array.isArray(values) && values.includes('true')
+          ? { enum: ['true', 'false', '1', '0', true, false] }
+          : { type: 'string', pattern, minLength, enum: values };
+    return {
+      description,
+      ...ofType,
+      ...(example.includes('://') ? { format: 'uri' } : {}),
+      ...(isSecret ? { writeOnly: true } : {}),
+      ...(defaultText === '' ? { examples: [example] } : { default: defaultText }),
+    };
+  };
+  const all = groups.flatMap(({ settings: ofGroup }) => ofGroup);
+  const schema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Settings of eod-pipeline',
+    type: 'object',
+    properties: Object.fromEntries(all.map((one) => [one.name, property(one)])),
+    propertyNames: { anyOf: [{ not: { pattern: '^EOD_' } }, { enum: names }] },
+  };
+  return `${JSON.stringify(schema, null, 2)}\n`;
+}
