@@ -36,8 +36,16 @@ export interface Cli {
   printedJson?: boolean;
 }
 
-/** What a file of commands exports: what gives each its arguments, options, examples and action. */
-export type Commands = Readonly<Record<string, (command: Command, cli: Cli) => void | Promise<void>>>;
+/**
+ * What a file of commands exports: what gives each its arguments, options, examples and action. `load` completes another
+ * command of the program in the same way.
+ */
+export type Commands = Readonly<
+  Record<
+    string,
+    (command: Command, cli: Cli, load: (other: Command) => Promise<void>) => void | Promise<void>
+  >
+>;
 
 /** The surroundings of this process. */
 export function processCli(life: Lifecycle): Cli {

@@ -155,6 +155,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     description: 'Test whether alerts arrive.',
     file: () => import('./commands/alert.ts'),
   },
+  init: {
+    description:
+      'Write a commented .env, in which to set the address of the source, the key and the database.',
+    file: () => import('./commands/init.ts'),
+  },
   doctor: {
     description:
       'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; with a remedy for each problem.',
@@ -163,6 +168,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   config: {
     description: 'Show every setting with its value and where it comes from; secrets are hidden.',
     file: () => import('./commands/config.ts'),
+  },
+  completion: {
+    description: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
+    file: () => import('./commands/completion.ts'),
   },
 };
 
@@ -209,7 +218,7 @@ export function buildProgram(cli: Cli): Command {
 export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   const name = command.name();
   const file = await COMMANDS[name]?.file();
-  await file?.commands[name]?.(command, cli);
+  await file?.commands[name]?.(command, cli, (other) => loadCommand(other, cli));
 }
 
 async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {

@@ -30,7 +30,7 @@ interface SetFlags extends JsonFlag {
   readonly reset?: boolean;
 }
 
-const STATUSES = ['applied', 'needs_review', 'ignored'] as const;
+export const STATUSES = ['applied', 'needs_review', 'ignored'] as const;
 
 export const commands: Commands = {
   events(command, cli) {

@@ -25,7 +25,8 @@ interface Flags extends RangeFlags, JsonFlag {
   readonly doubles?: boolean;
 }
 
-const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
+/** Forms of files, each the ending of its name. */
+export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 
 export const commands: Commands = {
   export(command, cli) {

@@ -1,0 +1,146 @@
+import type { Command, Option } from 'commander';
+import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
+import { checks } from '../../load/market/checks/index.ts';
+import { SEVERITIES } from '../../load/state/findings.ts';
+import { EXCHANGES } from '../../operations/operation.ts';
+import { dataSets, operations, tables } from '../../operations/registry.ts';
+import { CASINGS, ENVELOPES } from '../../sandbox/answer/format.ts';
+import { CONTENT_TYPES, SHAPES } from '../../sandbox/behaviour.ts';
+import { FAULT_KINDS } from '../../sandbox/faults.ts';
+import { DIALECTS } from '../../sandbox/http/parameters.ts';
+import { STATUSES } from '../commands/events.ts';
+import { FORMATS } from '../commands/export.ts';
+
+/** What may follow where a value is expected. */
+export interface Values {
+  /** Words to choose from; none where anything may be typed. */
+  readonly words: readonly string[];
+  /** Several of them, with commas between. */
+  readonly list: boolean;
+  readonly files: boolean;
+}
+
+export interface CompletedOption {
+  /** `--exchange`. */
+  readonly name: string;
+  readonly description: string;
+  /** Null where it takes no value. */
+  readonly value: Values | null;
+}
+
+/** A command as a shell completes it. */
+export interface CompletedCommand {
+  /** `rejects retry`; '' for the program itself. */
+  readonly path: string;
+  readonly description: string;
+  readonly subcommands: readonly { readonly name: string; readonly description: string }[];
+  readonly options: readonly CompletedOption[];
+  /** What its arguments may be; null where it takes none. */
+  readonly argument: Values | null;
+}
+
+const operationNames = operations.map(({ name }) => name);
+const dataSetNames = dataSets.map(({ name }) => name);
+
+/** Values of the flags and arguments that know theirs. */
+const WORDS: Readonly<Record<string, readonly string[]>> = {
+  '--casing': CASINGS,
+  '--check': checks.map(({ name }) => name),
+  '--content-type': CONTENT_TYPES,
+  '--dialect': DIALECTS,
+  '--disable-exchanges': EXCHANGES,
+  '--disable-operations': operationNames,
+  '--envelope': ENVELOPES,
+  '--exchange': EXCHANGES,
+  '--fail-on': SEVERITIES,
+  '--fault': FAULT_KINDS,
+  '--format': FORMATS,
+  '--kind': EVENT_KINDS,
+  '--operation': dataSetNames,
+  '--partition': ['year'],
+  '--severity': SEVERITIES,
+  '--shapes': SHAPES,
+  '--status': STATUSES,
+  '[operations...]': operationNames,
+  '[name]': dataSetNames,
+  '<table>': tables.map(({ name }) => name),
+  ...requestWords(),
+};
+
+/** The values of the request options, whose flags are made of their names. */
+function requestWords(): Record<string, string[]> {
+  const words: Record<string, string[]> = {};
+  for (const { request } of operations) {
+    for (const { param, values = [] } of request.options) {
+      const flag = `--${param.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+      words[flag] = [...new Set([...(words[flag] ?? []), ...values])];
+    }
+  }
+  return words;
+}
+
+/**
+ * The program and all its commands as a shell completes them.
+ *
+ * @param load completes a command of the program from its file.
+ */
+export async function describeProgram(
+  program: Command,
+  load: (command: Command) => Promise<void>,
+): Promise<readonly CompletedCommand[]> {
+  const described = [describe(program, '')];
+  for (const command of program.commands) {
+    const isLoaded = command.options.length + command.registeredArguments.length > 0;
+    if (!isLoaded) await load(command);
+    const subs = command.commands.map((sub) => describe(sub, `${command.name()} ${sub.name()}`));
+    described.push(...subs);
+    // `eod events --kind split` is short for `eod events list --kind split`.
+    const implied = subs.find(({ path }) => path === `${command.name()} list`);
+    if (implied !== undefined)
+      described.push({ ...describe(command, command.name()), options: implied.options });
+    else described.push(describe(command, command.name()));
+  }
+  const names = program.commands.map((command) => command.name());
+  return described.map((one) => (one.path === 'help' ? { ...one, argument: valuesOf('', names) } : one));
+}
+
+function describe(command: Command, path: string): CompletedCommand {
+  const [argument] = command.registeredArguments;
+  const placeholder = (name: string) => {
+    const dots = argument?.variadic === true ? '...' : '';
+    return argument?.required === true ? `<${name}${dots}>` : `[${name}${dots}]`;
+  };
+  const own = command.options
+    .filter((option) => !option.hidden && option.long != null)
+    .map((option) => ({
+      name: option.long as string,
+      description: option.description,
+      value: option.required || option.optional ? optionValues(option) : null,
+    }));
+  return {
+    path,
+    description: command.description(),
+    subcommands: command.commands.map((sub) => ({ name: sub.name(), description: sub.description() })),
+    options: [...own, { name: '--help', description: 'display help for command', value: null }],
+    argument:
+      argument === undefined
+        ? null
+        : valuesOf(placeholder(argument.name()), argument.argChoices ?? WORDS[placeholder(argument.name())]),
+  };
+}
+
+function optionValues({ flags, long, argChoices, defaultValue }: Option): Values {
+  const placeholder = flags.split(/\s+/).at(-1) ?? '';
+  const isList = placeholder === '<list>';
+  // A list whose default is all there is.
+  const all = isList && typeof defaultValue === 'string' ? defaultValue.split(',') : undefined;
+  return valuesOf(placeholder, argChoices ?? all ?? WORDS[long ?? '']);
+}
+
+function valuesOf(placeholder: string, words: readonly string[] = []): Values {
+  return {
+    words,
+    list: placeholder === '<list>',
+    files: /^[<[](path|file|dir)/i.test(placeholder),
+  };
+}
