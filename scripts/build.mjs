@@ -83,6 +83,7 @@ async function build() {
       recursive: true,
       filter: (path) => statSync(path).isDirectory() || !SOURCE.test(path),
     });
+    writeFileSync(join(fresh, 'commit'), commit());
     const stamp = join(fresh, 'built-from-sources-until');
     writeFileSync(stamp, '');
     utimesSync(stamp, started, started);
@@ -92,6 +93,16 @@ async function build() {
   } finally {
     for (const folder of [fresh, old]) rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The commit this is built of, for packages and images, in which there is no git: REVISION, or that of the checkout; else ''. */
+function commit() {
+  const { REVISION } = process.env;
+  if (REVISION) return REVISION.slice(0, 7);
+  const asked = existsSync(at('.git'))
+    ? spawnSync('git', ['rev-parse', '--short=7', 'HEAD'], { cwd: root })
+    : null;
+  return asked?.status === 0 ? String(asked.stdout).trim() : '';
 }
 
 /** @returns {Promise<boolean>} whether every file could be compiled; what is wrong has been printed. */

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
-import { packageVersion } from '../core/environment.ts';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
+import { versionText } from '../core/version.ts';
 import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
 
@@ -179,7 +179,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 export function buildProgram(cli: Cli): Command {
   const program = new Command('eod')
     .description('Pulls end-of-day data of the Indian exchanges into Postgres.')
-    .version(packageVersion())
+    .option('-V, --version', 'say which version and commit this is')
     .option('--demo', 'look at what "eod demo" has loaded')
     .exitOverride()
     .configureOutput({
@@ -189,6 +189,11 @@ export function buildProgram(cli: Cli): Command {
     })
     .configureHelp({ showGlobalOptions: false })
     .helpCommand(false)
+    .on('option:version', () => {
+      // Asked of git in a checkout: not at each start.
+      cli.stdout.write(`${versionText()}\n`);
+      throw new CommanderError(EXIT.done, 'commander.version', '');
+    })
     .hook('preSubcommand', async (program, command) => {
       cli.demo = program.opts<{ readonly demo?: boolean }>().demo === true;
       await loadCommand(command, cli);

@@ -48,10 +48,11 @@ import type { Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
 import pg from 'pg';
 import type { Config } from '../core/config.ts';
-import { packageVersion, redactor, SECRET_SETTINGS } from '../core/environment.ts';
+import { redactor, SECRET_SETTINGS } from '../core/environment.ts';
 import { runEnded } from '../core/events.ts';
 import type { Logger } from '../core/log.ts';
 import { type Step, stepChannel } from '../core/steps.ts';
+import { packageVersion } from '../core/version.ts';
 
 /** Traces that are sent while a command works. */
 interface Traces {

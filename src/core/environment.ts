@@ -143,9 +143,3 @@ export function requesterName(): string {
     return `${process.getuid?.() ?? 'unknown'}@${hostname()}`;
   }
 }
-
-/** The version of eod, from its package. */
-export function packageVersion(): string {
-  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
-}

@@ -1,8 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { today } from '../core/clock.ts';
 import { addDays, type Day, dayStart } from '../core/days.ts';
-import { packageVersion } from '../core/environment.ts';
 import { sourceCallEnded, windowEnded } from '../core/events.ts';
+import { commit, packageVersion } from '../core/version.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { quotaStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
@@ -45,10 +45,11 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
   const build = new Gauge({
     name: 'eod_build_info',
     help: '1; the labels say which version runs, in which roles.',
-    labelNames: ['version', 'node', 'roles'],
+    labelNames: ['version', 'commit', 'node', 'roles'],
     registers,
   });
-  build.set({ version: packageVersion(), node: process.versions.node, roles: roles.join(',') }, 1);
+  const versions = { version: packageVersion(), commit: commit() ?? '', node: process.versions.node };
+  build.set({ ...versions, roles: roles.join(',') }, 1);
   const stopCounting = countOwnWork(registers);
   const facts = createFacts(registers);
   const readFacts = oneAtATime(() =>

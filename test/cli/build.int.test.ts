@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -47,6 +47,26 @@ test('a checkout builds itself when it is new and when a source or a package has
   for (const { code, stdout } of first) expect([code, stdout]).toEqual([0, '0.1.0\n']);
   expect(first.map(({ stderr }) => stderr).join('')).toBe('eod: dist/ has not been built: building it\n');
   expect(await version(folder)).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
+
+  // Of a checkout git is asked; what was built of none names the commit that it was told.
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-C', folder, ...args], { encoding: 'utf8' }).trim();
+  git('init', '--quiet');
+  git(
+    '-c',
+    'user.name=eod',
+    '-c',
+    'user.email=eod@localhost',
+    'commit',
+    '--quiet',
+    '--allow-empty',
+    '-m',
+    'begin',
+  );
+  expect((await version(folder)).stdout).toBe(`0.1.0 (${git('rev-parse', '--short=7', 'HEAD')})\n`);
+  rmSync(join(folder, '.git'), { recursive: true });
+  writeFileSync(join(folder, 'dist', 'commit'), 'abc1234');
+  expect((await version(folder)).stdout).toBe('0.1.0 (abc1234)\n');
 
   const later = new Date(Date.now() + 1_000);
   utimesSync(join(folder, 'node_modules', INSTALLED), later, later);

@@ -22,8 +22,8 @@ describe('Dockerfile', () => {
     expect(validate('FROM node:20-slim\nCOPPY a b\nHEALTHCHECK --intervl=3s CMD true')).toHaveLength(2);
   });
 
-  test('builds in one stage and runs in another, both on the promised Node', () => {
-    expect(stages.map((stage) => stage.getImage())).toEqual(['node:20-slim', 'node:20-slim']);
+  test('builds in one stage and runs in another, both on the Node that tests run on as well', () => {
+    expect(stages.map((stage) => stage.getImage())).toEqual(['node:24-slim', 'node:24-slim']);
     expect(stages[0]?.getBuildStage()).toBe('build');
     expect(
       inLastStage('RUN')
@@ -34,9 +34,19 @@ describe('Dockerfile', () => {
 
   test('runs `eod up` as an ordinary user', () => {
     const user = inLastStage('USER').at(-1)?.getArgumentsContent();
-    expect(user).toBe('node');
+    // The number of `node` in that image: a cluster that runs no root cannot tell it from a name.
+    expect(user).toBe('1000');
     expect(inLastStage('ENTRYPOINT')[0]?.getArgumentsContent()).toBe('["node", "bin/eod.mjs"]');
     expect(inLastStage('CMD')[0]?.getArgumentsContent()).toBe('["up"]');
+  });
+
+  test('says which version and commit it holds', () => {
+    const [label] = inLastStage('LABEL').map((one) => one.getArgumentsContent() ?? '');
+    for (const name of ['title', 'description', 'licenses', 'version', 'revision']) {
+      expect(label).toMatch(new RegExp(`org\\.opencontainers\\.image\\.${name}="\\S`));
+    }
+    const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+    expect(inLastStage('ARG').map((one) => one.getArgumentsContent())).toContain(`VERSION=${version}`);
   });
 
   test('asks /healthz whether it is well', () => {

@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { packageVersion } from '../../core/environment.ts';
+import { packageVersion } from '../../core/version.ts';
 import type { Cli, Commands } from '../cli.ts';
 import { SHELLS, type Shell } from '../completion/scripts.ts';
 import { examples } from '../options.ts';

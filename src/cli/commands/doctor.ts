@@ -1,4 +1,4 @@
-import { packageVersion } from '../../core/environment.ts';
+import { versionText } from '../../core/version.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import type { Check } from '../doctor/index.ts';
 import { examples, jsonOption } from '../options.ts';
@@ -35,7 +35,7 @@ async function runChecks(cli: Cli, flags: DoctorFlags): Promise<void> {
     return printJson(cli, {
       ok: bad === 0,
       checks,
-      version: packageVersion(),
+      version: versionText(),
       node,
       platform: `${platform}-${arch}`,
     });

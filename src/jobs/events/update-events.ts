@@ -1,5 +1,6 @@
 import { today } from '../../core/clock.ts';
-import { packageVersion, requesterName } from '../../core/environment.ts';
+import { requesterName } from '../../core/environment.ts';
+import { packageVersion } from '../../core/version.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import {
   areStored,
