@@ -4,9 +4,11 @@ import { momentText } from '../core/wording.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../load/database/database.ts';
 import { type Access, guard } from './access.ts';
+import { noticeOf, serveActions } from './actions.ts';
 import { ASSETS } from './assets.ts';
 import { documentOf, Heading, type Page, type PageContext } from './page.tsx';
 import { pageRoutes } from './pages/routes.ts';
+import { serveQueueBoard } from './queue-board.ts';
 
 /** Pages read through connections of their own: whoever looks takes none from the workers, and waits no longer than this. */
 const CONNECTIONS = 3;
@@ -31,6 +33,10 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
     for (const { url, type, body } of Object.values(ASSETS)) {
       scope.get(url, (_, reply) => reply.header('cache-control', KEEP_ASSETS).type(type).send(body));
     }
+    if (context.config.EOD_WEB_ACTIONS) {
+      await serveActions(scope, context, access);
+    }
+    await serveQueueBoard(scope, context);
     servePages(scope, reader, access);
   });
 }
@@ -41,7 +47,7 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
       path: request.url.split('?')[0] ?? '/',
       config: context.config,
       at: momentText(new Date(context.clock.now()).toISOString(), context.config.EOD_TIMEZONE),
-      notice: noticeOf(request),
+      notice: noticeOf(request.url),
     };
     return reply
       .code(page.status ?? 200)
@@ -100,9 +106,4 @@ function problemPage(status: number, text: string): Page {
       </>
     ),
   };
-}
-
-/** What an action says on the page it leads to. The text is one of ours by its name, never one from the address. */
-function noticeOf(_request: FastifyRequest): string | null {
-  return null;
 }

@@ -25,7 +25,16 @@ export interface Page {
   readonly refreshS?: number;
 }
 
-const NAVIGATION = [{ path: '/', name: 'Tonight' }] as const;
+const NAVIGATION = [
+  { path: '/', name: 'Tonight' },
+  { path: '/coverage', name: 'Coverage' },
+  { path: '/runs', name: 'Runs' },
+  { path: '/quality', name: 'Quality' },
+  { path: '/freshness', name: 'Freshness' },
+  { path: '/rows', name: 'Rows' },
+  { path: '/dictionary', name: 'Dictionary' },
+  { path: '/queues', name: 'Queues' },
+] as const;
 
 interface Frame {
   /** Path that was asked for, to mark where we are. */

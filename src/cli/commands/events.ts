@@ -137,13 +137,8 @@ async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
 
 /** Shares after for shares before: the other way round than prices. */
 async function parseFactor(text: string): Promise<{ readonly new: number; readonly old: number }> {
-  const { WHOLE_RATIO } = await import('../../extract/corporate-actions/told.ts');
-  const found = WHOLE_RATIO.exec(text.trim());
-  const [a, b] = [Number(found?.[1]), Number(found?.[2])];
-  if (!(a > 0 && b > 0)) {
-    throw usageError(
-      `--factor: "${text}" is not two whole numbers above 0, such as 1:2, which halves prices`,
-    );
-  }
-  return { new: b, old: a };
+  const { ratioOfFactor } = await import('../../jobs/events/decide-event.ts');
+  const ratio = ratioOfFactor(text);
+  if (ratio !== null) return ratio;
+  throw usageError(`--factor: "${text}" is not two whole numbers above 0, such as 1:2, which halves prices`);
 }

@@ -1,55 +1,10 @@
-import { type Field, SQL_TYPES } from '../../operations/fields.ts';
-import {
-  allowedText,
-  type DataSet,
-  isOperation,
-  type Operation,
-  type RequestOption,
-  type Schedule,
-  tablesFilledBy,
-} from '../../operations/operation.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import type { DataSetDescription, FieldDescription, TableDescription } from '../../operations/describe.ts';
+import { allowedText } from '../../operations/operation.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { bold, type Column, table } from '../output.ts';
 
-interface FieldDescription {
-  readonly column: string;
-  readonly type: string;
-  readonly unit: string | null;
-  /** Source field, or where else the value comes from. */
-  readonly source: string;
-  readonly meaning: string;
-  readonly required: boolean;
-}
-
-interface TableDescription {
-  readonly name: string;
-  readonly comment: string;
-  readonly key: readonly string[];
-  readonly fields: readonly FieldDescription[];
-}
-
-/** An operation as the data dictionary tells it, all of it from its own file; or a data set that comes with files, which is not asked for. */
-interface Description {
-  readonly name: string;
-  readonly summary: string;
-  readonly exchanges: readonly string[];
-  readonly windows: string;
-  readonly instruments: string | null;
-  readonly options: readonly RequestOption[];
-  readonly schedule: Schedule | null;
-  readonly tables: readonly TableDescription[];
-  readonly sample: Operation['sample'] | null;
-}
-
-const INSTRUMENTS = {
-  none: 'cannot be asked by instrument',
-  one: 'one per request',
-  many: 'up to 25 per request',
-} as const;
-
-const OPERATION_COLUMNS: readonly Column<Description>[] = [
+const OPERATION_COLUMNS: readonly Column<DataSetDescription>[] = [
   { head: 'operation', cell: (one) => one.name },
   { head: 'exchanges', cell: (one) => one.exchanges.join(',') },
   {
@@ -80,78 +35,18 @@ export const commands: Commands = {
 
 async function describeOperations(cli: Cli, name: string | undefined, flags: JsonFlag): Promise<void> {
   const { anyDataSetNamed, dataSets } = await import('../../operations/registry.ts');
+  const { describeDataSet } = await import('../../operations/describe.ts');
   if (name === undefined) {
-    const all = dataSets.map(describe);
+    const all = dataSets.map(describeDataSet);
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
   }
-  const one = describe(anyDataSetNamed(name));
+  const one = describeDataSet(anyDataSetNamed(name));
   if (flags.json === true) return printJson(cli, one);
   print(cli, descriptionText(one));
   if (one.sample !== null) printRecord(cli, one.sample.answer);
 }
 
-/** Everything there is to know about a data set (pure). */
-function describe(dataSet: DataSet): Description {
-  if (isOperation(dataSet)) return describeOperation(dataSet);
-  const { name, summary } = dataSet;
-  const tables = tablesFilledBy(dataSet).map(describeTable);
-  return {
-    name,
-    summary,
-    exchanges: [],
-    windows: 'imported files, or worked out from what is stored',
-    instruments: null,
-    options: [],
-    schedule: null,
-    tables,
-    sample: null,
-  };
-}
-
-function describeOperation(operation: Operation): Description {
-  return {
-    name: operation.name,
-    summary: operation.summary,
-    exchanges: operation.exchanges,
-    windows: windowsText(operation),
-    instruments: INSTRUMENTS[operation.request.instruments],
-    options: operation.request.options,
-    schedule: operation.schedule,
-    tables: tablesFilledBy(operation).map(describeTable),
-    sample: operation.sample,
-  };
-}
-
-function windowsText({ windows }: Operation): string {
-  switch (windows.per) {
-    case 'range':
-      return `range of days, at most ${windows.days} a request`;
-    case 'session':
-      return 'session, one a request';
-    case 'once':
-      return 'run, once: it knows no dates';
-    case 'instrument':
-      return 'instrument, one a request';
-  }
-}
-
-function describeTable({ name, comment, key, fields }: TableDefinition): TableDescription {
-  return { name: `market.${name}`, comment, key, fields: fields.map(describeField) };
-}
-
-function describeField(field: Field): FieldDescription {
-  const source = { answer: '', request: '(the request)', derived: '(worked out)' }[field.from];
-  return {
-    column: field.column,
-    type: SQL_TYPES[field.kind],
-    unit: field.unit ?? null,
-    source: field.from === 'answer' ? field.source : source,
-    meaning: field.meaning,
-    required: field.required === true,
-  };
-}
-
-function descriptionText(one: Description): string {
+function descriptionText(one: DataSetDescription): string {
   const options = one.options.map((option) => {
     const { param, meaning, fallback } = option;
     const allowed = allowedText(option);

@@ -122,6 +122,7 @@ interface ReplayOptions {
   readonly rejectsOnly?: boolean;
   /** Empty the tables and their history first, and load everything anew. */
   readonly rebuild?: boolean;
+  readonly requestedBy?: string;
 }
 
 /**
@@ -133,7 +134,7 @@ interface ReplayOptions {
 export async function planReplay(
   context: Context,
   asked: AnswerFilter,
-  { rejectsOnly = false, rebuild = false }: ReplayOptions = {},
+  { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
   const groups = await keptGroups(context, asked);
   if (rebuild) await checkAllKept(context, groups);
@@ -157,7 +158,7 @@ export async function planReplay(
     const inserted = await insertRun(tx, {
       id: runId,
       kind: 'replay',
-      requestedBy: requesterName(),
+      requestedBy,
       request,
       // Until its windows are known.
       from: day,

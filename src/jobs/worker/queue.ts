@@ -78,6 +78,9 @@ export function queueOf(kind: RunKind): WindowQueue {
   return kind === 'nightly' ? 'nightly' : 'backfill';
 }
 
+/** A queue of BullMQ, whichever backend it has. */
+type ShownQueue = import('bullmq').Queue;
+
 /** The queue, on Redis or on Postgres. Nothing outside this file knows which. */
 export interface Queues {
   readonly backend: 'redis' | 'postgres';
@@ -85,6 +88,8 @@ export interface Queues {
   readonly databaseId: string;
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
+  /** All of them as BullMQ knows them, for a board that shows their jobs. */
+  readonly shown: readonly ShownQueue[];
   /** No worker anywhere starts another window until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -254,6 +259,8 @@ async function onPostgres(
   return {
     backend: 'postgres',
     databaseId,
+    // BullMQ types the backend as well; whoever shows jobs does not ask for it.
+    shown: Object.values(queues) as unknown as ShownQueue[],
     ...joinQueues(queues, db),
     // Jobs are as safe there as their windows.
     onReturn: () => () => undefined,
@@ -296,6 +303,7 @@ async function onRedis(
   return {
     backend: 'redis',
     databaseId,
+    shown: Object.values(queues),
     ...joinQueues(queues, db),
     onReturn(listener) {
       connection.on('ready', listener);

@@ -155,3 +155,11 @@ export async function listEvents(
     events: found.rows.map(({ total: _, ...event }) => event),
   };
 }
+
+/** Events, and how many there are in all. */
+export type CorporateEventsFound = Awaited<ReturnType<typeof listEvents>>;
+
+/** Events that a person has to decide about, the newest ex-dates first. */
+export function listEventsToDecide(pool: Pool, limit: number): Promise<CorporateEventsFound> {
+  return listEvents(pool, { statuses: ['needs_review'] }, limit);
+}

@@ -5,25 +5,15 @@ import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations, tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { COVERAGE } from '../state/coverage.ts';
+import { readCatalog } from './catalog.ts';
 
 /** After so many days without an answer dbt warns, or fails: a weekend and a holiday are none. */
 const DAILY = { warn: 4, error: 7 };
 const WEEKLY = { warn: 10, error: 17 };
 
-interface StoredColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly comment: string | null;
-}
-
 /** The tables and views of `market` as sources of dbt, 1.10 or newer: what they mean, their keys, and how fresh they are. */
 export async function dbtSources(pool: Pool, config: Pick<Config, 'EOD_EXCHANGES'>): Promise<object> {
-  const { rows } = await pool.query<{ name: string; comment: string | null; columns: StoredColumn[] }>(`
-    select c.relname as name, obj_description(c.oid, 'pg_class') as comment,
-           json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
-                                      'comment', col_description(c.oid, a.attnum)) order by a.attnum) as columns
-      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-     where c.relnamespace = to_regnamespace('market') and c.relkind in ('r', 'p', 'v', 'm') group by c.oid order by c.relname`);
+  const rows = await readCatalog(pool);
   if (rows.length === 0) throw usageError('there are no tables yet', 'migrate');
   return {
     version: 2,

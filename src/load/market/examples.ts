@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import type { TableDefinition } from '../../operations/table.ts';
 
 type Cell = string | number | null;
 type Row = Readonly<Record<string, Cell>>;
@@ -9,7 +10,7 @@ interface Example {
 }
 
 /** First queries for somebody who has just loaded a week; README.md shows the same. */
-const EXAMPLES: readonly Example[] = [
+export const EXAMPLES: readonly Example[] = [
   {
     title: 'The five most traded shares of the last session on NSE',
     sql: `select symbol, series, close_price, traded_quantity, round(turnover / 1e7, 2) as turnover_crore
@@ -44,6 +45,22 @@ export const SHORT_EXAMPLES = {
   few: 'select * from market.instruments limit 5',
   many: 'select * from market.prices_adjusted',
 };
+
+/** The newest rows of a table, as somebody would ask for them first: its key and its first values. */
+export function newestRowsQuery({ name, key, fields, dateColumn }: TableDefinition): string {
+  const shown = fields.slice(0, key.length + VALUES).map(({ column }) => column);
+  const newest =
+    dateColumn === null ? '' : `\n where ${dateColumn} = (select max(${dateColumn}) from market.${name})`;
+  return `select ${shown.join(', ')}\n  from market.${name}${newest}\n limit 20;`;
+}
+
+/** So many columns are shown beside the key. */
+const VALUES = 6;
+
+/** Some rows of a view. */
+export function viewQuery(name: string): string {
+  return `select *\n  from market.${name}\n limit 20;`;
+}
 
 /** An example with its answer. */
 export interface Answer extends Example {

@@ -15,6 +15,8 @@ interface FindingFilter {
   readonly check?: string | undefined;
   /** These and nothing milder. */
   readonly severity?: readonly Severity[] | undefined;
+  readonly operation?: string | undefined;
+  readonly exchange?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   /** Also those that a later look found no more. */
@@ -24,10 +26,12 @@ interface FindingFilter {
 
 /** Findings, the newest days first, and how many there are in all. */
 export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
-  const { check, severity, from, to } = filter;
+  const { check, severity, operation, exchange, from, to } = filter;
   const matches = and(
     check === undefined ? undefined : eq(findings.check, check),
     severity === undefined ? undefined : inArray(findings.severity, [...severity]),
+    operation === undefined ? undefined : eq(findings.operation, operation),
+    exchange === undefined ? undefined : eq(findings.exchange, exchange),
     from === undefined ? undefined : gte(findings.date, from),
     to === undefined ? undefined : lte(findings.date, to),
     filter.resolved === true ? undefined : isNull(findings.resolved_at),

@@ -252,14 +252,17 @@ export interface RejectFilter {
   readonly ids?: readonly number[];
   readonly operations?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
+  /** Of this day, or of days around it. */
+  readonly day?: string | undefined;
 }
 
-function isOpen({ ids, operations, exchanges }: RejectFilter): SQL | undefined {
+function isOpen({ ids, operations, exchanges, day }: RejectFilter): SQL | undefined {
   return and(
     isNull(rejects.resolved_at),
     ids === undefined ? undefined : hasId(ids),
     operations === undefined ? undefined : inArray(rejects.operation, [...operations]),
     exchanges === undefined ? undefined : inArray(rejects.exchange, [...exchanges]),
+    day === undefined ? undefined : and(lte(rejects.from_date, day), gte(rejects.to_date, day)),
   );
 }
 

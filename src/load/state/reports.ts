@@ -7,6 +7,7 @@ import {
   eq,
   inArray,
   isNotNull,
+  lt,
   min,
   ne,
   type SQL,
@@ -85,6 +86,83 @@ export async function listRuns(db: NodePgDatabase, limit: number) {
   const found = await db.select({ id: runs.id }).from(runs).orderBy(desc(runs.id)).limit(limit);
   const ids = found.map(({ id }) => id);
   return readReports(db, ids);
+}
+
+/** A run in a list, without what is told of its windows one by one. */
+export type RunSummary = Awaited<ReturnType<typeof listRunSummaries>>[number];
+
+/**
+ * The newest runs, the newest first.
+ *
+ * @param page.before only those with a smaller number.
+ */
+export async function listRunSummaries(
+  db: NodePgDatabase,
+  { before, limit }: { readonly before: number | null; readonly limit: number },
+) {
+  const listed = db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(before === null ? undefined : lt(runs.id, before))
+    .orderBy(desc(runs.id))
+    .limit(limit);
+  return selectSummaries(db, inArray(runs.id, listed));
+}
+
+/** One run in the same form, or null where there is none. */
+export async function readRunSummary(db: NodePgDatabase, runId: number): Promise<RunSummary | null> {
+  const [summary] = await selectSummaries(db, eq(runs.id, runId));
+  return summary ?? null;
+}
+
+function selectSummaries(db: NodePgDatabase, chosen: SQL) {
+  return db
+    .select({
+      runId: runs.id,
+      kind: runs.kind,
+      state: runs.state,
+      from: runs.from_date,
+      to: runs.to_date,
+      ...COUNTS,
+      seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
+      requestedBy: runs.requested_by,
+      error: runs.error,
+      startedAt: isoText(sql`${runs.started_at}`),
+      /** Null while the run is open. */
+      finishedAt: sql<string | null>`${isoText(sql`${runs.finished_at}`)}`,
+    })
+    .from(runs)
+    .leftJoin(windows, eq(windows.run_id, runs.id))
+    .where(chosen)
+    .groupBy(runs.id)
+    .orderBy(desc(runs.id));
+}
+
+/** What a run did of each operation and exchange. */
+export function reportOperations(db: NodePgDatabase, runId: number) {
+  return db
+    .select({ operation: windows.operation, exchange: windows.exchange, ...COUNTS })
+    .from(windows)
+    .where(eq(windows.run_id, runId))
+    .groupBy(windows.operation, windows.exchange)
+    .orderBy(min(windows.id));
+}
+
+/** Windows of a run that did not end well, the first ones. */
+export function listUnloadedWindows(db: NodePgDatabase, runId: number, limit: number) {
+  return db
+    .select({
+      ...WINDOW_NAME,
+      instruments: windows.instruments,
+      variant: windows.variant,
+      state: windows.state,
+      attempts: windows.attempts,
+      said: sql<string | null>`coalesce(${windows.error}, ${windows.diagnostic})`,
+    })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), inArray(windows.state, ['failed', 'blocked', 'cancelled'])))
+    .orderBy(windows.id)
+    .limit(limit);
 }
 
 /** What a window is called in a report. */

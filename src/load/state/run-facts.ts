@@ -47,10 +47,10 @@ export async function readMoment(db: NodePgDatabase, moment: string) {
 }
 
 /**
- * Suspicious windows of each operation and exchange. A later good answer for all of such a window takes
+ * Is a window suspicious, of a run that stored what it asked? A later good answer for all of such a window takes
  * it off the list; one with rejected records does not, since it was not checked.
  */
-export function countSuspiciousWindows(db: NodePgDatabase) {
+function isSuspicious(db: NodePgDatabase) {
   const later = alias(windows, 'later');
   const itsRun = alias(runs, 'its_run');
   const better = db
@@ -72,13 +72,46 @@ export function countSuspiciousWindows(db: NodePgDatabase) {
         eq(later.filtered, false),
       ),
     );
+  return and(isNotNull(windows.suspicious), notExists(better));
+}
+
+const ofStoringRun = and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview'));
+
+/** How many suspicious windows each operation and exchange has. */
+export function countSuspiciousWindows(db: NodePgDatabase) {
   const { operation, exchange } = windows;
   return db
     .select({ operation, exchange, windows: count() })
     .from(windows)
-    .innerJoin(runs, and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview')))
-    .where(and(isNotNull(windows.suspicious), notExists(better)))
+    .innerJoin(runs, ofStoringRun)
+    .where(isSuspicious(db))
     .groupBy(operation, exchange);
+}
+
+/** A window whose answer lacked too many rows. */
+export type SuspiciousWindow = Awaited<ReturnType<typeof listSuspiciousWindows>>[number];
+
+/** Suspicious windows that touch these days, the newest first. */
+export function listSuspiciousWindows(
+  db: NodePgDatabase,
+  { from, to }: { readonly from: string; readonly to: string },
+  limit: number,
+) {
+  return db
+    .select({
+      windowId: windows.id,
+      runId: windows.run_id,
+      operation: windows.operation,
+      exchange: windows.exchange,
+      from: windows.from_date,
+      to: windows.to_date,
+      reason: sql<string>`${windows.suspicious}`,
+    })
+    .from(windows)
+    .innerJoin(runs, ofStoringRun)
+    .where(and(isSuspicious(db), lte(windows.from_date, to), gte(windows.to_date, from)))
+    .orderBy(desc(windows.id))
+    .limit(limit);
 }
 
 /** What the source, or the failure, said of a window. */

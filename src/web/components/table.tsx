@@ -6,6 +6,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren;
   /** Numbers stand at the right, below one another. */
   readonly number?: boolean;
+  /** Sentences have room. */
+  readonly wide?: boolean;
 }
 
 /**
@@ -42,13 +44,13 @@ export function Table<Row>({
         <tbody>
           {rows.map((row, at) => (
             <tr key={at}>
-              {columns.map(({ head, cell, number }, place) =>
+              {columns.map(({ head, cell, number, wide }, place) =>
                 place === 0 ? (
                   <th key={head} scope="row">
                     {cell(row)}
                   </th>
                 ) : (
-                  <td key={head} class={number === true ? 'number' : ''}>
+                  <td key={head} class={number === true ? 'number' : wide === true ? 'wide' : ''}>
                     {show(cell(row))}
                   </td>
                 ),

@@ -16,6 +16,7 @@ import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
+import { DataSet } from '../components/names.tsx';
 import { type Column, Table } from '../components/table.tsx';
 import { coverageOf } from '../links.ts';
 import { Heading, type Page, type PageContext } from '../page.tsx';
@@ -241,8 +242,8 @@ const COLUMNS: readonly Column<LatestSession>[] = [
   {
     head: 'Data set',
     cell: ({ operation, exchange }) => (
-      <a class="data-set" href={coverageOf({ operation, exchange })}>
-        {operation} <span class="exchange">{exchange}</span>
+      <a href={coverageOf({ operation, exchange })}>
+        <DataSet operation={operation} exchange={exchange} />
       </a>
     ),
   },
@@ -401,11 +402,17 @@ function Schedule({ ticks, now }: { readonly ticks: readonly NextTick[]; readonl
           const local = group[0]?.nextLocal ?? '';
           return (
             <li key={next}>
-              <time dateTime={next}>
+              <time dateTime={next} class="nowrap">
                 {local.slice(0, 10) === now ? '' : `${local.slice(5, 10)} `}
                 <strong>{local.slice(11, 16)}</strong>
               </time>
-              <span>{group.map((one) => `${one.operation} ${one.exchange}`).join(', ')}</span>
+              <span>
+                {group.map((one) => (
+                  <span key={one.id} class="block">
+                    <DataSet operation={one.operation} exchange={one.exchange} />
+                  </span>
+                ))}
+              </span>
             </li>
           );
         })}

@@ -139,6 +139,9 @@ export const windows = etl.table(
         sql`jsonb_hash_extended(${table.params}, 0)`,
       )
       .where(sql`${table.state} = 'running' and ${table.requests} > 0`),
+    index('windows_suspicious_idx')
+      .on(table.operation, table.exchange, table.from_date)
+      .where(sql`${table.suspicious} is not null`),
     index('windows_open_idx').on(table.run_id).where(sql`${table.state} in ('pending', 'running')`),
     check('windows_state', isOneOf(table.state, WINDOW_STATES)),
     check(

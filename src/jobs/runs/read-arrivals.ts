@@ -1,0 +1,121 @@
+import { addDays, type Day, epochOf, weekday } from '../../core/days.ts';
+import { type Pair, readCompleteness } from '../../load/state/completeness.ts';
+import { readArrivals } from '../../load/state/day-facts.ts';
+import {
+  expectedVariants,
+  isQuarterly,
+  type Operation,
+  publicationTime,
+} from '../../operations/operation.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+
+/** What comes later than this was not awaited: it was loaded afterwards, for a past range. */
+export const AWAITED_HOURS = 48;
+
+/** How late the data of a session came. */
+export interface Arrival {
+  readonly day: Day;
+  /** Hours after it was due; 0 where it was not late. */
+  readonly hours: number;
+}
+
+/** How late the data of a data set came over time. */
+export interface Lateness extends Pair {
+  /** Of sessions that came within AWAITED_HOURS. */
+  readonly arrivals: readonly Arrival[];
+  /** Sessions that were loaded after that. */
+  readonly afterwards: number;
+  /** Hours of the session in the middle, and of the latest; null where none came in time. */
+  readonly median: number | null;
+  readonly worst: number | null;
+}
+
+const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
+
+/** When the data of a day is due: as its operation's schedule asks for it, and not before it is published. Seconds since 1970. */
+export function dueAt(operation: Operation, day: Day, config: DueSettings): number {
+  const { schedule } = operation;
+  const published = publicationTime(operation, config.EOD_PUBLISHED_AT);
+  const time = schedule.at > published ? schedule.at : published;
+  const [hours = 0, minutes = 0] = time.split(':').map(Number);
+  const on = WEEKDAYS[schedule.on];
+  const wait = on === null ? 0 : (on - weekday(day) + 7) % 7;
+  return epochOf(addDays(day, wait), hours * 3_600 + minutes * 60, config.EOD_TIMEZONE);
+}
+
+interface DueSettings {
+  readonly EOD_PUBLISHED_AT: string;
+  readonly EOD_TIMEZONE: string;
+}
+
+interface Range {
+  readonly from: Day;
+  readonly to: Day;
+}
+
+/** The data sets that have sessions: of others it cannot be said when they should come. */
+export function withSessions(pairs: readonly Pair[]): Pair[] {
+  return pairs.filter(({ operation }) => {
+    const declared = operationNamed(operation);
+    return expectedVariants(declared) !== null && !isQuarterly(declared);
+  });
+}
+
+/** How late the sessions of a range came, of these data sets. */
+export async function readLateness(
+  context: Context,
+  pairs: readonly Pair[],
+  range: Range,
+): Promise<Lateness[]> {
+  const { db, config, calendar } = context;
+  const arrived = await readArrivals(db.drizzle, { pairs, ...range });
+  return pairs.map((pair) => {
+    const operation = operationNamed(pair.operation);
+    const all = arrived
+      .filter(
+        (one) =>
+          one.operation === pair.operation &&
+          one.exchange === pair.exchange &&
+          calendar.isSession(pair.exchange, one.day),
+      )
+      .map(({ day, arrivedAt }) => ({
+        day,
+        hours: Math.max(0, (arrivedAt - dueAt(operation, day, config)) / 3_600),
+      }))
+      .sort((a, b) => (a.day < b.day ? -1 : 1));
+    const arrivals = all.filter(({ hours }) => hours <= AWAITED_HOURS);
+    const sorted = arrivals.map(({ hours }) => hours).sort((a, b) => a - b);
+    return {
+      ...pair,
+      arrivals,
+      afterwards: all.length - arrivals.length,
+      median: sorted[Math.floor((sorted.length - 1) / 2)] ?? null,
+      worst: sorted.at(-1) ?? null,
+    };
+  });
+}
+
+/** How many records the sessions of a data set had. */
+export interface RowCounts extends Pair {
+  readonly sessions: readonly { readonly day: Day; readonly records: number }[];
+}
+
+/** How many records the complete sessions of a range had, of these data sets. */
+export async function readRowCounts(
+  context: Context,
+  pairs: readonly Pair[],
+  { from, to }: Range,
+): Promise<RowCounts[]> {
+  const scope = { expected: pairs, others: false, from, to, since: from, until: to };
+  const sessions = await readCompleteness(context, scope);
+  return pairs.map((pair) => ({
+    ...pair,
+    sessions: sessions
+      .filter(
+        (one) =>
+          one.operation === pair.operation && one.exchange === pair.exchange && one.state === 'complete',
+      )
+      .map(({ day, records }) => ({ day, records })),
+  }));
+}

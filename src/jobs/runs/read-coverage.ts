@@ -1,0 +1,119 @@
+import { today } from '../../core/clock.ts';
+import { type Day, eachDay } from '../../core/days.ts';
+import {
+  type GapReason,
+  type Pair,
+  readCompleteness,
+  scheduledPairs,
+} from '../../load/state/completeness.ts';
+import { firstKnownDay, listAskedPairs, summarizeDays } from '../../load/state/day-facts.ts';
+import { listSuspiciousWindows, type SuspiciousWindow } from '../../load/state/run-facts.ts';
+import { expectedVariants } from '../../operations/operation.ts';
+import { operationNamed, operations } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+
+/** What a day of a data set is. */
+export type DayKind =
+  /** Its session is loaded. */
+  | 'complete'
+  /** Its session is known to have no records, and that is normal. */
+  | 'empty'
+  /** A weekday on which the exchange was closed. */
+  | 'holiday'
+  /** Its session should be there and is not. */
+  | 'missing'
+  /** An answer lacked more rows than may be withdrawn: somebody should look. */
+  | 'suspicious'
+  /** It is too early for it. */
+  | 'pending'
+  /** Nothing is expected: a weekend, a day before the first loaded one, or a day to come. */
+  | 'nothing';
+
+export interface CoverageDay {
+  readonly day: Day;
+  readonly kind: DayKind;
+  /** Why it is missing. */
+  readonly reason: GapReason | null;
+  readonly records: number;
+}
+
+/** The days of a data set, from the first of a range to the last. */
+export interface DataSetDays extends Pair {
+  readonly days: readonly CoverageDay[];
+}
+
+/** Windows that are named as suspicious at most. */
+const SUSPICIOUS = 1_000;
+
+/** The data sets there are: those that are scheduled, and whatever else was ever asked for. */
+export async function listDataSets({ config, db }: Context): Promise<Pair[]> {
+  const pairs = scheduledPairs(config);
+  const isListed = (one: Pair) =>
+    pairs.some(({ operation, exchange }) => operation === one.operation && exchange === one.exchange);
+  for (const pair of await listAskedPairs(db.drizzle)) {
+    const isOperation = operations.some(({ name }) => name === pair.operation);
+    if (isOperation && !isListed(pair)) pairs.push(pair);
+  }
+  return pairs.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+}
+
+const nameOf = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
+
+/** What each day of a range is, of these data sets. */
+export async function readDays(
+  context: Context,
+  pairs: readonly Pair[],
+  { from, to }: { readonly from: Day; readonly to: Day },
+): Promise<DataSetDays[]> {
+  const { db, config, clock, calendar } = context;
+  const now = today(clock, config.EOD_TIMEZONE);
+  const [sessions, summaries, suspicious, firsts] = await Promise.all([
+    readCompleteness(context, { expected: pairs, others: false, from, to, since: from, until: to }),
+    summarizeDays(db.drizzle, { pairs, from, to }),
+    listSuspiciousWindows(db.drizzle, { from, to }, SUSPICIOUS),
+    Promise.all(pairs.map((pair) => firstKnownDay(db.drizzle, pair))),
+  ]);
+  const sessionOf = new Map(sessions.map((one) => [`${nameOf(one)} ${one.day}`, one]));
+  const summaryOf = new Map(summaries.map((one) => [`${nameOf(one)} ${one.day}`, one]));
+  return pairs.map((pair, at) => {
+    const first = firsts[at] ?? null;
+    const odd = suspicious.filter((one) => nameOf(one) === nameOf(pair));
+    const hasSessions = expectedVariants(operationNamed(pair.operation)) !== null;
+    const days = eachDay(from, to).map((day): CoverageDay => {
+      const session = sessionOf.get(`${nameOf(pair)} ${day}`);
+      const summary = summaryOf.get(`${nameOf(pair)} ${day}`);
+      const records = session?.records ?? summary?.records ?? 0;
+      const known = { day, reason: null, records };
+      if (day > now) return { ...known, kind: 'nothing' };
+      if (odd.some((one) => covers(one, day)) && session !== undefined)
+        return { ...known, kind: 'suspicious' };
+      if (session === undefined) {
+        // What knows no dates is there on the days on which it was asked for.
+        if (!hasSessions && summary?.isLoaded === true) return { ...known, kind: 'complete' };
+        const isHoliday = hasSessions && calendar.kindOf(pair.exchange, day) === 'holiday';
+        return { ...known, kind: isHoliday ? 'holiday' : 'nothing' };
+      }
+      if (session.state === 'complete') {
+        return { ...known, kind: summary?.isLoaded === false ? 'empty' : 'complete' };
+      }
+      if (session.state === 'pending') return { ...known, kind: 'pending' };
+      const isBefore = first === null || day < first;
+      const wasAsked = session.reason !== 'never_asked' && session.reason !== 'beyond_history';
+      return isBefore && !wasAsked
+        ? { ...known, kind: 'nothing' }
+        : { ...known, kind: 'missing', reason: session.reason };
+    });
+    return { ...pair, days };
+  });
+}
+
+const covers = ({ from, to }: SuspiciousWindow, day: Day) => from <= day && day <= to;
+
+/** The years of which anything is known of any of these data sets, the newest first. */
+export async function knownYears(context: Context, pairs: readonly Pair[]): Promise<number[]> {
+  const last = Number(today(context.clock, context.config.EOD_TIMEZONE).slice(0, 4));
+  const firsts = await Promise.all(pairs.map((pair) => firstKnownDay(context.db.drizzle, pair)));
+  const days = firsts.filter((day) => day !== null).sort();
+  const first = days[0] === undefined ? last : Number(days[0].slice(0, 4));
+  return Array.from({ length: last - first + 1 }, (_, back) => last - back);
+}

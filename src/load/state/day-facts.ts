@@ -1,0 +1,216 @@
+import { and, asc, between, desc, eq, gt, gte, inArray, lte, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Day } from '../../core/days.ts';
+import type { Pair } from './completeness.ts';
+import { isoText } from './schema/columns.ts';
+import { responseBodies, responses } from './schema/source.ts';
+import { coverage, loads, windows } from './schema/work.ts';
+
+// What is known of the days of a data set: asked by its operation, exchange and days, as the indexes have them.
+
+/** Days of some operations and exchanges. */
+interface DayScope {
+  readonly pairs: readonly Pair[];
+  readonly from: Day;
+  readonly to: Day;
+}
+
+const isOfPairs = (
+  { operation, exchange }: Pick<typeof coverage | typeof loads, 'operation' | 'exchange'>,
+  pairs: readonly Pair[],
+) =>
+  and(
+    inArray(operation, [...new Set(pairs.map((pair) => pair.operation))]),
+    inArray(exchange, [...new Set(pairs.map((pair) => pair.exchange))]),
+  );
+
+/** Every operation and exchange that was ever asked for; looks at one row of each, however many there are. */
+export async function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
+  const found = await db.execute<{ operation: string; exchange: string }>(sql`
+    with recursive pair as (
+      (select operation, exchange from ${coverage} order by operation, exchange limit 1)
+      union all
+      select next.operation, next.exchange from pair, lateral (
+        select c.operation, c.exchange from ${coverage} c
+         where (c.operation, c.exchange) > (pair.operation, pair.exchange)
+         order by c.operation, c.exchange limit 1) next
+    )
+    select operation, exchange from pair`);
+  return found.rows.map(({ operation, exchange }) => ({ operation, exchange }));
+}
+
+/** What the answers say of each day, the whole exchange or its instruments taken together. */
+export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope) {
+  const { operation, exchange, day, state, records } = coverage;
+  return db
+    .select({
+      operation,
+      exchange,
+      day,
+      isLoaded: sql<boolean>`bool_or(${state} = 'loaded')`,
+      isEmpty: sql<boolean>`bool_or(${state} = 'empty')`,
+      records: sql`coalesce(sum(${records}), 0)`.mapWith(Number),
+    })
+    .from(coverage)
+    .where(and(isOfPairs(coverage, pairs), between(day, from, to)))
+    .groupBy(operation, exchange, day);
+}
+
+/** The first day that was loaded, or found to be empty, of an operation and exchange; null where none was. */
+export async function firstKnownDay(db: NodePgDatabase, pair: Pair): Promise<Day | null> {
+  const [first] = await db
+    .select({ day: coverage.day })
+    .from(coverage)
+    .where(
+      and(
+        eq(coverage.operation, pair.operation),
+        eq(coverage.exchange, pair.exchange),
+        inArray(coverage.state, ['loaded', 'empty']),
+      ),
+    )
+    .orderBy(asc(coverage.day))
+    .limit(1);
+  return first?.day ?? null;
+}
+
+/** What was asked about a day of an operation and exchange. */
+type DayOf = Pair & { readonly day: Day };
+
+/** What is known of one day, by instrument and question, and how many such lines there are. */
+export async function readDayCoverage(
+  db: NodePgDatabase,
+  { operation, exchange, day }: DayOf,
+  limit: number,
+) {
+  const isOfDay = and(
+    eq(coverage.operation, operation),
+    eq(coverage.exchange, exchange),
+    eq(coverage.day, day),
+  );
+  const listed = await db
+    .select({
+      instrument: coverage.instrument,
+      variant: coverage.variant,
+      state: coverage.state,
+      records: coverage.records,
+      diagnostic: coverage.diagnostic,
+      runId: coverage.run_id,
+      windowId: coverage.window_id,
+      checkedAt: isoText(sql`${coverage.checked_at}`),
+    })
+    .from(coverage)
+    .where(isOfDay)
+    .orderBy(coverage.instrument, coverage.variant)
+    .limit(limit);
+  return { total: await db.$count(coverage, isOfDay), listed };
+}
+
+/** Longer ranges than this are not asked for in one window: what covers a day ends within so many days of it. */
+const LONGEST_WINDOW_DAYS = 400;
+
+const lastDayOf = (day: Day) => sql`${day}::date + ${LONGEST_WINDOW_DAYS}::int`;
+
+/** The loads that covered a day, the newest first: what each brought, and revised. */
+export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
+  return db
+    .select({
+      loadId: loads.id,
+      runId: loads.run_id,
+      windowId: loads.window_id,
+      from: loads.from_date,
+      to: loads.to_date,
+      variant: loads.variant,
+      instruments: loads.instruments,
+      state: loads.state,
+      fetchedAt: isoText(sql`${loads.fetched_at}`),
+      committedAt: isoText(sql`${loads.committed_at}`),
+      fetched: loads.fetched,
+      inserted: loads.inserted,
+      updated: loads.updated,
+      unchanged: loads.unchanged,
+      rejected: loads.rejected,
+      withdrawn: loads.withdrawn,
+    })
+    .from(loads)
+    .where(
+      and(
+        eq(loads.operation, operation),
+        eq(loads.exchange, exchange),
+        gte(loads.to_date, day),
+        sql`${loads.to_date} <= ${lastDayOf(day)}`,
+        lte(loads.from_date, day),
+      ),
+    )
+    .orderBy(desc(loads.id))
+    .limit(limit);
+}
+
+/** Windows by their numbers, the newest first. */
+export function readWindows(db: NodePgDatabase, ids: readonly number[]) {
+  return db
+    .select({
+      id: windows.id,
+      runId: windows.run_id,
+      from: windows.from_date,
+      to: windows.to_date,
+      state: windows.state,
+      attempts: windows.attempts,
+      requests: windows.requests,
+      fetched: windows.fetched,
+      rejected: windows.rejected,
+      suspicious: windows.suspicious,
+      said: sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`,
+      finishedAt: sql<string | null>`${isoText(sql`${windows.finished_at}`)}`,
+    })
+    .from(windows)
+    .where(inArray(windows.id, [...ids]))
+    .orderBy(desc(windows.id));
+}
+
+/** The kept answers and files that speak of a day, the newest first; without what is in them. */
+export function readDayAnswers(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
+  return db
+    .select({
+      id: responses.id,
+      windowId: responses.window_id,
+      from: responses.from_date,
+      to: responses.to_date,
+      instruments: responses.instruments,
+      variant: responses.variant,
+      params: responses.params,
+      contentType: responses.content_type,
+      fetchedAt: isoText(sql`${responses.fetched_at}`),
+      hash: responses.hash,
+      bytes: responseBodies.bytes,
+      keptBytes: sql`length(${responseBodies.body})`.mapWith(Number),
+      encoding: responseBodies.encoding,
+    })
+    .from(responses)
+    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
+    .where(
+      and(
+        eq(responses.operation, operation),
+        eq(responses.exchange, exchange),
+        lte(responses.from_date, day),
+        sql`${responses.from_date} >= ${day}::date - ${LONGEST_WINDOW_DAYS}::int`,
+        gte(responses.to_date, day),
+      ),
+    )
+    .orderBy(desc(responses.id))
+    .limit(limit);
+}
+
+/** When the first records of each day came, of windows that end with it. Seconds since 1970. */
+export function readArrivals(db: NodePgDatabase, { pairs, from, to }: DayScope) {
+  const { operation, exchange, to_date, committed_at, fetched } = loads;
+  return db
+    .select({
+      operation,
+      exchange,
+      day: to_date,
+      arrivedAt: sql`extract(epoch from min(${committed_at}))`.mapWith(Number),
+    })
+    .from(loads)
+    .where(and(isOfPairs(loads, pairs), between(to_date, from, to), gt(fetched, 0)))
+    .groupBy(operation, exchange, to_date);
+}

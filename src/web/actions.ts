@@ -1,0 +1,155 @@
+import formbody from '@fastify/formbody';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { messageOf, usageError } from '../core/errors.ts';
+import type { QueueContext } from '../jobs/context.ts';
+import { decideEvent, ratioOfFactor } from '../jobs/events/decide-event.ts';
+import { planReplay } from '../jobs/replay/plan-replay.ts';
+import { workReplay } from '../jobs/replay/work-replay.ts';
+import { gapRequest, readGaps } from '../jobs/runs/read-gaps.ts';
+import { cancelRun, resumeRun, startRun } from '../jobs/runs/run-control.ts';
+import { openRunsProgress, readRunSummary } from '../load/state/reports.ts';
+import { operations } from '../operations/registry.ts';
+import type { Access, Visitor } from './access.ts';
+import { numberOf } from './pages/asked.ts';
+
+/** What an action has done, as the page that follows says it. The address names it; its words are these. */
+const NOTICES = {
+  resumed: (run: string) => `Run ${run} goes on.`,
+  cancelled: (run: string) => `Run ${run} is cancelled; what it has loaded stays.`,
+  filling: (run: string) => `Run ${run} asks for what is missing.`,
+  whole: () => 'Nothing is missing: no run was started.',
+  retrying: (run: string) => `Run ${run} reads the rejected records again.`,
+  accepted: () => 'No reject can be read again: no run was started.',
+  decided: () => 'The decision is stored, and prices follow it.',
+} as const;
+
+interface Done {
+  readonly notice: keyof typeof NOTICES;
+  readonly runId?: number;
+}
+
+/** The sentence an address asks for, as `?done=resumed-3`; null where it asks for none of ours. */
+export function noticeOf(url: string): string | null {
+  const [, name = '', run = ''] = /[?&]done=([a-z]+)(?:-(\d{1,15}))?(?:&|$)/.exec(url) ?? [];
+  return name in NOTICES ? NOTICES[name as keyof typeof NOTICES](run) : null;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface Pressed {
+  readonly params: Readonly<Record<string, string>>;
+  readonly fields: Fields;
+  /** Who did it, as runs and decisions note it. */
+  readonly by: string;
+}
+
+/**
+ * Does what buttons ask for, by the functions that commands use: each starts work and leaves it to the workers, but for
+ * rejects, whose kept answers this process reads itself. Who pressed which is logged.
+ */
+export async function serveActions(
+  scope: FastifyInstance,
+  context: QueueContext,
+  access: Access,
+): Promise<void> {
+  await scope.register(formbody);
+  const stopping = new AbortController();
+  const replays = new Set<Promise<void>>();
+  scope.addHook('onClose', async () => {
+    stopping.abort();
+    await Promise.all(replays);
+  });
+  const replay = (runId: number) => {
+    const work = workReplay(context, runId, stopping.signal)
+      .catch((error) => context.log.error({ runId, err: error }, 'dashboard: the replay stopped'))
+      .finally(() => replays.delete(work));
+    replays.add(work);
+  };
+
+  const actions: Readonly<Record<string, (pressed: Pressed) => Promise<Done>>> = {
+    '/actions/runs/:id/resume': async ({ params }) => {
+      const runId = numberOf({ params, query: new URLSearchParams() }, 'id');
+      const run = await readRunSummary(context.db.drizzle, runId);
+      if (run !== null && (run.kind === 'import' || run.kind === 'replay')) {
+        throw usageError(`run ${runId} is of kind ${run.kind}: the command that began it goes on with it`);
+      }
+      await resumeRun(context, runId);
+      return { notice: 'resumed', runId };
+    },
+    '/actions/runs/:id/cancel': async ({ params }) => {
+      const runId = numberOf({ params, query: new URLSearchParams() }, 'id');
+      await cancelRun(context, runId);
+      return { notice: 'cancelled', runId };
+    },
+    '/actions/fill-gaps': async ({ fields, by }) => {
+      const filling = (await openRunsProgress(context.db.drizzle)).find(({ kind }) => kind === 'gap_fill');
+      if (filling !== undefined) throw usageError(`run ${filling.runId} asks for what is missing already`);
+      const { operation, exchange } = fields;
+      const { gaps, total } = await readGaps(context, {
+        ...(operation === undefined
+          ? {}
+          : { operations: operations.filter(({ name }) => name === operation) }),
+        ...(typeof exchange === 'string' ? { exchanges: [exchange] } : {}),
+      });
+      if (total === 0) return { notice: 'whole' };
+      const runId = await startRun(context, gapRequest(gaps), { requestedBy: by });
+      return runId === null ? { notice: 'whole' } : { notice: 'filling', runId };
+    },
+    '/actions/retry-rejects': async ({ by }) => {
+      const runId = await planReplay(context, {}, { rejectsOnly: true, requestedBy: by });
+      if (runId === null) return { notice: 'accepted' };
+      replay(runId);
+      return { notice: 'retrying', runId };
+    },
+    '/actions/events': async ({ fields, by }) => {
+      const { event, decision, factor } = fields;
+      const ratio = decision === 'ignore' ? null : ratioOfFactor(String(factor ?? ''));
+      if (decision !== 'ignore' && ratio === null) {
+        throw usageError(
+          `"${String(factor ?? '')}" is not two whole numbers above 0, such as 1:2, which halves prices`,
+        );
+      }
+      const decided = await decideEvent(context, String(event ?? ''), ratio, by);
+      if (decided === null) throw usageError(`there is no event ${String(event ?? '')}`);
+      return { notice: 'decided' };
+    },
+  };
+
+  for (const [path, act] of Object.entries(actions)) {
+    scope.post(path, async (request, reply) => {
+      const fields = Object(request.body) as Fields;
+      const visitor = access.visitorOf(request);
+      const facts = { ...visitor, action: request.url, ...withoutToken(fields) };
+      const refusal = access.refusalOf(request, fields.token);
+      if (refusal !== null) {
+        context.log.warn({ ...facts, refusal }, 'dashboard: refused an action');
+        return reply.code(403).type('text/plain; charset=utf-8').send(`${refusal}\n`);
+      }
+      const params = request.params as Readonly<Record<string, string>>;
+      try {
+        const done = await act({ params, fields, by: nameOf(visitor) });
+        // At the level that is logged where nothing is set: who did what is wanted later.
+        context.log.warn({ ...facts, ...done }, 'dashboard: did what was asked');
+        return back(request, reply, done);
+      } catch (error) {
+        context.log.warn({ ...facts, why: messageOf(error) }, 'dashboard: could not do what was asked');
+        throw error;
+      }
+    });
+  }
+}
+
+const nameOf = ({ user, address }: Visitor) => `${user}@${address} (dashboard)`;
+
+function withoutToken({ token: _, ...fields }: Fields): Fields {
+  return fields;
+}
+
+/** To the page that the button is on, where that is one of ours. */
+function back(request: FastifyRequest, reply: FastifyReply, { notice, runId }: Done): FastifyReply {
+  const from = request.headers.referer ?? '';
+  const url = URL.canParse(from) ? new URL(from) : null;
+  const path = url === null || url.host !== request.headers.host ? '/' : url.pathname;
+  const done = runId === undefined ? notice : `${notice}-${runId}`;
+  return reply.redirect(`${path.startsWith('//') ? '/' : path}?done=${done}`, 303);
+}

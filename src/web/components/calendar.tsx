@@ -1,0 +1,236 @@
+import { type Day, weekday } from '../../core/days.ts';
+import { count, plural } from '../../core/wording.ts';
+import type { CoverageDay, DayKind } from '../../jobs/runs/read-coverage.ts';
+import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
+import { type Mark, MarkIcon } from './marks.tsx';
+
+const MARKS: Readonly<Record<DayKind, Mark>> = {
+  complete: 'complete',
+  empty: 'empty',
+  holiday: 'holiday',
+  missing: 'missing',
+  suspicious: 'suspicious',
+  pending: 'pending',
+  nothing: 'none',
+};
+
+/** What the kinds of days are called, in the order of the legend. */
+const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
+  ['complete', 'complete'],
+  ['empty', 'empty, as it may be'],
+  ['holiday', 'holiday'],
+  ['missing', 'missing'],
+  ['suspicious', 'suspicious: too many rows lacking'],
+  ['pending', 'not due yet'],
+];
+
+/** A day in words. */
+export function dayText({ day, kind, reason, records }: CoverageDay): string {
+  switch (kind) {
+    case 'complete':
+      return `${day}: complete${records > 0 ? `, ${plural(records, 'record')}` : ''}`;
+    case 'empty':
+      return `${day}: empty, as it may be`;
+    case 'missing':
+      return `${day}: missing, ${reason === null ? 'for no known reason' : GAP_REASONS[reason]}`;
+    case 'suspicious':
+      return `${day}: suspicious, the answer lacked too many rows`;
+    case 'pending':
+      return `${day}: not due yet`;
+    case 'holiday':
+      return `${day}: holiday`;
+    case 'nothing':
+      return `${day}: nothing expected`;
+  }
+}
+
+/** What the shapes mean; `strip`: the small ones of a year. */
+export function Legend({ strip = false }: { readonly strip?: boolean }) {
+  return (
+    <ul class="legend">
+      {LEGEND.map(([kind, text]) => (
+        <li key={kind}>
+          {strip ? (
+            <svg class="swatch-small" viewBox="0 0 10 10" aria-hidden="true">
+              <path class={`cell-${kind}`} d={`M0 0${SMALL[kind]}`} />
+            </svg>
+          ) : (
+            <span class={`swatch day-${kind}`}>
+              {kind === 'complete' ? null : <MarkIcon mark={MARKS[kind]} />}
+            </span>
+          )}
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const CELL = 10;
+const GAP = 2;
+const STEP = CELL + GAP;
+
+/** Small shapes for a field of 10: as paths, one for all days of a kind. */
+const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
+  complete: 'h10v10h-10z',
+  empty: 'm1 1h8v8h-8z',
+  holiday: 'm4 4h2v2h-2z',
+  missing: 'm1 1l8 8m0-8l-8 8',
+  suspicious: 'm5 0l5 10h-10z',
+  pending: 'm2 5h6',
+};
+
+/** The column of a day's week, of a year that begins on `first`. Weeks begin on Mondays. */
+function columnOf(first: Day, day: Day): number {
+  const start = (weekday(first) + 6) % 7;
+  const days = Math.round((Date.parse(day) - Date.parse(first)) / 86_400_000);
+  return Math.floor((days + start) / 7);
+}
+
+/** A year at a glance: a column a week, a row a day of it. It says in words what it shows. */
+export function YearStrip({
+  days,
+  label,
+}: {
+  readonly days: readonly CoverageDay[];
+  readonly label: string;
+}) {
+  const first = days[0]?.day ?? '1970-01-01';
+  const weeks = columnOf(first, days.at(-1)?.day ?? first) + 1;
+  // Weekends take room only where something is expected on one.
+  const isWeekend = (day: Day) => weekday(day) === 0 || weekday(day) === 6;
+  const rows = days.some(({ day, kind }) => kind !== 'nothing' && isWeekend(day)) ? 7 : 5;
+  const months = days.filter(({ day }) => day.endsWith('-01'));
+  return (
+    <svg class="strip" viewBox={`0 -10 ${weeks * STEP} ${rows * STEP + 10}`} role="img" aria-label={label}>
+      {months.map(({ day }) => (
+        <text key={day} x={columnOf(first, day) * STEP} y={-2} class="strip-month">
+          {MONTHS[Number(day.slice(5, 7)) - 1]?.slice(0, 3)}
+        </text>
+      ))}
+      <path
+        class="cell-nothing"
+        d={days
+          .filter(({ day, kind }) => kind === 'nothing' && !isWeekend(day))
+          .map(
+            ({ day }) =>
+              `M${columnOf(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${SMALL.complete}`,
+          )
+          .join('')}
+      />
+      {Object.entries(SMALL).map(([kind, shape]) => (
+        <path
+          key={kind}
+          class={`cell-${kind}`}
+          d={days
+            .filter((one) => one.kind === kind)
+            .map(({ day }) => `M${columnOf(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${shape}`)
+            .join('')}
+        />
+      ))}
+    </svg>
+  );
+}
+
+const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+];
+
+const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
+
+/** A year as twelve months, each day of which something is known a link. */
+export function YearCalendar({
+  days,
+  linkOf,
+}: {
+  readonly days: readonly CoverageDay[];
+  readonly linkOf: (day: Day) => string;
+}) {
+  const months = new Map<string, CoverageDay[]>();
+  for (const one of days) {
+    const month = one.day.slice(0, 7);
+    const same = months.get(month);
+    if (same === undefined) months.set(month, [one]);
+    else same.push(one);
+  }
+  return (
+    <div class="months">
+      {[...months].map(([month, ofMonth]) => (
+        <MonthTable key={month} month={month} days={ofMonth} linkOf={linkOf} />
+      ))}
+    </div>
+  );
+}
+
+function MonthTable({
+  month,
+  days,
+  linkOf,
+}: {
+  readonly month: string;
+  readonly days: readonly CoverageDay[];
+  readonly linkOf: (day: Day) => string;
+}) {
+  const name = `${MONTHS[Number(month.slice(5, 7)) - 1]} ${month.slice(0, 4)}`;
+  const lead = (weekday(`${month}-01`) + 6) % 7;
+  const cells: (CoverageDay | null)[] = [...Array.from({ length: lead }, () => null), ...days];
+  while (cells.length % 7 !== 0) cells.push(null);
+  const weeks = Array.from({ length: cells.length / 7 }, (_, at) => cells.slice(at * 7, at * 7 + 7));
+  return (
+    <table class="month">
+      <caption>{name}</caption>
+      <thead>
+        <tr>
+          {WEEKDAYS.map((day) => (
+            <th key={day} scope="col">
+              <abbr title={day}>{day.slice(0, 1)}</abbr>
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {weeks.map((week, at) => (
+          <tr key={at}>
+            {week.map((one, place) => (
+              <td key={place}>{one === null ? null : <DayCell day={one} linkOf={linkOf} />}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function DayCell({ day, linkOf }: { readonly day: CoverageDay; readonly linkOf: (day: Day) => string }) {
+  const number = Number(day.day.slice(8));
+  if (day.kind === 'nothing') return <span class="day">{number}</span>;
+  const text = dayText(day);
+  return (
+    <a class={`day day-${day.kind}`} href={linkOf(day.day)} aria-label={text} title={text}>
+      {number}
+      {day.kind === 'complete' ? null : <MarkIcon mark={MARKS[day.kind]} />}
+    </a>
+  );
+}
+
+/** How many days of each kind there are, in words. */
+export function totalsText(days: readonly CoverageDay[]): string {
+  const number = (kind: DayKind) => days.filter((one) => one.kind === kind).length;
+  const parts: string[] = [`${count(number('complete'))} complete`];
+  for (const kind of ['empty', 'missing', 'suspicious', 'pending'] as const) {
+    const found = number(kind);
+    if (found > 0) parts.push(`${count(found)} ${kind === 'pending' ? 'not due yet' : kind}`);
+  }
+  return parts.join(', ');
+}

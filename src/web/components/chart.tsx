@@ -1,0 +1,117 @@
+import { scaleLinear } from 'd3-scale';
+import { line } from 'd3-shape';
+import { addDays, type Day, daysBetween } from '../../core/days.ts';
+
+interface Point {
+  readonly day: Day;
+  readonly value: number;
+}
+
+interface ChartProps {
+  /** What it shows, in words: for those who do not see it. */
+  readonly label: string;
+  readonly from: Day;
+  readonly to: Day;
+  readonly points: readonly Point[];
+  /** Dots for single events, a line where one value follows another. */
+  readonly kind: 'dots' | 'line';
+  /** Writes a value of the axis. */
+  readonly format: (value: number) => string;
+  /** A value to compare with, drawn as a dashed line. */
+  readonly usual?: number | null;
+}
+
+const HEIGHT = 120;
+const TOP = 16;
+const BOTTOM = 100;
+/** Days further apart than this are not joined: something lies between. */
+const JOINED_DAYS = 10;
+
+/** Values over days, as wide as there is room: all places along the days are shares of the width. */
+export function TimeChart({ label, from, to, points, kind, format, usual = null }: ChartProps) {
+  const most = Math.max(1, usual ?? 0, ...points.map(({ value }) => value));
+  const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
+  const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [0.5, 99.5]);
+  const place = (day: Day) => x(daysBetween(from, day));
+  const path = line<Point>(
+    ({ day }) => place(day),
+    ({ value }) => y(value),
+  );
+  return (
+    <svg class="chart" role="img" aria-label={label} height={HEIGHT}>
+      {y
+        .ticks(3)
+        .filter(Number.isInteger)
+        .map((tick) => (
+          <g key={tick}>
+            <line x1="0" x2="100%" y1={y(tick)} y2={y(tick)} class="grid" />
+            <text x="0" y={y(tick) - 3} class="axis">
+              {format(tick)}
+            </text>
+          </g>
+        ))}
+      {ticksOf(from, to).map((day) => (
+        <text key={day} x={`${place(day)}%`} y={HEIGHT - 4} class="axis axis-day">
+          {day.slice(5) === '01-01' ? day.slice(0, 4) : dayName(day)}
+        </text>
+      ))}
+      {usual === null ? null : <line x1="0" x2="100%" y1={y(usual)} y2={y(usual)} class="usual" />}
+      {kind === 'line' ? (
+        <svg
+          viewBox={`0 0 100 ${HEIGHT}`}
+          width="100%"
+          height={HEIGHT}
+          preserveAspectRatio="none"
+          aria-hidden="true"
+        >
+          {pieces(points).map((piece) => (
+            <path key={piece[0]?.day} d={path(piece) ?? ''} class="series" />
+          ))}
+        </svg>
+      ) : null}
+      {kind === 'dots' || points.length < 40
+        ? points.map(({ day, value }) => (
+            <circle key={day} cx={`${place(day).toFixed(2)}%`} cy={y(value).toFixed(1)} r="2.5" class="dot" />
+          ))
+        : null}
+    </svg>
+  );
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+const dayName = (day: Day) =>
+  day.endsWith('-01')
+    ? MONTHS[Number(day.slice(5, 7)) - 1]
+    : `${Number(day.slice(8))} ${MONTHS[Number(day.slice(5, 7)) - 1]}`;
+
+/** First days of months, every third of a year; of a shorter range a day of each week or fortnight. */
+function ticksOf(from: Day, to: Day): Day[] {
+  const days = daysBetween(from, to);
+  if (days < 60) {
+    const step = days < 20 ? 5 : 14;
+    return Array.from({ length: Math.floor(days / step) + 1 }, (_, at) => addDays(from, at * step)).slice(
+      0,
+      -1,
+    );
+  }
+  const all = Array.from({ length: days + 1 }, (_, at) => addDays(from, at)).filter((day) =>
+    day.endsWith('-01'),
+  );
+  return days < 150 ? all : all.filter((_, at) => at % 3 === 0);
+}
+
+/** Points that follow each other closely. */
+function pieces(points: readonly Point[]): Point[][] {
+  const found: Point[][] = [];
+  for (const point of points) {
+    const last = found.at(-1);
+    const before = last?.at(-1);
+    if (last !== undefined && before !== undefined && daysBetween(before.day, point.day) <= JOINED_DAYS) {
+      last.push(point);
+    } else {
+      found.push([point]);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,25 @@
+import { Fragment } from 'preact';
+
+/** A long name of words without spaces, which may be broken between them. */
+export function Name({ children }: { readonly children: string }) {
+  const words = children.split(/(?<=[a-z\d])(?=[A-Z])|(?<=_)/);
+  return (
+    <>
+      {words.map((word, at) => (
+        <Fragment key={at}>
+          {at === 0 ? null : <wbr />}
+          {word}
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+/** An operation with its exchange. */
+export function DataSet({ operation, exchange }: { readonly operation: string; readonly exchange: string }) {
+  return (
+    <>
+      <Name>{operation}</Name> <span class="exchange">{exchange}</span>
+    </>
+  );
+}

@@ -1,0 +1,72 @@
+import { rangeText } from '../../core/wording.ts';
+import type { Finding } from '../../load/state/findings.ts';
+import type { OpenReject } from '../../load/state/rejects.ts';
+import { rejectCommand } from '../commands.ts';
+import { coverageOf } from '../links.ts';
+import { Command, Moment } from './basics.tsx';
+import { Badge } from './marks.tsx';
+import { DataSet } from './names.tsx';
+import { Table } from './table.tsx';
+
+/** Records that were rejected, with what was wrong with them. */
+export function RejectsTable({
+  rejects,
+  zone,
+}: {
+  readonly rejects: readonly OpenReject[];
+  readonly zone: string;
+}) {
+  return (
+    <Table
+      caption="Open rejects"
+      rows={rejects}
+      columns={[
+        { head: 'Reject', cell: (one) => one.id },
+        {
+          head: 'Data set',
+          cell: (one) => (
+            <a href={one.from === one.to ? coverageOf(one, one.from) : coverageOf(one)}>
+              <DataSet {...one} />
+            </a>
+          ),
+        },
+        { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+        {
+          head: 'Why',
+          wide: true,
+          cell: (one) =>
+            one.problems
+              .map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+              .join('; '),
+        },
+        { head: 'Seen last', cell: (one) => <Moment iso={one.lastSeenAt} zone={zone} /> },
+        { head: 'As it was sent', cell: (one) => <Command>{rejectCommand(one.id)}</Command> },
+      ]}
+    />
+  );
+}
+
+const SEVERITY_MARKS = { error: 'missing', warning: 'suspicious', info: 'none' } as const;
+
+/** What the data sets say against one another. */
+export function FindingsTable({ findings }: { readonly findings: readonly Finding[] }) {
+  return (
+    <Table
+      caption="Findings"
+      rows={findings}
+      columns={[
+        { head: 'Day', cell: (one) => <span class="nowrap">{one.date}</span> },
+        {
+          head: 'Severity',
+          cell: (one) => <Badge mark={SEVERITY_MARKS[one.severity]}>{one.severity}</Badge>,
+        },
+        { head: 'Check', cell: (one) => one.check.replaceAll('_', ' ') },
+        { head: 'Data set', cell: (one) => <DataSet {...one} /> },
+        { head: 'Instrument', cell: (one) => one.instrument },
+        { head: 'Expected', cell: (one) => one.expected },
+        { head: 'Found', cell: (one) => one.found },
+        { head: 'Now', cell: (one) => (one.resolvedAt === null ? 'open' : 'resolved') },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,43 @@
+import { type Day, isDay } from '../../core/days.ts';
+import { usageError } from '../../core/errors.ts';
+import type { Pair } from '../../load/state/completeness.ts';
+import { EXCHANGES } from '../../operations/operation.ts';
+import { operations } from '../../operations/registry.ts';
+import type { Asked } from '../page.tsx';
+
+// What an address names, or an error that the server answers with a page of its own.
+
+/** @throws PipelineError `usage` where there is no such data set. */
+export function pairOf({ params }: Asked): Pair {
+  const { operation = '', exchange = '' } = params;
+  const known =
+    operations.some(({ name }) => name === operation) && EXCHANGES.some((name) => name === exchange);
+  if (!known) throw usageError(`there is no data set ${operation} ${exchange}`);
+  return { operation, exchange };
+}
+
+/** @throws PipelineError `usage` where it is no day. */
+export function dayOf({ params }: Asked): Day {
+  const { day = '' } = params;
+  if (!isDay(day)) throw usageError(`"${day}" is not a day such as 2025-02-27`);
+  return day;
+}
+
+/** @throws PipelineError `usage` where it is no number. */
+export function numberOf({ params }: Asked, name: string): number {
+  const text = params[name] ?? '';
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw usageError(`there is no ${text}`);
+  return Number(text);
+}
+
+/** The year that is asked for, where it is one of these; else the first of them. */
+export function yearOf({ query }: Asked, years: readonly number[]): number {
+  const asked = Number(query.get('year'));
+  return years.includes(asked) ? asked : (years[0] ?? new Date().getUTCFullYear());
+}
+
+/** Which page of a list, from 1. */
+export function pageOf({ query }: Asked): number {
+  const text = query.get('page') ?? '1';
+  return /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1;
+}

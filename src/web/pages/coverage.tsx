@@ -1,0 +1,124 @@
+import { today } from '../../core/clock.ts';
+import { plural } from '../../core/wording.ts';
+import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';
+import { GAP_REASONS, type GapReason } from '../../load/state/gap-reasons.ts';
+import { COMMANDS } from '../commands.ts';
+import { ActionButton } from '../components/actions.tsx';
+import { Command, Empty, Section } from '../components/basics.tsx';
+import { Legend, totalsText, YearCalendar, YearStrip } from '../components/calendar.tsx';
+import { DataSet } from '../components/names.tsx';
+import { Years } from '../components/years.tsx';
+import { coverageOf } from '../links.ts';
+import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { pairOf, yearOf } from './asked.ts';
+
+const rangeOf = (year: number) => ({ from: `${year}-01-01`, to: `${year}-12-31` });
+
+/** A year of every data set at a glance. */
+export async function coveragePage(context: PageContext, asked: Asked): Promise<Page> {
+  const pairs = await listDataSets(context);
+  const years = await knownYears(context, pairs);
+  const year = yearOf(asked, years);
+  const sets = await readDays(context, pairs, rangeOf(year));
+  const isEmpty = sets.every(({ days }) => days.every(({ kind }) => kind !== 'complete' && kind !== 'empty'));
+  return {
+    title: `Coverage ${year}`,
+    main: (
+      <>
+        <Heading title={`Coverage ${year}`}>
+          Which sessions are there, of every data set. Choose one to see its days.
+        </Heading>
+        <Years path="/coverage" years={years} chosen={year} />
+        <Legend strip />
+        {isEmpty ? (
+          <Empty title={`Nothing of ${year} is loaded.`}>
+            <p>
+              <Command>{COMMANDS.backfillWeek}</Command> loads a week.
+            </p>
+          </Empty>
+        ) : null}
+        <ul class="plain strips">
+          {sets.map((set) => (
+            <li key={`${set.operation} ${set.exchange}`} class="card">
+              <h2>
+                <a href={`${coverageOf(set)}?year=${year}`}>
+                  <DataSet {...set} />
+                </a>
+              </h2>
+              <p class="muted">{totalsText(set.days)}</p>
+              <YearStrip
+                days={set.days}
+                label={`${set.operation} ${set.exchange} in ${year}: ${totalsText(set.days)}`}
+              />
+            </li>
+          ))}
+        </ul>
+      </>
+    ),
+  };
+}
+
+/** The calendar of one data set, a year at a time. */
+export async function dataSetPage(context: PageContext, asked: Asked): Promise<Page> {
+  const pair = pairOf(asked);
+  const years = await knownYears(context, [pair]);
+  const year = yearOf(asked, years);
+  const [set] = await readDays(context, [pair], rangeOf(year));
+  const now = today(context.clock, context.config.EOD_TIMEZONE);
+  const days = set?.days ?? [];
+  // Months to come are left out.
+  const shown = days.filter(({ day }) => day.slice(0, 7) <= now.slice(0, 7));
+  return {
+    title: `${pair.operation} ${pair.exchange} ${year}`,
+    main: (
+      <>
+        <Heading title={`${pair.operation} ${pair.exchange}`}>
+          {year}: {totalsText(days)}. <a href={`/dictionary/${pair.operation}`}>What it holds</a>.
+        </Heading>
+        <Years path={coverageOf(pair)} years={years} chosen={year} />
+        <Legend />
+        <section class="card" aria-label={`Days of ${year}`}>
+          <YearCalendar days={shown} linkOf={(day) => coverageOf(pair, day)} />
+        </section>
+        {set === undefined ? null : <Missing set={set} token={context.token} />}
+      </>
+    ),
+  };
+}
+
+/** What is missing, by reason, and what to do about it. */
+function Missing({ set, token }: { readonly set: DataSetDays; readonly token: string | null }) {
+  const reasons = new Map<GapReason, string[]>();
+  for (const { day, kind, reason } of set.days) {
+    if (kind !== 'missing' || reason === null) continue;
+    const same = reasons.get(reason);
+    if (same === undefined) reasons.set(reason, [day]);
+    else same.push(day);
+  }
+  if (reasons.size === 0) return null;
+  return (
+    <Section id="missing" title="Missing, by reason">
+      <ul class="plain">
+        {[...reasons].map(([reason, days]) => (
+          <li key={reason}>
+            <strong>{GAP_REASONS[reason]}</strong>: {plural(days.length, 'session')}, the newest{' '}
+            <a href={coverageOf(set, days.at(-1) ?? '')}>{days.at(-1)}</a>
+          </li>
+        ))}
+      </ul>
+      <p class="actions">
+        <ActionButton
+          token={token}
+          action="/actions/fill-gaps"
+          label="Fill gaps of this data set"
+          fields={{ operation: set.operation, exchange: set.exchange }}
+        />
+        {token === null ? (
+          <span>
+            <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> asks for them.
+          </span>
+        ) : null}
+      </p>
+    </Section>
+  );
+}

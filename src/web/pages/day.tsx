@@ -1,0 +1,207 @@
+import { count, plural, rangeText } from '../../core/wording.ts';
+import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
+import { readDayAnswers, readDayCoverage, readDayLoads, readWindows } from '../../load/state/day-facts.ts';
+import { listFindings } from '../../load/state/findings.ts';
+import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
+import { openRejects } from '../../load/state/rejects.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import { refetchCommand } from '../commands.ts';
+import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
+import { dayText } from '../components/calendar.tsx';
+import { Badge, type Mark, markOfState } from '../components/marks.tsx';
+import { FindingsTable, RejectsTable } from '../components/quality.tsx';
+import { Table } from '../components/table.tsx';
+import { coverageOf } from '../links.ts';
+import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { dayOf, pairOf } from './asked.ts';
+
+/** So many lines of a kind are listed: a day that is asked instrument by instrument has hundreds. */
+const LISTED = 50;
+
+/** Everything that is known of a day of a data set. */
+export async function dayPage(context: PageContext, asked: Asked): Promise<Page> {
+  const day = dayOf(asked);
+  const pair = { ...pairOf(asked), day };
+  const { db, config } = context;
+  const zone = config.EOD_TIMEZONE;
+  const { operation, exchange } = pair;
+  const [[set], coverage, loads, answers, rejects, { findings, total: found }] = await Promise.all([
+    readDays(context, [pair], { from: day, to: day }),
+    readDayCoverage(db.drizzle, pair, LISTED),
+    readDayLoads(db.drizzle, pair, LISTED),
+    readDayAnswers(db.drizzle, pair, LISTED),
+    openRejects(db.drizzle, { operations: [operation], exchanges: [exchange], day }, LISTED),
+    listFindings(db.drizzle, { operation, exchange, from: day, to: day, resolved: true, limit: LISTED }),
+  ]);
+  const windowIds = [...coverage.listed, ...loads, ...answers].flatMap(({ windowId }) => windowId ?? []);
+  const windows = (await readWindows(db.drizzle, [...new Set(windowIds)])).slice(0, LISTED);
+  const sum = (name: 'fetched' | 'inserted' | 'updated' | 'unchanged' | 'rejected' | 'withdrawn') =>
+    loads.reduce((total, load) => total + load[name], 0);
+  const perInstrument = operationNamed(operation).windows.per === 'instrument';
+  return {
+    title: `${operation} ${exchange} ${day}`,
+    main: (
+      <>
+        <Heading title={`${operation} ${exchange}, ${day}`}>
+          <Verdict set={set} />{' '}
+          <a href={`${coverageOf(pair)}?year=${day.slice(0, 4)}`}>All of {day.slice(0, 4)}</a>
+        </Heading>
+        <Section
+          id="counts"
+          title="Counts"
+          note="Over the loads below; a window may hold more days than this one"
+        >
+          {loads.length === 0 ? (
+            <Empty title="Nothing was loaded for this day.">
+              <p>
+                <Command>{refetchCommand(operation, exchange, day)}</Command> asks for it.
+              </p>
+            </Empty>
+          ) : (
+            <Facts
+              facts={[
+                ['Fetched', count(sum('fetched'))],
+                ['Inserted', count(sum('inserted'))],
+                ['Updated (revisions)', count(sum('updated'))],
+                ['Unchanged', count(sum('unchanged'))],
+                ['Withdrawn', count(sum('withdrawn'))],
+                ['Rejected', count(sum('rejected'))],
+              ]}
+            />
+          )}
+        </Section>
+        <Section id="known" title="What is known" note={listedNote(coverage.listed.length, coverage.total)}>
+          {coverage.total === 0 ? (
+            <Empty title="This day was never asked for." />
+          ) : (
+            <Table
+              caption="What is known of the day"
+              rows={coverage.listed}
+              columns={[
+                {
+                  head: perInstrument ? 'Instrument' : 'Asked of',
+                  cell: (one) => one.instrument || 'the whole exchange',
+                },
+                ...(perInstrument
+                  ? [{ head: 'Question', cell: (one: (typeof coverage.listed)[number]) => one.variant }]
+                  : []),
+                {
+                  head: 'State',
+                  cell: (one) => <Badge mark={markOfState(one.state)}>{one.state.replace('_', ' ')}</Badge>,
+                },
+                { head: 'Records', number: true, cell: (one) => one.records },
+                { head: 'Asked last', cell: (one) => <Moment iso={one.checkedAt} zone={zone} /> },
+                {
+                  head: 'Run',
+                  cell: (one) => (one.runId === null ? null : <a href={`/runs/${one.runId}`}>{one.runId}</a>),
+                },
+                { head: 'The source said', wide: true, cell: (one) => one.diagnostic },
+              ]}
+            />
+          )}
+        </Section>
+        <Section id="windows" title="Windows">
+          {windows.length === 0 ? (
+            <Empty title="No window was about this day." />
+          ) : (
+            <Table
+              caption="Windows that were about the day"
+              rows={windows}
+              columns={[
+                { head: 'Window', cell: (one) => one.id },
+                { head: 'Run', cell: (one) => <a href={`/runs/${one.runId}`}>{one.runId}</a> },
+                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+                {
+                  head: 'State',
+                  cell: (one) =>
+                    one.suspicious === null ? (
+                      <Badge mark={markOfState(one.state)}>{one.state}</Badge>
+                    ) : (
+                      <Badge mark="suspicious">suspicious</Badge>
+                    ),
+                },
+                { head: 'Calls', number: true, cell: (one) => one.requests },
+                { head: 'Fetched', number: true, cell: (one) => one.fetched },
+                { head: 'Rejected', number: true, cell: (one) => one.rejected },
+                { head: 'Ended', cell: (one) => <Moment iso={one.finishedAt} zone={zone} /> },
+                { head: 'Remarks', wide: true, cell: (one) => one.suspicious ?? one.said },
+              ]}
+            />
+          )}
+        </Section>
+        <Section id="loads" title="Loads and revisions">
+          {loads.length === 0 ? (
+            <Empty title="None." />
+          ) : (
+            <Table
+              caption="Loads that covered the day, the newest first"
+              rows={loads}
+              columns={[
+                { head: 'Load', cell: (one) => one.loadId },
+                { head: 'State after it', number: true, cell: (one) => one.state },
+                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+                { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') || 'all' },
+                { head: 'Fetched', number: true, cell: (one) => one.fetched },
+                { head: 'Inserted', number: true, cell: (one) => one.inserted },
+                { head: 'Updated', number: true, cell: (one) => one.updated },
+                { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
+                { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
+                { head: 'Stored', cell: (one) => <Moment iso={one.committedAt} zone={zone} /> },
+              ]}
+            />
+          )}
+        </Section>
+        <Section id="answers" title="Kept answers">
+          {answers.length === 0 ? (
+            <Empty title="No answer that speaks of this day is kept." />
+          ) : (
+            <Table
+              caption="Kept answers and files that speak of the day"
+              rows={answers}
+              columns={[
+                { head: 'Answer', cell: (one) => one.id },
+                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+                { head: 'Asked with', cell: (one) => askedText(one) },
+                { head: 'Type', cell: (one) => one.contentType },
+                { head: 'Bytes', number: true, cell: (one) => one.bytes },
+                { head: 'Kept in', number: true, cell: (one) => `${count(one.keptBytes)} (${one.encoding})` },
+                { head: 'Fetched', cell: (one) => <Moment iso={one.fetchedAt} zone={zone} /> },
+                { head: 'SHA-256', cell: (one) => <code>{one.hash.slice(0, 12)}</code> },
+              ]}
+            />
+          )}
+        </Section>
+        <Section id="rejects" title="Open rejects">
+          {rejects.length === 0 ? <Empty title="None." /> : <RejectsTable rejects={rejects} zone={zone} />}
+        </Section>
+        <Section id="findings" title="Findings" note={listedNote(findings.length, found)}>
+          {findings.length === 0 ? <Empty title="None." /> : <FindingsTable findings={findings} />}
+        </Section>
+      </>
+    ),
+  };
+}
+
+function Verdict({ set }: { readonly set: DataSetDays | undefined }) {
+  const one = set?.days[0];
+  if (one === undefined) return null;
+  const mark: Mark = one.kind === 'nothing' ? 'none' : one.kind;
+  const text = one.kind === 'missing' && one.reason !== null ? `missing: ${GAP_REASONS[one.reason]}` : null;
+  return <Badge mark={mark}>{text ?? dayText(one).slice(one.day.length + 2)}</Badge>;
+}
+
+function askedText({
+  instruments,
+  variant,
+  params,
+}: {
+  readonly instruments: readonly string[];
+  readonly variant: string;
+  readonly params: Readonly<Record<string, string>>;
+}): string {
+  const options = Object.entries(params).map(([name, value]) => `${name}=${value}`);
+  return [...instruments.slice(0, 3), variant, ...options].filter(Boolean).join(', ');
+}
+
+const listedNote = (listed: number, total: number) =>
+  total > listed ? `${count(listed)} of ${plural(total, 'line')}` : undefined;

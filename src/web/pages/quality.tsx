@@ -1,0 +1,181 @@
+import { count, plural } from '../../core/wording.ts';
+import { type CorporateEventsFound, listEventsToDecide } from '../../load/market/corporate-events.ts';
+import { countOpenFindings, listFindings } from '../../load/state/findings.ts';
+import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
+import { listSuspiciousWindows } from '../../load/state/run-facts.ts';
+import { COMMANDS, eventCommand } from '../commands.ts';
+import { ActionButton } from '../components/actions.tsx';
+import { Command, Empty, Section } from '../components/basics.tsx';
+import { DataSet } from '../components/names.tsx';
+import { FindingsTable, RejectsTable } from '../components/quality.tsx';
+import { Table } from '../components/table.tsx';
+import { coverageOf } from '../links.ts';
+import { Heading, type Page, type PageContext } from '../page.tsx';
+
+const LISTED = 50;
+const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
+
+/** What a person should look at: rejects, findings, suspicious windows, corporate events without a decision. */
+export async function qualityPage(context: PageContext): Promise<Page> {
+  const { db, config, token } = context;
+  const zone = config.EOD_TIMEZONE;
+  const [rejects, rejectCounts, { findings, total }, findingCounts, suspicious, events] = await Promise.all([
+    openRejects(db.drizzle, {}, LISTED),
+    countOpenRejects(db.drizzle),
+    listFindings(db.drizzle, { limit: LISTED }),
+    countOpenFindings(db.drizzle),
+    listSuspiciousWindows(db.drizzle, ALWAYS, LISTED),
+    listEventsToDecide(db.pool, LISTED),
+  ]);
+  const rejected = rejectCounts.reduce((sum, one) => sum + one.rejects, 0);
+  const isClean = rejected + total + suspicious.length + events.total === 0;
+  return {
+    title: 'Data quality',
+    main: (
+      <>
+        <Heading title="Data quality">
+          {isClean
+            ? 'Nothing waits for a person.'
+            : `${plural(rejected, 'open reject')}, ${plural(total, 'open finding')}, ${plural(suspicious.length, 'suspicious window')}, ${plural(events.total, 'corporate event')} to decide.`}
+        </Heading>
+        <Events found={events} token={token} />
+        <Section
+          id="suspicious"
+          title="Suspicious windows"
+          note="Their answers lacked more rows than may be withdrawn: nothing was"
+        >
+          {suspicious.length === 0 ? (
+            <Empty title="None." />
+          ) : (
+            <>
+              <Table
+                caption="Suspicious windows"
+                rows={suspicious}
+                columns={[
+                  {
+                    head: 'Data set',
+                    cell: (one) => (
+                      <a href={coverageOf(one, one.to)}>
+                        <DataSet {...one} />
+                      </a>
+                    ),
+                  },
+                  {
+                    head: 'Days',
+                    cell: (one) => (
+                      <span class="nowrap">
+                        {one.from === one.to ? one.from : `${one.from} to ${one.to}`}
+                      </span>
+                    ),
+                  },
+                  { head: 'Run', cell: (one) => <a href={`/runs/${one.runId}`}>{one.runId}</a> },
+                  { head: 'Why', wide: true, cell: (one) => one.reason },
+                ]}
+              />
+              <p>
+                <Command>{COMMANDS.withdrawals}</Command> lists the rows, and accepts what is right.
+              </p>
+            </>
+          )}
+        </Section>
+        <Section id="rejects" title="Rejects" note={listedNote(rejects.length, rejected)}>
+          {rejects.length === 0 ? (
+            <Empty title="No record was rejected, or all are resolved." />
+          ) : (
+            <>
+              <RejectsTable rejects={rejects} zone={zone} />
+              <p class="actions">
+                <ActionButton token={token} action="/actions/retry-rejects" label="Retry rejects" />
+                <span>
+                  <Command>{COMMANDS.retryRejects}</Command> reads them again with the current code.
+                </span>
+              </p>
+            </>
+          )}
+        </Section>
+        <Section id="findings" title="Findings" note={listedNote(findings.length, total)}>
+          {findings.length === 0 ? (
+            <Empty title="The data sets do not contradict one another.">
+              <p>
+                Checks are made after each night; <Command>{COMMANDS.reconcile}</Command> makes them now.
+              </p>
+            </Empty>
+          ) : (
+            <>
+              <p class="muted">
+                {findingCounts
+                  .map((one) => `${one.check.replaceAll('_', ' ')}: ${count(one.findings)} (${one.severity})`)
+                  .join('; ')}
+              </p>
+              <FindingsTable findings={findings} />
+            </>
+          )}
+        </Section>
+      </>
+    ),
+  };
+}
+
+const listedNote = (listed: number, total: number) =>
+  total > listed ? `the newest ${count(listed)} of ${count(total)}` : undefined;
+
+function Events({ found, token }: { readonly found: CorporateEventsFound; readonly token: string | null }) {
+  const { events, total } = found;
+  return (
+    <Section id="events" title="Corporate events to decide" note={listedNote(events.length, total)}>
+      {events.length === 0 ? (
+        <Empty title="None needs a decision.">
+          <p>
+            <Command>{COMMANDS.importLists}</Command> reads the exchanges' lists of corporate actions.
+          </p>
+        </Empty>
+      ) : (
+        <Table
+          caption="Corporate events that need a decision"
+          rows={events}
+          columns={[
+            { head: 'Event', cell: (one) => one.id },
+            { head: 'Ex-date', cell: (one) => <span class="nowrap">{one.exDate}</span> },
+            { head: 'The list says', wide: true, cell: (one) => one.purpose },
+            { head: 'Why', wide: true, cell: (one) => one.statusReason },
+            {
+              head: 'Decide',
+              cell: (one) =>
+                token === null ? (
+                  <Command>{eventCommand(one.id)}</Command>
+                ) : (
+                  <DecideForm id={one.id} token={token} />
+                ),
+            },
+          ]}
+        />
+      )}
+    </Section>
+  );
+}
+
+function DecideForm({ id, token }: { readonly id: string; readonly token: string }) {
+  return (
+    <form method="post" action="/actions/events" class="action decide">
+      <input type="hidden" name="token" value={token} />
+      <input type="hidden" name="event" value={id} />
+      <label>
+        Prices ×{' '}
+        <input
+          name="factor"
+          size={5}
+          placeholder="1:2"
+          pattern="\s*\d+\s*:\s*\d+\s*"
+          title="two whole numbers, such as 1:2, which halves prices before the event"
+          aria-label={`Factor of ${id}: two whole numbers such as 1:2, which halves prices`}
+        />
+      </label>
+      <button type="submit" name="decision" value="factor" class="button button-plain">
+        Apply
+      </button>
+      <button type="submit" name="decision" value="ignore" class="button button-plain">
+        Ignore
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,239 @@
+import { unknownRunError } from '../../core/errors.ts';
+import { count, duration, plural, rangeText } from '../../core/wording.ts';
+import {
+  listRunSummaries,
+  listUnloadedWindows,
+  type RunSummary,
+  readRunSummary,
+  reportOperations,
+  suspiciousWindows,
+} from '../../load/state/reports.ts';
+import { COMMANDS, runCommand } from '../commands.ts';
+import { ActionButton } from '../components/actions.tsx';
+import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
+import { Badge, markOfState } from '../components/marks.tsx';
+import { DataSet } from '../components/names.tsx';
+import { type Column, Table } from '../components/table.tsx';
+import { coverageOf } from '../links.ts';
+import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { numberOf } from './asked.ts';
+
+const A_PAGE = 25;
+const WINDOWS = 100;
+const REFRESH_S = 15;
+
+const kindText = (kind: string) => kind.replace('_', ' ');
+
+/** The runs, the newest first. */
+export async function runsPage(context: PageContext, { query }: Asked): Promise<Page> {
+  const asked = Number(query.get('before'));
+  const before = Number.isSafeInteger(asked) && asked > 0 ? asked : null;
+  const runs = await listRunSummaries(context.db.drizzle, { before, limit: A_PAGE });
+  const last = runs.at(-1)?.runId ?? 1;
+  return {
+    title: 'Runs',
+    ...(before === null ? { refreshS: REFRESH_S } : {}),
+    main: (
+      <>
+        <Heading title="Runs">
+          What was asked of the source, imported or loaded again, the newest first.
+        </Heading>
+        <section class="card" aria-label="Runs">
+          {runs.length === 0 ? (
+            <Empty title="No runs.">
+              <p>
+                <Command>{COMMANDS.backfillWeek}</Command> starts one; <Command>{COMMANDS.up}</Command> starts
+                one for every night.
+              </p>
+            </Empty>
+          ) : (
+            <Table caption="Runs" columns={columns(context.config.EOD_TIMEZONE)} rows={runs} sticky={false} />
+          )}
+        </section>
+        <nav class="pager" aria-label="Further runs">
+          {before === null ? null : <a href="/runs">The newest</a>}
+          {runs.length === A_PAGE && last > 1 ? <a href={`/runs?before=${last}`}>Older ones</a> : null}
+        </nav>
+      </>
+    ),
+  };
+}
+
+const columns = (zone: string): readonly Column<RunSummary>[] => [
+  { head: 'Run', cell: (run) => <a href={`/runs/${run.runId}`}>{run.runId}</a> },
+  { head: 'Kind', cell: (run) => kindText(run.kind) },
+  { head: 'State', cell: (run) => <Badge mark={markOfState(run.state)}>{run.state}</Badge> },
+  { head: 'Days', cell: (run) => <span class="nowrap">{rangeText(run)}</span> },
+  { head: 'Started', cell: (run) => <Moment iso={run.startedAt} zone={zone} /> },
+  { head: 'Took', number: true, cell: (run) => duration(run.seconds) },
+  { head: 'Windows', number: true, cell: (run) => run.windows.total },
+  {
+    head: 'Failed',
+    number: true,
+    cell: (run) => <Failed value={run.windows.failed + run.windows.blocked} />,
+  },
+  { head: 'Fetched', number: true, cell: (run) => run.fetched },
+  { head: 'Inserted', number: true, cell: (run) => run.inserted },
+  { head: 'Updated', number: true, cell: (run) => run.updated },
+  { head: 'Rejected', number: true, cell: (run) => <Failed value={run.rejected} /> },
+  { head: 'By', cell: (run) => run.requestedBy },
+];
+
+function Failed({ value }: { readonly value: number }) {
+  return value === 0 ? <span class="muted">0</span> : <strong class="bad">{count(value)}</strong>;
+}
+
+/** A run with its counts, what of it failed, and what can be done. */
+export async function runPage(context: PageContext, asked: Asked): Promise<Page> {
+  const runId = numberOf(asked, 'id');
+  const { drizzle } = context.db;
+  const run = await readRunSummary(drizzle, runId);
+  if (run === null) throw unknownRunError(runId);
+  const zone = context.config.EOD_TIMEZONE;
+  const [operations, failed, suspicious] = await Promise.all([
+    reportOperations(drizzle, runId),
+    listUnloadedWindows(drizzle, runId, WINDOWS),
+    suspiciousWindows(drizzle, [runId]),
+  ]);
+  const isOpen = run.state === 'running' || run.state === 'paused';
+  const ended = run.windows.total - run.windows.open;
+  const unloaded = run.windows.failed + run.windows.blocked + run.windows.cancelled;
+  return {
+    title: `Run ${runId}`,
+    ...(isOpen ? { refreshS: REFRESH_S } : {}),
+    main: (
+      <>
+        <Heading title={`Run ${runId}`}>
+          {kindText(run.kind)}, {rangeText(run)}
+        </Heading>
+        <section class="card" aria-label="The run">
+          <p>
+            <Badge mark={markOfState(run.state)}>{run.state}</Badge>
+          </p>
+          {run.error === null ? null : <p class="bad">{run.error}</p>}
+          {isOpen ? (
+            <progress max={Math.max(1, run.windows.total)} value={ended} aria-label="Windows that have ended">
+              {ended} of {run.windows.total}
+            </progress>
+          ) : null}
+          <Facts
+            facts={[
+              ['Started', <Moment key="s" iso={run.startedAt} zone={zone} />],
+              ['Ended', <Moment key="e" iso={run.finishedAt} zone={zone} />],
+              ['Took', duration(run.seconds)],
+              ['Windows', count(run.windows.total)],
+              ['Calls', count(run.requests)],
+              ['Fetched', count(run.fetched)],
+              ['Inserted', count(run.inserted)],
+              ['Updated', count(run.updated)],
+              ['Withdrawn', count(run.withdrawn)],
+              ['Rejected', count(run.rejected)],
+              ['Asked by', run.requestedBy],
+            ]}
+          />
+          <RunActions run={run} token={context.token} />
+        </section>
+        <Section id="operations" title="By data set">
+          {operations.length === 0 ? (
+            <Empty title="It has no windows: there was nothing to ask." />
+          ) : (
+            <Table
+              caption="Counts by data set"
+              rows={operations}
+              columns={[
+                { head: 'Data set', cell: (one) => <DataSet {...one} /> },
+                { head: 'Windows', number: true, cell: (one) => one.windows.total },
+                { head: 'Open', number: true, cell: (one) => one.windows.open },
+                { head: 'Skipped', number: true, cell: (one) => one.windows.skipped },
+                {
+                  head: 'Failed',
+                  number: true,
+                  cell: (one) => <Failed value={one.windows.failed + one.windows.blocked} />,
+                },
+                { head: 'Fetched', number: true, cell: (one) => one.fetched },
+                { head: 'Inserted', number: true, cell: (one) => one.inserted },
+                { head: 'Updated', number: true, cell: (one) => one.updated },
+                { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
+                { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
+                { head: 'Rejected', number: true, cell: (one) => <Failed value={one.rejected} /> },
+              ]}
+            />
+          )}
+        </Section>
+        {failed.length === 0 ? null : (
+          <Section
+            id="failed"
+            title="Not loaded"
+            note={
+              unloaded > failed.length
+                ? `the first ${failed.length} of ${plural(unloaded, 'window')}`
+                : undefined
+            }
+          >
+            <Table
+              caption="Windows that were not loaded"
+              rows={failed}
+              columns={[
+                { head: 'Window', cell: (one) => one.windowId },
+                {
+                  head: 'Data set',
+                  cell: (one) => (
+                    <a href={coverageOf(one)}>
+                      <DataSet {...one} />
+                    </a>
+                  ),
+                },
+                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+                { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') },
+                { head: 'State', cell: (one) => <Badge mark={markOfState(one.state)}>{one.state}</Badge> },
+                { head: 'Tries', number: true, cell: (one) => one.attempts },
+                { head: 'Why', wide: true, cell: (one) => one.said },
+              ]}
+            />
+          </Section>
+        )}
+        {suspicious.length === 0 ? null : (
+          <Section id="suspicious" title="Suspicious windows">
+            <Table
+              caption="Windows whose answer lacked too many rows"
+              rows={suspicious.slice(0, WINDOWS)}
+              columns={[
+                { head: 'Window', cell: (one) => one.windowId },
+                { head: 'Data set', cell: (one) => <DataSet {...one} /> },
+                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+                { head: 'Why', wide: true, cell: (one) => one.reason },
+              ]}
+            />
+          </Section>
+        )}
+      </>
+    ),
+  };
+}
+
+function RunActions({ run, token }: { readonly run: RunSummary; readonly token: string | null }) {
+  const { runId, state, kind } = run;
+  // Imports and replays are worked on by the command that began them.
+  const isOfWorkers = kind !== 'import' && kind !== 'replay' && kind !== 'events';
+  const mayResume = isOfWorkers && (state === 'paused' || state === 'failed');
+  const mayCancel = state === 'running' || state === 'paused';
+  if (!mayResume && !mayCancel) return null;
+  return (
+    <p class="actions">
+      {mayResume ? (
+        token === null ? (
+          <Command>{runCommand('resume', runId)}</Command>
+        ) : (
+          <ActionButton token={token} action={`/actions/runs/${runId}/resume`} label="Resume" />
+        )
+      ) : null}
+      {mayCancel ? (
+        token === null ? (
+          <Command>{runCommand('cancel', runId)}</Command>
+        ) : (
+          <ActionButton token={token} action={`/actions/runs/${runId}/cancel`} label="Cancel" kind="danger" />
+        )
+      ) : null}
+    </p>
+  );
+}

@@ -1,0 +1,188 @@
+import { today } from '../../core/clock.ts';
+import { addDays, type Day } from '../../core/days.ts';
+import { count, plural } from '../../core/wording.ts';
+import {
+  AWAITED_HOURS,
+  type Lateness,
+  type RowCounts,
+  readLateness,
+  readRowCounts,
+  withSessions,
+} from '../../jobs/runs/read-arrivals.ts';
+import { knownYears, listDataSets } from '../../jobs/runs/read-coverage.ts';
+import type { Pair } from '../../load/state/completeness.ts';
+import { COMMANDS } from '../commands.ts';
+import { Command, Empty } from '../components/basics.tsx';
+import { TimeChart } from '../components/chart.tsx';
+import { DataSet } from '../components/names.tsx';
+import { coverageOf } from '../links.ts';
+import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+
+/** What is shown where no year is asked for. */
+const RECENT_DAYS = 90;
+
+interface Span {
+  readonly from: Day;
+  readonly to: Day;
+  readonly name: string;
+}
+
+/** How late each data set came over time. */
+export async function freshnessPage(context: PageContext, asked: Asked): Promise<Page> {
+  const pairs = withSessions(await listDataSets(context));
+  const { span, chooser } = await spanOf(context, asked, pairs, '/freshness');
+  const found = await readLateness(context, pairs, span);
+  return {
+    title: 'Freshness',
+    main: (
+      <>
+        <Heading title="Freshness">
+          How many hours after it was due the data of each session was stored, {span.name}. Due is when its
+          schedule asks for it.
+        </Heading>
+        {chooser}
+        <ul class="plain charts">
+          {found.map((one) => (
+            <li key={`${one.operation} ${one.exchange}`} class="card">
+              <LatenessChart one={one} span={span} />
+            </li>
+          ))}
+        </ul>
+      </>
+    ),
+  };
+}
+
+/** `25 min`, `3.4 h`. */
+const hoursText = (hours: number) =>
+  hours < 1 ? `${Math.round(hours * 60)} min` : `${Number(hours.toFixed(1))} h`;
+
+function LatenessChart({ one, span }: { readonly one: Lateness; readonly span: Span }) {
+  const { arrivals, afterwards, median, worst } = one;
+  const summary =
+    median === null || worst === null
+      ? `no session came within ${AWAITED_HOURS} hours`
+      : `${plural(arrivals.length, 'session')}: half within ${hoursText(median)}, the latest after ${hoursText(worst)}`;
+  const later = afterwards === 0 ? '' : `; ${plural(afterwards, 'session')} loaded afterwards`;
+  return (
+    <>
+      <ChartHead pair={one} text={`${summary}${later}`} />
+      {arrivals.length === 0 ? (
+        <Empty title="Nothing came when it was due.">
+          <p>
+            Data of past days is not counted. <Command>{COMMANDS.up}</Command> asks every night.
+          </p>
+        </Empty>
+      ) : (
+        <TimeChart
+          label={`Hours after ${one.operation} ${one.exchange} was due, ${span.name}: ${summary}`}
+          from={span.from}
+          to={span.to}
+          points={arrivals.map(({ day, hours }) => ({ day, value: hours }))}
+          kind="dots"
+          format={(value) => `${value} h`}
+        />
+      )}
+    </>
+  );
+}
+
+/** How many records the sessions of each data set had over time. */
+export async function rowsPage(context: PageContext, asked: Asked): Promise<Page> {
+  const pairs = withSessions(await listDataSets(context));
+  const { span, chooser } = await spanOf(context, asked, pairs, '/rows');
+  const found = await readRowCounts(context, pairs, span);
+  return {
+    title: 'Row counts',
+    main: (
+      <>
+        <Heading title="Row counts">
+          Records of each complete session, {span.name}. The dashed line is the median.
+        </Heading>
+        {chooser}
+        <ul class="plain charts">
+          {found.map((one) => (
+            <li key={`${one.operation} ${one.exchange}`} class="card">
+              <RowsChart one={one} span={span} />
+            </li>
+          ))}
+        </ul>
+      </>
+    ),
+  };
+}
+
+function RowsChart({ one, span }: { readonly one: RowCounts; readonly span: Span }) {
+  const values = one.sessions.map(({ records }) => records).sort((a, b) => a - b);
+  const median = values[Math.floor((values.length - 1) / 2)] ?? null;
+  const summary =
+    median === null
+      ? 'no complete session'
+      : `${plural(values.length, 'session')}, ${count(values[0] ?? 0)} to ${count(values.at(-1) ?? 0)}, median ${count(median)}`;
+  return (
+    <>
+      <ChartHead pair={one} text={summary} />
+      {median === null ? (
+        <Empty title="Nothing is loaded of these days.">
+          <p>
+            <Command>{COMMANDS.gaps}</Command> lists what should be there.
+          </p>
+        </Empty>
+      ) : (
+        <TimeChart
+          label={`Records of ${one.operation} ${one.exchange}, ${span.name}: ${summary}`}
+          from={span.from}
+          to={span.to}
+          points={one.sessions.map(({ day, records }) => ({ day, value: records }))}
+          kind="line"
+          format={count}
+          usual={median}
+        />
+      )}
+    </>
+  );
+}
+
+function ChartHead({ pair, text }: { readonly pair: Pair; readonly text: string }) {
+  return (
+    <>
+      <h2>
+        <a href={coverageOf(pair)}>
+          <DataSet {...pair} />
+        </a>
+      </h2>
+      <p class="muted">{text}</p>
+    </>
+  );
+}
+
+/** The days that are asked for: a year, or else the last ones; with links to the others. */
+async function spanOf(context: PageContext, { query }: Asked, pairs: readonly Pair[], path: string) {
+  const years = await knownYears(context, pairs);
+  const asked = Number(query.get('year'));
+  const year = years.includes(asked) ? asked : null;
+  const to = today(context.clock, context.config.EOD_TIMEZONE);
+  const span: Span =
+    year === null
+      ? { from: addDays(to, -RECENT_DAYS), to, name: `the last ${RECENT_DAYS} days` }
+      : { from: `${year}-01-01`, to: `${year}-12-31`, name: `in ${year}` };
+  const chooser = (
+    <nav class="years" aria-label="Days">
+      <ul>
+        <li>
+          <a href={path} aria-current={year === null ? 'true' : undefined}>
+            Last {RECENT_DAYS} days
+          </a>
+        </li>
+        {years.map((one) => (
+          <li key={one}>
+            <a href={`${path}?year=${one}`} aria-current={one === year ? 'true' : undefined}>
+              {one}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+  return { span, chooser };
+}

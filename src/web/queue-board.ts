@@ -1,0 +1,137 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join, sep } from 'node:path';
+import { createBullBoard } from '@bull-board/api';
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
+import type { FastifyInstance } from 'fastify';
+import type { QueueContext } from '../jobs/context.ts';
+
+const PATH = '/queues';
+
+/** The board sets styles by script, and names a base address; all else is as on the other pages. */
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self' 'unsafe-inline'",
+  "font-src 'self'",
+  "img-src 'self' data:",
+  "script-src 'self'",
+  "connect-src 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'self'",
+].join('; ');
+
+/** Its page asks another host for a font, which the browser has a substitute for. */
+const FOREIGN_LINK = /<link\b[^>]*\bhref="https?:[^>]*>\s*/g;
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+};
+
+type ServerAdapter = Parameters<typeof createBullBoard>[0]['serverAdapter'];
+type Given<Setter extends keyof ServerAdapter> = Parameters<ServerAdapter[Setter]>;
+
+/** What the board hands over to whatever serves it. */
+interface Board {
+  queues: Given<'setQueues'>[0];
+  views: string;
+  statics: string;
+  entry: Given<'setEntryRoute'>[0];
+  api: Given<'setApiRoutes'>[0];
+  uiConfig: Given<'setUIConfig'>[0];
+  onError: Given<'setErrorHandler'>[0];
+}
+
+function boardOf({ queues }: QueueContext): Board {
+  const board: Partial<Board> = {};
+  const adapter: ServerAdapter = {
+    setQueues: (given) => set({ queues: given }),
+    setViewsPath: (views) => set({ views }),
+    setStaticPath: (_, statics) => set({ statics }),
+    setEntryRoute: (entry) => set({ entry }),
+    setErrorHandler: (onError) => set({ onError }),
+    setApiRoutes: (api) => set({ api }),
+    setUIConfig: (uiConfig) => set({ uiConfig }),
+  };
+  const set = (given: Partial<Board>) => {
+    Object.assign(board, given);
+    return adapter;
+  };
+  createBullBoard({
+    queues: queues.shown.map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
+    serverAdapter: adapter,
+    options: { uiConfig: { boardTitle: 'Queues', miscLinks: [{ text: 'Dashboard', url: '/' }] } },
+  });
+  return board as Board;
+}
+
+/**
+ * Shows the jobs of the queues, on Redis or Postgres, at `/queues`. Nothing can be changed there: what would change
+ * something has no address.
+ */
+export async function serveQueueBoard(scope: FastifyInstance, context: QueueContext): Promise<void> {
+  const board = boardOf(context);
+  await scope.register(
+    async (pages) => {
+      pages.addHook('onRequest', async (_, reply) => {
+        reply.header('content-security-policy', POLICY);
+      });
+      servePage(pages, board);
+      serveFiles(pages, board.statics);
+      serveApi(pages, board);
+    },
+    { prefix: PATH },
+  );
+}
+
+function servePage(pages: FastifyInstance, { entry, views, uiConfig }: Board): void {
+  const { name, params } = entry.handler({ basePath: PATH, uiConfig });
+  const template = readFileSync(join(views, name), 'utf8');
+  const page = template
+    .replace(/<%[=-] (\w+) %>/g, (_, variable: string) => params[variable] ?? '')
+    .replace(FOREIGN_LINK, '');
+  for (const path of [entry.route].flat()) {
+    pages.get(path, (_, reply) => reply.type('text/html; charset=utf-8').send(page));
+  }
+}
+
+/** Its scripts and styles. They are listed once, so that no address reaches any other file. */
+function serveFiles(pages: FastifyInstance, folder: string): void {
+  const files = new Map(
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => extname(name) in TYPES)
+      .map((name) => [name.split(sep).join('/'), join(folder, name)]),
+  );
+  pages.get<{ Params: { '*': string } }>('/static/*', (request, reply) => {
+    const file = files.get(request.params['*']);
+    if (file === undefined) return reply.callNotFound();
+    return reply.type(TYPES[extname(file)] ?? '').send(readFileSync(file));
+  });
+}
+
+function serveApi(pages: FastifyInstance, { api, queues, uiConfig, onError }: Board): void {
+  for (const { method, route, handler } of api) {
+    if (![method].flat().includes('get')) continue;
+    for (const path of [route].flat()) {
+      pages.get(path, async (request, reply) => {
+        try {
+          const answer = await handler({
+            queues,
+            uiConfig,
+            params: request.params as Record<string, string>,
+            query: request.query as Record<string, string>,
+            body: {},
+            headers: {},
+          });
+          return reply.code(answer.status ?? 200).send(answer.body);
+        } catch (error) {
+          const answer = onError(error as Error);
+          return reply.code(answer.status ?? 500).send(answer.body);
+        }
+      });
+    }
+  }
+}
