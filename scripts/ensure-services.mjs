@@ -1,11 +1,11 @@
-// What `npm test` needs beyond npm packages are two programs: redis-server, and pgbouncer for the one test of
-// poolers. Postgres comes from npm, and the tests start all three themselves: here we only see to it that
-// the programs are there.
+// What `npm test` needs beyond npm packages are three programs: redis-server, pgbouncer for the one test of
+// poolers, and chromium for that of the dashboard. Postgres comes from npm, and the tests start all of them
+// themselves: here we only see to it that the programs are there.
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 
 const POLICY = '/usr/sbin/policy-rc.d';
-const PROGRAMS = ['redis-server', 'pgbouncer'];
+const PROGRAMS = ['redis-server', 'pgbouncer', 'chromium'];
 
 /** @param {string} program @param {string[]} args */
 function works(program, args) {

@@ -33,11 +33,12 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
     for (const { url, type, body } of Object.values(ASSETS)) {
       scope.get(url, (_, reply) => reply.header('cache-control', KEEP_ASSETS).type(type).send(body));
     }
+    // First, because it says how errors are answered, also those of what is served after it.
+    servePages(scope, reader, access);
     if (context.config.EOD_WEB_ACTIONS) {
       await serveActions(scope, context, access);
     }
     await serveQueueBoard(scope, context);
-    servePages(scope, reader, access);
   });
 }
 
@@ -71,7 +72,7 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
     return answer(request, reply, problemPage(404, 'There is no such page.'));
   });
   scope.setErrorHandler((error, request, reply) => {
-    const problem = problemOf(error);
+    const problem = problemOf(error, request.method === 'POST' ? 409 : 404);
     if (problem.status >= 500)
       context.log.error({ err: error, path: request.url }, 'dashboard: a page failed');
     return answer(request, reply, problemPage(problem.status, problem.text));
@@ -79,10 +80,10 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
 }
 
 /** What an error means to whoever looks. Details of others may name hosts and users: they belong into the log. */
-function problemOf(error: unknown): { readonly status: number; readonly text: string } {
+function problemOf(error: unknown, usageStatus: number): { readonly status: number; readonly text: string } {
   if (error instanceof PipelineError && error.kind === 'usage') {
     const { message } = error;
-    return { status: 404, text: `${message.charAt(0).toUpperCase()}${message.slice(1)}.` };
+    return { status: usageStatus, text: `${message.charAt(0).toUpperCase()}${message.slice(1)}.` };
   }
   if (error instanceof PipelineError && error.kind === 'database_away') {
     return { status: 503, text: 'The database does not answer. The page works again as soon as it does.' };
@@ -99,7 +100,13 @@ function problemPage(status: number, text: string): Page {
     title: text,
     main: (
       <>
-        <Heading title={status === 404 ? 'Not found' : 'Something went wrong'}>{text}</Heading>
+        <Heading
+          title={
+            status === 404 ? 'Not found' : status === 409 ? 'That cannot be done' : 'Something went wrong'
+          }
+        >
+          {text}
+        </Heading>
         <p>
           <a href="/">Tonight</a>
         </p>

@@ -216,9 +216,11 @@ function DayCell({ day, linkOf }: { readonly day: CoverageDay; readonly linkOf: 
   const number = Number(day.day.slice(8));
   if (day.kind === 'nothing') return <span class="day">{number}</span>;
   const text = dayText(day);
+  const month = `${MONTHS[Number(day.day.slice(5, 7)) - 1]} ${day.day.slice(0, 4)}`;
   return (
-    <a class={`day day-${day.kind}`} href={linkOf(day.day)} aria-label={text} title={text}>
+    <a class={`day day-${day.kind}`} href={linkOf(day.day)} title={text}>
       {number}
+      <span class="hidden">{` ${month}${text.slice(day.day.length)}`}</span>
       {day.kind === 'complete' ? null : <MarkIcon mark={MARKS[day.kind]} />}
     </a>
   );

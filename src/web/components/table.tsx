@@ -29,7 +29,7 @@ export function Table<Row>({
 }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
-    <section class="scroll" aria-label={caption} tabIndex={0}>
+    <section class="scroll" aria-label={`Table: ${caption}`} tabIndex={0}>
       <table class={sticky ? 'sticky' : ''}>
         <caption class="hidden">{caption}</caption>
         <thead>

@@ -1,0 +1,371 @@
+import { writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { importFiles } from '../../src/jobs/import/import-files.ts';
+import { cancelRun } from '../../src/jobs/runs/run-control.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
+import { pauseRun } from '../../src/load/state/runs.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { startHttpServer } from '../../src/web/server.ts';
+import { clockFrom } from '../reliability/support.ts';
+import { accessibilityProblems, launchBrowser } from '../support/browser.ts';
+import { closeAfterFile } from '../support/closing.ts';
+import { testDatabase } from '../support/database.ts';
+import { backends, backfill, openPipeline, type Pipeline, runToEnd, start } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const clock = clockFrom('2025-09-12T23:30:00+05:30');
+const DAY = '2025-09-11';
+const HOSTILE = '<img src=x onerror=alert(1)>"\'&<script>alert(2)</script>';
+const EVENT = 'NSE:ABC:2024-02-05:demerger';
+
+const PATHS = [
+  '/',
+  '/coverage',
+  '/coverage/GetBhavCopyCM/NSE',
+  `/coverage/GetBhavCopyCM/NSE/${DAY}`,
+  '/runs',
+  '/runs/1',
+  '/runs/2',
+  '/quality',
+  '/freshness',
+  '/rows?year=2025',
+  '/dictionary',
+  '/dictionary/GetCorporateActionsCategories',
+  '/dictionary/views/prices',
+  '/no-such-page',
+];
+
+let browser: Browser;
+let pipeline: Pipeline;
+/** Pages of the filled database: without buttons, and with them. */
+let url = '';
+let actionsUrl = '';
+const logged: string[] = [];
+
+async function serve(context: Pipeline, settings: Partial<Pipeline['config']> = {}): Promise<string> {
+  const config = { ...context.config, ...settings };
+  const log = { ...context.log, warn: (facts: object) => void logged.push(JSON.stringify(facts)) };
+  const served = { ...context, config, log: log as unknown as Pipeline['log'] };
+  const server = await startHttpServer(served, { roles: ['web'], stopping: new AbortController().signal });
+  closeAfterFile(() => server.close());
+  return server.url;
+}
+
+/** A run that failed, one that is complete, rejects, findings, a suspicious window, an event without a ratio. */
+async function fill(): Promise<void> {
+  const faults = [{ kind: 'status' as const, value: '404', operation: 'GetSeriesChange' }];
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 40, behaviour: { faults } });
+  closeAfterFile(() => sandbox.close());
+  pipeline = await openPipeline({
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
+    settings: { EOD_INSTRUMENT_LIMIT: '3', EOD_ATTEMPTS: '1', EOD_CALLS_PER_HOUR: '5000' },
+  });
+  const report = await runToEnd(pipeline, backfill({ from: '2025-09-09', to: DAY }));
+  expect(report.state).toBe('failed');
+  await runToEnd(pipeline, backfill({ from: '2025-09-08', to: DAY, operations: ['GetBhavCopyCM'] }));
+  const list = join(temporaryFolder(), 'mine.csv');
+  writeFileSync(
+    list,
+    `exchange,symbol,ex_date,kind,ratio,note\nNSE,ABC,2024-02-05,demerger,,${HOSTILE.replaceAll('"', '')}\n`,
+  );
+  await importFiles(pipeline, { paths: [list], force: false });
+  const { pool } = pipeline.db;
+  await pool.query(
+    `insert into etl.findings ("check", severity, operation, exchange, date, instrument, expected, found)
+     values ('previous_close', 'error', 'GetBhavCopyCM', 'NSE', $1, $2, $2, $2)`,
+    [DAY, HOSTILE],
+  );
+  await pool.query(
+    `insert into etl.rejects (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, first_seen_at, last_seen_at)
+     select run_id, id, operation, exchange, 0, from_date, to_date, 'f', '{}', $1, now(), now()
+       from etl.windows where operation = 'GetBhavCopyCM' and exchange = 'NSE' and to_date = $2 limit 1`,
+    [JSON.stringify([{ path: 'Name', message: HOSTILE }]), DAY],
+  );
+  await pool.query(
+    `update etl.windows set suspicious = $1 where id = (
+       select max(id) from etl.windows where operation = 'GetCircuitBreakers' and to_date = $2)`,
+    [HOSTILE, DAY],
+  );
+  await pool.query(`update etl.windows set error = $1 where state = 'failed'`, [HOSTILE]);
+}
+
+beforeAll(async () => {
+  [browser] = await Promise.all([launchBrowser(), fill()]);
+  url = await serve(pipeline);
+  actionsUrl = await serve(pipeline, { EOD_WEB_ACTIONS: true });
+}, 120_000);
+
+/** A page that keeps what must not happen: requests to others, violations of the policy, dialogs, errors. */
+async function watch(context: BrowserContext): Promise<{ page: Page; wrong: string[] }> {
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  page.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url());
+    if (protocol !== 'data:' && hostname !== '127.0.0.1') wrong.push(`request: ${request.url()}`);
+  });
+  page.on('console', (message) => {
+    // The browser says so of each page that is not there.
+    if (/error|warning/.test(message.type()) && !message.text().includes('404')) wrong.push(message.text());
+  });
+  page.on('pageerror', (error) => wrong.push(error.message));
+  page.on('dialog', (dialog) => {
+    wrong.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  return { page, wrong };
+}
+
+const isWide = (page: Page) =>
+  page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+
+describe('every page', () => {
+  test.each([
+    { colorScheme: 'light', width: 1440, axe: true },
+    { colorScheme: 'dark', width: 360, axe: true },
+    { colorScheme: 'dark', width: 1440, axe: false },
+    { colorScheme: 'light', width: 360, axe: false },
+  ] as const)(
+    'fits, is accessible and keeps to itself: $colorScheme, $width pixels',
+    async ({ colorScheme, width, axe }) => {
+      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
+      const { page, wrong } = await watch(context);
+      for (const path of PATHS) {
+        const answer = await page.goto(`${actionsUrl}${path}`);
+        expect([path, answer?.status()]).toEqual([path, path === '/no-such-page' ? 404 : 200]);
+        expect(await page.locator('h1').count()).toBe(1);
+        expect([path, await isWide(page)]).toEqual([path, false]);
+        if (axe) expect([path, await accessibilityProblems(page)]).toEqual([path, []]);
+      }
+      expect(wrong).toEqual([]);
+      await context.close();
+    },
+  );
+
+  test('shows what the source has sent as text', async () => {
+    const context = await browser.newContext();
+    const { page, wrong } = await watch(context);
+    for (const path of ['/quality', '/runs/1', `/coverage/GetBhavCopyCM/NSE/${DAY}`]) {
+      await page.goto(`${url}${path}`);
+      expect(await page.locator('main').innerText()).toContain('<img src=x onerror=alert(1)>');
+      expect(await page.locator('img[src="x"]').count()).toBe(0);
+    }
+    expect(wrong).toEqual([]);
+    await context.close();
+  });
+
+  test('is whole without scripts, and begins with a link to its content', async () => {
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    await page.goto(url);
+    expect(await page.locator('main').innerText()).toContain('GetBhavCopyCM NSE');
+    await page.keyboard.press('Tab');
+    expect(await page.locator(':focus').getAttribute('href')).toBe('#main');
+    await page.goto(`${url}/coverage/GetBhavCopyCM/NSE`);
+    await page.getByRole('link', { name: /^11 September 2025: complete/ }).click();
+    expect(new URL(page.url()).pathname).toBe(`/coverage/GetBhavCopyCM/NSE/${DAY}`);
+    expect(await page.locator('main').innerText()).toMatch(/Kept answers[\s\S]*SHA-256/);
+    await context.close();
+  });
+});
+
+test('Tonight says what is missing and why', async () => {
+  const text = async () =>
+    (await (await fetch(url)).text())
+      .replaceAll('<wbr/>', '')
+      .replace(/<[^>]*>/g, ' ')
+      .replace(/\s+/g, ' ');
+  expect(await text()).toMatch(/Last night is not whole/);
+  expect(await text()).toMatch(/GetBhavCopyCM BSE 2025-09-12: never asked/);
+  expect(await text()).toMatch(/GetSeriesChange NSE 2025-09-12: /);
+  const calendar = await (await fetch(`${url}/coverage/GetSeriesChange/NSE`)).text();
+  expect(calendar).toContain('2025-09-10: missing, failed');
+  const odd = await (await fetch(`${url}/coverage/GetCircuitBreakers/NSE`)).text();
+  expect(odd).toContain(`${DAY}: suspicious`);
+});
+
+test('a page shows itself anew, unless somebody is at work on it', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.clock.install();
+  await page.goto(`${url}/runs`);
+  const rows = () => page.locator('tbody tr').count();
+  const before = await rows();
+  const runId = await start(
+    pipeline,
+    backfill({ from: '2025-09-01', to: '2025-09-01', operations: ['GetBhavCopyCM'], exchanges: ['BSE'] }),
+  );
+  await page.locator('tbody a').first().focus();
+  await page.clock.runFor(16_000);
+  expect(await rows()).toBe(before);
+  await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+  await page.clock.runFor(16_000);
+  await page.waitForFunction((count) => document.querySelectorAll('tbody tr').length > count, before);
+  await context.close();
+  await cancelRun(pipeline, runId);
+});
+
+describe('buttons', () => {
+  const press = async (path: string, name: string | RegExp) => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${actionsUrl}${path}`);
+    await page.getByRole('button', { name }).first().click();
+    const [said = '', notice = said] = await page.locator('main, .notice').allInnerTexts();
+    await context.close();
+    return notice;
+  };
+
+  test('are not there unless they are switched on', async () => {
+    for (const path of ['/', '/quality', '/runs/1']) {
+      expect(await (await fetch(`${url}${path}`)).text()).not.toContain('<form');
+    }
+    const posted = await fetch(`${url}/actions/fill-gaps`, { method: 'POST' });
+    expect(posted.status).toBe(405);
+  });
+
+  test('resume and cancel a run, fill gaps, retry rejects, decide an event; who did is logged', async () => {
+    const { drizzle, pool } = pipeline.db;
+    expect(await press('/runs/1', 'Resume')).toBe('Run 1 goes on.');
+    expect((await reportRun(drizzle, 1)).state).toBe('running');
+    await pauseRun(drizzle, 1);
+    expect(await press('/runs/1', 'Cancel')).toBe('Run 1 is cancelled; what it has loaded stays.');
+    expect((await reportRun(drizzle, 1)).state).toBe('cancelled');
+
+    expect(await press('/', 'Fill gaps')).toMatch(/^Run \d+ asks for what is missing\.$/);
+    const { rows } = await pool.query("select id, requested_by from etl.runs where kind = 'gap_fill'");
+    expect(rows).toEqual([{ id: expect.any(String), requested_by: 'anybody@127.0.0.1 (dashboard)' }]);
+    await press(`/runs/${rows[0].id}`, 'Cancel');
+
+    expect(await press('/quality', 'Retry rejects')).toMatch(
+      /reads the rejected records again|No reject can be read/,
+    );
+    expect(await press('/quality', 'Ignore')).toBe('The decision is stored, and prices follow it.');
+    const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
+    expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
+    expect(logged.filter((line) => line.includes('"notice"')).length).toBe(6);
+    expect(logged.join('\n')).toContain('"address":"127.0.0.1","action":"/actions/runs/1/resume"');
+  });
+
+  test('refuse forms of others: without a token, with one of another visitor, from another page', async () => {
+    const page = await fetch(`${actionsUrl}/runs/2`);
+    const cookie = page.headers.get('set-cookie') ?? '';
+    expect(cookie).toMatch(/^eod_session=[\w-]{24}; Path=\/; HttpOnly; SameSite=Strict$/);
+    const quality = await (await fetch(`${actionsUrl}/quality`, { headers: { cookie } })).text();
+    const token = /name="token" value="([\w-]+)"/.exec(quality)?.[1] ?? '';
+    const post = async (fields: Record<string, string>, headers: Record<string, string>) => {
+      const answer = await fetch(`${actionsUrl}/actions/events`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { origin: actionsUrl, cookie, ...headers },
+        body: new URLSearchParams({ event: 'NSE:NONE:2024-02-05:split', decision: 'ignore', ...fields }),
+      });
+      return { status: answer.status, text: await answer.text() };
+    };
+    expect(await post({}, {})).toMatchObject({ status: 403, text: expect.stringContaining('out of date') });
+    expect(await post({ token: `${token}x` }, {})).toMatchObject({ status: 403 });
+    const other = 'eod_session=AAAAAAAAAAAAAAAAAAAAAAAA';
+    expect(await post({ token }, { cookie: other })).toMatchObject({ status: 403 });
+    expect(await post({ token }, { origin: 'http://evil.example' })).toMatchObject({
+      status: 403,
+      text: expect.stringContaining('did not come from this dashboard'),
+    });
+    expect(await post({ token }, { origin: 'null' })).toMatchObject({ status: 403 });
+    // What passes is done, or says why it cannot be.
+    expect(await post({ token }, {})).toMatchObject({
+      status: 409,
+      text: expect.stringContaining('There is no event NSE:NONE'),
+    });
+    expect(await post({ token, decision: 'factor', factor: '1:0' }, {})).toMatchObject({ status: 409 });
+  });
+});
+
+test('a password is asked for where it is set, and guessing is of no use', async () => {
+  const closed = await serve(pipeline, { EOD_WEB_PASSWORD: 'correct horse', EOD_WEB_ACTIONS: true });
+  const status = async (path: string, password?: string) => {
+    const authorization = `Basic ${Buffer.from(`ravi:${password}`).toString('base64')}`;
+    const answer = await fetch(
+      `${closed}${path}`,
+      password === undefined ? {} : { headers: { authorization } },
+    );
+    await answer.text();
+    return answer.status;
+  };
+  for (const path of ['/', '/runs', '/queues', '/assets/x', '/nowhere']) expect(await status(path)).toBe(401);
+  expect(await status('/healthz')).toBe(200);
+  expect(await status('/', 'correct horse')).toBe(200);
+  for (let at = 0; at < 20; at += 1) expect(await status('/', 'wrong')).toBe(401);
+  expect(await status('/', 'correct horse')).toBe(429);
+  expect(logged.join('\n')).toContain('"user":"ravi"');
+  expect(logged.join('\n')).not.toContain('correct horse');
+});
+
+test('nothing is served where anybody on the network could press a button', async () => {
+  await expect(serve(pipeline, { EOD_WEB_ACTIONS: true, EOD_HTTP_HOST: '0.0.0.0' })).rejects.toMatchObject({
+    kind: 'usage',
+    message: expect.stringContaining('EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD while EOD_HTTP_HOST is 0.0.0.0'),
+  });
+});
+
+test('another name for this machine is refused, and every answer carries the policy', async () => {
+  const { port } = new URL(url);
+  const ask = (path: string, host: string) =>
+    new Promise<{ status: number | undefined; headers: Record<string, unknown> }>((resolve, reject) => {
+      httpRequest({ port, host: '127.0.0.1', path, headers: { host } }, (answer) => {
+        answer.resume();
+        resolve({ status: answer.statusCode, headers: answer.headers });
+      })
+        .on('error', reject)
+        .end();
+    });
+  expect((await ask('/', 'evil.example')).status).toBe(421);
+  expect((await ask('/', `localhost:${port}`)).status).toBe(200);
+  expect((await ask('/healthz', 'evil.example')).status).toBe(200);
+  for (const path of ['/', '/no-such-page', '/coverage/x/y', '/runs/x']) {
+    const { headers } = await ask(path, 'localhost');
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self';/);
+    expect(headers['x-content-type-options']).toBe('nosniff');
+  }
+});
+
+test.each(backends)('the queues are shown, and nothing else can be done there, on %s', async (backend) => {
+  const { environment } = pipeline;
+  const context = await openPipeline({
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: environment.EOD_BASE_URL ?? '',
+    backend,
+    clock,
+  });
+  const served = await serve(context);
+  const runId = await start(context, backfill({ from: DAY, to: DAY, operations: ['GetBhavCopyCM'] }));
+  const visitor = await browser.newContext();
+  const { page, wrong } = await watch(visitor);
+  await page.goto(`${served}/queues`);
+  await page.getByRole('link', { name: 'backfill' }).first().click();
+  await page.getByText(`run-${runId}-window-1`).first().waitFor();
+  await visitor.close();
+  expect(wrong).toEqual([]);
+  for (const path of ['pause', 'backfill/pause', 'backfill/retry/failed', 'backfill/empty']) {
+    const answer = await fetch(`${served}/queues/api/queues/${path}`, { method: 'PUT' });
+    expect(answer.status).toBe(405);
+  }
+  expect(await context.queues.windows.backfill.isPaused()).toBe(false);
+  expect((await fetch(`${served}/queues/static/../../package.json`)).status).toBe(404);
+
+  // The rest of it is what somebody sees who has just begun.
+  expect(await (await fetch(served)).text()).toMatch(/Nothing is loaded yet[\s\S]*eod backfill --all --from/);
+  const empty = {
+    '/quality': 'eod reconcile',
+    '/freshness': 'eod up',
+    '/rows': 'eod gaps',
+    '/coverage': 'eod backfill',
+  };
+  for (const [path, command] of Object.entries(empty)) {
+    expect(await (await fetch(`${served}${path}`)).text()).toContain(`<code class="command">${command}`);
+  }
+});
