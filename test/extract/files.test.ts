@@ -129,6 +129,41 @@ describe('formats', () => {
     );
     expect(rowsOf(session)[0]).toMatchObject({ isin: 'INE117A01022', trade_date: '2023-01-03' });
   });
+
+  test('changed symbols tell the name of the company, with a header and without', async () => {
+    const changes = async (text: string) => {
+      const [session] = await read('symbolchange.csv', text);
+      const { format, rejects } = session as FileSession;
+      expect([format, rejects]).toEqual(['symbol-changes', []]);
+      return rowsOf(session).map((row) => [row.company_name, row.old_symbol, row.new_symbol, row.changed_on]);
+    };
+    const lines = [
+      'Uno, Minda Ltd,MINDAIND,UNOMINDA,14-JUL-2022',
+      'Bharat 7.5" Pipes,A&B,AB,1-Sep-15',
+      'Old Mills,OLD,OLDER,1-JAN-99',
+    ];
+    const expected = [
+      ['Uno, Minda Ltd', 'MINDAIND', 'UNOMINDA', '2022-07-14'],
+      ['Bharat 7.5" Pipes', 'A&B', 'AB', '2015-09-01'],
+      ['Old Mills', 'OLD', 'OLDER', '1999-01-01'],
+    ];
+    const columns = 'SM_KEY_SYMBOL, SM_NEW_SYMBOL,SM_APPLICABLE_FROM';
+    expect(await changes(`${lines.join('\n')}\n`)).toEqual(expected);
+    for (const header of [`SM_NAME,${columns}`, `SYMB_COMPANY_NAME, ${columns}`]) {
+      expect(await changes(`${header}\r\n${lines.join('\r\n')}\r\n`)).toEqual(expected);
+    }
+    expect(await changes(`SM_NAME,${columns}\n"Uno, Minda Ltd",MINDAIND,UNOMINDA,14-JUL-22\n`)).toEqual(
+      expected.slice(0, 1),
+    );
+  });
+
+  test('a line of changed symbols with a comma too many that could stand anywhere is rejected', async () => {
+    const sessions = await read(
+      'symbolchange.csv',
+      'SM_NAME,SM_KEY_SYMBOL,SM_NEW_SYMBOL,SM_APPLICABLE_FROM\nUno,A,B,14-JUL-2022\nDue,C,D E,F,14-JUL-2022,\n',
+    );
+    expect(facts(sessions)).toEqual(['symbol-changes NSE 2022-07-14: 1 rows, 1 rejects']);
+  });
 });
 
 const UDIFF =

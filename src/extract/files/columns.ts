@@ -46,7 +46,7 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const needed = [...format.marks, ...format.needs].map((column) => own(column) as string);
   const presentOf = (fields: FileFormat['fields']) =>
     Object.entries(fields).flatMap(([source, field]) => {
-      const column = own(field.column);
+      const column = own(field.column) ?? own(field.orColumn ?? field.column);
       return column === undefined ? [] : [{ source, column, read: field.read }];
     });
   const recordOf = (fields: ReturnType<typeof presentOf>) => (row: FileRow) => {

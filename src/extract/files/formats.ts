@@ -17,6 +17,8 @@ export type FormatName =
 /** Where a field comes from in a row of the file, and how its text is turned into the field's. */
 export interface FileField {
   readonly column: string;
+  /** What the column is called in files that have no column of that name. */
+  readonly orColumn?: string;
   readonly read?: (text: string) => string;
 }
 
@@ -192,8 +194,12 @@ const NSE_DELIVERIES: FileFormat = {
   }),
 };
 
-/** Writes the year of `03-Jan-23` in full; other texts stay as they are. */
-const fullYear = (text: string) => text.replace(/^(\d{1,2}-[A-Za-z]{3}-)(\d{2})$/, '$120$2');
+/** Writes the year of `03-Jan-23` in full, from 1990 on; other texts stay as they are. */
+const fullYear = (text: string) =>
+  text.replace(
+    /^(\d{1,2}-[A-Za-z]{3}-)(\d{2})$/,
+    (_, before: string, year: string) => `${before}${Number(year) >= 90 ? 19 : 20}${year}`,
+  );
 
 /** `EQ_ISINCODE_DDMMYY.CSV` and, without ISIN and date, `EQDDMMYY.CSV` of BSE until July 2024. */
 const BSE_EQUITY: FileFormat = {
@@ -317,7 +323,7 @@ const ACTIONS: FileFormat = {
   check: ({ kind, ratio }) => toldProblem(kind ?? null, ratio ?? null),
 };
 
-/** The columns of NSE's list of changed symbols, which has no header. */
+/** The columns of NSE's list of changed symbols, which mostly has no header. */
 export const SYMBOL_CHANGES_HEADER = [
   'SM_NAME',
   'SM_KEY_SYMBOL',
@@ -332,13 +338,12 @@ const SYMBOL_CHANGES: FileFormat = {
   exchange: 'NSE',
   marks: ['SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'],
   needs: [],
-  fields: fieldsOf({
-    SM_NAME: 'companyName',
-    SYMB_COMPANY_NAME: 'companyName',
-    SM_KEY_SYMBOL: 'oldSymbol',
-    SM_NEW_SYMBOL: 'newSymbol',
-    SM_APPLICABLE_FROM: 'changedOn',
-  }),
+  fields: {
+    ...fieldsOf({ SM_KEY_SYMBOL: 'oldSymbol', SM_NEW_SYMBOL: 'newSymbol' }),
+    // The second name is that of files with a header.
+    companyName: { column: 'SM_NAME', orColumn: 'SYMB_COMPANY_NAME' },
+    changedOn: { column: 'SM_APPLICABLE_FROM', read: listDay },
+  },
 };
 
 export const FORMATS: readonly FileFormat[] = [

@@ -192,7 +192,7 @@ function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings
   try {
     const text = decode(bytes);
     if (isDeliveryPositions(text)) return readDeliveryPositions(text);
-    const rows = isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(text);
+    const rows = isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(quoteNames(text));
     return { rows: rows as FileRow[], warnings: [] };
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
@@ -200,11 +200,17 @@ function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings
   }
 }
 
-/** NSE's list of changed symbols has no header: a name, two symbols and a day. */
-const SYMBOL_CHANGE = /^(.*),\s*([^,\s]+)\s*,\s*([^,\s]+)\s*,\s*(\d{1,2}-[A-Za-z]{3}-\d{4})\s*$/;
+/**
+ * A line of NSE's list of changed symbols: a name, two symbols and a day. More commas than a name has are the header of
+ * another file, whose last cell is a day by mistake.
+ */
+const SYMBOL_CHANGE =
+  /^((?:[^,]*,){0,5}[^,]*),\s*([^,\s]+)\s*,\s*([^,\s]+)\s*,\s*(\d{1,2}-[A-Za-z]{3}-(?:\d{2}){1,2})\s*$/;
 
-const isSymbolChanges = (text: string) =>
-  SYMBOL_CHANGE.test(text.slice(0, 1_000).trimStart().split(/\r?\n/, 1)[0] ?? '');
+const firstLine = (text: string) => text.slice(0, 1_000).trimStart().split(/\r?\n/, 1)[0] ?? '';
+
+/** Is it such a list without a header? */
+const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
 
 /** Names may hold commas, which are not quoted: what counts is what stands at the end of a line. */
 function readSymbolChanges(text: string): FileRow[] {
@@ -217,6 +223,22 @@ function readSymbolChanges(text: string): FileRow[] {
       if (found === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
       return { [name]: found[1], [before]: found[2], [after]: found[3], [day]: found[4] };
     });
+}
+
+/**
+ * Quotes names with commas in a list of changed symbols that has a header, where the line ends in two symbols and
+ * a day: as long as the name is its first column, nothing else can be meant. Other texts stay as they are.
+ */
+function quoteNames(text: string): string {
+  const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
+    .split(',')
+    .map((one) => one.trim().toUpperCase());
+  const [, ...expected] = SYMBOL_CHANGES_HEADER;
+  if (name === undefined || others.join() !== expected.join()) return text;
+  return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
+    const found = SYMBOL_CHANGE.exec(line);
+    return found?.[1]?.includes(',') === true ? `"${found[1]}"${line.slice(found[1].length)}` : line;
+  });
 }
 
 /** Old files hold names in the Windows code page instead of UTF-8. */
