@@ -2,11 +2,8 @@ import { type Clock, today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { factsOfAlerts } from '../../load/state/alerts.ts';
-import { readCompleteness, type SessionState, scheduledPairs } from '../../load/state/completeness.ts';
-import { readProgress } from '../../load/state/coverage.ts';
+import { type Pair, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
-import { expectedVariants } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { listed } from './listed.ts';
 import { type Alert, raiseAlerts } from './send-alerts.ts';
@@ -26,8 +23,8 @@ interface LateSession {
  * Raises one alert for all sessions that should have been there for EOD_LATE_AFTER_MINUTES, are not, and were not
  * told of before, whether a night asked for them or not. Never throws: what goes wrong is logged.
  *
- * @param since when this process began to look, in milliseconds since the epoch: of what was never loaded, only what
- *   has become late since then is told, so that a new database raises no alert for last week.
+ * @param since when this process began to look, in milliseconds since the epoch: where nothing is there of the last
+ *   days, only what has become late since then is told, so that a new database raises no alert for last week.
  */
 export async function checkLateData(context: Context, since: number): Promise<void> {
   if ((await lateSessions(context, since).catch(logged(context))).length === 0) return;
@@ -48,35 +45,32 @@ function logged({ log }: Context): (error: unknown) => never[] {
 async function lateSessions(context: Context, since: number): Promise<LateSession[]> {
   const { clock, config } = context;
   const delay = config.EOD_LATE_AFTER_MINUTES * 60_000;
-  const late = await missingAt(context, clock.now() - delay);
+  const { late, loaded } = await sessionsAt(context, clock.now() - delay);
   if (late.length === 0) return [];
   const told = await toldSessions(context);
   const untold = late.filter((session) => !told(session));
-  const unloaded = await neverLoaded(context, untold);
-  if (!untold.some(unloaded)) return untold;
-  const wasLate = await missingAt(context, since - delay);
-  return untold.filter(
-    (session) => !unloaded(session) || !wasLate.some((before) => nameOf(before) === nameOf(session)),
-  );
+  if (untold.every((session) => loaded.has(pairOf(session)))) return untold;
+  const before = new Set((await sessionsAt(context, since - delay)).late.map(nameOf));
+  return untold.filter((session) => loaded.has(pairOf(session)) || !before.has(nameOf(session)));
 }
 
-/** What was due at a moment and is not there now, other than what the source refuses: its refusal was told. */
-async function missingAt(context: Context, moment: number): Promise<LateSession[]> {
+/**
+ * What was due at a moment and is not there now, other than what the source refuses, since its refusal was told; and
+ * of which operations and exchanges anything is there.
+ */
+async function sessionsAt(context: Context, moment: number) {
   const { config, db } = context;
   const clock: Clock = { now: () => moment };
   const from = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
   // Without a first day of ours: before its first complete session nothing is expected of a pair.
   const scope = { expected: scheduledPairs(config), others: false, since: from };
-  const sessions = await readCompleteness({ config, clock, db }, scope);
-  return sessions.flatMap(({ operation, exchange, day, state, reason }: SessionState) =>
-    state === 'missing' &&
-    day >= from &&
-    reason !== null &&
-    reason !== 'blocked' &&
-    reason !== 'beyond_history'
+  const sessions = (await readCompleteness({ config, clock, db }, scope)).filter(({ day }) => day >= from);
+  const late = sessions.flatMap(({ operation, exchange, day, state, reason }): LateSession[] =>
+    state === 'missing' && reason !== null && reason !== 'blocked' && reason !== 'beyond_history'
       ? [{ operation, exchange, day, reason }]
       : [],
   );
+  return { late, loaded: new Set(sessions.filter(({ state }) => state === 'complete').map(pairOf)) };
 }
 
 /** A session as an alert names it, or a range of sessions. */
@@ -106,20 +100,7 @@ export async function toldSessions({ config, db }: Context) {
     );
 }
 
-/** Of which of these sessions was their operation and exchange never loaded? */
-async function neverLoaded({ config, clock, db }: Context, sessions: readonly LateSession[]) {
-  const pairs = new Map(sessions.map(({ operation, exchange }) => [`${operation} ${exchange}`, operation]));
-  const never = new Set<string>();
-  const to = today(clock, config.EOD_TIMEZONE);
-  for (const [pair, operation] of pairs) {
-    const exchange = pair.slice(operation.length + 1);
-    const variants = expectedVariants(operationNamed(operation)) ?? [];
-    const { watermark } = await readProgress(db.drizzle, { operation, exchange, variants, from: to, to });
-    if (watermark === null) never.add(pair);
-  }
-  return ({ operation, exchange }: LateSession) => never.has(`${operation} ${exchange}`);
-}
-
+const pairOf = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
 const nameOf = ({ operation, exchange, day }: LateSession) => `${operation} ${exchange} ${day}`;
 
 async function alertOf({ config, db }: Context, late: readonly LateSession[]): Promise<Alert> {

@@ -119,10 +119,10 @@ async function deliver(
   } catch (error) {
     const problem = redact(messageOf(error));
     await noteDelivery(db.drizzle, id, problem);
-    const what = isHeartbeat
-      ? 'EOD_HEARTBEAT_URL did not answer; it'
-      : 'the webhook did not accept the alert; it';
-    log.warn({ alert: alert.kind, problem }, `${what} is tried again later`);
+    const message = isHeartbeat
+      ? 'EOD_HEARTBEAT_URL did not answer; it is tried again later'
+      : 'the webhook did not accept the alert; it is sent again later';
+    log.warn({ alert: alert.kind, problem }, message);
     return false;
   }
   await noteDelivery(db.drizzle, id, null);
