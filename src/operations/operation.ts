@@ -204,6 +204,19 @@ export function tablesFilledBy({ shapes, alsoInFiles = [] }: DataSet): TableDefi
   return [...shapes.map(({ table }) => table), ...alsoInFiles];
 }
 
+/** Names of the other data sets whose files fill a table of one of these besides. */
+export function toldInFilesOf(dataSets: readonly DataSet[], names: readonly string[]): string[] {
+  const filled = dataSets
+    .filter(({ name }) => names.includes(name))
+    .flatMap(({ shapes }) => shapes.map(({ table }) => table));
+  return dataSets
+    .filter(
+      ({ name, alsoInFiles = [] }) =>
+        !names.includes(name) && alsoInFiles.some((one) => filled.includes(one)),
+    )
+    .map(({ name }) => name);
+}
+
 /** Is it asked of the source service? */
 export function isOperation(dataSet: DataSet): dataSet is Operation {
   return 'request' in dataSet;

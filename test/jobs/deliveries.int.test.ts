@@ -9,14 +9,14 @@ const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
 const HEADER =
   'SYMBOL, SERIES, DATE1, PREV_CLOSE, OPEN_PRICE, HIGH_PRICE, LOW_PRICE, LAST_PRICE, CLOSE_PRICE, AVG_PRICE, TTL_TRD_QNTY, TURNOVER_LACS, NO_OF_TRADES, DELIV_QTY, DELIV_PER';
 
-const full = (...rows: string[]) =>
+const full = (...rows: string[]) => fullOf('14-Nov-2024', ...rows);
+
+const fullOf = (day: string, ...rows: string[]) =>
   newFile('full.csv', [
     HEADER,
     ...rows.map((row) => {
       const [symbol, series, traded, ...delivered] = row.split(' ');
-      return [symbol, series, '14-Nov-2024', 10, 10, 11, 9, 10, 10, 10, traded, 1, 5, ...delivered].join(
-        ', ',
-      );
+      return [symbol, series, day, 10, 10, 11, 9, 10, 10, 10, traded, 1, 5, ...delivered].join(', ');
     }),
   ]);
 
@@ -122,6 +122,27 @@ describe('deliveries', () => {
     expect(await replay(context, {})).toMatchObject({ state: 'completed', inserted: 0, updated: 0 });
     await replay(context, { operations: ['GetBhavCopyCM'] }, { rebuild: true });
     expect(await stored(context)).toEqual(before);
+  });
+
+  test('are replayed by their name from files of both kinds, and from bhav copies alone', async () => {
+    const context = await openStore();
+    await importInto(context, [fullOf('13-Nov-2024', 'AA EQ 90 45 50.00')]);
+    const emptied = async () => {
+      await context.db.pool.query('delete from market.deliveries');
+      return replay(context, { operations: ['Deliveries'] });
+    };
+    expect(await emptied()).toMatchObject({ state: 'completed', inserted: 1, updated: 0 });
+    await importInto(context, [positions('AA EQ 100 60 60.00')]);
+    const before = await stored(context);
+    expect(before).toHaveLength(2);
+    expect(await emptied()).toMatchObject({ state: 'completed', inserted: 2, updated: 0 });
+    expect(await stored(context)).toEqual(before);
+    // Elsewhere, too, and only what tells them is taken there.
+    const empty = await openStore();
+    const asked = { operations: ['Deliveries'] };
+    expect(await copyAnswers(context.db.drizzle, empty.db, asked, new AbortController().signal)).toBe(2);
+    await replay(empty, asked);
+    expect(await stored(empty)).toEqual(before);
   });
 
   test('that cannot be read are rejected, and the prices beside them are stored', async () => {

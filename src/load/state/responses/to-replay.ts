@@ -1,12 +1,28 @@
-import { and, type Column, desc, eq, gte, inArray, isNull, lte, min, not, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  type Column,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNull,
+  lte,
+  min,
+  not,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
-import { operations } from '../../../operations/registry.ts';
+import { toldInFilesOf } from '../../../operations/operation.ts';
+import { dataSets, operations } from '../../../operations/registry.ts';
 import { responses } from '../schema/source.ts';
 import { rejects, windows } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */
 export interface AnswerFilter {
+  /** Operations and data sets of files, and with these the files of others that tell them, too. */
   readonly operations?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
   /** Answers that were asked about at least one day from here … */
@@ -17,14 +33,23 @@ export interface AnswerFilter {
 
 /** The condition of a filter, on answers or on the windows that asked for them. */
 export function matchesFilter(
-  table: Record<'operation' | 'exchange' | 'from_date' | 'to_date', Column>,
+  table: Record<'operation' | 'exchange' | 'from_date' | 'to_date' | 'params', Column>,
   { operations, exchanges, from, to }: AnswerFilter,
 ): SQL | undefined {
   return and(
-    operations === undefined ? undefined : inArray(table.operation, [...operations]),
+    operations === undefined ? undefined : isOf(table, operations),
     exchanges === undefined ? undefined : inArray(table.exchange, [...exchanges]),
     from === undefined ? undefined : gte(table.to_date, from),
     to === undefined ? undefined : lte(table.from_date, to),
+  );
+}
+
+/** Is it of one of these data sets, or an imported file of another that tells what one of these holds? */
+function isOf(table: Record<'operation' | 'params', Column>, names: readonly string[]): SQL | undefined {
+  const told = toldInFilesOf(dataSets, names);
+  return or(
+    inArray(table.operation, [...names]),
+    told.length === 0 ? undefined : and(inArray(table.operation, told), sql`${table.params} ? 'file'`),
   );
 }
 
