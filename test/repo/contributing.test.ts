@@ -1,0 +1,97 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import * as z from 'zod';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const { scripts, engines } = z
+  .object({ scripts: z.record(z.string(), z.string()), engines: z.object({ node: z.string() }) })
+  .parse(JSON.parse(read('package.json')));
+
+const pagesOf = (folder: string) => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md'));
+const PAGES = [...pagesOf('.'), ...pagesOf('docs').map((name) => `docs/${name}`)];
+
+describe.each(PAGES)('%s', (page) => {
+  const text = read(page);
+
+  test('links to pages that there are', () => {
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] as string);
+    const own = links
+      .filter((link) => !/^(https?:|#)/.test(link))
+      .map((link) => link.split('#')[0] as string);
+    expect(own.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([]);
+  });
+
+  test('names scripts of npm that there are', () => {
+    const named = [...text.matchAll(/npm run (?:-s )?([a-z][a-z:]*)/g)].map((match) => match[1] as string);
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+  });
+});
+
+test.each(['CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'])('%s names files that there are', (page) => {
+  const own = /(?<![\w/.-])(?:src|test|scripts|docs|deploy|migrations|bench|\.ci)\/[\w./-]*\w/g;
+  const named = [...read(page).matchAll(own)].map(([path]) => path);
+  // The one that a reader is to make.
+  const made = ['src/operations/GetYours.ts'];
+  expect(named.filter((path) => !made.includes(path) && !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test('the workflow runs .ci/run on the oldest Node that is promised and on that of the image', () => {
+  const Step = z.object({ uses: z.string().optional(), run: z.string().optional() });
+  const Workflow = z.object({
+    permissions: z.object({ contents: z.literal('read') }),
+    jobs: z.object({
+      test: z.object({
+        strategy: z.object({ matrix: z.object({ node: z.array(z.string()) }) }),
+        steps: z.array(Step),
+      }),
+    }),
+  });
+  const { jobs } = Workflow.parse(parse(read('.github/workflows/ci.yml')));
+  const { steps, strategy } = jobs.test;
+  const image = /^FROM node:(\d+)-slim$/m.exec(read('Dockerfile'))?.[1];
+  expect(strategy.matrix.node).toEqual([engines.node.replace('>=', ''), image]);
+  expect(steps.at(-1)?.run).toBe('.ci/run');
+  for (const { uses } of steps) if (uses !== undefined) expect(uses).toMatch(/^actions\/[\w-]+@v\d+$/);
+  const named = steps.flatMap(({ run }) =>
+    [...(run ?? '').matchAll(/scripts\/[\w.-]+|\.ci\/\w+/g)].map(([path]) => path),
+  );
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+describe('.github/ISSUE_TEMPLATE', () => {
+  const Form = z.strictObject({
+    name: z.string(),
+    description: z.string(),
+    labels: z.array(z.string()),
+    body: z.array(
+      z.strictObject({
+        type: z.enum(['markdown', 'textarea', 'input', 'dropdown', 'checkboxes']),
+        id: z.string().optional(),
+        attributes: z.strictObject({
+          label: z.string().optional(),
+          value: z.string().optional(),
+          description: z.string().optional(),
+          render: z.string().optional(),
+        }),
+        validations: z.strictObject({ required: z.boolean() }).optional(),
+      }),
+    ),
+  });
+  const files = readdirSync(join(ROOT, '.github/ISSUE_TEMPLATE')).filter((name) => name !== 'config.yml');
+
+  test.each(files)('%s is a form that asks for eod doctor --json', (file) => {
+    const { body } = Form.parse(parse(read(`.github/ISSUE_TEMPLATE/${file}`)));
+    const asked = body.filter(({ type }) => type !== 'markdown');
+    expect(asked.map(({ attributes }) => attributes.label)).toContain('eod doctor --json');
+    expect(new Set(asked.map(({ id }) => id)).size).toBe(asked.length);
+  });
+
+  test('one of them needs it', () => {
+    const { body } = Form.parse(parse(read('.github/ISSUE_TEMPLATE/bug.yml')));
+    expect(body.find(({ id }) => id === 'doctor')?.validations).toEqual({ required: true });
+  });
+});
