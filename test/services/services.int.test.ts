@@ -1,9 +1,15 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { schemaState } from '../../src/load/database/migrate.ts';
+import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { testDatabase } from '../support/database.ts';
-import { hasSystemPostgres15, startSystemPostgres15 } from '../support/postgres-15.ts';
+import { hasSystemPostgres15, POSTGRES_15, startSystemPostgres15 } from '../support/postgres-15.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { execute, withDatabase } from '../support/template.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 async function ask(url: string, query: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
@@ -13,6 +19,40 @@ async function ask(url: string, query: string): Promise<unknown[]> {
   } finally {
     await client.end();
   }
+}
+
+/** What docs/operations.md says of backups, with a row of market that has a revision of before. */
+async function checkDumps(adminUrl: string, url: string): Promise<void> {
+  const database = openPool(url);
+  for (const close_price of ['10.5', '11'])
+    await loadBhav(database, [bhavRow({ symbol: 'TCS', close_price })]);
+  await database.close();
+  const run = (program: string, ...args: string[]) =>
+    execFileSync(join(POSTGRES_15, program), args, { stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' });
+  const folder = temporaryFolder();
+  const restored = async (name: string, ...schemas: string[]) => {
+    const file = join(folder, `${name}.dump`);
+    run('pg_dump', '--format=custom', `--file=${file}`, ...schemas.map((one) => `--schema=${one}`), url);
+    await execute(adminUrl, `create database ${name}`);
+    const copy = withDatabase(adminUrl, name);
+    run('pg_restore', '--exit-on-error', `--dbname=${copy}`, file);
+    return copy;
+  };
+  const whole = await restored('restored');
+  const rows = 'select symbol, close_price::text, revision from';
+  for (const table of ['market.bhavcopy_cm', 'market_history.bhavcopy_cm']) {
+    expect(await ask(whole, `${rows} ${table}`)).toEqual(await ask(url, `${rows} ${table}`));
+  }
+  const after = openPool(whole);
+  expect(await schemaState(after)).toBe('current');
+  // The sequences go on where they were: the next load is another one.
+  await loadBhav(after, [bhavRow({ symbol: 'TCS', close_price: '12' })]);
+  await after.close();
+  expect(await ask(whole, `${rows} market.bhavcopy_cm`)).toEqual([
+    { symbol: 'TCS', close_price: '12', revision: 3 },
+  ]);
+  const answers = await restored('answers', 'etl');
+  expect(await ask(answers, 'select count(*)::int as loads from etl.loads')).toEqual([{ loads: 2 }]);
 }
 
 describe('the servers the other tests run on', () => {
@@ -42,7 +82,7 @@ describe('the servers the other tests run on', () => {
     }
   });
 
-  test('Postgres 15 takes the same migrations', async () => {
+  test('Postgres 15 takes the same migrations, and a dump of it can be restored, etl by itself too', async () => {
     if (!hasSystemPostgres15) {
       console.log('this machine has no Postgres 15 (apt-get install postgresql-15): not tried on it');
       return;
@@ -55,6 +95,7 @@ describe('the servers the other tests run on', () => {
         "select current_setting('server_version_num')::int / 10000 as version",
       );
       expect(row).toEqual({ version: 15 });
+      await checkDumps(server.url, database.url);
       await database.drop();
     } finally {
       await server.stop();

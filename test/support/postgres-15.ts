@@ -9,10 +9,11 @@ import { freePort } from './free-port.ts';
 import { makeDisposable, prepareTemplate } from './template.ts';
 import { waitFor } from './wait-for.ts';
 
-const PROGRAMS = '/usr/lib/postgresql/15/bin';
+/** Folder of its programs. */
+export const POSTGRES_15 = '/usr/lib/postgresql/15/bin';
 
 /** Does this machine have Debian's Postgres 15, the oldest version we promise to work on? */
-export const hasSystemPostgres15 = existsSync(join(PROGRAMS, 'postgres'));
+export const hasSystemPostgres15 = existsSync(join(POSTGRES_15, 'postgres'));
 
 /**
  * Starts a throw-away cluster of the system's Postgres 15, ready for `testDatabase(url)`.
@@ -20,7 +21,7 @@ export const hasSystemPostgres15 = existsSync(join(PROGRAMS, 'postgres'));
  * @throws Error where there is no Postgres 15; ask `hasSystemPostgres15` before, and say so when not.
  */
 export async function startSystemPostgres15(): Promise<{ url: string; stop(): Promise<void> }> {
-  if (!hasSystemPostgres15) throw new Error(`there is no Postgres 15 in ${PROGRAMS}`);
+  if (!hasSystemPostgres15) throw new Error(`there is no Postgres 15 in ${POSTGRES_15}`);
   const home = mkdtempSync(join(tmpdir(), 'eod-test-postgres-15-'));
   const data = join(home, 'data');
   // initdb and postgres refuse to run as root.
@@ -28,13 +29,13 @@ export async function startSystemPostgres15(): Promise<{ url: string; stop(): Pr
   if (account !== undefined) chownSync(home, account.uid, account.gid);
   const asAccount = { ...account, cwd: home };
   execFileSync(
-    join(PROGRAMS, 'initdb'),
+    join(POSTGRES_15, 'initdb'),
     ['-D', data, '-U', 'eod', '--auth=trust', '--encoding=UTF8', '--locale=C.UTF-8', '--no-sync'],
     { ...asAccount, stdio: 'pipe' },
   );
   const port = await freePort();
   const server = spawn(
-    join(PROGRAMS, 'postgres'),
+    join(POSTGRES_15, 'postgres'),
     ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-c', 'unix_socket_directories='],
     { ...asAccount, stdio: 'ignore' },
   );
