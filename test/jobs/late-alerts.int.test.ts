@@ -242,6 +242,10 @@ describe('a heartbeat', () => {
     await raiseAlerts(context, [beat]);
     expect(monitor.asked).toHaveLength(1);
     expect(webhook.heard).toEqual([]);
+    await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '61 days'");
+    await raiseAlerts(context, [{ ...beat, subject: '2025-11-14' }]);
+    const { rows } = await pipeline.db.pool.query('select subject from etl.alerts');
+    expect(rows).toEqual([{ subject: '2025-11-14' }]);
   });
 
   test('follows a real night, with the news of it for those who want them', async () => {

@@ -4,7 +4,7 @@ import { request } from 'undici';
 import type { ALERT_KINDS, Config } from '../../core/config.ts';
 import { redactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
-import { claimDueAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
+import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
 import type { Context } from '../context.ts';
 
 /** `heartbeat`: for EOD_HEARTBEAT_URL; `test`: sent by hand, and not kept. */
@@ -13,8 +13,8 @@ type AlertKind = (typeof ALERT_KINDS)[number] | 'heartbeat' | 'test';
 /** Kinds that say that all is well. */
 const GOOD_NEWS: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
 
-/** Good news of a run or night is told once, however often it is found out. */
-const ONCE_HOURS = 24 * 366;
+/** Good news of a run or night is told once, however often it is found out, and is forgotten after so long. */
+const GOOD_NEWS_DAYS = 60;
 
 /** Something a person should know now. */
 export interface Alert {
@@ -56,7 +56,12 @@ export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[
   try {
     for (const alert of alerts) {
       const isGood = GOOD_NEWS.includes(alert.kind);
-      const isNew = await recordAlert(db, alert, isGood ? ONCE_HOURS : config.EOD_ALERT_REPEAT_HOURS);
+      const isNew = await recordAlert(
+        db,
+        alert,
+        isGood ? 24 * GOOD_NEWS_DAYS : config.EOD_ALERT_REPEAT_HOURS,
+      );
+      if (isNew && isGood) await forgetAlerts(db.drizzle, GOOD_NEWS, GOOD_NEWS_DAYS);
       if (isNew) log[isGood ? 'info' : 'error']({ alert: alert.kind, ...alert.facts }, alert.message);
     }
   } catch (error) {

@@ -104,3 +104,19 @@ export async function factsOfAlerts(db: NodePgDatabase, kinds: readonly string[]
     );
   return found.map(({ facts }) => facts);
 }
+
+/** Deletes alerts of these kinds that were raised more than so many days ago. */
+export async function forgetAlerts(
+  db: NodePgDatabase,
+  kinds: readonly string[],
+  days: number,
+): Promise<void> {
+  await db
+    .delete(alerts)
+    .where(
+      and(
+        inArray(alerts.kind, [...kinds]),
+        lte(alerts.raised_at, sql`now() - make_interval(days => ${days})`),
+      ),
+    );
+}
