@@ -24,6 +24,8 @@ interface ChartProps {
 const HEIGHT = 120;
 const TOP = 16;
 const BOTTOM = 100;
+/** Share of the width that is left to the numbers of the axis. */
+const AXIS = 9;
 /** Days further apart than this are not joined: something lies between. */
 const JOINED_DAYS = 10;
 
@@ -31,7 +33,7 @@ const JOINED_DAYS = 10;
 export function TimeChart({ label, from, to, points, kind, format, usual = null }: ChartProps) {
   const most = Math.max(1, usual ?? 0, ...points.map(({ value }) => value));
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
-  const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [0.5, 99.5]);
+  const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [AXIS, 99.5]);
   const place = (day: Day) => x(daysBetween(from, day));
   const path = line<Point>(
     ({ day }) => place(day),

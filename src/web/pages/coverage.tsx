@@ -106,7 +106,7 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
           </li>
         ))}
       </ul>
-      <p class="actions">
+      <div class="actions">
         <ActionButton
           token={token}
           action="/actions/fill-gaps"
@@ -118,7 +118,7 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
             <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> asks for them.
           </span>
         ) : null}
-      </p>
+      </div>
     </Section>
   );
 }

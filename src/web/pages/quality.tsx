@@ -1,3 +1,4 @@
+import { Fragment, type VNode } from 'preact';
 import { count, plural } from '../../core/wording.ts';
 import { type CorporateEventsFound, listEventsToDecide } from '../../load/market/corporate-events.ts';
 import { countOpenFindings, listFindings } from '../../load/state/findings.ts';
@@ -28,17 +29,56 @@ export async function qualityPage(context: PageContext): Promise<Page> {
     listEventsToDecide(db.pool, LISTED),
   ]);
   const rejected = rejectCounts.reduce((sum, one) => sum + one.rejects, 0);
-  const isClean = rejected + total + suspicious.length + events.total === 0;
-  return {
-    title: 'Data quality',
-    main: (
-      <>
-        <Heading title="Data quality">
-          {isClean
-            ? 'Nothing waits for a person.'
-            : `${plural(rejected, 'open reject')}, ${plural(total, 'open finding')}, ${plural(suspicious.length, 'suspicious window')}, ${plural(events.total, 'corporate event')} to decide.`}
-        </Heading>
-        <Events found={events} token={token} />
+  const sections: readonly { readonly waiting: number; readonly noun: string; readonly section: VNode }[] = [
+    {
+      waiting: rejected,
+      noun: 'open reject',
+      section: (
+        <Section id="rejects" title="Rejects" note={listedNote(rejects.length, rejected)}>
+          {rejects.length === 0 ? (
+            <Empty title="No record was rejected, or all are resolved." />
+          ) : (
+            <>
+              <RejectsTable rejects={rejects} zone={zone} />
+              <div class="actions">
+                <ActionButton token={token} action="/actions/retry-rejects" label="Retry rejects" />
+                <span>
+                  <Command>{COMMANDS.retryRejects}</Command> reads them again with the current code.
+                </span>
+              </div>
+            </>
+          )}
+        </Section>
+      ),
+    },
+    {
+      waiting: total,
+      noun: 'open finding',
+      section: (
+        <Section id="findings" title="Findings" note={listedNote(findings.length, total)}>
+          {findings.length === 0 ? (
+            <Empty title="The data sets do not contradict one another.">
+              <p>
+                Checks are made after each night; <Command>{COMMANDS.reconcile}</Command> makes them now.
+              </p>
+            </Empty>
+          ) : (
+            <>
+              <p class="muted">
+                {findingCounts
+                  .map((one) => `${one.check.replaceAll('_', ' ')}: ${count(one.findings)} (${one.severity})`)
+                  .join('; ')}
+              </p>
+              <FindingsTable findings={findings} />
+            </>
+          )}
+        </Section>
+      ),
+    },
+    {
+      waiting: suspicious.length,
+      noun: 'suspicious window',
+      section: (
         <Section
           id="suspicious"
           title="Suspicious windows"
@@ -78,39 +118,27 @@ export async function qualityPage(context: PageContext): Promise<Page> {
             </>
           )}
         </Section>
-        <Section id="rejects" title="Rejects" note={listedNote(rejects.length, rejected)}>
-          {rejects.length === 0 ? (
-            <Empty title="No record was rejected, or all are resolved." />
-          ) : (
-            <>
-              <RejectsTable rejects={rejects} zone={zone} />
-              <p class="actions">
-                <ActionButton token={token} action="/actions/retry-rejects" label="Retry rejects" />
-                <span>
-                  <Command>{COMMANDS.retryRejects}</Command> reads them again with the current code.
-                </span>
-              </p>
-            </>
-          )}
-        </Section>
-        <Section id="findings" title="Findings" note={listedNote(findings.length, total)}>
-          {findings.length === 0 ? (
-            <Empty title="The data sets do not contradict one another.">
-              <p>
-                Checks are made after each night; <Command>{COMMANDS.reconcile}</Command> makes them now.
-              </p>
-            </Empty>
-          ) : (
-            <>
-              <p class="muted">
-                {findingCounts
-                  .map((one) => `${one.check.replaceAll('_', ' ')}: ${count(one.findings)} (${one.severity})`)
-                  .join('; ')}
-              </p>
-              <FindingsTable findings={findings} />
-            </>
-          )}
-        </Section>
+      ),
+    },
+    {
+      waiting: events.total,
+      noun: 'undecided corporate event',
+      section: <Events found={events} token={token} />,
+    },
+  ];
+  const waiting = sections.filter((one) => one.waiting > 0);
+  const others = sections.filter((one) => one.waiting === 0);
+  const counts = waiting.map((one) => plural(one.waiting, one.noun));
+  return {
+    title: 'Data quality',
+    main: (
+      <>
+        <Heading title="Data quality">
+          {counts.length === 0 ? 'Nothing waits for a person.' : `${counts.join(', ')}.`}
+        </Heading>
+        {[...waiting, ...others].map(({ noun, section }) => (
+          <Fragment key={noun}>{section}</Fragment>
+        ))}
       </>
     ),
   };

@@ -219,7 +219,7 @@ function RunActions({ run, token }: { readonly run: RunSummary; readonly token: 
   const mayCancel = state === 'running' || state === 'paused';
   if (!mayResume && !mayCancel) return null;
   return (
-    <p class="actions">
+    <div class="actions">
       {mayResume ? (
         token === null ? (
           <Command>{runCommand('resume', runId)}</Command>
@@ -234,6 +234,6 @@ function RunActions({ run, token }: { readonly run: RunSummary; readonly token: 
           <ActionButton token={token} action={`/actions/runs/${runId}/cancel`} label="Cancel" kind="danger" />
         )
       ) : null}
-    </p>
+    </div>
   );
 }

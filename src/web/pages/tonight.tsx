@@ -37,6 +37,14 @@ export async function tonightPage(context: PageContext): Promise<Page> {
         <VerdictBox verdict={verdict} tonight={tonight} context={context} />
         <Waiting tonight={tonight} zone={zone} />
         <div class="columns">
+          <div class="side-column">
+            <Section id="runs" title="Under way">
+              <OpenRuns runs={tonight.openRuns} context={context} />
+            </Section>
+            <Section id="calls" title="Calls this hour">
+              <Calls quota={tonight.quota} zone={zone} />
+            </Section>
+          </div>
           <div class="main-column">
             <Section
               id="sessions"
@@ -48,14 +56,6 @@ export async function tonightPage(context: PageContext): Promise<Page> {
                 columns={COLUMNS}
                 rows={tonight.sessions}
               />
-            </Section>
-          </div>
-          <div class="side-column">
-            <Section id="runs" title="Under way">
-              <OpenRuns runs={tonight.openRuns} context={context} />
-            </Section>
-            <Section id="calls" title="Calls this hour">
-              <Calls quota={tonight.quota} zone={zone} />
             </Section>
             <Section id="schedule" title="Next" note={<>Asked by the scheduler, in {zone}</>}>
               <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} />
@@ -135,14 +135,14 @@ function VerdictBox({
         {text === null ? null : <p>{text}</p>}
         {isNothing ? <FirstSteps /> : null}
         {mark === 'missing' || mark === 'suspicious' ? (
-          <p class="actions">
+          <div class="actions">
             <ActionButton token={context.token} action="/actions/fill-gaps" label="Fill gaps" />
             {context.token === null ? (
               <span>
                 <Command>{COMMANDS.fillGaps}</Command> asks for what is missing.
               </span>
             ) : null}
-          </p>
+          </div>
         ) : null}
         {tonight.workers.seen === 0 && !isNothing ? (
           <p>
@@ -336,7 +336,7 @@ function RunProgress({ run, context }: { readonly run: OpenRun; readonly context
           </>
         )}
       </p>
-      <p class="actions">
+      <div class="actions">
         {state === 'paused' ? (
           <ActionButton
             token={context.token}
@@ -350,7 +350,7 @@ function RunProgress({ run, context }: { readonly run: OpenRun; readonly context
           label={`Cancel run ${runId}`}
           kind="danger"
         />
-      </p>
+      </div>
     </>
   );
 }
@@ -384,7 +384,7 @@ function Calls({ quota, zone }: { readonly quota: QuotaStatus | null; readonly z
 }
 
 /** So many times are named; the rest is the same day after day. */
-const TIMES = 8;
+const TIMES = 12;
 
 function Schedule({ ticks, now }: { readonly ticks: readonly NextTick[]; readonly now: string }) {
   const times = new Map<string, NextTick[]>();
