@@ -45,7 +45,7 @@ test('every table and view with its comments, key and freshness, as YAML', async
   );
   expect(named.get('series_changes')).toMatchObject({
     data_tests: [{ unique: { column_name: '(exchange, change_date, scrip_id, prev_series, to_series)' } }],
-    config: { freshness: { warn_after: { count: 4, period: 'day' } } },
+    config: { freshness: { warn_after: { count: 5, period: 'day' } } },
   });
   expect(named.get('bhavcopy_cm')?.columns.find(({ name }) => name === 'symbol')).toMatchObject({
     data_type: 'text',
@@ -62,19 +62,52 @@ test('every table and view with its comments, key and freshness, as YAML', async
   });
 });
 
+/** How it is covered today, by a call or file of this moment. */
+const cover = (operation: string, exchange: string, daysAgo: number, state = 'loaded', instrument = '') =>
+  execute(
+    url,
+    `insert into etl.coverage (operation, exchange, day, instrument, variant, state, records, checked_at)
+     values ('${operation}', '${exchange}', (now() at time zone 'Asia/Kolkata')::date - ${daysAgo}, '${instrument}', '', '${state}', 1, now())`,
+  );
+
+test('what is fresh is the newest day that is there, not what was written last', async () => {
+  const tables = parse((await runCli(['dbt'], options)).stdout).sources[0].tables as Source[];
+  /** By table: after how many days it was the end of the newest day. */
+  const ages = async (names: readonly string[]) => {
+    const found = names.map(async (name) => {
+      const asked = tables.find((one) => one.name === name)?.config?.loaded_at_query;
+      const sql = `select ceil(extract(epoch from now() - (${asked})) / 86400)::int as age`;
+      return (await query<{ age: number | null }>(url, sql))[0]?.age;
+    });
+    return Promise.all(found);
+  };
+  for (const exchange of ['NSE', 'BSE']) {
+    await cover('GetBhavCopyCM', exchange, exchange === 'NSE' ? 0 : 6);
+    // As an import and a backfill of old days leave it, and a night that brought one share only.
+    await cover('GetTop5GainersLosers', exchange, 420);
+    await cover('GetTop5GainersLosers', exchange, 1, 'failed');
+    await cover('GetTop5GainersLosers', exchange, 0, 'not_published');
+    await cover('GetTop5GainersLosers', exchange, 2, 'loaded', 'INFY');
+    // Quiet days of what has them are no sign of age.
+    await cover('GetSeriesChange', exchange, 3, 'loaded');
+    await cover('GetSeriesChange', exchange, 0, 'not_published');
+  }
+  expect(await ages(['bhavcopy_cm', 'top_gainers_losers', 'series_changes', 'circuit_breakers'])).toEqual([
+    6,
+    420,
+    0,
+    null,
+  ]);
+  await execute(url, 'truncate etl.coverage');
+});
+
 test('dbt parses it, tells what is fresh, late and never asked, and makes its tests', async (context) => {
   if (python === null) return context.skip();
   await loadBhav(openPool(url), [bhavRow({ symbol: 'INFY' }), bhavRow({ symbol: 'TCS' })]);
-  const asked = (operation: string, exchange: string, ago: string) =>
-    execute(
-      url,
-      `insert into etl.coverage (operation, exchange, day, instrument, variant, state, records, checked_at)
-       values ('${operation}', '${exchange}', current_date, '', '', 'loaded', 1, now() - interval '${ago}')
-       on conflict (operation, exchange, day, instrument, variant) do update set checked_at = excluded.checked_at, state = 'loaded'`,
-    );
   for (const exchange of ['NSE', 'BSE']) {
-    await asked('GetBhavCopyCM', exchange, exchange === 'NSE' ? '1 hour' : '5 days');
-    await asked('GetSeriesChange', exchange, '1 hour');
+    await cover('GetBhavCopyCM', exchange, exchange === 'NSE' ? 0 : 7);
+    await cover('GetTop5GainersLosers', exchange, 420);
+    await cover('GetSeriesChange', exchange, 0);
   }
   mkdirSync(join(cwd, 'models'));
   expect(await runCli(['dbt', '--out', 'models/sources.yml'], options)).toMatchObject({ code: 0 });
@@ -126,7 +159,12 @@ test('dbt parses it, tells what is fresh, late and never asked, and makes its te
   const status = Object.fromEntries(
     results.map((one) => [one.unique_id.split('.').at(-1) ?? '', one.status]),
   );
-  expect(status).toMatchObject({ bhavcopy_cm: 'warn', series_changes: 'pass', circuit_breakers: 'error' });
+  expect(status).toMatchObject({
+    bhavcopy_cm: 'warn',
+    series_changes: 'pass',
+    top_gainers_losers: 'error',
+    circuit_breakers: 'error',
+  });
   expect(status).not.toHaveProperty('symbol_changes');
   expect(Object.values(status).filter((one) => !['pass', 'warn', 'error'].includes(one))).toEqual([]);
 

@@ -1,18 +1,28 @@
-import type { Pool } from 'pg';
+import pg, { type Pool } from 'pg';
 import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
-import { exchangesOf, type Operation } from '../../operations/operation.ts';
+import {
+  exchangesOf,
+  expectedVariants,
+  isQuarterly,
+  type Operation,
+  QUARTER_AWAITED_DAYS,
+} from '../../operations/operation.ts';
 import { operations, tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { COVERAGE } from '../state/coverage.ts';
 import { readCatalog } from './catalog.ts';
 
-/** After so many days without an answer dbt warns, or fails: a weekend and a holiday are none. */
-const DAILY = { warn: 4, error: 7 };
+/** dbt warns, or fails, when the newest session ended so many days ago: four days without one, over a weekend, are usual. */
+const DAILY = { warn: 5, error: 8 };
 const WEEKLY = { warn: 10, error: 17 };
+/** A quarter is the newest one until the next has ended. */
+const QUARTERLY = { warn: QUARTER_AWAITED_DAYS + DAILY.warn, error: QUARTER_AWAITED_DAYS + DAILY.error };
+
+type Settings = Pick<Config, 'EOD_EXCHANGES' | 'EOD_TIMEZONE'>;
 
 /** The tables and views of `market` as sources of dbt, 1.10 or newer: what they mean, their keys, and how fresh they are. */
-export async function dbtSources(pool: Pool, config: Pick<Config, 'EOD_EXCHANGES'>): Promise<object> {
+export async function dbtSources(pool: Pool, config: Settings): Promise<object> {
   const rows = await readCatalog(pool);
   if (rows.length === 0) throw usageError('there are no tables yet', 'migrate');
   return {
@@ -50,18 +60,32 @@ function uniqueKey({ key }: TableDefinition): object {
 }
 
 /**
- * When the source was last asked with success, of the exchange where that is longest ago: rows that come again as they
- * are write nothing, so no column of the table tells.
+ * The end of the newest day that is there, as `etl.completeness` counts it, on the exchange where that is longest ago; for
+ * data without days, the day it was last asked for. When rows or coverage were written is no measure: a file of an old
+ * day is written today, and an answer that changes nothing writes no row. Where days without a record are usual, one that
+ * was asked for in vain is there.
  */
-function freshness(table: TableDefinition, config: Pick<Config, 'EOD_EXCHANGES'>): object {
+function freshness(table: TableDefinition, config: Settings): object {
   const [filling] = operations.filter(({ shapes }) => shapes.some((shape) => shape.table === table));
   if (filling === undefined) return { freshness: null };
   const exchanges = exchangesOf(filling, config);
   if (exchanges.length === 0) return { freshness: null };
   const { warn, error } = limitsOf(filling);
-  const values = exchanges.map((exchange) => `('${exchange}')`).join(', ');
+  const list = (values: readonly string[]) => values.map((value) => pg.escapeLiteral(value)).join(', ');
+  const zone = pg.escapeLiteral(config.EOD_TIMEZONE);
+  const variants = expectedVariants(filling);
+  const conditions = [
+    `c.operation = ${list([filling.name])}`,
+    'c.exchange = e.exchange',
+    `c.day <= (now() at time zone ${zone})::date`,
+    `c.state in (${list(filling.emptyIsNormal ? ['loaded', 'empty', 'not_published'] : ['loaded'])})`,
+    ...(variants === null ? [] : [`c.variant in (${list(variants)})`]),
+    // Of what is asked for whole exchanges, single instruments are no day.
+    ...(filling.windows.per === 'instrument' ? [] : ["c.instrument = ''"]),
+  ];
+  const newest = `select max(c.day) from ${COVERAGE} c where ${conditions.join(' and ')}`;
   return {
-    loaded_at_query: `select case when bool_and(latest is not null) then min(latest) end from (select max(c.checked_at) as latest from (values ${values}) e (exchange) left join ${COVERAGE} c on c.exchange = e.exchange and c.operation = '${filling.name}' and c.state in ('loaded', 'empty') group by e.exchange) asked`,
+    loaded_at_query: `select case when bool_and(day is not null) then least(now(), (min(day) + 1)::timestamp at time zone ${zone}) end from (select (${newest}) as day from unnest(array[${list(exchanges)}]) as e (exchange)) newest`,
     freshness: {
       warn_after: { count: warn, period: 'day' },
       error_after: { count: error, period: 'day' },
@@ -69,4 +93,7 @@ function freshness(table: TableDefinition, config: Pick<Config, 'EOD_EXCHANGES'>
   };
 }
 
-const limitsOf = ({ schedule }: Operation) => (schedule.on === 'daily' ? DAILY : WEEKLY);
+function limitsOf(operation: Operation) {
+  if (isQuarterly(operation)) return QUARTERLY;
+  return operation.schedule.on === 'daily' ? DAILY : WEEKLY;
+}
