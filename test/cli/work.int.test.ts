@@ -186,7 +186,10 @@ describe('eod up', () => {
     const up = spawnEod(['up'], { cwd, env });
     const [, health] = await up.output(/health: (http:\S+)\/healthz/);
     const alive = await fetch(`${health}/healthz`);
-    expect([alive.status, await alive.json()]).toMatchObject([200, { roles: ['scheduler', 'worker'] }]);
+    expect([alive.status, await alive.json()]).toMatchObject([
+      200,
+      { roles: ['scheduler', 'worker', 'web'] },
+    ]);
     const ready = await fetch(`${health}/readyz`);
     expect([ready.status, await ready.json()]).toMatchObject([
       200,

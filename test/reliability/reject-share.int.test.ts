@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
+import { windowEnded } from '../../src/core/events.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { serve } from '../extract/support.ts';
@@ -52,7 +53,12 @@ test.each([
     let now = bad;
     const { baseUrl, requests } = await serve((_, response) => answer(response, now));
     const setup = await openSetup({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
+    const ends: string[] = [];
+    const stop = windowEnded.subscribe(({ state }) => void ends.push(state));
     const report = await setup.run(DAY);
+    stop();
+    // As metrics count it.
+    expect(ends).toEqual(['failed']);
     expect(report).toMatchObject({ state: 'failed', fetched: bad, inserted: 0, rejected: bad });
     expect([await count(setup, 'market.bhavcopy_cm'), await count(setup, 'etl.rejects')]).toEqual([0, bad]);
     const [window] = await windowsOf(setup, report.runId);
