@@ -37,12 +37,12 @@ const Service = z.object({
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
 });
 const Services = z.record(
-  z.enum(['postgres', 'redis', 'migrate', 'scheduler', 'worker', 'prometheus', 'grafana']),
+  z.enum(['postgres', 'redis', 'migrate', 'scheduler', 'worker', 'web', 'prometheus', 'grafana']),
   Service,
 );
 const { services } = z.object({ services: Services }).parse(document);
-const OURS = ['migrate', 'scheduler', 'worker'] as const;
-const ROLES = ['scheduler', 'worker'] as const;
+const OURS = ['migrate', 'scheduler', 'worker', 'web'] as const;
+const ROLES = ['scheduler', 'worker', 'web'] as const;
 /** What Compose alone knows. */
 const OTHERS = ['POSTGRES_PASSWORD', 'GRAFANA_PASSWORD', 'REVISION'];
 
@@ -59,10 +59,11 @@ describe('docker-compose.yml', () => {
     expect(validate({ services: { redis: { image: 'x', healthcheck: { interval: 'soon' } } } })).toBe(false);
   });
 
-  test('has the two servers, the migration and the two roles', () => {
+  test('has the two servers, the migration and the roles', () => {
     expect(services.migrate.command).toEqual(['migrate']);
     expect(services.scheduler.command).toEqual(['up', '--roles', 'scheduler']);
     expect(services.worker.command).toEqual(['up', '--roles', 'worker']);
+    expect(services.web.command).toEqual(['web']);
     for (const name of OURS)
       expect(services[name]).toMatchObject({ build: { context: '.' }, image: 'eod-pipeline' });
   });

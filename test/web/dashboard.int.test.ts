@@ -11,6 +11,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { accessibilityProblems, launchBrowser } from '../support/browser.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, backfill, openPipeline, type Pipeline, runToEnd, start } from '../support/pipeline.ts';
@@ -309,6 +310,27 @@ test('nothing is served where anybody on the network could press a button', asyn
   await expect(serve(pipeline, { EOD_WEB_ACTIONS: true, EOD_HTTP_HOST: '0.0.0.0' })).rejects.toMatchObject({
     kind: 'usage',
     message: expect.stringContaining('EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD while EOD_HTTP_HOST is 0.0.0.0'),
+  });
+});
+
+test('eod web serves it beside a running one, and refuses settings that are not safe', async () => {
+  const { DATABASE_URL = '' } = pipeline.environment;
+  const env = { DATABASE_URL, EOD_HTTP_PORT: '0', EOD_QUEUE_PREFIX: pipeline.config.EOD_QUEUE_PREFIX };
+  const cwd = temporaryFolder();
+  const web = startCli(['web'], { cwd, env });
+  const [, address = ''] = await web.output(/dashboard: (http:\S+)/);
+  expect(await (await fetch(address)).text()).toContain('No access key is set in this process.');
+  expect((await fetch(`${address}healthz`)).status).toBe(200);
+  web.signal('SIGTERM');
+  expect((await web.ended).code).toBe(0);
+
+  const refused = await runCli(['web'], {
+    cwd,
+    env: { ...env, EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_ACTIONS: '1' },
+  });
+  expect(refused).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD'),
   });
 });
 

@@ -119,34 +119,37 @@ const requests = fc
     return { text: length === null ? whole : whole.slice(0, length), leaves };
   });
 
-test('no request, however malformed or unfinished, ends the server', async () => {
-  const { url } = await testDatabase();
-  const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
-  const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
-  const { hostname, port } = new URL(health.url);
-  try {
-    await fc.assert(
-      fc.asyncProperty(requests, async (request) => {
-        const socket = connect(Number(port), hostname);
-        // Reset by the server, which is its right.
-        socket.on('error', () => undefined);
-        if (request.leaves) {
-          socket.write(request.text, () => socket.destroy());
-          await once(socket, 'close');
-          return;
-        }
-        socket.end(request.text, 'latin1');
-        const answer = await text(socket).catch(() => '');
-        expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
-      }),
-      { numRuns: 600 },
-    );
-    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
-    expect((await ask(`${health.url}/readyz`)).status).toBe(200);
-  } finally {
-    await health.close();
-  }
-});
+test.each([[], ['web']])(
+  'no request, however malformed or unfinished, ends the server (%s)',
+  async (...roles) => {
+    const { url } = await testDatabase();
+    const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+    const health = await startHttpServer(context, { roles, stopping: new AbortController().signal });
+    const { hostname, port } = new URL(health.url);
+    try {
+      await fc.assert(
+        fc.asyncProperty(requests, async (request) => {
+          const socket = connect(Number(port), hostname);
+          // Reset by the server, which is its right.
+          socket.on('error', () => undefined);
+          if (request.leaves) {
+            socket.write(request.text, () => socket.destroy());
+            await once(socket, 'close');
+            return;
+          }
+          socket.end(request.text, 'latin1');
+          const answer = await text(socket).catch(() => '');
+          expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
+        }),
+        { numRuns: 600 },
+      );
+      expect((await ask(`${health.url}/healthz`)).status).toBe(200);
+      expect((await ask(`${health.url}/readyz`)).status).toBe(200);
+    } finally {
+      await health.close();
+    }
+  },
+);
 
 test('requests that are never finished do not keep others out', async () => {
   const { url } = await testDatabase();
