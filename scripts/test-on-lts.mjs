@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** COPY and merge, workers on both queues that are stopped, files, the demo with its private Postgres, HTTP. */
+/** COPY and merge, workers on both queues, files, the demo with its private Postgres and processes, HTTP. */
 const WITH_SERVERS = [
   'test/load/window.int.test.ts',
   'test/load/copy.int.test.ts',
-  'test/jobs/stopping.int.test.ts',
+  'test/jobs/runs.int.test.ts',
   'test/cli/import.int.test.ts',
   'test/cli/demo.int.test.ts',
   'test/web/health.int.test.ts',

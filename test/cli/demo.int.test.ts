@@ -96,11 +96,14 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(status).toMatchObject({ code: 0, stderr: '' });
   for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${name} `, 'm'));
   expect(status.stdout).not.toMatch(/nothing| late /);
+  const doctor = await runCli(['--demo', 'doctor'], { cwd, env });
+  expect(doctor).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok +rights /m) });
+  expect(doctor.stdout).toMatch(/^skipped +source +the demo starts a simulated source/m);
   const runs = await runCli(['runs', '--demo'], { cwd, env });
   expect(runs.stdout).toMatch(/^ *4 +backfill +completed +\d\d-\d\d \d\d:\d\d /m);
   const run = await runCli(['--demo', 'run', '1'], { cwd, env });
   expect(run.stdout).toMatch(/^started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/m);
-  for (const { stdout } of [first, status, runs, run]) expect(longLines(stdout)).toEqual([]);
+  for (const { stdout } of [first, status, doctor, runs, run]) expect(longLines(stdout)).toEqual([]);
   await serverGone();
 
   const kept = startCli(['demo', '--keep'], { cwd, env });

@@ -137,6 +137,7 @@ test('with everything down or silent each check still says its own', async () =>
   expect(check('migrations')).toMatchObject({ state: 'skipped' });
   expect(check('queue')).toMatchObject({ state: 'failed', found: expect.stringContaining('ECONNREFUSED') });
   expect(check('calendar')).toMatchObject({ state: 'failed', found: expect.stringContaining('nowhere.csv') });
+  expect(check('night')).toMatchObject({ state: 'ok' });
   expect(check('source')).toMatchObject({
     state: 'failed',
     found: expect.stringMatching(/^timeout: .*not counted/),

@@ -28,6 +28,7 @@ async function runChecks(cli: Cli, flags: DoctorFlags): Promise<void> {
   const config = await loadSettings(cli);
   const { examine } = await import('../doctor/index.ts');
   const checks = await examine(cli, config, flags.offline === true);
+  cli.life.signal.throwIfAborted();
   const bad = checks.filter(({ state }) => state === 'failed').length;
   if (bad > 0) cli.exitCode = EXIT.failed;
   if (flags.json === true) {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { type Calendar, loadCalendar } from '../../calendar/index.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
@@ -34,19 +35,20 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const diskDone = bounded('disk', SHORT_MS, 'see EOD_DATA_DIR', async () => [
     await diskCheck(config, cli.cwd),
   ]);
+  // Where the user's own file cannot be read, the others are judged by the reviewed days alone.
+  let calendar: Calendar = loadCalendar();
   const calendarChecks = await bounded(
     'calendar',
     SHORT_MS,
     'correct or remove EOD_CALENDAR_FILE',
     async () => {
-      const calendar = openCalendar(cli, config);
-      return [calendarCheck(calendar, config, systemClock), nightCheck(config, calendar, systemClock)];
+      calendar = openCalendar(cli, config);
+      return [calendarCheck(calendar, config, systemClock)];
     },
   );
   const databaseGroup = await databaseDone;
   const { usable: db, clockAheadMs } = database;
   const source = await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', async () => {
-    const calendar = openCalendar({ ...cli }, { ...config, EOD_CALENDAR_FILE: undefined });
     return sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline);
   });
   const quota = await bounded('quota', SHORT_MS, 'see the check of the database', async () => [
@@ -60,6 +62,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     databaseGroup,
     await queueDone,
     calendarChecks,
+    nightCheck(config, calendar, systemClock),
     source,
     quota,
   ]

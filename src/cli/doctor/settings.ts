@@ -1,4 +1,3 @@
-import { isIP } from 'node:net';
 import type { Calendar } from '../../calendar/calendar.ts';
 import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
@@ -9,6 +8,7 @@ import { planTargets } from '../../jobs/runs/plan-windows.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
+import { checkAccessSettings, isLoopback, isOpenToNetwork } from '../../web/access.ts';
 import { count, plural } from '../output.ts';
 import { type Check, failed, ok, warning } from './check.ts';
 
@@ -22,10 +22,6 @@ type Rule = (config: Config, clock: Clock) => Check | null;
 
 const settings = (state: 'warning' | 'failed', found: string, remedy: string): Check =>
   ({ warning, failed })[state]('settings', found, remedy);
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || (isIP(host) === 4 && host.startsWith('127.'));
-}
 
 /** Settings that are right each by itself and make no sense together. */
 const RULES: readonly Rule[] = [
@@ -46,6 +42,36 @@ const RULES: readonly Rule[] = [
         ? 'EOD_TLS_VERIFY=false has no effect on an address with http://'
         : 'EOD_TLS_VERIFY=false: anybody on the way can pass for the source and read the access key',
       'remove EOD_TLS_VERIFY, or set it to true',
+    );
+  },
+  (config) => {
+    try {
+      checkAccessSettings(config);
+    } catch (error) {
+      return settings('failed', messageOf(error), 'set EOD_WEB_PASSWORD, or EOD_HTTP_HOST to 127.0.0.1');
+    }
+    if (!isOpenToNetwork(config)) return null;
+    return settings(
+      'warning',
+      `EOD_HTTP_HOST=${config.EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: whoever reaches a dashboard that is served from here can read it`,
+      'set EOD_WEB_PASSWORD where the role web runs',
+    );
+  },
+  ({ EOD_ALERT_WEBHOOK, EOD_ALERT_SECRET }) =>
+    EOD_ALERT_SECRET === undefined || EOD_ALERT_WEBHOOK !== undefined
+      ? null
+      : settings(
+          'warning',
+          'EOD_ALERT_SECRET signs what is posted to EOD_ALERT_WEBHOOK, which is not set',
+          'set EOD_ALERT_WEBHOOK, or remove EOD_ALERT_SECRET',
+        ),
+  ({ EOD_ALERT_WEBHOOK }) => {
+    const address = EOD_ALERT_WEBHOOK === undefined ? null : new URL(EOD_ALERT_WEBHOOK);
+    if (address === null || address.protocol === 'https:' || isLoopback(address.hostname)) return null;
+    return settings(
+      'warning',
+      'EOD_ALERT_WEBHOOK begins with http://: its address, which is a secret, travels in clear text',
+      'use https:// where the receiver offers it',
     );
   },
   ({ REDIS_URL, DATABASE_URL }) =>

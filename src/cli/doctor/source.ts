@@ -54,6 +54,7 @@ export async function sourceChecks(
     skipped('access key', why),
     clockCheck(null, clockAheadMs, config),
   ];
+  if (cli.demo === true) return none('the demo starts a simulated source of its own');
   if (config.EOD_BASE_URL === undefined || config.EOD_ACCESS_KEY === undefined) {
     const missing = ['EOD_BASE_URL', 'EOD_ACCESS_KEY'].filter(
       (name) => config[name as keyof Config] === undefined,
