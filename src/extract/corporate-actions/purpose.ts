@@ -33,7 +33,11 @@ export interface PurposeEvent {
   readonly status: EventStatus;
   /** Why it is not applied; null where it is. */
   readonly reason: string | null;
+  /** Which dividend it is, where its text says so: those of different labels are different dividends. */
+  readonly label: DividendLabel;
 }
+
+export type DividendLabel = '' | 'final' | 'interim' | 'special';
 
 /** What one line of an exchange's list says. */
 export interface Purpose {
@@ -41,6 +45,8 @@ export interface Purpose {
   readonly events: readonly PurposeEvent[];
   /** Does it say that it replaces what was announced before? */
   readonly revised: boolean;
+  /** Does it say that something is cancelled or put off? */
+  readonly calledOff: boolean;
 }
 
 /**
@@ -52,10 +58,14 @@ export interface Purpose {
 export function readPurpose(text: string): Purpose {
   const line = normalised(text);
   const revised = /REVISED|UPDATED|\bREV\b/.test(line);
+  const calledOff = /CANCEL|WITHDRA|POSTPON|DEFER/.test(line);
   const events: PurposeEvent[] = [];
   let unread = '';
   for (const clause of clausesOf(line)) {
-    const event = readClause(clause);
+    // `AGM/DIV-FIN RS.2+SPL RS.10`: what follows a dividend may leave the word out.
+    const isDividend =
+      events.some(({ kind }) => kind === 'dividend') && /^SPE?C?I?A?L?\b[ -]*R[SE]/.test(clause);
+    const event = isDividend ? readDividend(clause) : readClause(clause);
     if (event === null) unread += ` ${clause}`;
     else events.push(event);
   }
@@ -64,12 +74,27 @@ export function readPurpose(text: string): Purpose {
       other(SMELLS.test(unread) ? 'it may change the price, and its text is not understood' : null),
     );
   }
-  return { events: withDoubts(events, unread !== ''), revised };
+  const labelled = events.map((event) =>
+    isFinal(event, line) ? { ...event, label: 'final' as const } : event,
+  );
+  const read = withDoubts(labelled, unread !== '');
+  return { events: calledOff ? read.map(asCalledOff) : read, revised, calledOff };
+}
+
+/** The dividend that an annual meeting decides about is the final one. */
+const isFinal = ({ kind, label }: PurposeEvent, line: string) =>
+  kind === 'dividend' && label === '' && /\bA\.?G\.?M\b|ANNUAL GEN/.test(line);
+
+/** Nothing of a text counts that says that something is cancelled or put off. */
+function asCalledOff(event: PurposeEvent): PurposeEvent {
+  return event.status === 'applied'
+    ? { ...event, status: 'needs_review', reason: 'its text says that something is cancelled or put off' }
+    : event;
 }
 
 /** Words that stand for a change of the number of shares or of what a share is worth. */
 const SMELLS =
-  /\bBON|SPLI?T|SUB ?-?DIVI|CONSOL|FACE VALUE|REDUCTION|\bREDN?\b|REORGANI|CAPITAL RET|HIVE|SCHEME|SPECIAL|CANCEL|WITHDRAW|POSTPON|DEFER|DE-?MERG|MERGER|SPIN|ARR?ANGE?MENT|AMALGAM|RECONSTRUCT|RIGHTS?|RGTS|RESOLUTION PLAN|DEBENTURE|WARRANT|PREF/;
+  /\bBON|SPLI?T|SUB ?-?DIVI|CONSOL|FACE VALUE|REDUCTION|\bREDN?\b|REORGANI|CAPITAL RET|HIVE|SCHEME|SPECIAL|CANCEL|WITHDRA|POSTPON|DEFER|DE-?MERG|MERGER|SPIN|ARR?ANGE?MENT|AMALGAM|RECONSTRUCT|RIGHTS?|RG?H?TS|RESOLUTION PLAN|DEBENTURE|WARRANT|PREF|\bSPL?\b|\bR[SE] ?\.?\d/;
 
 /** Upper case, single blanks, without the `/-` behind rupees and without notes of a revision. */
 function normalised(text: string): string {
@@ -98,24 +123,25 @@ function clausesOf(line: string): string[] {
     .filter((clause) => /[A-Z0-9]/.test(clause));
 }
 
-const MONEY = String.raw`R[SE] ?(\d{1,6}(?:\.\d{1,4})?)(?: ?PER (?:EQUITY )?SHARE)?`;
+const MONEY = String.raw`R[SE] ?(\d{1,6}(?:\.\d{1,4})?)(?: ?PER (?:(?:EQUITY )?SHARE|UNIT))?`;
 const RATIO = String.raw`(\d{1,5}) ?(?::|FOR(?: EVERY)?) ?(\d{1,5})`;
 
 const SPLIT = new RegExp(
-  String.raw`^(?:(?:FACE VALUE|F ?V|STOCK) ?)?(?:SPLI?T|SUB ?-? ?DIVISION)(?: ?\( ?SUB ?-? ?DIVISION ?\))?(?: OF (?:EQUITY )?SHARES)? ?-? ?(?:FROM|FRM) ?${MONEY} TO ?${MONEY}$`,
+  String.raw`^(?:(?:FACE VALUE|F ?V|STOCK) ?)?(?:SPLI?T|SUB ?-? ?DIVISION)(?: ?\( ?SUB ?-? ?DIVISION ?\))?(?: OF (?:EQUITY )?(?:SHARES|UNITS))? ?-? ?(?:(?:FROM|FRM) ?)?${MONEY} TO ?${MONEY}$`,
 );
 const CONSOLIDATION = new RegExp(
   `^CONSOLIDATION(?: OF (?:EQUITY )?SHARES)? ?-? ?(?:FROM |FRM )?${MONEY} TO ?${MONEY}$`,
 );
 const BONUS = new RegExp(`^BONUS(?: (?:ISSUE|SHARES))?(?: (?:OF|IN THE RATIO OF))? ?-? ?${RATIO}$`);
 const RIGHTS = new RegExp(
-  `^RIGHTS?(?: ISSUE)? ?-? ?${RATIO}(?: ?(?:@|AT) ?(?:PREMIUM|PREM|PRM)(?: OF)? ?${MONEY})?$`,
+  `^(?:RIGHTS?|RI?GHTS?)(?: ISSUE)? ?-? ?${RATIO}(?: ?(?:@|AT) ?(?:PREMIUM|PREM|PRM)(?: OF)? ?${MONEY})?$`,
 );
 
 /** Papers that are no shares of the company in question. */
 const NOT_SHARES = /DEBENTURE|\bN?C?C?O?DS?\b|NCRPS|PREF|\bRPS\b|WARRANT|\bBONDS?\b|\bDVRS?\b/;
 
-const DIVIDEND = /\b(?:INT)?DIV\b|D?I?VI?D[IEN]*[DN]+E?D?\b|DIVDEND|DIVIDEND|DIVIDED|DIVIDNED|IVIDEND/;
+const DIVIDEND =
+  /\bSP-?DIV|\b(?:INT)?DIV\b|D?I?VI?D[IEN]*[DN]+E?D?\b|DIVDEND|DIVIDEND|DIVIDED|DIVIDNED|IVIDEND/;
 const MEETING = /\bA\.?G\.?M\b|\bE\.?G\.?M\b|GEN?E?[NRM]*A?L ME+T?I?N?G?|\bMEETING|POSTAL BALLOT/;
 const INTEREST = /\bI?NTE?RE?ST\b|^INT (?:PAYMENT|PYMNT)|^INTRST/;
 
@@ -127,7 +153,7 @@ function readClause(clause: string): PurposeEvent | null {
     return review('capital_reduction', 'a reduction of capital has no ratio that follows from its text');
   }
   if (/SPLI?T|SUB ?-? ?DIVISION/.test(clause)) return readSplit(clause);
-  if (/^RIGHTS?\b|\bRIGHTS? (?:ISSUE|SHARES)/.test(clause)) return readRights(clause);
+  if (/^RI?G?HTS?\b|^RGHTS?\b|\bRIGHTS? (?:ISSUE|SHARES)/.test(clause)) return readRights(clause);
   if (/DE-? ?MERGER|SPIN ?-?OFF/.test(clause)) {
     return review('demerger', 'a demerger has no ratio that follows from its text');
   }
@@ -154,14 +180,14 @@ function readBonus(clause: string): PurposeEvent {
   const ratio = found === null ? null : ratioOf(Number(found[1]) + Number(found[2]), Number(found[2]));
   if (ratio === null || ratio.new <= ratio.old)
     return review('bonus', 'its ratio is not told, or not clearly');
-  return { kind: 'bonus', ratio, amount: null, status: 'applied', reason: null };
+  return { kind: 'bonus', ratio, amount: null, status: 'applied', reason: null, label: '' };
 }
 
 function readSplit(clause: string): PurposeEvent {
   const ratio = faceValueRatio(SPLIT.exec(clause));
   if (ratio === null || ratio.new <= ratio.old)
     return review('split', 'its face values are not told, or not clearly');
-  return { kind: 'split', ratio, amount: null, status: 'applied', reason: null };
+  return { kind: 'split', ratio, amount: null, status: 'applied', reason: null, label: '' };
 }
 
 function readConsolidation(clause: string): PurposeEvent {
@@ -169,7 +195,7 @@ function readConsolidation(clause: string): PurposeEvent {
   if (ratio === null || ratio.new >= ratio.old) {
     return review('consolidation', 'its face values are not told, or not clearly');
   }
-  return { kind: 'consolidation', ratio, amount: null, status: 'applied', reason: null };
+  return { kind: 'consolidation', ratio, amount: null, status: 'applied', reason: null, label: '' };
 }
 
 function readRights(clause: string): PurposeEvent {
@@ -184,16 +210,23 @@ function readRights(clause: string): PurposeEvent {
   };
 }
 
+/** Words of a dividend that is paid once, also as the lists shorten or misspell them: SPL, SPEC, SP. DIV, SPDIV. */
+const SPECIAL =
+  /\bSPE?C?I?A? ?L|SPECIAL|SPLECIAL|\bSP(?:EC)?\b|\bSP-?DIV|ONE ?-?TIME|JUBILEE|CENTENARY|ANNIVERSARY|MILL?ENN?IUM|ADDITIONAL|EXTRA/;
+
 function readDividend(clause: string): PurposeEvent {
+  if (NOT_SHARES.test(clause)) return ignored('dividend', 'it is not paid on shares');
   const amount = amountIn(clause);
-  if (/\bSPE?C?I?A? ?L|SPLECIAL|ONE ?-?TIME|JUBILEE|CENTENARY|ANNIVERSARY|ADDITIONAL|EXTRA/.test(clause)) {
+  if (SPECIAL.test(clause)) {
     return {
       ...review('dividend', 'a special dividend may be large enough to adjust prices for it'),
       amount,
+      label: 'special',
     };
   }
-  if (amount === null) return ignored('dividend', 'its text tells no amount, or not clearly');
-  return { kind: 'dividend', ratio: null, amount, status: 'applied', reason: null };
+  const label = /\bINT|INTERIM/.test(clause) ? 'interim' : /\bFIN/.test(clause) ? 'final' : '';
+  if (amount === null) return { ...ignored('dividend', 'its text tells no amount, or not clearly'), label };
+  return { kind: 'dividend', ratio: null, amount, status: 'applied', reason: null, label };
 }
 
 /** Rupees a share in a clause, as printed; null where there is no number, or more than one. */
@@ -259,6 +292,7 @@ const review = (kind: EventKind, reason: string): PurposeEvent => ({
   amount: null,
   status: 'needs_review',
   reason,
+  label: '',
 });
 
 const ignored = (kind: EventKind, reason: string): PurposeEvent => ({

@@ -1,5 +1,12 @@
 import type { Problem } from '../types.ts';
-import { EVENT_KINDS, type PurposeEvent, ratioOf, type ShareRatio } from './purpose.ts';
+import {
+  EVENT_KINDS,
+  type Purpose,
+  type PurposeEvent,
+  ratioOf,
+  readPurpose,
+  type ShareRatio,
+} from './purpose.ts';
 
 /** Two whole numbers, such as 5:1. */
 export const WHOLE_RATIO = /^(\d{1,9}):(\d{1,9})$/;
@@ -17,17 +24,49 @@ export function readTold(told: string, text: string | null): PurposeEvent {
   const kind = EVENT_KINDS.find((one) => one === told) ?? 'other';
   const ratio = text === null ? null : toldRatio(kind, text);
   const amount = kind === 'dividend' && text !== null && AMOUNT.test(text) ? text : null;
-  if (ratio !== null || amount !== null) return { kind, ratio, amount, status: 'applied', reason: null };
+  if (ratio !== null || amount !== null) {
+    return { kind, ratio, amount, status: 'applied', reason: null, label: '' };
+  }
   return HARMLESS.has(kind)
-    ? { kind, ratio, amount, status: 'ignored', reason: 'its list tells no amount or ratio' }
+    ? { kind, ratio, amount, status: 'ignored', reason: 'its list tells no amount or ratio', label: '' }
     : {
         kind,
         ratio,
         amount,
         status: 'needs_review',
         reason: 'its list tells no ratio that prices follow from',
+        label: '',
       };
 }
+
+/**
+ * Reads what the source service tells of an action: its type in words (`Final Dividend`, `Stock Split`), and the amount or
+ * ratio beside it (`14`, `10:2`).
+ */
+export function readAnnounced(type: string, detail: string): Purpose {
+  const read = readPurpose(type);
+  const [only, ...more] = read.events;
+  const both = () => readPurpose(`${type} ${detail}`);
+  if (only === undefined || more.length > 0) return both();
+  const text = detail.trim().replace(/^R[SE]\.? ?/i, '');
+  if (only.kind === 'dividend') {
+    if (!AMOUNT.test(text) || only.reason === null) return both();
+    const isSpecial = only.status === 'needs_review';
+    const event: PurposeEvent = isSpecial
+      ? { ...only, amount: text }
+      : { ...only, amount: text, status: 'applied', reason: null };
+    return { ...read, events: [read.calledOff && !isSpecial ? { ...event, ...BY_WORD } : event] };
+  }
+  const ratio = only.status === 'needs_review' ? toldRatio(only.kind, text) : null;
+  if (ratio === null) return both();
+  const event: PurposeEvent = { ...only, ratio, status: 'applied', reason: null };
+  return { ...read, events: [read.calledOff ? { ...event, ...BY_WORD } : event] };
+}
+
+const BY_WORD = {
+  status: 'needs_review',
+  reason: 'its text says that something is cancelled or put off',
+} as const;
 
 /** What is wrong with the kind or the ratio of an event of one's own, or null. */
 export function toldProblem(kind: string | null, ratio: string | null): Problem | null {

@@ -317,7 +317,8 @@ const ACTIONS: FileFormat = {
   marks: ['EXCHANGE', 'SYMBOL', 'EX_DATE', 'KIND'],
   needs: ['RATIO'],
   fields: {
-    ...fieldsOf({ SYMBOL: 'symbol', EX_DATE: 'exDate', RATIO: 'ratio', NOTE: 'purpose' }),
+    ...fieldsOf({ EX_DATE: 'exDate', RATIO: 'ratio', NOTE: 'purpose' }),
+    symbol: { column: 'SYMBOL', read: (text) => text.toUpperCase() },
     kind: { column: 'KIND', read: (text) => text.toLowerCase() },
   },
   check: ({ kind, ratio }) => toldProblem(kind ?? null, ratio ?? null),

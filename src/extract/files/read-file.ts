@@ -260,7 +260,7 @@ function exchangeOf(columns: FileColumns, row: FileRow): string {
   const exchange =
     format.exchangeColumn === undefined
       ? columns.value(row, 'src')
-      : columns.text(row, format.exchangeColumn);
+      : (columns.text(row, format.exchangeColumn)?.toUpperCase() ?? null);
   const known: readonly string[] = EXCHANGES;
   if (exchange === null || !known.includes(exchange)) {
     throw badFile(

@@ -1,10 +1,12 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { packageVersion } from '../../core/version.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import {
   areStored,
   NOTICE_TABLES,
+  type Notice,
   readNotices,
   readScripCodes,
   readSymbolOwners,
@@ -85,24 +87,21 @@ async function eventRows(
 ): Promise<Row[]> {
   const notices = await readNotices(db.pool, exchange);
   if (notices.length === 0) return [];
-  const events = workOutEvents(notices, decisions);
-  const owners = groupBySymbol(
-    await readSymbolOwners(db.pool, exchange, [...new Set(events.map(({ symbol }) => symbol))]),
-  );
+  const symbols = [...new Set(notices.map(({ symbol }) => symbol))];
+  const owners = groupBy(await readSymbolOwners(db.pool, exchange, symbols), ({ symbol }) => symbol);
   const codes = exchange === 'BSE' ? await readScripCodes(db.pool) : new Map<number, string>();
-  return events.map((event) =>
-    rowOf(event, codes.get(event.scripCode ?? 0) ?? ownerOf(event, owners.get(event.symbol) ?? [])),
+  // A symbol means one share on a day: the one whose code is told, else, where a daily list tells of it, the one that had
+  // the symbol then.
+  const ofShares = [...groupBy(notices, ({ symbol, exDate }) => `${symbol}\n${exDate}`).values()].flatMap(
+    (same) => {
+      const { symbol, exDate } = same[0] as Notice;
+      const named = same.flatMap(({ scripCode }) => codes.get(scripCode ?? 0) ?? []).sort()[0];
+      const symbolOfDay = same.some((notice) => notice.symbolOfDay);
+      const instrumentId = named ?? ownerOf({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
+      return same.map((notice) => ({ ...notice, instrumentId }));
+    },
   );
-}
-
-function groupBySymbol(owners: readonly SymbolOwner[]): ReadonlyMap<string, SymbolOwner[]> {
-  const groups = new Map<string, SymbolOwner[]>();
-  for (const owner of owners) {
-    const group = groups.get(owner.symbol);
-    if (group === undefined) groups.set(owner.symbol, [owner]);
-    else group.push(owner);
-  }
-  return groups;
+  return workOutEvents(ofShares, decisions).map(rowOf);
 }
 
 /**
@@ -110,7 +109,7 @@ function groupBySymbol(owners: readonly SymbolOwner[]): ReadonlyMap<string, Symb
  * who had it on the day of the export, so the one that had it last, unless that began to trade after the event only.
  */
 function ownerOf(
-  { exDate, symbolOfDay }: Pick<CorporateEvent, 'exDate' | 'symbolOfDay'>,
+  { exDate, symbolOfDay }: Pick<Notice, 'exDate' | 'symbolOfDay'>,
   owners: readonly SymbolOwner[],
 ): string | null {
   const last = owners.at(-1);
@@ -123,7 +122,7 @@ function ownerOf(
 }
 
 /** An event as a row of `market.corporate_events`, without its source audit: it has none. */
-function rowOf(event: CorporateEvent, instrumentId: string | null): Row {
+function rowOf(event: CorporateEvent): Row {
   return {
     exchange: event.exchange,
     symbol: event.symbol,
@@ -131,14 +130,18 @@ function rowOf(event: CorporateEvent, instrumentId: string | null): Row {
     kind: event.kind,
     item: event.item,
     event_id: event.eventId,
-    instrument_id: instrumentId,
+    instrument_id: event.instrumentId,
     scrip_code: event.scripCode,
     record_date: event.recordDate,
     purpose: event.purpose,
     ratio_new: event.ratio === null ? null : String(event.ratio.new),
     ratio_old: event.ratio === null ? null : String(event.ratio.old),
     amount: event.amount,
-    price_factor: event.ratio === null ? null : priceFactor(event.ratio),
+    // What new shares are offered for says nothing of what the old ones are worth.
+    price_factor:
+      event.ratio === null || (event.kind === 'rights' && event.status !== 'applied')
+        ? null
+        : priceFactor(event.ratio),
     status: event.status,
     status_reason: event.reason,
     source_received_at: null,

@@ -18,27 +18,38 @@ export interface Notice {
   /** Kind and ratio, where the list tells them beside the purpose. */
   readonly toldKind: string | null;
   readonly toldRatio: string | null;
+  /** Type in words, and the amount or ratio beside it, as the source service sends them; null of a list. */
+  readonly announced: { readonly type: string; readonly detail: string } | null;
+  /** May its list have cut the purpose? NSE's daily lists do so after 25 characters. */
+  readonly mayBeCut: boolean;
   /** Is the symbol that of the ex-date? In an export it is that of the day of the export, which may be years later. */
   readonly symbolOfDay: boolean;
   /** Names what brought it: milliseconds since 1970 when that answer or file was read first. */
   readonly readAt: number;
 }
 
+/** NSE's daily lists hold no longer purposes. */
+const DAILY_LIST_CUTS_AT = 25;
+
 /** Everything that is known of corporate actions of an exchange, in the order of their days. */
 export async function readNotices(pool: Pool, exchange: string): Promise<Notice[]> {
   const found = await pool.query<Notice>(
-    `select n.exchange, n.symbol, n.series, n.ex_date::text as "exDate", n.purpose, n.scrip_code as "scripCode",
-            n.record_date::text as "recordDate", n.told_kind as "toldKind", n.told_ratio as "toldRatio",
-            -- Of NSE's lists the export alone tells the face value.
-            n.exchange = 'NSE' and n.face_value is null and n.told_kind is null as "symbolOfDay",
-            (extract(epoch from l.fetched_at) * 1000)::float8 as "readAt"
-       from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1
+    `select exchange, symbol, series, ex_date::text as "exDate", purpose, scrip_code as "scripCode",
+            record_date::text as "recordDate", nullif(told_kind, '') as "toldKind", told_ratio as "toldRatio", null as announced,
+            is_daily and length(purpose) >= ${DAILY_LIST_CUTS_AT} as "mayBeCut", is_daily as "symbolOfDay",
+            (extract(epoch from fetched_at) * 1000)::float8 as "readAt"
+       from (select n.*, l.fetched_at,
+                    -- Of NSE's lists the export alone tells face values, though not in each line.
+                    n.exchange = 'NSE' and n.told_kind = '' and not bool_or(n.face_value is not null) over (partition by n.load_id) as is_daily
+               from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1) as n
      union all
      select a.exchange, a.symbol, '', a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount),
-            nullif(a.scrip_code, 0), a.bc_rd_from::text, null, null, true, (extract(epoch from l.fetched_at) * 1000)::float8
+            nullif(a.scrip_code, 0), a.bc_rd_from::text, null, null,
+            case when a.ratio_amount is not null then json_build_object('type', a.corporate_action_type, 'detail', a.ratio_amount) end,
+            false, true, (extract(epoch from l.fetched_at) * 1000)::float8
        from market.corporate_actions a join ${LOADS} l on l.id = a.load_id
       where a.exchange = $1 and a.symbol is not null and a.prov_xdate is not null and a.corporate_action_type is not null
-      order by 4, 2, 5, 11, 3`,
+      order by 4, 2, 5, 13, 3, 8`,
     [exchange],
   );
   return found.rows;

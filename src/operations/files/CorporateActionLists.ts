@@ -6,7 +6,7 @@ const table = defineTable({
   name: 'corporate_action_notices',
   comment:
     'Corporate actions as the lists of NSE and BSE print them, one row a line; market.corporate_events tells what they mean.',
-  key: ['exchange', 'symbol', 'ex_date', 'series', 'purpose'],
+  key: ['exchange', 'symbol', 'ex_date', 'series', 'purpose', 'told_kind'],
   fields: [
     text(
       'symbol',
@@ -19,6 +19,12 @@ const table = defineTable({
     date('exDate', 'ex_date', 'First day on which the share trades without the right.', { required: true }),
     text('series', 'series', 'Series; empty in lists that have none.', { absent: '' }),
     text('purpose', 'purpose', 'What the company does, as printed.', { required: true }),
+    text(
+      'kind',
+      'told_kind',
+      'Kind of event, where the list tells it beside the purpose; empty where it does not.',
+      { absent: '' },
+    ),
     int4('scripCode', 'scrip_code', 'BSE: scrip code.'),
     text('companyName', 'company_name', 'Name of the company.'),
     numeric('faceValue', 'face_value', 'Face value of the share on the day of the list.', { unit: 'rupees' }),
@@ -26,7 +32,6 @@ const table = defineTable({
     date('bookClosureFrom', 'book_closure_from', 'First day of the book closure.'),
     date('bookClosureTo', 'book_closure_to', 'Last day of the book closure.'),
     date('paymentDate', 'payment_date', 'BSE: day of payment.'),
-    text('kind', 'told_kind', 'Kind of event, where the list tells it beside the purpose.'),
     text('ratio', 'told_ratio', 'Ratio, where the list tells it beside the purpose.'),
   ],
 });

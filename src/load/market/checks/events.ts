@@ -44,6 +44,11 @@ const MOVES = `
     window share as (partition by b.exchange, a.instrument_id order by b.trade_date)) as every
    where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
 
+/** Applied events; one that is told under two symbols of a share is one. */
+const EVENTS_OF_SHARES = `(
+  select distinct on (exchange, instrument_id, ex_date, kind, item) * from market.corporate_events
+   where status = 'applied' and instrument_id is not null order by exchange, instrument_id, ex_date, kind, item, symbol)`;
+
 /** Has this price left the widest band in this direction? */
 const beyond = (price: string, sign: '+' | '-') =>
   `${price} ${sign === '+' ? '>' : '<'} m.before_close ${sign} (m.before_close * ${WIDEST_BAND} / 100 + ${TICK})`;
@@ -61,7 +66,7 @@ const unexplainedGap: Check = {
   name: 'unexplained_gap',
   severity: 'warning',
   operation: 'GetBhavCopyCM',
-  rule: `Open and close of a share lie within ${WIDEST_BAND} % of its last close, or an event of that day is known.`,
+  rule: `Open and close of a share each lie within ${WIDEST_BAND} % of its last close, or an event of that day is known.`,
   dated: true,
   sql: `
     select m.exchange, m.trade_date as date, m.line as instrument,
@@ -76,8 +81,8 @@ const unexplainedGap: Check = {
              ${changed('face value', 'face_value', 'market.financial_ratios', 't.exchange = m.exchange and upper(t.symbol) = m.symbol', 'as_of_date')},
              ${changed('issued shares', 'total_issued_shares', 'market.consolidated_pledge', 't.exchange = m.exchange and t.scrip_id = m.symbol', 'trade_date')}) as found
       from (${MOVES}) as m
-     where (${beyond('m.open_price', '+')} and ${beyond('m.close_price', '+')}
-         or ${beyond('m.open_price', '-')} and ${beyond('m.close_price', '-')})
+     where (${beyond('m.open_price', '+')} or ${beyond('m.close_price', '+')}
+         or ${beyond('m.open_price', '-')} or ${beyond('m.close_price', '-')})
        and not exists (
          select from market.corporate_events e
           where e.exchange = m.exchange and e.instrument_id = m.instrument_id
@@ -100,9 +105,9 @@ const factorWithoutGap: Check = {
         select m.exchange, m.trade_date, m.line, m.open_price, m.close_price, m.before_close, m.before_date,
                market.product(e.ratio_old) / market.product(e.ratio_new) as factor
           from (${MOVES}) as m
-          join market.corporate_events e on e.exchange = m.exchange and e.instrument_id = m.instrument_id
+          join ${EVENTS_OF_SHARES} e on e.exchange = m.exchange and e.instrument_id = m.instrument_id
            and e.ex_date > m.before_date and e.ex_date <= m.trade_date
-         where e.status = 'applied' and e.ratio_new is not null
+         where e.ratio_new is not null
          group by 1, 2, 3, 4, 5, 6, 7) as moved
      where abs(ln(factor)) >= ${VISIBLE}
        and abs(ln(open_price / before_close)) < abs(ln(open_price / (before_close * factor)))
@@ -113,8 +118,8 @@ const factorWithoutGap: Check = {
 const tellsOf = (exchange: 'NSE' | 'BSE') => `
   select e.instrument_id, i.isin, e.ex_date, e.kind, min(e.symbol) as symbol,
          case when e.kind = 'dividend' then 'Rs ' || trim_scale(sum(e.amount)) else max(e.ratio_new || ':' || e.ratio_old) end as what
-    from market.corporate_events e join market.instruments i on i.exchange = e.exchange and i.instrument_id = e.instrument_id
-   where e.exchange = '${exchange}' and e.status = 'applied' and i.isin <> '' and (e.kind = 'dividend' or e.kind in ${BY_RATIO})
+    from ${EVENTS_OF_SHARES} e join market.instruments i on i.exchange = e.exchange and i.instrument_id = e.instrument_id
+   where e.exchange = '${exchange}' and i.isin <> '' and (e.kind = 'dividend' or e.kind in ${BY_RATIO})
      and e.ex_date between $1::date - ${SAME_EVENT_DAYS} and $2::date + ${SAME_EVENT_DAYS}
    group by e.instrument_id, i.isin, e.ex_date, e.kind`;
 
