@@ -211,6 +211,30 @@ describe('lists of corporate actions', () => {
     expect((await closes('2024-01-03', 'NEWNAME'))[0]).toBe('2024-01-01 OLDNAME 100 600 100');
   });
 
+  test('a list of one’s own may tell several kinds under one note, in any case; an export may name its columns otherwise', async () => {
+    await importInto(context, [
+      write(
+        'kinds.csv',
+        'exchange,symbol,ex_date,kind,ratio,note\nnse,kinds,2020-01-01,Split,2:1,x\nNSE,KINDS,2020-01-01,bonus,1:1,x\n',
+      ),
+      write(
+        'older.csv',
+        `${CF_CA.replace('FACE VALUE', 'Face Value(Rs.)')}"KINDS","Kinds Ltd","EQ","Rights 1:1 @ Premium Rs 10","10","03-Jan-2021","-","-","-"\n`,
+      ),
+    ]);
+    expect(
+      await query(
+        `select e.kind, ratio_new || '/' || ratio_old as ratio, trim_scale(price_factor)::text as factor, n.face_value::text as face
+           from market.corporate_events e join market.corporate_action_notices n using (exchange, symbol, ex_date)
+          where symbol = 'KINDS' and told_kind in ('', e.kind) order by 1`,
+      ),
+    ).toEqual([
+      { kind: 'bonus', ratio: '2/1', factor: '0.5', face: null },
+      { kind: 'rights', ratio: '2/1', factor: null, face: '10' },
+      { kind: 'split', ratio: '2/1', factor: '0.5', face: null },
+    ]);
+  });
+
   test('the T+0 and block deal lines of a share are adjusted with it', async () => {
     const lines = ['EQ', 'BL', 'T0'].map(
       (series) => `LINED, ${series}, 01-Jan-2024, 90, 90, 90, 90, 90, 90, 90, 600, 0.06, 3, 60, 10`,

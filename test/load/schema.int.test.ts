@@ -18,6 +18,9 @@ interface Column {
   readonly comment: string | null;
 }
 
+/** Columns that a later migration has taken into the key: they stay where they are. */
+const LATER_IN_KEY = ['corporate_action_notices.told_kind'];
+
 describe('the schema in the database', () => {
   let store: Database;
   beforeAll(async () => {
@@ -66,7 +69,8 @@ describe('the schema in the database', () => {
       const first = mine.slice(0, mine.indexOf('load_id') + 1);
       expect(first).toEqual(declared.filter((column) => first.includes(column)));
       expect([...mine].sort()).toEqual([...declared].sort());
-      expect(first.slice(0, table.key.length)).toEqual(table.key);
+      const keys = table.key.filter((column) => !LATER_IN_KEY.includes(`${table.name}.${column}`));
+      expect(first.slice(0, keys.length)).toEqual(keys);
       expect(first.slice(-7)).toEqual(['source_received_at', 'source_saved_at', ...LOAD_AUDIT]);
     }
   });

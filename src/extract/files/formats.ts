@@ -257,8 +257,9 @@ const NSE_ACTIONS: FileFormat = {
       SERIES: 'series',
       PURPOSE: 'purpose',
       'COMPANY NAME': 'companyName',
-      'FACE VALUE': 'faceValue',
     }),
+    // The second name is that of the page until 2020.
+    faceValue: { column: 'FACE VALUE', orColumn: 'FACE VALUE(RS.)' },
     exDate: { column: 'EX-DATE', read: listDay },
     recordDate: { column: 'RECORD DATE', read: listDay },
     bookClosureFrom: { column: 'BOOK CLOSURE START DATE', read: listDay },

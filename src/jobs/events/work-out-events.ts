@@ -112,7 +112,9 @@ function readNotice(notice: NoticeOfShare): Told[] {
     const alike = `${event.kind}|${event.label}|${event.amount}`;
     const nth = places.get(alike) ?? 0;
     places.set(alike, nth + 1);
-    const isCut = notice.mayBeCut && at === events.length - 1 && (event.ratio ?? event.amount) !== null;
+    // A face value that lost a digit would be greater than the one before the split, but for a rare fraction.
+    const endsInNumber = /\d$/.test(notice.purpose) && event.kind !== 'split';
+    const isCut = notice.mayBeCut && at === events.length - 1 && endsInNumber;
     const read = isCut
       ? inDoubt(event, 'its list may have cut the text, and with it the last number')
       : event;

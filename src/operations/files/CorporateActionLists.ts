@@ -19,12 +19,6 @@ const table = defineTable({
     date('exDate', 'ex_date', 'First day on which the share trades without the right.', { required: true }),
     text('series', 'series', 'Series; empty in lists that have none.', { absent: '' }),
     text('purpose', 'purpose', 'What the company does, as printed.', { required: true }),
-    text(
-      'kind',
-      'told_kind',
-      'Kind of event, where the list tells it beside the purpose; empty where it does not.',
-      { absent: '' },
-    ),
     int4('scripCode', 'scrip_code', 'BSE: scrip code.'),
     text('companyName', 'company_name', 'Name of the company.'),
     numeric('faceValue', 'face_value', 'Face value of the share on the day of the list.', { unit: 'rupees' }),
@@ -32,6 +26,12 @@ const table = defineTable({
     date('bookClosureFrom', 'book_closure_from', 'First day of the book closure.'),
     date('bookClosureTo', 'book_closure_to', 'Last day of the book closure.'),
     date('paymentDate', 'payment_date', 'BSE: day of payment.'),
+    text(
+      'kind',
+      'told_kind',
+      'Kind of event, where the list tells it beside the purpose; empty where it does not.',
+      { absent: '' },
+    ),
     text('ratio', 'told_ratio', 'Ratio, where the list tells it beside the purpose.'),
   ],
 });
