@@ -10,7 +10,11 @@ import { fixture } from './import-support.ts';
 const PAGE = fileURLToPath(new URL('../../docs/cookbook.md', import.meta.url));
 const page = readFileSync(PAGE, 'utf8');
 
-const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
+// Answers and files about one day come one after the other.
+let files = 0;
+const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') + files };
+
+const FILES = ['prices.csv', 'sec_bhavdata_full.csv', 'MTO_12092025.DAT', 'events.csv', 'correction.csv'];
 
 /** A question of the page: its title, its SQL, and the table behind it, which may be missing. */
 const QUESTION = /### ([^\n]+)\n(?:(?!### )[\s\S])*?```sql\n([\s\S]*?);\n```\n(?:\n(?:\|[^\n]*\n)+)?/g;
@@ -52,8 +56,8 @@ beforeAll(async () => {
   ];
   for (const run of runs) expect((await runToEnd(pipeline, run)).state).toBe('completed');
   await sandbox.close();
-  const files = ['prices.csv', 'MTO_12092025.DAT', 'events.csv', 'correction.csv'];
-  for (const file of files) {
+  for (const file of FILES) {
+    files += 1;
     const report = await importFiles(pipeline, { paths: [fixture(`cookbook/${file}`)], force: false });
     expect(report).toMatchObject({ state: 'completed', rejected: 0 });
   }
@@ -87,7 +91,26 @@ test('what the page shows of the made-up files follows from them', () => {
   expect(column('The return of an ex-date: not minus 80 percent', 'return_percent')).toEqual([
     percent(132 / (650 / 5)),
   ]);
+  // KITE is split 10 for 1 in these weeks and traded as ever, in shares of a tenth.
   expect(column('On which days was much more delivered than usual?', 'symbol')).toEqual(['HDFCBANK', 'INFY']);
+  // MEADOWS has a bond of its symbol.
+  const renamed = answerTo('The same share through a change of its symbol');
+  expect(renamed.map(({ symbol, close }) => [symbol, Number(close)])).toEqual([
+    ['MEADOW', 550],
+    ['MEADOW', 580],
+    ['MEADOWS', 600],
+    ['MEADOWS', 625],
+    ['MEADOWS', 650],
+  ]);
+  // Three shares come with a file without ISIN: DAWN had one before.
+  const traded = answerTo('Most traded, both exchanges together').map((row) => [row.nse_symbol, row.share]);
+  expect(traded).toEqual(
+    expect.arrayContaining([
+      ['DAWN', 'INE902A01017'],
+      ['OATS', 'NSE:OATS'],
+      ['RYE', 'NSE:RYE'],
+    ]),
+  );
   expect(
     answerTo('What was tradable on a day, and what of it is gone?').map(({ symbol, gone }) => [symbol, gone]),
   ).toEqual([
