@@ -34,9 +34,12 @@ export interface Visitor {
   readonly address: string;
 }
 
-/** A wrong password may be given so often within a minute, by all together: guessing is of no use. */
+/** A wrong password may be given so often within a minute from one address: guessing is of no use. */
 const WRONG_PASSWORDS = 20;
 const WRONG_WITHIN_MS = 60_000;
+
+/** Counts wrong passwords by address, for so many of them; where more try at once, nobody gets in. */
+const ADDRESSES = 10_000;
 
 const COOKIE = 'eod_session';
 
@@ -82,7 +85,10 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
     password === undefined ? randomBytes(32) : createHash('sha256').update(`eod forms ${password}`).digest();
   const isPassword = password === undefined ? () => true : passwordTest(password);
   const localOnly = isLoopback(config.EOD_HTTP_HOST) && password === undefined;
-  let wrong = { count: 0, since: 0 };
+  let since = 0;
+  const wrong = new Map<string, number>();
+  const hasGuessed = (address: string) =>
+    (wrong.get(address) ?? 0) >= WRONG_PASSWORDS || wrong.size >= ADDRESSES;
 
   scope.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
@@ -91,14 +97,17 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
     }
     if (password === undefined) return;
     const now = performance.now();
-    if (now - wrong.since > WRONG_WITHIN_MS) wrong = { count: 0, since: now };
+    if (now - since > WRONG_WITHIN_MS) {
+      since = now;
+      wrong.clear();
+    }
     const given = credentialsOf(request);
-    if (given !== null && wrong.count >= WRONG_PASSWORDS) {
+    if (given !== null && hasGuessed(request.ip)) {
       return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
     }
     if (given !== null && isPassword(given.password)) return;
     if (given !== null) {
-      wrong.count += 1;
+      wrong.set(request.ip, (wrong.get(request.ip) ?? 0) + 1);
       log.warn({ user: given.user, address: request.ip }, 'dashboard: wrong password');
     }
     reply.header('www-authenticate', 'Basic realm="eod", charset="UTF-8"');

@@ -4,8 +4,12 @@ import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import type { FastifyInstance } from 'fastify';
 import type { QueueContext } from '../jobs/context.ts';
+import { within } from './waits.ts';
 
 const PATH = '/queues';
+
+/** A question of the board that takes longer is given up. */
+const ANSWER_WITHIN_MS = 10_000;
 
 /** The board sets styles by script, and names a base address; all else is as on the other pages. */
 const POLICY = [
@@ -118,7 +122,7 @@ function serveApi(pages: FastifyInstance, { api, queues, uiConfig, onError }: Bo
     for (const path of [route].flat()) {
       pages.get(path, async (request, reply) => {
         try {
-          const answer = await handler({
+          const asking = handler({
             queues,
             uiConfig,
             params: request.params as Record<string, string>,
@@ -126,6 +130,8 @@ function serveApi(pages: FastifyInstance, { api, queues, uiConfig, onError }: Bo
             body: {},
             headers: {},
           });
+          // Redis that is away is waited for by its client, without an end.
+          const answer = await within(Promise.resolve(asking), ANSWER_WITHIN_MS);
           return reply.code(answer.status ?? 200).send(answer.body);
         } catch (error) {
           const answer = onError(error as Error);

@@ -14,11 +14,11 @@ export function oneAtATime<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Waits for a check. @throws where it takes too long. */
-export async function within<T>(work: Promise<T>): Promise<T> {
+/** Waits for a check. @throws where it takes longer than `withinMs`. */
+export async function within<T>(work: Promise<T>, withinMs = CHECK_WITHIN_MS): Promise<T> {
   const done = new AbortController();
-  const late = sleep(CHECK_WITHIN_MS, undefined, { signal: done.signal, ref: false }).then(() => {
-    throw new Error(`no answer within ${CHECK_WITHIN_MS} ms`);
+  const late = sleep(withinMs, undefined, { signal: done.signal, ref: false }).then(() => {
+    throw new Error(`no answer within ${withinMs} ms`);
   });
   late.catch(() => undefined);
   try {

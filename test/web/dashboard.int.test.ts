@@ -357,8 +357,9 @@ test('another name for this machine is refused, and every answer carries the pol
 
 test.each(backends)('the queues are shown, and nothing else can be done there, on %s', async (backend) => {
   const { environment } = pipeline;
+  const database = await testDatabase();
   const context = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
+    databaseUrl: database.url,
     sourceUrl: environment.EOD_BASE_URL ?? '',
     backend,
     clock,
@@ -390,4 +391,11 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   for (const [path, command] of Object.entries(empty)) {
     expect(await (await fetch(`${served}${path}`)).text()).toContain(`<code class="command">${command}`);
   }
+
+  // A database that is away is told as such, without its name.
+  await database.drop();
+  const away = await fetch(served);
+  expect(away.status).toBeGreaterThanOrEqual(500);
+  expect(await away.text()).toMatch(/Something went wrong(?![\s\S]*eod_test)/);
+  expect((await fetch(`${served}/healthz`)).status).toBe(200);
 });

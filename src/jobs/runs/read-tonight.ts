@@ -13,9 +13,9 @@ import { countOpenRejects } from '../../load/state/rejects.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
 import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import { readWorkers } from '../../load/state/workers.ts';
-import type { QueueContext } from '../context.ts';
+import type { Context } from '../context.ts';
 import { type NextTick, nextTicks } from '../worker/next-ticks.ts';
-import { queueOf, WINDOW_QUEUES, type WindowQueue } from '../worker/queue.ts';
+import { queueOf } from '../worker/queue.ts';
 import { callsOf, keyHash, permitOf } from '../worker/quota.ts';
 import { DEFAULT_SECONDS_PER_CALL, finish } from './forecast.ts';
 import { type QuotaStatus, quotaStatus, waitsUntil } from './read-status.ts';
@@ -67,25 +67,22 @@ export interface Tonight {
   readonly quota: QuotaStatus | null;
   readonly keyRefused: string | null;
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
-  /** Queues that were stopped: no worker starts another window of them. */
-  readonly stoppedQueues: readonly WindowQueue[];
   readonly ticks: readonly NextTick[];
 }
 
 /** What is known of tonight, or of last night once it is over; the same few queries however long the history is. */
-export async function readTonight(context: QueueContext): Promise<Tonight> {
-  const { config, clock, db, queues } = context;
+export async function readTonight(context: Context): Promise<Tonight> {
+  const { config, clock, db } = context;
   const { EOD_ACCESS_KEY: key } = config;
   const since = addDays(today(clock, config.EOD_TIMEZONE), -RECENT_DAYS);
   const scope = { expected: scheduledPairs(config), others: false, from: since, since };
-  const [sessions, rejects, progress, workers, quota, keyRefused, stopped] = await Promise.all([
+  const [sessions, rejects, progress, workers, quota, keyRefused] = await Promise.all([
     readCompleteness(context, scope),
     countOpenRejects(db.drizzle),
     openRunsProgress(db.drizzle),
     readWorkers(db.drizzle),
     key === undefined ? null : quotaStatus(context),
     key === undefined ? null : readKeyRefusal(db.drizzle, keyHash(key)),
-    Promise.all(WINDOW_QUEUES.map((name) => queues.windows[name].isPaused())),
   ]);
   const ticks = nextTicks(config, clock);
   return {
@@ -107,7 +104,6 @@ export async function readTonight(context: QueueContext): Promise<Tonight> {
     quota,
     keyRefused,
     workers,
-    stoppedQueues: WINDOW_QUEUES.filter((_, at) => stopped[at]),
     ticks,
   };
 }
@@ -151,7 +147,7 @@ function median(values: readonly number[]): number | null {
 }
 
 /** At the pace of late, with the calls that are left in this hour and in those that follow. */
-async function expectedEnd({ config, clock, db }: QueueContext, run: RunProgress): Promise<string | null> {
+async function expectedEnd({ config, clock, db }: Context, run: RunProgress): Promise<string | null> {
   if (run.state !== 'running' || run.deferred) return null;
   const permit = permitOf(config, clock);
   const calls = callsOf(queueOf(run.kind), permit, await readHour(db.drizzle, permit));

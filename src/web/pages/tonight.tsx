@@ -11,6 +11,7 @@ import {
   type Tonight,
 } from '../../jobs/runs/read-tonight.ts';
 import type { NextTick } from '../../jobs/worker/next-ticks.ts';
+import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
 import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
@@ -20,12 +21,13 @@ import { DataSet } from '../components/names.tsx';
 import { type Column, Table } from '../components/table.tsx';
 import { coverageOf } from '../links.ts';
 import { Heading, type Page, type PageContext } from '../page.tsx';
+import { within } from '../waits.ts';
 
 const REFRESH_S = 15;
 
 /** Is last night whole, what is under way, what waits, and what comes next. */
 export async function tonightPage(context: PageContext): Promise<Page> {
-  const tonight = await readTonight(context);
+  const [tonight, stopped] = await Promise.all([readTonight(context), stoppedQueues(context)]);
   const zone = context.config.EOD_TIMEZONE;
   const verdict = verdictOf(tonight);
   return {
@@ -35,7 +37,7 @@ export async function tonightPage(context: PageContext): Promise<Page> {
       <>
         <Heading title="Tonight" />
         <VerdictBox verdict={verdict} tonight={tonight} context={context} />
-        <Waiting tonight={tonight} zone={zone} />
+        <Waiting tonight={tonight} stopped={stopped} zone={zone} />
         <div class="columns">
           <div class="side-column">
             <Section id="runs" title="Under way">
@@ -173,9 +175,29 @@ function FirstSteps() {
   );
 }
 
+/** Queues of which no worker starts another window; null where the queue does not answer. */
+async function stoppedQueues({ queues, log }: PageContext): Promise<readonly WindowQueue[] | null> {
+  const isStopped = Promise.all(WINDOW_QUEUES.map((name) => queues.windows[name].isPaused()));
+  return within(isStopped).then(
+    (stopped) => WINDOW_QUEUES.filter((_, at) => stopped[at]),
+    (error) => {
+      log.warn({ err: error }, 'dashboard: the queue does not answer');
+      return null;
+    },
+  );
+}
+
 /** Whatever keeps work from going on, in one list; nothing where nothing does. */
-function Waiting({ tonight, zone }: { readonly tonight: Tonight; readonly zone: string }) {
-  const { quota, keyRefused, stoppedQueues, openRuns } = tonight;
+function Waiting({
+  tonight,
+  stopped,
+  zone,
+}: {
+  readonly tonight: Tonight;
+  readonly stopped: readonly WindowQueue[] | null;
+  readonly zone: string;
+}) {
+  const { quota, keyRefused, openRuns } = tonight;
   const waits: ComponentChildren[] = [
     ...(keyRefused === null
       ? []
@@ -184,7 +206,8 @@ function Waiting({ tonight, zone }: { readonly tonight: Tonight; readonly zone: 
             The source refuses the access key: <q>{keyRefused}</q>. No call is made with it.
           </>,
         ]),
-    ...stoppedQueues.map((name) => (
+    ...(stopped === null ? [<>The queue does not answer: no work is handed out until it does.</>] : []),
+    ...(stopped ?? []).map((name) => (
       <>
         The queue of {name === 'nightly' ? 'nightly runs' : 'backfills'} is stopped; starting or resuming a
         run starts it.
