@@ -43,6 +43,10 @@ test('rows come as a table, as CSV and as JSON, with every digit', async () => {
   });
   expect(await runJson(['query', 'select 1 where false'], options)).toMatchObject({ json: [] });
   expect((await run('--csv', 'select 1 as a where false')).stdout).toBe('a\n');
+  // As COPY quotes it, for whom it would be the end of the data.
+  const ends = String.raw`values ('\.', 'x'), ('\.', null)`;
+  expect((await run('--csv', `select column1 as a from (${ends}) v`)).stdout).toBe('a\n"\\."\n"\\."\n');
+  expect((await run('--csv', `select * from (${ends}) v (a, b)`)).stdout).toBe('a,b\n\\.,x\n\\.,\n');
   expect((await run('explain select 1')).stdout).toMatch(/^Result {2}\(cost/);
   expect((await run('show server_version_num')).stdout).toMatch(/^server_version_num\n\d+\n/);
 });

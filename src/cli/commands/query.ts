@@ -115,7 +115,11 @@ function tablePrinter(cli: Cli): Printer {
 
 /** As COPY of Postgres writes CSV: null is nothing, an empty text is `""`. */
 function csvPrinter(cli: Cli): Printer {
-  const line = (values: ResultRow) => `${values.map(csvCell).join(',')}\n`;
+  const line = (values: ResultRow) => {
+    const text = values.map(csvCell).join(',');
+    // A line of this alone ends the data that COPY reads.
+    return text === '\\.' ? '"\\."\n' : `${text}\n`;
+  };
   return {
     async begin(columns) {
       await writeOut(cli, line(columns.map(({ name }) => name)));
