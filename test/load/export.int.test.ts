@@ -222,6 +222,16 @@ test('rows are chosen by day and symbol; a file a year; a whole file or none', a
   expect(
     (await runCli(['export', 'odd', '--from', '2030-01-01', '--partition', 'year'], options(cwd))).stdout,
   ).toContain('no such rows, so no file');
+  expect(
+    await runCli(
+      ['export', 'odd', '--symbol', 'nosuch', '--from', '2024-01-01', '--format', 'csv'],
+      options(cwd),
+    ),
+  ).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('odd.csv  0 rows'),
+    stderr: expect.stringContaining('eod: no row of market.odd matches --symbol nosuch --from 2024-01-01\n'),
+  });
 });
 
 test('of an export that fails or is stopped nothing is left, and what was there stays', async () => {

@@ -101,11 +101,20 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
     progress.add,
   ).finally(progress.end);
   for (const notice of exported.notices) logStderr(cli, `eod: ${notice}`);
+  if (exported.rows === 0) logStderr(cli, `eod: no row of ${exported.table} ${chosenBy(flags)}`);
   if (flags.json === true) return printJson(cli, exported);
   const lines = exported.files.map(
     ({ file, rows, bytes }) => `${file}  ${plural(rows, 'row')}, ${sizeText(bytes)}`,
   );
   print(cli, lines.length === 0 ? `${exported.table}: no such rows, so no file` : lines.join('\n'));
+}
+
+/** What an export without a row was asked for, to end the sentence that says so. */
+function chosenBy(flags: Flags): string {
+  const given = (['symbol', 'exchange', 'from', 'to'] as const).flatMap((name) =>
+    flags[name] === undefined ? [] : [`--${name} ${flags[name]}`],
+  );
+  return given.length === 0 ? 'is stored' : `matches ${given.join(' ')}`;
 }
 
 /** The file for the rows of a year, or of all. */
