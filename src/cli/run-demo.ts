@@ -193,6 +193,7 @@ function demoText(
     bold('Next'),
     '',
     '  npx eod --demo status       what is loaded, and what is missing',
+    '  npx eod --demo web          the same and more as a dashboard, until Ctrl-C',
     `  npx eod --demo run ${String(report.runId).padEnd(8)} this run once more`,
     '  npx eod demo --keep         the same with Postgres left running, and its psql command',
     '',

@@ -57,7 +57,9 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(inserted).toBeGreaterThan(5_000);
   expect(inserted).toBe((fetched ?? 0) - unchanged);
   expect(first.stdout.match(/;$/gm)).toHaveLength(3);
-  expect(first.stdout).toMatch(/npx eod --demo status .*\n.*npx eod --demo run 1 .*\n.*npx eod demo --keep /);
+  expect(first.stdout).toMatch(
+    /npx eod --demo status .*\n.*npx eod --demo web .*\n.*npx eod --demo run 1 .*\n.*npx eod demo --keep /,
+  );
   expect(first.stdout).toMatch(/EOD_BASE_URL, EOD_ACCESS_KEY and\s+DATABASE_URL/);
   expect(first.stdout).toMatch(
     /^\w+ split 5 shares for 1 on \d{4}-\d\d-\d\d: its closes on NSE\n\n +close as printed/m,
