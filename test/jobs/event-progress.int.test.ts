@@ -97,7 +97,7 @@ describe('corporate events', () => {
           expect(await stored(context), `after ${name}`).toEqual(kept);
         }
       }),
-      { numRuns: 4, endOnFailure: true },
+      { numRuns: 2, endOnFailure: true },
     );
   });
 });

@@ -197,7 +197,7 @@ describe('prices with dividends reinvested', () => {
           }
         }
       }),
-      { numRuns: 3, endOnFailure: true },
+      { numRuns: 2, endOnFailure: true },
     );
   });
 });
