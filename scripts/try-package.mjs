@@ -93,10 +93,10 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Runs it as a service, which loads what `demo` does not: scheduler, queue, HTTP. */
+/** Runs it as a service, which loads what `demo` does not: scheduler, queue, dashboard. */
 async function serve() {
   const env = { PATH, HOME, EOD_HTTP_PORT: '0' };
-  const service = spawn(process.execPath, [eodFile, '--demo', 'up', '--roles', 'scheduler'], {
+  const service = spawn(process.execPath, [eodFile, '--demo', 'up', '--roles', 'scheduler,web'], {
     cwd: work,
     env,
   });
@@ -109,8 +109,10 @@ async function serve() {
       if (found !== null) resolve(found[1]);
     });
   });
-  const { status } = await fetch(`${address}/readyz`);
-  check(status === 200, 'eod up answers /readyz');
+  for (const path of ['/readyz', '/', '/runs', '/queues']) {
+    const { status } = await fetch(`${address}${path}`);
+    check(status === 200, `eod up answers ${path}`);
+  }
   service.removeAllListeners('exit');
   const asked = performance.now();
   const code = await new Promise((resolve) => {
