@@ -9,6 +9,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
+import { freePrefix } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -169,6 +170,14 @@ test('a role with a reader’s rights, and a database without tables', async () 
     remedy: expect.stringContaining('eod migrate'),
   });
   expect(empty.states).toMatchObject({ database: 'ok', rights: 'ok', quota: 'skipped' });
+});
+
+test('a queue in Postgres: whether its tables are there', async () => {
+  const { REDIS_URL: _, ...env } = { ...SETTINGS, EOD_QUEUE_PREFIX: freePrefix() };
+  const before = (await examine(env, '--offline')).check('queue');
+  expect(before).toMatchObject({ state: 'warning', found: expect.stringContaining('not there yet') });
+  expect(await runCli(['migrate'], { cwd, env })).toMatchObject({ code: 0 });
+  expect((await examine(env, '--offline')).check('queue')).toMatchObject({ state: 'ok', remedy: null });
 });
 
 test('a Redis that drops jobs, one that might, one that keeps them', async () => {

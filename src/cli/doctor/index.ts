@@ -7,7 +7,7 @@ import { openCalendar } from '../open-context.ts';
 import { bounded, type Check } from './check.ts';
 import { type DatabaseChecks, databaseChecks } from './database.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
-import { queueChecks } from './queue.ts';
+import { postgresQueueChecks, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
 import { quotaCheck, sourceChecks } from './source.ts';
 
@@ -31,7 +31,11 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     database = await databaseChecks(cli, config);
     return database.checks;
   });
-  const queueDone = bounded('queue', SHORT_MS, 'see REDIS_URL', () => queueChecks(config));
+  const { REDIS_URL } = config;
+  const redisDone =
+    REDIS_URL === undefined
+      ? null
+      : bounded('queue', SHORT_MS, 'see REDIS_URL', () => redisChecks(REDIS_URL));
   const diskDone = bounded('disk', SHORT_MS, 'see EOD_DATA_DIR', async () => [
     await diskCheck(config, cli.cwd),
   ]);
@@ -48,6 +52,8 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   );
   const databaseGroup = await databaseDone;
   const { usable: db, clockAheadMs } = database;
+  const queueGroup = await (redisDone ??
+    bounded('queue', SHORT_MS, 'see the checks of the database', () => postgresQueueChecks(db, config)));
   const source = await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', async () => {
     return sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline);
   });
@@ -60,7 +66,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     ...settingsChecks(config, systemClock),
     await diskDone,
     databaseGroup,
-    await queueDone,
+    queueGroup,
     calendarChecks,
     nightCheck(config, calendar, systemClock),
     source,

@@ -1,4 +1,6 @@
 import type { Config } from '../../core/config.ts';
+import { queueTablesState } from '../../jobs/worker/queue.ts';
+import type { Database } from '../../load/database/database.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';
 import { type Check, failed, ok, skipped, warning } from './check.ts';
 
@@ -54,18 +56,33 @@ async function readFacts(url: string): Promise<RedisFacts> {
 
 const names = ['queue', 'queue eviction', 'queue persistence'] as const;
 
-/** Checks the server of the queue. One in Postgres is checked with the database. */
-export async function queueChecks({ REDIS_URL }: Config): Promise<readonly Check[]> {
-  if (REDIS_URL === undefined) {
-    return [
-      ok('queue', 'in Postgres (REDIS_URL is not set), checked with the database'),
-      ...names.slice(1).map((name) => skipped(name, 'the queue is in Postgres, which keeps what it has')),
-    ];
-  }
-  const place = `Redis at ${placeOf(REDIS_URL)}`;
+/**
+ * Checks a queue in Postgres, where REDIS_URL is not set.
+ *
+ * @param db null where the database cannot be used.
+ */
+export async function postgresQueueChecks(db: Database | null, config: Config): Promise<readonly Check[]> {
+  const others = names
+    .slice(1)
+    .map((name) => skipped(name, 'the queue is in Postgres, which keeps what it has'));
+  const where = 'the queue is in Postgres (REDIS_URL is not set)';
+  if (db === null) return [skipped('queue', `${where}, which cannot be used`), ...others];
+  const state = await queueTablesState(db, config);
+  if (state === 'current') return [ok('queue', `${where}; its tables are those of this version`), ...others];
+  const found = `${where}; its tables are ${state === 'missing' ? 'not there yet' : 'of an older version'}`;
+  const remedy =
+    config.DATABASE_URL === undefined
+      ? 'nothing need be done: the first command that works makes them'
+      : 'run "eod migrate" as the owner of the tables';
+  return [warning('queue', found, remedy), ...others];
+}
+
+/** Checks Redis as the server of the queue. */
+export async function redisChecks(url: string): Promise<readonly Check[]> {
+  const place = `Redis at ${placeOf(url)}`;
   let facts: RedisFacts;
   try {
-    facts = await readFacts(REDIS_URL);
+    facts = await readFacts(url);
   } catch (error) {
     const remedy =
       'start the server, or correct host, port and password in REDIS_URL; without REDIS_URL the queue is in Postgres';

@@ -172,25 +172,41 @@ export function prepareQueueTables({ db, config }: Pick<QueueSettings, 'db' | 'c
   return db.withRetry(({ pool }) => prepareTables(pool, config));
 }
 
+/** Are the queue's tables in the database there, and of this version of BullMQ or a newer one? Changes nothing. */
+export async function queueTablesState(
+  { pool }: Database,
+  config: Pick<Config, 'EOD_QUEUE_PREFIX'>,
+): Promise<'missing' | 'behind' | 'current'> {
+  const client = await pool.connect();
+  try {
+    return (await stateOfTables(client, queueSchema(config))).tables;
+  } finally {
+    client.release();
+  }
+}
+
+async function stateOfTables(client: pg.PoolClient, schema: string) {
+  const { assertSchemaCompatibility, LATEST_SCHEMA_VERSION } = await import('bullmq');
+  const { rows } = await client.query<{ schema: boolean; tables: boolean }>(
+    "select to_regnamespace($1) is not null as schema, to_regclass($1 || '.migration') is not null as tables",
+    [schema],
+  );
+  const found = rows[0];
+  if (found?.tables !== true) return { hasSchema: found?.schema === true, tables: 'missing' as const };
+  const isCurrent = (await assertSchemaCompatibility(client, schema)) >= LATEST_SCHEMA_VERSION;
+  return { hasSchema: true, tables: isCurrent ? ('current' as const) : ('behind' as const) };
+}
+
 async function prepareTables(pool: pg.Pool, config: QueueSettings['config']): Promise<void> {
-  const { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations } = await import('bullmq');
+  const { runMigrations } = await import('bullmq');
   const schema = queueSchema(config);
   const client = await pool.connect();
   try {
-    const { rows } = await client.query<{ schema: boolean; tables: boolean }>(
-      "select to_regnamespace($1) is not null as schema, to_regclass($1 || '.migration') is not null as tables",
-      [schema],
-    );
-    const found = rows[0];
-    if (
-      found?.tables === true &&
-      (await assertSchemaCompatibility(client, schema)) >= LATEST_SCHEMA_VERSION
-    ) {
-      return client.release();
-    }
+    const { hasSchema, tables } = await stateOfTables(client, schema);
+    if (tables === 'current') return client.release();
     // Asked to create a schema that is there, Postgres refuses whoever may not create schemas.
     const query = async (text: string, values?: unknown[]) =>
-      found?.schema === true && text.startsWith('CREATE SCHEMA') ? undefined : client.query(text, values);
+      hasSchema && text.startsWith('CREATE SCHEMA') ? undefined : client.query(text, values);
     await runMigrations({ query } as unknown as MigrationClient, schema);
     // The first job of a queue would create its sequence.
     for (const name of [...WINDOW_QUEUES, 'ticks']) {
