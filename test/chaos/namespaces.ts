@@ -2,7 +2,7 @@
 // Workers, Redis and Postgres run in network namespaces with addresses of their own. Packets are delayed and dropped,
 // and each of the three is cut off in turn; the night must end whole, row for row as an undisturbed one.
 import { randomBytes } from 'node:crypto';
-import { appendFileSync, chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,8 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { reachablePrograms, serverAccount } from '../../src/load/database/embedded/account.ts';
-import { findBinaries, initialise, isServing } from '../../src/load/database/embedded/cluster.ts';
+import { isServing } from '../../src/load/database/embedded/cluster.ts';
 import { checkBooks, checkBudget } from '../support/chaos/checks.ts';
 import { compareDatabases } from '../support/chaos/compare.ts';
 import { eod, startSandboxProcess } from '../support/chaos/eod.ts';
@@ -22,6 +21,7 @@ import {
   openNetwork,
   UNDISTURBED,
 } from '../support/chaos/hosts.ts';
+import { newCluster } from '../support/chaos/postgres.ts';
 import { type Program, startProgram, tail } from '../support/chaos/process.ts';
 import { newDatabase } from '../support/chaos/workload.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -75,14 +75,7 @@ function startOn(host: Host, home: string, command: readonly string[], env = {},
 }
 
 async function startPostgres(host: Host, home: string, network: Network) {
-  const { native, version } = await findBinaries();
-  const account = serverAccount();
-  const programs = reachablePrograms(native, version, account);
-  const data = join(home, 'postgres');
-  mkdirSync(data, { mode: 0o700 });
-  if (account !== undefined) chownSync(data, account.uid, account.gid);
-  const password = randomBytes(18).toString('hex');
-  await initialise({ programs, data, password, account });
+  const { programs, account, data, password } = await newCluster(home);
   appendFileSync(join(data, 'pg_hba.conf'), `host all all ${network.address}/24 scram-sha-256\n`);
   const as = account === undefined ? [] : ['-S', String(account.uid), '-G', String(account.gid)];
   const server = [

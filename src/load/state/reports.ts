@@ -115,21 +115,26 @@ export async function readRunSummary(db: NodePgDatabase, runId: number): Promise
   return summary ?? null;
 }
 
+/** What every list of runs tells of one; its windows are to be joined, and grouped by run. */
+const SUMMARY = {
+  runId: runs.id,
+  kind: runs.kind,
+  state: runs.state,
+  from: runs.from_date,
+  to: runs.to_date,
+  ...COUNTS,
+  seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
+  error: runs.error,
+  startedAt: isoText(sql`${runs.started_at}`),
+  /** Null while the run is open. */
+  finishedAt: sql<string | null>`${isoText(sql`${runs.finished_at}`)}`,
+};
+
 function selectSummaries(db: NodePgDatabase, chosen: SQL) {
   return db
     .select({
-      runId: runs.id,
-      kind: runs.kind,
-      state: runs.state,
-      from: runs.from_date,
-      to: runs.to_date,
-      ...COUNTS,
-      seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
+      ...SUMMARY,
       requestedBy: runs.requested_by,
-      error: runs.error,
-      startedAt: isoText(sql`${runs.started_at}`),
-      /** Null while the run is open. */
-      finishedAt: sql<string | null>`${isoText(sql`${runs.finished_at}`)}`,
     })
     .from(runs)
     .leftJoin(windows, eq(windows.run_id, runs.id))
@@ -190,19 +195,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
   const ofRuns = inArray(runId, [...runIds]);
   const { operation, exchange, instruments, variant, state, error } = windows;
   const found = await db
-    .select({
-      runId: runs.id,
-      kind: runs.kind,
-      state: runs.state,
-      from: runs.from_date,
-      to: runs.to_date,
-      ...COUNTS,
-      seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
-      error: runs.error,
-      startedAt: isoText(sql`${runs.started_at}`),
-      /** Null while the run is open. */
-      finishedAt: sql<string | null>`${isoText(sql`${runs.finished_at}`)}`,
-    })
+    .select(SUMMARY)
     .from(runs)
     .leftJoin(windows, eq(runId, runs.id))
     .where(inArray(runs.id, [...runIds]))

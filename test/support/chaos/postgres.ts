@@ -38,8 +38,8 @@ const SETTINGS = {
   synchronous_commit: 'on',
 };
 
-/** The private Postgres' own programs, with a cluster in `home`. */
-export async function startRestartablePostgres(home: string): Promise<RestartablePostgres> {
+/** Makes a cluster in `home` with the private Postgres' own programs; its user is `eod`. */
+export async function newCluster(home: string) {
   const { native, version } = await findBinaries();
   const account = serverAccount();
   const programs = reachablePrograms(native, version, account);
@@ -48,6 +48,12 @@ export async function startRestartablePostgres(home: string): Promise<Restartabl
   if (account !== undefined) chownSync(data, account.uid, account.gid);
   const password = randomBytes(18).toString('hex');
   await initialise({ programs, data, password, account });
+  return { programs, account, data, password };
+}
+
+/** The private Postgres' own programs, with a cluster in `home`. */
+export async function startRestartablePostgres(home: string): Promise<RestartablePostgres> {
+  const { programs, account, data, password } = await newCluster(home);
   const port = await freePort();
   const adminUrl = `postgres://eod:${password}@127.0.0.1:${port}/postgres`;
   const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
