@@ -235,6 +235,21 @@ describe('lists of corporate actions', () => {
     ]);
   });
 
+  test('a decision counts also where the clock of its machine stands still, or is behind', async () => {
+    const at = (ms: number) => ({ ...context, clock: { now: () => ms } });
+    const now = Date.now();
+    await importInto(at(now), [
+      write('still.csv', 'exchange,symbol,ex_date,kind,ratio,note\nNSE,STILL,2024-01-03,split,3:1,\n'),
+    ]);
+    const status = async () =>
+      (await query("select status from market.corporate_events where symbol = 'STILL'"))[0]?.status;
+    expect(await status()).toBe('applied');
+    await decideEvent(at(now), 'NSE:STILL:2024-01-03:split', null);
+    expect(await status()).toBe('ignored');
+    await decideEvent(at(now - 60_000), 'NSE:STILL:2024-01-03:split', 'reset');
+    expect(await status()).toBe('applied');
+  });
+
   test('the T+0 and block deal lines of a share are adjusted with it', async () => {
     const lines = ['EQ', 'BL', 'T0'].map(
       (series) => `LINED, ${series}, 01-Jan-2024, 90, 90, 90, 90, 90, 90, 90, 600, 0.06, 3, 60, 10`,

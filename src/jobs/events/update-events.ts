@@ -19,6 +19,7 @@ import {
   readEventInputs,
   writeEventProgress,
 } from '../../load/state/event-progress.ts';
+import { lastFetchedAt } from '../../load/state/loads/loads.ts';
 import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
@@ -149,6 +150,15 @@ function rowOf(event: CorporateEvent): Row {
   };
 }
 
+/**
+ * The moment to store events under. What was worked out last decides, on whichever machine: clocks may differ, go back or
+ * stand still.
+ */
+async function momentOf({ db, clock }: Context, exchange: string): Promise<number> {
+  const last = await lastFetchedAt(db.drizzle, { operations: [DATA_SET], exchange });
+  return Math.max(clock.now(), Math.floor(last ?? 0) + 1);
+}
+
 /** @returns whether all were stored. */
 async function storeEvents(
   context: Context,
@@ -197,7 +207,7 @@ async function storeEvents(
         warnings: [],
         unknownFields: [],
       },
-      calledAt: clock.now(),
+      calledAt: await momentOf(context, exchange),
       bytes: 0,
       preview: false,
       trusted: true,

@@ -148,6 +148,15 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
     .limit(limit);
 }
 
+/** When the last of the answers loaded was fetched, in milliseconds since 1970; null where none was loaded. */
+export async function lastFetchedAt(db: NodePgDatabase, asked: LoadGroup): Promise<number | null> {
+  const [found] = await db
+    .select({ last: sql<number | null>`(extract(epoch from max(${loads.fetched_at})) * 1000)::float8` })
+    .from(loads)
+    .where(isOf(asked));
+  return found?.last ?? null;
+}
+
 /** How many loads of these operations and exchange changed something and have no kept answer. */
 export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
   const isKept = sql`exists (select from ${responses} r where r.operation = ${loads.operation}
