@@ -84,7 +84,9 @@ export function envExample(): string {
   return `${[ENV_HEAD, ...parts].join('\n')}\n`.replace(/\n(# --- )/g, '\n\n$1').replace(/\n{3,}/g, '\n\n');
 }
 
-const WHOLE_NUMBER = '^\\s*\\d+\\s*$';
+/** Nothing at all means that a setting is not set. */
+const WHOLE_NUMBER = '^\\s*\\d*\\s*$';
+const ABOVE_ZERO = '^\\s*(0*[1-9]\\d*)?\\s*$';
 
 /**
  * The settings as a JSON schema, for tools that write environments: what is a number or a flag may be one there too.
@@ -94,20 +96,22 @@ export function settingsSchema(): string {
   const names = Object.keys(settings);
   const { properties = {} } = z.toJSONSchema(z.object(settings), { io: 'input', unrepresentable: 'any' });
   const property = ({ name, description, defaultText, example, isSecret }: Described) => {
-    const {
-      type,
-      minimum,
-      maximum,
-      pattern,
-      minLength,
-      enum: values,
-    } = properties[name] as Record<string, unknown>;
+    const { type, minimum, maximum, pattern, enum: values } = properties[name] as Record<string, unknown>;
     const ofType =
       type === 'integer'
-        ? { type: ['integer', 'string'], minimum, maximum, pattern: WHOLE_NUMBER }
+        ? {
+            type: ['integer', 'string'],
+            minimum,
+            maximum,
+            pattern: Number(minimum) > 0 ? ABOVE_ZERO : WHOLE_NUMBER,
+          }
         : Array.isArray(values) && values.includes('true')
-          ? { enum: ['true', 'false', '1', '0', true, false] }
-          : { type: 'string', pattern, minLength, enum: values };
+          ? { enum: ['true', 'false', '1', '0', '', true, false] }
+          : {
+              type: 'string',
+              pattern: pattern === undefined ? undefined : `^$|${pattern}`,
+              enum: Array.isArray(values) ? [...values, ''] : undefined,
+            };
     return {
       description,
       ...ofType,
@@ -120,6 +124,8 @@ export function settingsSchema(): string {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Settings of eod-pipeline',
+    description:
+      'What can be said of each setting by itself. Of texts the program looks at more: "eod config" has the last word.',
     type: 'object',
     properties: Object.fromEntries(all.map((one) => [one.name, property(one)])),
     propertyNames: { anyOf: [{ not: { pattern: '^EOD_' } }, { enum: names }] },

@@ -2,8 +2,17 @@ import sax from 'sax';
 import { MAX_CONTAINERS } from './decimals.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
-/** Elements one answer may hold in all; most are values of records. */
-const MAX_ELEMENTS = 20 * MAX_CONTAINERS;
+/** Elements and attributes one answer may hold in all: twice as many as 64 MB of records have. */
+const MAX_ELEMENTS = 3_000_000;
+
+/** Attributes one element may have. */
+const MAX_ATTRIBUTES = 1_000;
+
+/** The parser looks at the length of a comment or an attribute once a piece of so many characters, and ends what is longer. */
+const PIECE = 64 * 1024;
+
+/** Roots that say that something is wrong; others without content are lists without records. */
+const NO_LIST = /err|fault|exception|fail|denied|html/i;
 
 /** Elements inside each other: an envelope, a list, a record and its values are four. */
 const MAX_DEPTH = 20;
@@ -35,7 +44,13 @@ export function readXml(text: string): XmlValue {
   let containers = 0;
   let root: XmlValue | undefined;
   const parser = sax.parser(true);
-  const fail = () => {
+  const count = () => {
+    elements += 1;
+    if (elements > MAX_ELEMENTS) throw tooLarge(`more than ${MAX_ELEMENTS} elements`);
+  };
+  const fail = (error?: Error) => {
+    if (error?.message.startsWith('Max buffer length'))
+      throw tooLarge('a single comment or attribute of its XML');
     // The parser's message is left out, because it quotes the text around the error.
     throw unreadable(`broken XML, at line ${parser.line + 1}`, { cutShort: true });
   };
@@ -43,10 +58,16 @@ export function readXml(text: string): XmlValue {
   parser.ondoctype = () => {
     throw unreadable('it is XML with a DTD, which is not read');
   };
+  let attributesOfTag = 0;
+  parser.onattribute = () => {
+    count();
+    if (++attributesOfTag > MAX_ATTRIBUTES)
+      throw tooLarge(`an element of its XML has more than ${MAX_ATTRIBUTES} attributes`);
+  };
   parser.onopentag = ({ name, attributes }) => {
     if (root !== undefined) fail();
-    elements += 1;
-    if (elements > MAX_ELEMENTS) throw tooLarge(`more than ${MAX_ELEMENTS} elements`);
+    count();
+    attributesOfTag = 0;
     if (open.length === MAX_DEPTH)
       throw unreadable(`it is XML of more than ${MAX_DEPTH} elements inside each other`);
     const element: OpenElement = {
@@ -75,13 +96,16 @@ export function readXml(text: string): XmlValue {
     }
     const parent = open.at(-1);
     if (parent === undefined) {
+      if (value === '' && NO_LIST.test(element.name))
+        throw unreadable(`it is an empty element <${element.name}>`);
       root = value;
       return;
     }
     parent.hasChildren = true;
     add(parent, element.name, value);
   };
-  parser.write(text).close();
+  for (let at = 0; at < text.length; at += PIECE) parser.write(text.slice(at, at + PIECE));
+  parser.close();
   if (root === undefined) fail();
   return root as XmlValue;
 }

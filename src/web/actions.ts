@@ -8,6 +8,7 @@ import { workReplay } from '../jobs/replay/work-replay.ts';
 import { gapRequest, readGaps } from '../jobs/runs/read-gaps.ts';
 import { cancelRun, resumeRun, startRun } from '../jobs/runs/run-control.ts';
 import { openRunsProgress, readRunSummary } from '../load/state/reports.ts';
+import { EXCHANGES } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 import type { Access, Visitor } from './access.ts';
 import { numberOf } from './pages/asked.ts';
@@ -85,6 +86,12 @@ export async function serveActions(
       const filling = (await openRunsProgress(context.db.drizzle)).find(({ kind }) => kind === 'gap_fill');
       if (filling !== undefined) throw usageError(`run ${filling.runId} asks for what is missing already`);
       const { operation, exchange } = fields;
+      if (operation !== undefined && !operations.some(({ name }) => name === operation)) {
+        throw usageError('there is no such operation');
+      }
+      if (exchange !== undefined && !EXCHANGES.some((name) => name === exchange)) {
+        throw usageError(`exchanges are ${EXCHANGES.join(' and ')}`);
+      }
       const { gaps, total } = await readGaps(context, {
         ...(operation === undefined
           ? {}
@@ -109,8 +116,10 @@ export async function serveActions(
           `"${String(factor ?? '')}" is not two whole numbers above 0, such as 1:2, which halves prices`,
         );
       }
-      const decided = await decideEvent(context, String(event ?? ''), ratio, by);
-      if (decided === null) throw usageError(`there is no event ${String(event ?? '')}`);
+      const id = String(event ?? '');
+      // No text of Postgres holds a NUL.
+      const decided = id.includes('\0') ? null : await decideEvent(context, id, ratio, by);
+      if (decided === null) throw usageError('there is no such event');
       return { notice: 'decided' };
     },
   };

@@ -115,6 +115,18 @@ describe('what is no data', () => {
       { kind: 'unreadable', cutShort: true },
     ],
     ['two roots', `<A>${ONE}</A><B/>`, { kind: 'unreadable' }],
+    [
+      'an element that names an error and holds nothing',
+      '<Error/>',
+      { kind: 'unreadable', message: 'the answer cannot be read: it is an empty element <Error>' },
+    ],
+    ['a comment without end in sight', `<A><!--${'x'.repeat(300_000)}-->${ONE}</A>`, { kind: 'too_large' }],
+    [
+      'an element of a thousand attributes',
+      `<A ${Array.from({ length: 1_001 }, (_, at) => `a${at}="1"`).join(' ')}>${ONE}</A>`,
+      { kind: 'too_large' },
+    ],
+    ['an attribute of that length', `<A x="${'x'.repeat(300_000)}">${ONE}</A>`, { kind: 'too_large' }],
     ['an entity nobody knows', '<A>&lol;</A>', { kind: 'unreadable' }],
     [
       'a DTD',

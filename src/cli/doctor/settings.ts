@@ -65,15 +65,18 @@ const RULES: readonly Rule[] = [
           'EOD_ALERT_SECRET signs what is posted to EOD_ALERT_WEBHOOK, which is not set',
           'set EOD_ALERT_WEBHOOK, or remove EOD_ALERT_SECRET',
         ),
-  ({ EOD_ALERT_WEBHOOK }) => {
-    const address = EOD_ALERT_WEBHOOK === undefined ? null : new URL(EOD_ALERT_WEBHOOK);
-    if (address === null || address.protocol === 'https:' || isLoopback(address.hostname)) return null;
-    return settings(
-      'warning',
-      'EOD_ALERT_WEBHOOK begins with http://: its address, which is a secret, travels in clear text',
-      'use https:// where the receiver offers it',
-    );
-  },
+  ...(['EOD_ALERT_WEBHOOK', 'EOD_HEARTBEAT_URL'] as const).map(
+    (name): Rule =>
+      (config) => {
+        const address = config[name] === undefined ? null : new URL(config[name]);
+        if (address === null || address.protocol === 'https:' || isLoopback(address.hostname)) return null;
+        return settings(
+          'warning',
+          `${name} begins with http://: its address, which is a secret, travels in clear text`,
+          'use https:// where the receiver offers it',
+        );
+      },
+  ),
   ({ REDIS_URL, DATABASE_URL }) =>
     REDIS_URL === undefined || DATABASE_URL !== undefined
       ? null
