@@ -119,7 +119,7 @@ export async function serveActions(
       const id = String(event ?? '');
       // No text of Postgres holds a NUL.
       const decided = id.includes('\0') ? null : await decideEvent(context, id, ratio, by);
-      if (decided === null) throw usageError('there is no such event');
+      if (decided === null) throw usageError(`there is no event ${id.replace(/\p{Cc}/gu, '')}`);
       return { notice: 'decided' };
     },
   };

@@ -283,6 +283,7 @@ describe('buttons', () => {
       text: expect.stringContaining('There is no event NSE:NONE'),
     });
     expect(await post({ token, decision: 'factor', factor: '1:0' }, {})).toMatchObject({ status: 409 });
+    expect(await post({ token, event: 'NSE:\0' }, {})).toMatchObject({ status: 409 });
   });
 });
 
