@@ -197,7 +197,7 @@ function demoText(
     `  npx eod --demo run ${String(report.runId).padEnd(8)} this run once more`,
     '  npx eod demo --keep         the same with Postgres left running, and its psql command',
     '',
-    'To go live, copy .env.example to .env, set EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL, then',
+    'To go live, write a .env by "npx eod init", set EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL there, then',
     '',
     '  npx eod migrate',
     `  npx eod backfill --all --from ${from} --to ${to} --dry-run`,
