@@ -176,6 +176,12 @@ describe('events of a share and a day', () => {
   test('what is paid on other papers than shares is no dividend of the share', () => {
     expect(short([notice('DIVIDEND - RS 80 PER SH', { series: 'P1' })])).toEqual(['dividend:80 80 ignored']);
     expect(short([notice('Dividend On Preference Shares - Rs 8')])).toEqual(['dividend ignored']);
+    // Nor does it say anything against one of the share, whichever comes last.
+    const share = notice('Dividend - Rs 2');
+    for (const readAt of [1, 2]) {
+      const others = ['80', '2'].map((amount) => notice(`DIVIDEND - RS ${amount}`, { series: 'P1', readAt }));
+      expect(short([share, ...others])).toEqual(['dividend:2 2 applied', 'dividend:80 80 ignored']);
+    }
   });
 
   test('a list that knows less has nothing to say against one that knows the ratio or the amount', () => {

@@ -174,7 +174,8 @@ function eventsOfKind(all: readonly Told[]): CorporateEvent[] {
   const withAmount = told.filter(({ amount }) => amount !== null);
   if (withAmount.length === 0) return ofSymbols(told, mostDoubtful(told), '');
   const events = [...groupBy(withAmount, ({ amount }) => decimalOf(amount as string))].flatMap(ofAmount);
-  const doubt = kind === 'dividend' && contradict(withAmount);
+  // What is paid on other papers of the symbol says nothing against a dividend of the share.
+  const doubt = kind === 'dividend' && contradict(withAmount.filter(({ status }) => status !== 'ignored'));
   return events.flatMap(({ item, told: same }) => {
     const event = mostDoubtful(same);
     return ofSymbols(same, doubt ? inDoubt(event, CONTRADICTION) : event, item);
@@ -188,9 +189,14 @@ const CONTRADICTION =
 const byTime = (a: Told, b: Told) =>
   a.notice.readAt - b.notice.readAt || (a.notice.purpose < b.notice.purpose ? -1 : 1);
 
-/** Of lines that agree in the amount the one that is in doubt counts: another may have left out what makes it special. */
+/**
+ * Of lines that agree in the amount the one that is in doubt counts: another may have left out what makes it special. One
+ * that tells of other papers counts last.
+ */
 const mostDoubtful = (told: readonly Told[]): Told =>
-  (told.findLast(({ status }) => status === 'needs_review') ?? told.at(-1)) as Told;
+  (told.findLast(({ status }) => status === 'needs_review') ??
+    told.findLast(({ status }) => status === 'applied') ??
+    told.at(-1)) as Told;
 
 /**
  * The events of one amount: one, but where a text tells it twice, or lines name different dividends (an interim and a final
