@@ -3,11 +3,11 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { type RunningEod, spawnEod } from '../support/eod.ts';
 import {
-  backends,
   backfill,
   countsOf,
   ended,
   marketContents,
+  mostly,
   openPipeline,
   type Pipeline,
   runToEnd,
@@ -71,7 +71,7 @@ describe('two worker processes on one queue', () => {
     return () => sandbox.close();
   });
 
-  test.concurrent.each(backends)(
+  test.concurrent.each(mostly('redis'))(
     'in %s share a backfill; one is killed in mid-window, the other finishes it',
     async (backend) => {
       const pipeline = await open(backend);

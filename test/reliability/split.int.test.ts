@@ -153,7 +153,7 @@ const CASES: [operation: string, calls: string][][] = [
 
 describe.each(LINES)('days too far back, refused with "%s"', (line) => {
   const REACH = '2025-07-30';
-  const asked = { from: '2025-05-05', to: '2025-09-12', exchanges: ['BSE'] };
+  const asked = { from: '2025-06-30', to: '2025-09-12', exchanges: ['BSE'] };
   const sessions = () => calendar.sessions('BSE', asked.from, asked.to);
   const expectAllInReach = async (setup: Setup) => {
     const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
