@@ -127,11 +127,11 @@ const isWide = (page: Page) =>
 
 describe('every page', () => {
   test.each([
-    { colorScheme: 'light', width: 1440, then: 360 },
-    { colorScheme: 'dark', width: 360, then: 1440 },
+    { colorScheme: 'light', width: 1440, other: 360 },
+    { colorScheme: 'dark', width: 360, other: 1440 },
   ] as const)(
-    'fits, is accessible and keeps to itself: $colorScheme, $width pixels, then $then',
-    async ({ colorScheme, width, then }) => {
+    'fits, is accessible and keeps to itself: $colorScheme, $width pixels, then $other',
+    async ({ colorScheme, width, other }) => {
       const context = await browser.newContext({ colorScheme });
       const { page, wrong } = await watch(context);
       for (const path of PATHS) {
@@ -141,8 +141,8 @@ describe('every page', () => {
         expect(await page.locator('h1').count()).toBe(1);
         expect([path, await isWide(page)]).toEqual([path, false]);
         expect([path, await accessibilityProblems(page)]).toEqual([path, []]);
-        await page.setViewportSize({ width: then, height: 900 });
-        expect([path, then, await isWide(page)]).toEqual([path, then, false]);
+        await page.setViewportSize({ width: other, height: 900 });
+        expect([path, other, await isWide(page)]).toEqual([path, other, false]);
       }
       expect(wrong).toEqual([]);
       await context.close();
