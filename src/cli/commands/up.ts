@@ -50,7 +50,7 @@ async function up(cli: Cli, text: string): Promise<void> {
     (opened) => opened.stop(),
   );
   logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
-  if (roles.includes('web')) tellOfDashboard(cli, config, url);
+  if (roles.includes('web')) await tellOfDashboard(cli, config, url);
   if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;
 }
@@ -60,7 +60,7 @@ async function web(cli: Cli): Promise<void> {
   const config = await loadSettings(cli);
   const { openContext } = await import('../open-context.ts');
   const context = await openContext(cli, { config, queue: true, wait: 'long' });
-  tellOfDashboard(cli, config, await serve(cli, context, ['web']));
+  await tellOfDashboard(cli, config, await serve(cli, context, ['web']));
   await cli.life.stopped;
 }
 
@@ -75,10 +75,10 @@ async function serve(cli: Cli, context: QueueContext, roles: readonly string[]):
   return server.url;
 }
 
-function tellOfDashboard(cli: Cli, { EOD_HTTP_HOST, EOD_WEB_PASSWORD }: Config, url: string): void {
+async function tellOfDashboard(cli: Cli, config: Config, url: string): Promise<void> {
+  const { isOpenToNetwork } = await import('../../web/access.ts');
   logStderr(cli, `dashboard: ${url}/`);
-  const isLocal = /^(localhost|::1|127\.)/.test(EOD_HTTP_HOST);
-  if (!isLocal && EOD_WEB_PASSWORD === undefined) {
+  if (isOpenToNetwork(config)) {
     logStderr(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
   }
 }

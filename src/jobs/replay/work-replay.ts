@@ -1,4 +1,5 @@
 import { usageError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { windowFacts } from '../../core/log.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import type { Extracted } from '../../extract/types.ts';
@@ -49,13 +50,10 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   const { db, config } = context;
   const request = (await readRun(db.drizzle, runId))?.request as ReplayRequest | undefined;
   const fresh = new Set(request?.fresh ?? []);
-  const groups = new Map<string, ReplayWindow[]>();
-  for (const window of await openReplayWindows(db.drizzle, runId)) {
-    const name = `${tableGroupOf(window.operation)}|${window.exchange}`;
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [window]);
-    else group.push(window);
-  }
+  const groups = groupBy(
+    await openReplayWindows(db.drizzle, runId),
+    ({ operation, exchange }) => `${tableGroupOf(operation)}|${exchange}`,
+  );
   const files = createFileReader(context);
   const waiting = [...groups];
   let broken = false;
