@@ -108,7 +108,7 @@ export function startTraces(
   const stopSteps = traceSteps(manager, provider, ids);
   const stopLibraries = traceLibraries(config);
   return {
-    telemetry: new BullMQOtel({ tracerName: 'bullmq', version: packageVersion() }) as unknown as Telemetry,
+    telemetry: new BullMQOtel({ tracerName: 'bullmq', version: packageVersion() }),
     async stop() {
       stopSteps();
       stopLibraries();

@@ -207,6 +207,7 @@ async function prepareTables(pool: pg.Pool, config: QueueSettings['config']): Pr
     // Asked to create a schema that is there, Postgres refuses whoever may not create schemas.
     const query = async (text: string, values?: unknown[]) =>
       hasSchema && text.startsWith('CREATE SCHEMA') ? undefined : client.query(text, values);
+    // Nothing but `query` is used of the client.
     await runMigrations({ query } as unknown as MigrationClient, schema);
     // The first job of a queue would create its sequence.
     for (const name of [...WINDOW_QUEUES, 'ticks']) {

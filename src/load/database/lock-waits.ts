@@ -48,6 +48,7 @@ interface Connection {
 export function nameLockHolders(pool: pg.Pool, url: string, lockTimeoutMs: number, log?: Logger): () => void {
   const heldBy = new Map<number, string>();
   const inUseSince = new Map<pg.ClientBase, number>();
+  // The types of pg leave out the process behind a connection.
   const pidOf = (client: pg.ClientBase) => (client as unknown as { processID: number }).processID;
   pool.on('connect', (client) => {
     const { connection } = client as unknown as { connection: Connection };
