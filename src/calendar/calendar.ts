@@ -1,7 +1,7 @@
 import { type Day, eachDay, weekday } from '../core/days.ts';
 import { type Entry, EXCHANGES, type Exchange } from './entries.ts';
 
-/** Why a day is, or is not, a session. */
+/** Why a day is or is not a session. */
 type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
 
 /** Trading sessions of the cash markets. */
@@ -10,13 +10,13 @@ export interface Calendar {
   kindOf(exchange: string, day: Day): DayKind;
   /** Sessions from `from` to `to`, both included, ascending. */
   sessions(exchange: string, from: Day, to: Day): Day[];
-  /** The `count` sessions that end on or before `day`, ascending. */
+  /** The last `count` sessions up to `day`, which is included, ascending. */
   lastSessions(exchange: string, day: Day, count: number): Day[];
-  /** Is there reviewed data for this year? If not, Monday to Friday is assumed. */
+  /** Is there data for this year? If not, sessions are assumed from Monday to Friday. */
   knows(exchange: string, year: number): boolean;
 }
 
-/** One exchange: its listed days, the years with reviewed data, and the sessions of the years used so far. */
+/** One exchange: its listed days, the years with data, and the sessions of the years asked for so far. */
 interface Market {
   readonly listed: ReadonlyMap<Day, Entry['kind']>;
   readonly years: ReadonlySet<number>;
@@ -24,10 +24,10 @@ interface Market {
 }
 
 /**
- * A calendar from lists of entries, in which later lists win over earlier ones.
+ * Builds a calendar from lists of entries; later lists override earlier ones.
  *
- * A listed session is `special`; else Saturday and Sunday are `weekend`, a listed holiday is
- * `holiday`, and any other day is a `session`. A year counts as known once a holiday is listed in it.
+ * A day listed as a session is `special`; otherwise Saturday and Sunday are `weekend`, a day listed as a holiday is
+ * `holiday`, and any other day is a `session`. A year is known if a holiday is listed in it.
  */
 export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
   const nse = market('NSE', lists);
@@ -82,7 +82,7 @@ function isOpen(kind: DayKind): boolean {
   return kind === 'session' || kind === 'special';
 }
 
-/** The sessions of a year, computed once, because planning asks for the same few years many times. */
+/** The sessions of a year, cached because planning asks for the same few years many times. */
 function sessionsIn(market: Market, year: number): readonly Day[] {
   const known = market.sessions.get(year);
   if (known !== undefined) return known;
@@ -99,23 +99,23 @@ function yearOf(day: Day): number {
   return Number(day.slice(0, 4));
 }
 
-/** A day on which an exchange was seen to be open. */
+/** A day on which an exchange was open, as data of that day shows. */
 interface ObservedSession {
   readonly exchange: string;
   readonly day: Day;
 }
 
-/** A calendar that can be corrected: data of a day that it calls closed makes that day a session. */
+/** A calendar that can be corrected: if there is data for a day that it lists as closed, that day is a session. */
 export interface LearningCalendar extends Calendar {
-  /** The calendar of the files alone. */
+  /** The calendar without observed sessions. */
   readonly listed: Calendar;
-  /** Adds these days as sessions (`special`), in place of those added before. */
+  /** Replaces the observed sessions, which become `special` days. */
   learn(observed: readonly ObservedSession[]): void;
 }
 
 /**
- * A calendar like that of `buildCalendar` to which sessions can be added while it is in use. Observed
- * sessions win over every list, because the exchange was open.
+ * Builds a calendar like `buildCalendar` to which observed sessions can be added while it is in use. They override
+ * every list, because the exchange was open.
  */
 export function learningCalendar(lists: readonly (readonly Entry[])[]): LearningCalendar {
   const listed = buildCalendar(lists);

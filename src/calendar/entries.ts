@@ -7,9 +7,9 @@ export const EXCHANGES = ['NSE', 'BSE'] as const;
 
 export type Exchange = (typeof EXCHANGES)[number];
 
-/** One line of a calendar file: a day that the Monday-to-Friday rule, or an earlier file, gets wrong. */
+/** One line of a calendar file: a day for which the Monday-to-Friday rule, or an earlier file, is wrong. */
 export interface Entry {
-  /** `*` means every exchange; a line that names one wins over it. */
+  /** `*` means every exchange; a line that names an exchange overrides it. */
   readonly exchange: Exchange | '*';
   readonly day: Day;
   readonly kind: 'session' | 'holiday';
@@ -17,7 +17,7 @@ export interface Entry {
 
 interface Line {
   readonly cells: readonly string[];
-  /** Number of the line in the file, counted from 1. */
+  /** Line number in the file, from 1. */
   readonly at: number;
 }
 
@@ -25,11 +25,11 @@ const HEADER = 'exchange,date,kind,note';
 const HEADER_WITHOUT_NOTE = 'exchange,date,kind';
 
 /**
- * Reads a calendar file: CSV with the header `exchange,date,kind,note`, blank lines and lines that
- * start with `#` skipped. The note is for people and may be left out, of the header too.
+ * Parses a calendar file: CSV with the header `exchange,date,kind,note`. Blank lines and lines that start with `#` are
+ * skipped. The note is for people; the column may be missing.
  *
- * @param name of the file, for the messages.
- * @throws PipelineError `usage` that names the file and, line by line, everything wrong with it.
+ * @param name the file's name, for error messages.
+ * @throws PipelineError `usage` that names the file and, line by line, all that is wrong with it.
  */
 export function readEntries(text: string, name: string): Entry[] {
   const [header, ...lines] = split(text, name);
@@ -47,7 +47,7 @@ export function readEntries(text: string, name: string): Entry[] {
     }
     const key = `${entry.exchange} ${entry.day}`;
     const before = seen.get(key);
-    if (before !== undefined) problems.push(`line ${at}: ${key} was listed on line ${before} already`);
+    if (before !== undefined) problems.push(`line ${at}: ${key} is already listed on line ${before}`);
     seen.set(key, at);
     return [entry];
   });
@@ -73,11 +73,11 @@ function split(text: string, name: string): Line[] {
     });
     return lines;
   } catch (error) {
-    throw usageError(`calendar file ${name} is no CSV: ${messageOf(error)}`);
+    throw usageError(`calendar file ${name} is not valid CSV: ${messageOf(error)}`);
   }
 }
 
-/** The entry, or what is wrong with the line. */
+/** @returns the entry, or a sentence that says what is wrong with the line. */
 function readLine(cells: readonly string[]): Entry | string {
   const [exchangeCell = '', day = '', kindCell = ''] = cells;
   if (cells.length < 3 || cells.length > 4) {

@@ -9,11 +9,11 @@ export type { Calendar, LearningCalendar } from './calendar.ts';
 const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
 
 /**
- * The trading sessions of NSE and BSE (cash market): reviewed data for 2015 to 2026 (`data/`, each
- * file names its sources), Monday to Friday for other years. Unknown exchanges follow NSE.
+ * Loads the trading sessions of NSE and BSE (cash market): reviewed data for 2015 to 2026 (each file in `data/` names
+ * its sources), Monday to Friday for other years. Any other exchange gets the sessions of NSE.
  *
- * @param options.file calendar file of the user, which wins over the reviewed data; docs/calendar.md.
- * @throws PipelineError `usage` when that file cannot be read or has wrong lines.
+ * @param options.file calendar file of the user, which overrides the reviewed data; see docs/calendar.md.
+ * @throws PipelineError `usage` when that file cannot be read or has invalid lines.
  */
 export function loadCalendar(options: { readonly file?: string | undefined } = {}): LearningCalendar {
   const reviewed = REVIEWED.flatMap((name) => {

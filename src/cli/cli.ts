@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
-import { writeOutControls } from '../core/controls.ts';
+import { escapeControls } from '../core/controls.ts';
 import { type Environment, readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -68,7 +68,7 @@ const BOLD = /(\u001b\[(?:1|22)m)/;
 /** A result, on stdout, no wider than the page. Bold only on a terminal. */
 export function print(cli: Cli, text: string): void {
   const isPlain = cli.stdout.isTTY !== true || (cli.env.NO_COLOR ?? '') !== '';
-  const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? writeOutControls(part) : part));
+  const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? escapeControls(part) : part));
   const lines = wrap(parts.join(''));
   cli.stdout.write(
     `${
@@ -84,7 +84,7 @@ export function print(cli: Cli, text: string): void {
 
 /** A record as the source has sent it: each member on a line of its own, however long, so that it can be copied. */
 export function printRecord(cli: Cli, record: unknown): void {
-  cli.stdout.write(`${writeOutControls(JSON.stringify(record, null, 2))}\n`);
+  cli.stdout.write(`${escapeControls(JSON.stringify(record, null, 2))}\n`);
 }
 
 /**
@@ -93,7 +93,7 @@ export function printRecord(cli: Cli, record: unknown): void {
  * @returns whether anybody still reads.
  */
 export async function writeOut({ stdout }: Cli, text: string): Promise<boolean> {
-  const isWritten = stdout.write(stdout.isTTY === true ? writeOutControls(text) : text);
+  const isWritten = stdout.write(stdout.isTTY === true ? escapeControls(text) : text);
   if (isWritten === false && stdout.destroyed !== true) {
     await new Promise<void>((resolve) => {
       const go = () => {
@@ -116,7 +116,7 @@ export function printJson(cli: Cli, document: unknown): void {
 
 /** Something to know while waiting, on stderr: stdout is for results. */
 export function logStderr(cli: Cli, text: string): void {
-  cli.stderr.write(`${writeOutControls(text)}\n`);
+  cli.stderr.write(`${escapeControls(text)}\n`);
 }
 
 /** Settings of the user that a demo respects; the others are for the real source and database. */

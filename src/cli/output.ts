@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { writeOutControls } from '../core/controls.ts';
+import { escapeControls } from '../core/controls.ts';
 import { count, momentText } from '../core/wording.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
@@ -169,7 +169,7 @@ function isBlank(cell: Cell): boolean {
 function cellText(cell: Cell): string {
   return typeof cell === 'number'
     ? count(cell)
-    : writeOutControls((cell ?? '').replace(/\s*[\r\n\t]+\s*/g, ' '));
+    : escapeControls((cell ?? '').replace(/\s*[\r\n\t]+\s*/g, ' '));
 }
 
 /** What a terminal shows of a text; see `bold`. */

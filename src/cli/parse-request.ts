@@ -12,7 +12,7 @@ import {
   type RequestOption,
   spelledOption,
 } from '../operations/operation.ts';
-import { anyDataSetNamed, operationNamed, operations } from '../operations/registry.ts';
+import { findDataSet, operationNamed, operations } from '../operations/registry.ts';
 import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to ask for; request options are among them, by name. */
@@ -94,7 +94,7 @@ export function parseOperations(names: readonly string[], all: boolean): Operati
 
 /** Names of operations and of data sets that come with files, in any case, each once. @throws PipelineError `usage` */
 export function parseDataSets(names: readonly string[]): string[] {
-  return [...new Set(splitNames(names).map((name) => anyDataSetNamed(name).name))];
+  return [...new Set(splitNames(names).map((name) => findDataSet(name).name))];
 }
 
 const splitNames = (names: readonly string[]) =>

@@ -1,6 +1,6 @@
 import { type Day, dayAt } from './days.ts';
 
-/** The time as the pipeline sees it; tests hand in their own. */
+/** Where the pipeline reads the time; tests pass a clock of their own. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;

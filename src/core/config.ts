@@ -66,7 +66,7 @@ const findingSeverity = z.string().transform((text, context) => {
   return severities;
 });
 
-/** What is told to EOD_ALERT_WEBHOOK, where EOD_ALERT_ON does not say otherwise: what needs a person. */
+/** The default of EOD_ALERT_ON: the alerts that need a person. */
 const PROBLEM_KINDS = ['run_failed', 'access_key', 'late_data', 'gaps', 'suspicious'] as const;
 
 /** The kinds of alerts that EOD_ALERT_ON may name. */
@@ -83,7 +83,7 @@ const flag = z
   .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
   .transform((text) => text === 'true' || text === '1');
 
-/** A share in percent (`30`, `30%`) or as a fraction below one (`0.3`); becomes a fraction. */
+/** A share, in percent (`30`, `30%`) or as a fraction below one (`0.3`). Its value is a fraction. */
 const share = z.string().transform((text, context) => {
   const match = /^(\d+(?:\.\d+)?)\s*(%?)$/.exec(text);
   const number = match === null ? Number.NaN : Number(match[1]);
@@ -93,7 +93,10 @@ const share = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Every setting by what it is about: its check, its default, an example where it has none, and what it means, as Markdown. */
+/**
+ * Every setting, grouped by topic: its validation, its default (or an example where it has none) and its description
+ * in Markdown.
+ */
 export const settingGroups = {
   'The source': {
     EOD_BASE_URL: url('http', 'https')
@@ -141,18 +144,18 @@ export const settingGroups = {
       .default('Json')
       .meta({
         description:
-          'Form of the answers: `Json`, `Xml`, `Csv` or `CsvContent`. What an answer holds decides how it is read. JSON takes by far the least work: a record of a bhav copy 10 µs, in CSV six and in XML thirteen times that.',
+          'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON is by far the fastest: 10 µs for a record of a bhav copy; CSV takes six times and XML thirteen times as long.',
       }),
     EOD_TLS_VERIFY: flag
       .default(true)
-      .meta({ description: "Check the service's certificate. Switch off only on a network you trust." }),
+      .meta({ description: "Verify the service's certificate. Turn this off only on a network you trust." }),
   },
   'Where the data goes': {
     DATABASE_URL: url('postgres', 'postgresql')
       .optional()
       .meta({
         description:
-          'Postgres 15 or newer. Unset: a private Postgres is created in `EOD_DATA_DIR`, migrated by each command and started for as long as one runs. Through a pooler only where it keeps a session for a client (pgbouncer: `pool_mode = session`), and then with the queue on Redis: BullMQ sends options with its login to Postgres that pgbouncer refuses.',
+          'Address of Postgres 15 or newer. Unset: a private Postgres is created in `EOD_DATA_DIR`; it is migrated by each command and runs only while a command does. A connection pooler must keep one session for each client (pgbouncer: `pool_mode = session`).',
         examples: ['postgres://user:password@127.0.0.1:5432/eod'],
       }),
     REDIS_URL: url('redis', 'rediss')
@@ -174,23 +177,23 @@ export const settingGroups = {
       .optional()
       .meta({
         description:
-          'Answers and files older than this many days are what `eod prune` deletes. Unset: they are kept forever.',
+          '`eod prune` deletes answers and files that are older than this many days. Unset: they are kept forever.',
         examples: ['400'],
       }),
   },
   'What is asked for': {
     EOD_EXCHANGES: exchanges.default(['BSE', 'NSE']).meta({
       description:
-        'Exchanges in use. Each operation knows which of them it asks; `--exchange` overrides for one backfill.',
+        'Exchanges to ask for. Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
     }),
     EOD_INSTRUMENTS: list.optional().meta({
       description:
-        'Instruments for operations that ask one by one: a list, or `@file` with one name a line (`#` starts a comment).',
+        'Instruments for the operations that take one instrument a request: a list, or `@file` with one name a line (`#` starts a comment).',
       examples: ['RELIANCE,TCS,M&M'],
     }),
     EOD_INSTRUMENT_LIMIT: whole(1, 100_000).default(200).meta({
       description:
-        'How many when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each costs two calls a night and operation.',
+        'How many instruments to ask for when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each of them costs two calls per night and operation.',
     }),
     EOD_WINDOW_DAYS: windowDays.default({}).meta({
       description:
@@ -199,11 +202,11 @@ export const settingGroups = {
     }),
     EOD_LOOKBACK_SESSIONS: whole(0, 60).default(3).meta({
       description:
-        'Sessions before the last loaded one that a nightly run asks for again, for late corrections.',
+        'How many sessions before the last loaded one a nightly run asks for again, to get late corrections.',
     }),
     EOD_HISTORY_DAYS: whole(1, 10_000).default(30).meta({
       description:
-        'Days a nightly run reaches back at most, however long ago the last loaded session is: the source keeps no more. Where nothing is loaded yet it asks for tonight and the lookback; use `eod backfill` for what is older.',
+        'How many days back a nightly run asks at most, however long ago the last loaded session is: the source keeps no more. Where nothing is loaded yet, it asks for tonight and the lookback only; use `eod backfill` for older days.',
     }),
   },
   When: {
@@ -216,7 +219,7 @@ export const settingGroups = {
       .default('21:15')
       .meta({
         description:
-          'No data of a day can be expected before this time of it, whatever earlier time an operation declares: an empty answer before it says nothing.',
+          'Time of day before which no data of that day is expected, even if an operation declares an earlier one. An empty answer before this time does not mean that there is no data.',
       }),
     EOD_CALENDAR_FILE: z
       .string()
@@ -230,55 +233,55 @@ export const settingGroups = {
   Work: {
     EOD_CONCURRENCY: whole(1, 64).default(4).meta({
       description:
-        'Windows one process works on at a time, for nightly runs and as many again for backfills. It opens twice as many database connections and three more, and some for a queue in Postgres.',
+        'How many windows one process works on at a time, for nightly runs, and as many again for backfills. The process opens twice as many database connections plus three, and a few for a queue in Postgres.',
     }),
     EOD_ATTEMPTS: whole(1, 50)
       .default(5)
       .meta({ description: 'Tries per window before it counts as failed.' }),
     EOD_BACKOFF_MS: whole(1, 600_000).default(2_000).meta({
       description:
-        'Pause before the second try; it doubles with every further one, half of it left to chance.',
+        'Pause before the second try; it doubles with every further one. Half of each pause is random.',
     }),
     EOD_OUTAGE_PATIENCE_MS: whole(1_000, 86_400_000).default(3_600_000).meta({
       description:
-        'How long a nightly run goes on trying a source that does not answer at all; a backfill, where somebody is watching, gives up after a sixtieth of it.',
+        'How long a nightly run keeps trying a source that does not answer at all. A backfill, which somebody is watching, gives up after a sixtieth of this time.',
     }),
     EOD_LOCK_TIMEOUT_MS: whole(100, 3_600_000).default(120_000).meta({
       description:
-        'How long a session waits for a lock that another holds. Then it is an error that names the holder (pid, application, user, since when); windows are put off and tried again. From half of it on `/readyz` answers 503.',
+        'How long a database session waits for a lock that another one holds. After that the statement fails with an error that names the holder (pid, application, user, since when), and the window is tried again later. After half of this time `/readyz` answers 503.',
     }),
     EOD_STATEMENT_TIMEOUT_MS: whole(1_000, 86_400_000)
       .default(3_600_000)
-      .meta({ description: 'How long one statement may take; migrations are not limited.' }),
+      .meta({ description: 'How long one SQL statement may take; migrations are not limited.' }),
     EOD_SERVER_PATIENCE_MS: whole(0, 3_600_000).default(60_000).meta({
       description:
-        'How long a command that does work puts up with a Postgres that is away while it plans and follows a run, and `up` with a Postgres or Redis that is not there yet when it starts (other commands then wait 10 s at most); `0`: not at all. Wrong passwords and unknown databases are told at once.',
+        'How long a command that starts or follows a run waits for a Postgres that cannot be reached, and `up`, when it starts, for a Postgres or Redis that is not running yet (other commands wait 10 s at most when they start); `0`: not at all. A wrong password or an unknown database is reported at once.',
     }),
     EOD_MAX_REJECT_SHARE: share.default(0.2).meta({
       description:
-        'A window whose answer holds a larger share of rejected records fails and stores none of them: half a day must not look like a day.',
+        'If a larger share of the records of an answer is rejected, its window fails and none of its rows are stored, so that half a day cannot look like a whole one.',
       examples: ['20%'],
     }),
     EOD_MAX_WITHDRAW_SHARE: share.default(0.1).meta({
       description:
-        'Rows a whole answer no longer lists are withdrawn; where that would be a larger share of the most rows the day ever had (and more than 5), or the last row of a session that always has some, none is, and the window is `suspicious`.',
+        'Rows that a complete answer no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or the last rows of a session that should have some, nothing is withdrawn and the window is `suspicious`.',
       examples: ['10%'],
     }),
     EOD_FINDING_SEVERITY: findingSeverity.default({}).meta({
       description:
-        'How severe the findings of a check are, where it should not be as in [data-quality.md](data-quality.md): `previous_close=error,circuit_band=off`.',
+        'Severity of the findings of a check, where it should differ from [data-quality.md](data-quality.md): `previous_close=error,circuit_band=off`.',
       examples: ['circuit_band=off,previous_close=error'],
     }),
     EOD_ALERT_WEBHOOK: url('http', 'https')
       .optional()
       .meta({
         description:
-          'Address alerts are posted to, as JSON with a Slack-compatible `text` ([alerts.md](alerts.md)). Unset: they are logged and kept in `etl.alerts` only.',
+          'Address to which alerts are posted, as JSON with a `text` that Slack understands ([alerts.md](alerts.md)). Unset: alerts are only logged and kept in `etl.alerts`.',
         examples: ['https://hooks.example.com/services/T000/B000/xxxx'],
       }),
     EOD_ALERT_ON: alertKinds.default([...PROBLEM_KINDS]).meta({
       description:
-        'What is posted there, as a list; `run_completed` and `night_completed` may be named too ([alerts.md](alerts.md)).',
+        'The kinds of alerts that are posted, as a list; `run_completed` and `night_completed` are possible too ([alerts.md](alerts.md)).',
     }),
     EOD_ALERT_SECRET: z
       .string()
@@ -286,7 +289,7 @@ export const settingGroups = {
       .optional()
       .meta({
         description:
-          'With it posts are signed (HMAC-SHA256), so that their receiver knows whom they are from; 16 characters or more.',
+          'Key with which posted alerts are signed (HMAC-SHA256), so that the receiver can verify the sender; 16 characters or more.',
         examples: ['sixteen-letters-or-more'],
       }),
     EOD_ALERT_REPEAT_HOURS: whole(1, 720)
@@ -294,32 +297,34 @@ export const settingGroups = {
       .meta({ description: 'The same alert is not sent again for this many hours.' }),
     EOD_LATE_AFTER_MINUTES: whole(0, 1_440).default(120).meta({
       description:
-        'Data that is not there so many minutes after its schedule should have asked for it is late: alert `late_data`.',
+        'Data that is not loaded this many minutes after its schedule should have asked for it raises the alert `late_data`.',
     }),
     EOD_HEARTBEAT_URL: url('http', 'https')
       .optional()
       .meta({
         description:
-          'Address that is asked with GET after each complete night, so that a monitor (healthchecks.io, Uptime Kuma) notices when none is ([alerts.md](alerts.md)).',
+          'Address that gets a GET request after each complete night, so that a monitor (healthchecks.io, Uptime Kuma) notices when a night is not completed ([alerts.md](alerts.md)).',
         examples: ['https://hc-ping.com/00000000-0000-0000-0000-000000000000'],
       }),
     EOD_NOT_READY_WAIT_MS: whole(10, 600_000).default(3_000).meta({
       description:
-        'First pause before asking again where the service is still preparing the answer; each further one is as long as all before it, up to a minute. Such tries do not count.',
+        'First pause before asking again while the service is still preparing the answer; each further pause is as long as all before it together, up to a minute. These tries do not count as attempts.',
     }),
     EOD_NOT_READY_BUDGET_MS: whole(10, 86_400_000)
       .default(900_000)
-      .meta({ description: 'How long to wait in all for one answer that is being prepared.' }),
+      .meta({ description: 'How long to wait in total for one answer that is being prepared.' }),
     EOD_STALL_MS: whole(1_000, 600_000)
       .default(20_000)
-      .meta({ description: 'A window whose worker has been silent this long is given to another worker.' }),
+      .meta({
+        description: 'A window whose worker has not reported for this long is given to another worker.',
+      }),
     EOD_QUEUE_PREFIX: z
       .string()
       .regex(/^[a-z][a-z0-9_]{0,30}$/, 'must be lower-case letters, digits and _')
       .default('eod')
       .meta({
         description:
-          'Prefix of everything in the queue. On Redis the id of the database follows it (`eod:3f0c5a9e1b2d:…`), so that several databases share one Redis.',
+          'Prefix of everything in the queue. On Redis the id of the database follows it (`eod:3f0c5a9e1b2d:…`), so that several databases can share one Redis.',
       }),
   },
   Watching: {
@@ -330,14 +335,14 @@ export const settingGroups = {
       .default('warn')
       .meta({
         description:
-          'Lines on stderr from this level on: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window is one line with what its steps took (`ms`: claim, fetch, read, load), its rows by outcome, attempt and state; `debug` adds stacks to errors, and has the same of each session of imported files and each answer that is loaded again. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`, one that waits for its answer to be ready a `debug`; each line has operation, exchange and days. A server that is away is one line a minute.',
+          'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`: claim, fetch, read, load), its rows by outcome, attempt and state; at `debug` so has each session of an imported file and each answer that is loaded again. `debug` also prints the stack of the error that ended a command. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`, one whose answer is not ready yet a `debug`; each line has operation, exchange and days. A server that cannot be reached is logged once a minute.',
       }),
     EOD_LOG_FORMAT: z
       .enum(['auto', 'json', 'text'], { error: 'must be auto, json or text' })
       .default('auto')
       .meta({
         description:
-          '`json`, one document a line; `text` for people; `auto`: text where stderr is a terminal, else JSON.',
+          '`json`: one document a line; `text`: for people; `auto`: text where stderr is a terminal, otherwise JSON.',
       }),
     EOD_HTTP_HOST: z.string().default('127.0.0.1').meta({
       description:
@@ -345,26 +350,26 @@ export const settingGroups = {
     }),
     EOD_HTTP_PORT: whole(0, 65_535)
       .default(8080)
-      .meta({ description: 'Its port; `0` takes a free one, named in the line `eod up` prints.' }),
+      .meta({ description: 'Port to listen on; `0` takes a free one, which `eod up` prints.' }),
     EOD_WEB_PASSWORD: z
       .string()
       .min(8, 'must have at least 8 characters')
       .optional()
       .meta({
         description:
-          'Password of the dashboard, at least 8 characters; any user name goes, and is logged with what its owner does. Unset: none is asked for. Health and metrics never ask for it.',
+          'Password of the dashboard, at least 8 characters. Any user name is accepted, and is logged with the actions of that user. Unset: no password is needed. `/healthz`, `/readyz` and `/metrics` never need one.',
         examples: ['a-long-password'],
       }),
     EOD_WEB_ACTIONS: flag.default(false).meta({
       description:
-        'Buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. Beyond this machine (`EOD_HTTP_HOST`) they need `EOD_WEB_PASSWORD`; without it nothing starts.',
+        'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If the dashboard can be reached from other machines (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',
     }),
   },
 };
 
 /**
- * Every setting; the tables of docs/configuration.md, .env.example and a JSON schema are written from them by
- * `npm run docs:generate`.
+ * Every setting. `npm run docs:generate` writes the tables of docs/configuration.md, .env.example and a JSON schema
+ * from them.
  */
 export const settings = {
   ...settingGroups['The source'],
@@ -380,9 +385,9 @@ const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>>;
 
 /**
- * Checks every setting of an environment, as `readEnvironment` gives it.
+ * Validates the settings in an environment from `readEnvironment`.
  *
- * @throws PipelineError `usage` that lists all problems at once, never a secret's value.
+ * @throws PipelineError `usage` that lists all problems at once, and no value of a secret.
  */
 export function loadConfig(env: Readonly<Record<string, string>>): Config {
   const result = schema.safeParse(env);
@@ -402,23 +407,24 @@ export function loadConfig(env: Readonly<Record<string, string>>): Config {
   );
 }
 
-/** A variable that is named like a setting and is none. */
+/** A variable that begins with EOD_ and is no setting. */
 interface UnknownSetting {
   readonly name: string;
-  /** The setting that was meant, where the name is that of one but for a slip. */
+  /** The setting that was probably meant; null where none has a similar name. */
   readonly meant: string | null;
 }
 
-/** A name with so many letters changed is still a mistyped one; EOD_TIMEOUT for EOD_TIMEOUT_MS is, too. */
-const SLIPS = 2;
+/** A name that differs from a setting's in no more letters is taken for a mistyped one. */
+const MAX_TYPOS = 2;
 
-/** The variables of an environment that begin with EOD_ and are no settings. */
+/** The variables of an environment that begin with EOD_ and are no settings, each with the setting it resembles. */
 export function unknownSettings(env: Readonly<Record<string, string>>): UnknownSetting[] {
   const known = Object.keys(settings);
   return Object.keys(env)
     .filter((name) => name.startsWith('EOD_') && !known.includes(name))
     .map((name) => {
-      const begun = known.filter((one) => one.startsWith(`${name}_`) || name.startsWith(`${one}_`));
-      return { name, meant: nearest(name, known, SLIPS) ?? begun[0] ?? null };
+      // EOD_TIMEOUT resembles EOD_TIMEOUT_MS.
+      const extended = known.find((one) => one.startsWith(`${name}_`) || name.startsWith(`${one}_`));
+      return { name, meant: nearest(name, known, MAX_TYPOS) ?? extended ?? null };
     });
 }

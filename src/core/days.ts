@@ -1,6 +1,6 @@
 /**
- * Calendar days as `YYYY-MM-DD` strings (they sort and compare as text) and the arithmetic
- * between them, epoch seconds and wall-clock times of a named zone.
+ * A calendar day as `YYYY-MM-DD`; days sort and compare as text. This file converts between days, epoch seconds and
+ * the wall-clock times of a named zone.
  */
 export type Day = string;
 
@@ -15,7 +15,7 @@ function fromUtcMs(ms: number): Day {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Is this text a day that exists (`2025-02-30` does not)? */
+/** Is this text a day that exists? `2025-02-30` does not. */
 export function isDay(text: string): boolean {
   const parts = DAY_PATTERN.exec(text);
   return parts !== null && isRealDate(Number(parts[1]), Number(parts[2]), Number(parts[3]));
@@ -32,7 +32,7 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** The day so many days later; earlier for a negative number. */
+/** The day that many days later; earlier for a negative number. */
 export function addDays(day: Day, days: number): Day {
   return fromUtcMs(utcMs(day) + days * DAY_MS);
 }
@@ -81,7 +81,7 @@ function formatter(zone: string): Intl.DateTimeFormat {
   return known;
 }
 
-/** Seconds that clocks of `zone` are ahead of UTC at this instant (epoch seconds). */
+/** Offset of `zone` from UTC at this instant (epoch seconds), in seconds; positive east of UTC. */
 export function zoneOffsetSeconds(zone: string, epochSeconds: number): number {
   // No zone changes its offset within a quarter of an hour, so one Intl call serves them all.
   const slot = Math.floor(epochSeconds / 900);
@@ -123,12 +123,12 @@ export function dayEnd(day: Day, zone: string): number {
   return dayStart(addDays(day, 1), zone) - 1;
 }
 
-/** The day it is in `zone` at this instant (epoch seconds). */
+/** The day in `zone` at this instant (epoch seconds). */
 export function dayAt(epochSeconds: number, zone: string): Day {
   return fromUtcMs((epochSeconds + zoneOffsetSeconds(zone, epochSeconds)) * 1000);
 }
 
-/** `HH:mm:ss` of this instant (epoch seconds) on the clocks of `zone`. */
+/** `HH:mm:ss` in `zone` at this instant (epoch seconds). */
 export function timeAt(epochSeconds: number, zone: string): string {
   return new Date((epochSeconds + zoneOffsetSeconds(zone, epochSeconds)) * 1000).toISOString().slice(11, 19);
 }

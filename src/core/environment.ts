@@ -4,10 +4,10 @@ import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { usageError } from './errors.ts';
 
-/** What the shell sets. */
+/** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Settings whose values never leave the process. */
+/** Settings whose values are never logged, stored or shown. */
 export const SECRET_SETTINGS = [
   'EOD_ACCESS_KEY',
   'DATABASE_URL',
@@ -19,14 +19,15 @@ export const SECRET_SETTINGS = [
 ] as const;
 
 /**
- * The environment with the file `.env` of a folder beneath it: what the shell says wins. An empty value
- * means unset.
+ * The environment merged with the file `.env` of a folder: the environment wins. An empty value means unset.
+ *
+ * @throws PipelineError `usage` when the file cannot be read.
  */
 export function readEnvironment(env: Environment, folder: string): Record<string, string> {
   return withoutEmpty({ ...readDotenv(folder), ...env });
 }
 
-/** The settings of the file `.env` alone. */
+/** The variables in the file `.env` of a folder; none where there is no such file. */
 export function readDotenv(folder: string): Record<string, string> {
   try {
     return withoutEmpty(parseEnv(readFileSync(join(folder, '.env'), 'utf8')));
@@ -46,9 +47,10 @@ export function withoutEmpty(env: Environment): Record<string, string> {
 }
 
 /**
- * Turns `A, B` or `@file` (one name a line, `#` starts a comment) into a list.
+ * Turns `A, B` or `@file` (one name a line, `#` starts a comment) into a list without duplicates.
  *
- * @param folder where the file is looked for.
+ * @param folder the file's path is relative to it.
+ * @throws Error when the file cannot be read.
  */
 export function readList(text: string, folder = '.'): string[] {
   const content = text.startsWith('@')
@@ -58,49 +60,50 @@ export function readList(text: string, folder = '.'): string[] {
   return [...new Set(names.filter((name) => name !== ''))];
 }
 
-/** What stands in place of a secret. */
+/** Replaces a secret. */
 export const REDACTED = '[redacted]';
 
 /**
- * Finds a secret as it is and as it is written in addresses, in forms, in JSON, in markup and, alone or among other
- * text, in base64. Letters and digits are never written otherwise; any other character is found in each of its
- * spellings.
+ * Matches a secret in plain text and encoded: in URLs, forms, JSON, HTML and XML, and in base64 (also as a part of a
+ * longer text). ASCII letters and digits match as they are; every other character matches in each encoding.
  *
- * @param encode what a spelling looks like in the text that is searched.
+ * @param encode converts a spelling to the form that it has in the searched text.
  */
 export function secretPattern(secret: string, encode = (spelling: string) => spelling): RegExp {
   const patterns = [secret, ...base64Forms(secret)].map((form) =>
     [...form]
-      .map((letter) => {
-        const forms = spellingsOf(letter).map((one) => encode(one).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-        return `(?:${forms.join('|')})`;
+      .map((character) => {
+        const spellings = spellingsOf(character).map((one) =>
+          encode(one).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'),
+        );
+        return `(?:${spellings.join('|')})`;
       })
       .join(''),
   );
   return new RegExp(patterns.join('|'), 'g');
 }
 
-/** What a shorter secret leaves in base64 may be there by chance. */
-const SHORTEST_IN_BASE64 = 6;
+/** The base64 of fewer bytes is so short that it may occur in any text by chance. */
+const MIN_BASE64_BYTES = 6;
 
 /**
- * What base64 makes of a text wherever that stands in a longer one (`user:secret`): by its place among three bytes,
- * the letters that depend on nothing else.
+ * The base64 of a text that may be a part of a longer one (`user:secret`). Base64 encodes three bytes at a time, so the
+ * text has three forms, by where it begins; of each, only the characters that do not depend on the bytes around it.
  */
 export function base64Forms(text: string): string[] {
   const bytes = Buffer.from(text);
-  if (bytes.length < SHORTEST_IN_BASE64) return [];
+  if (bytes.length < MIN_BASE64_BYTES) return [];
   const forms = [0, 1, 2].map((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
     return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
   });
-  const inAddresses = forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'));
-  return [...new Set([...forms, ...inAddresses])];
+  const urlSafe = forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'));
+  return [...new Set([...forms, ...urlSafe])];
 }
 
 const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
 
-/** How markup writes characters that mean something in it. */
+/** The named entities of HTML and XML. */
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',
@@ -109,33 +112,41 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&apos;',
 };
 
-/** The spellings of one character, the longer ones before those that they begin with. */
-function spellingsOf(letter: string): string[] {
-  if (/[A-Za-z0-9]/.test(letter)) return [letter];
-  const bytes = [...Buffer.from(letter)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
-  const twice = bytes.replaceAll('%', '%25');
-  const point = letter.codePointAt(0) ?? 0;
+/** The spellings of one character. A longer spelling comes before any that it begins with, so that it matches first. */
+function spellingsOf(character: string): string[] {
+  if (/[A-Za-z0-9]/.test(character)) return [character];
+  const percent = [...Buffer.from(character)]
+    .map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
+    .join('');
+  const doublePercent = percent.replaceAll('%', '%25');
+  const point = character.codePointAt(0) ?? 0;
   const hex = point.toString(16);
-  const entities = [`&#${point};`, `&#x${hex};`, `&#x${hex.toUpperCase()};`, ENTITIES[letter] ?? letter];
-  const json = letter.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
-  const unicode = [json, json.map((unit) => unit.toUpperCase())].map((each) =>
+  const entities = [
+    `&#${point};`,
+    `&#x${hex};`,
+    `&#x${hex.toUpperCase()};`,
+    ENTITIES[character] ?? character,
+  ];
+  const units = character.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
+  const unicode = [units, units.map((unit) => unit.toUpperCase())].map((each) =>
     each.map((unit) => `\\u${unit}`).join(''),
   );
-  const others = [inJson(letter), ...(letter === '/' ? ['\\/'] : [])];
-  const form = letter === ' ' ? ['+'] : [];
-  const escaped = [...unicode, ...others].flatMap((one) => [inJson(one), one]);
-  const addresses = [twice, twice.toUpperCase(), bytes, bytes.toUpperCase()];
-  return [...new Set([...escaped, ...addresses, ...entities, letter, ...form])];
+  const json = [...unicode, inJson(character), ...(character === '/' ? ['\\/'] : [])];
+  const formEncoded = character === ' ' ? ['+'] : [];
+  // Also JSON within a string of JSON.
+  const escaped = json.flatMap((one) => [inJson(one), one]);
+  const inUrls = [doublePercent, doublePercent.toUpperCase(), percent, percent.toUpperCase()];
+  return [...new Set([...escaped, ...inUrls, ...entities, character, ...formEncoded])];
 }
 
-/** Replaces every occurrence of the known secrets in a text. */
+/** @returns a function that replaces every occurrence of these secrets in a text with REDACTED. */
 export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
   const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
   const patterns = [...new Set(known)].map((secret) => secretPattern(secret));
   return (text) => patterns.reduce((clean, pattern) => clean.replace(pattern, REDACTED), text);
 }
 
-/** Who runs this process, for people; an account without a name, as containers have them, is known by its number. */
+/** `user@host` of this process; `uid@host` where the account has no name, as in some containers. */
 export function requesterName(): string {
   try {
     return `${userInfo().username}@${hostname()}`;

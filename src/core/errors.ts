@@ -1,15 +1,15 @@
 /**
- * What went wrong, for code to act on; the message is for people only. What is done about each kind is decided by
- * jobs/worker/failure-policy.ts.
+ * What went wrong, for code to act on; the message is for people only. jobs/worker/failure-policy.ts decides what is
+ * done about each kind.
  */
 export type ErrorKind =
   /** The access key was refused: no further call may be made with it. */
   | 'credential'
-  /** The monthly allowance is used up: what is left of every run is blocked. */
+  /** The monthly allowance is used up: the remaining windows of every run are blocked. */
   | 'monthly_quota'
   /** The hourly allowance is used up: wait for the next clock hour. */
   | 'hourly_quota'
-  /** The source is still preparing the answer: ask the same again soon. */
+  /** The source is still preparing the answer: the same request is to be made again soon. */
   | 'not_ready'
   /** The key has no right to this operation. */
   | 'operation_blocked'
@@ -17,34 +17,34 @@ export type ErrorKind =
   | 'exchange_blocked'
   /** The key has no right to this instrument (trial keys). */
   | 'instrument_blocked'
-  /** The asked range is wider, or further back, than the source allows; see `limitDays`. */
+  /** The requested range is longer, or further back, than the source allows; see `limitDays`. */
   | 'range_refused'
-  /** We sent something the source refuses: a defect or a wrong option, never retried. */
+  /** The source refuses the request itself: a defect or a wrong option, never retried. */
   | 'bad_request'
-  /** Text that is neither data nor a known diagnostic line. */
+  /** The answer is text that is neither data nor a known diagnostic line. */
   | 'unknown_diagnostic'
-  /** No answer in time. */
+  /** No complete answer in time. */
   | 'timeout'
   /** The connection was refused or reset, or TLS failed. */
   | 'network'
   /** An HTTP status other than 200. */
   | 'http_status'
-  /** The answer is larger than the cap. */
+  /** The answer is larger than EOD_MAX_RESPONSE_MB. */
   | 'too_large'
-  /** The answer claims to be data and cannot be read as such (half a JSON, broken gzip). */
+  /** The answer should be data and cannot be read as such (half a JSON document, broken gzip). */
   | 'unreadable'
-  /** Postgres cannot be reached, or did not run a statement that it may run a moment later. */
+  /** Postgres cannot be reached, or failed a statement that may succeed a moment later. */
   | 'database_away'
   /** Another session has held a lock for longer than we wait; the message names it. */
   | 'database_locked'
   /** Postgres refused a statement, and would refuse it again. */
   | 'database'
-  /** Setting or command line is wrong: exit code 2. */
+  /** A setting or the command line is wrong: exit code 2. */
   | 'usage'
-  /** The work was called off (Ctrl-C, cancel). */
+  /** The work was interrupted, e.g. by Ctrl-C. */
   | 'aborted';
 
-/** What helps against an error of `usage`: a look at what there is, a rebuild of tables, or their migration. */
+/** The command that helps with an error of kind `usage`; the command line knows its name and words the hint. */
 export type Remedy = 'list_commands' | 'list_runs' | 'list_operations' | 'rebuild' | 'migrate';
 
 export interface ErrorFacts {
@@ -55,18 +55,17 @@ export interface ErrorFacts {
   readonly retryAfterMs?: number;
   /** The source's own line, at most 500 characters. */
   readonly diagnostic?: string;
-  /** For `range_refused`: the longest range in days the source named, if it named one. */
+  /** For `range_refused`: the longest range in days, if the source named one. */
   readonly limitDays?: number;
-  /** The answer began and broke off; for a shorter range it may come whole. */
+  /** The answer began and broke off; that of a shorter range may arrive whole. */
   readonly cutShort?: boolean;
-  /** The file is of no known format: in an archive it is left out beside files of known ones. */
+  /** The file has no known format: in an archive, such a file is ignored if others have one. */
   readonly unknownFormat?: boolean;
-  /** For `usage`: what would help. The command line words it, because only that knows its commands. */
   readonly remedy?: Remedy;
   readonly cause?: unknown;
 }
 
-/** The one error class of the pipeline: a sentence for people, facts for code. */
+/** The error class of the pipeline: the message is a sentence for people, the other members are for code. */
 export class PipelineError extends Error implements ErrorFacts {
   readonly kind: ErrorKind;
   readonly status?: number;
@@ -91,7 +90,7 @@ export class PipelineError extends Error implements ErrorFacts {
   }
 }
 
-/** An error for whoever typed the command or wrote the settings: exit code 2. */
+/** An error in the command line or the settings: exit code 2. */
 export function usageError(message: string, remedy?: Remedy): PipelineError {
   return new PipelineError(message, {
     kind: 'usage',
@@ -99,18 +98,17 @@ export function usageError(message: string, remedy?: Remedy): PipelineError {
   });
 }
 
-/** An error for whoever named a run that does not exist. */
 export function unknownRunError(runId: number): PipelineError {
   return usageError(`there is no run ${runId}`, 'list_runs');
 }
 
-/** Message of anything thrown, without a stack. */
+/** The message of anything that was thrown, without a stack. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /**
- * The line with which the source refuses a range of days, as a regular expression of Postgres: completeness knows by
- * it the days that lie beyond the source's reach.
+ * Matches the diagnostic line with which the source refuses a range of days. A regular expression of Postgres, because
+ * completeness reports use it to recognize the days that the source no longer has.
  */
 export const RANGE_REFUSED_LINE = '(dates?|from\\W+to)\\W.*out of .*allowed range';

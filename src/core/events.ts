@@ -1,19 +1,19 @@
 import { channel } from 'node:diagnostics_channel';
 import type { ErrorKind } from './errors.ts';
 
-/** What happens in this process, told to whoever wants to count it. */
+/** Something that happens in this process, published for metrics. */
 interface Event<Message> {
-  /** Does anybody want to know? Where a message costs something to make. */
-  isHeard(): boolean;
+  /** For callers whose message takes work to make. */
+  hasSubscribers(): boolean;
   publish(message: Message): void;
-  /** @returns a function that ends this. */
+  /** @returns a function that ends the subscription. */
   subscribe(listener: (message: Message) => void): () => void;
 }
 
 function event<Message extends object>(name: string): Event<Message> {
   const subject = channel(name);
   return {
-    isHeard: () => subject.hasSubscribers,
+    hasSubscribers: () => subject.hasSubscribers,
     publish(message) {
       if (subject.hasSubscribers) subject.publish(message);
     },
@@ -27,21 +27,21 @@ function event<Message extends object>(name: string): Event<Message> {
   };
 }
 
-interface Asked {
+interface DataSetLabels {
   readonly operation: string;
   readonly exchange: string;
 }
 
 /** A call to the source has ended. */
 export const sourceCallEnded = event<
-  Asked & { readonly seconds: number; readonly outcome: 'success' | ErrorKind }
+  DataSetLabels & { readonly seconds: number; readonly outcome: 'success' | ErrorKind }
 >('eod:source-call-ended');
 
 /** A window has ended: its answer is stored, or it was given up. */
 export const windowEnded = event<
-  Asked & {
+  DataSetLabels & {
     readonly state: 'loaded' | 'failed' | 'blocked';
-    /** Rows by what became of them; none where it was given up. */
+    /** Number of rows by outcome (`inserted`, `updated`, …); empty where the window was given up. */
     readonly rows: Readonly<Record<string, number>>;
   }
 >('eod:window-ended');
@@ -49,7 +49,7 @@ export const windowEnded = event<
 /** A run has ended. */
 export const runEnded = event<{
   readonly run: number;
-  /** Id of its database: others have runs of the same number. */
+  /** Id of its database, because run numbers are unique only within one. */
   readonly database: string;
   readonly kind: string;
   readonly state: string;

@@ -1,4 +1,4 @@
-/** Items by a key of theirs, keys and items in the order in which they come: what `Map.groupBy` does from Node 21 on. */
+/** Groups items by a key, in the order in which keys and items occur: `Map.groupBy` of Node 21, for older ones. */
 export function groupBy<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>();
   for (const item of items) {

@@ -1,17 +1,17 @@
 import { closest, distance } from 'fastest-levenshtein';
 import { usageError } from './errors.ts';
 
-/** The bounds of a number that somebody types; without `most` it may be as large as a double holds exactly. */
+/** The bounds of a number, both included; without `most` it may have up to 15 digits, which a double holds exactly. */
 export interface NumberRange {
   readonly least: number;
   readonly most?: number;
 }
 
 /**
- * A whole number as somebody typed it.
+ * Parses a whole number that somebody typed.
  *
- * @param name of what it is, for the message.
- * @throws PipelineError `usage`
+ * @param name what the number is, for the message.
+ * @throws PipelineError `usage` when it is none or out of range.
  */
 export function parseWholeNumber(name: string, text: string, { least, most }: NumberRange): number {
   const number = Number(text);
@@ -22,10 +22,10 @@ export function parseWholeNumber(name: string, text: string, { least, most }: Nu
 }
 
 /**
- * The one of the known words that was typed, in any case.
+ * Finds the known word that was typed, in upper or lower case.
  *
- * @param flag for the message; `what` names the kind of word.
- * @throws PipelineError `usage` with the known word that is most like it.
+ * @param flag the option it was typed for, for the message; `what` names the kind of word.
+ * @throws PipelineError `usage` that suggests the known word most like it.
  */
 export function parseChoice<Word extends string>(
   flag: string,
@@ -40,16 +40,16 @@ export function parseChoice<Word extends string>(
   );
 }
 
-/** `; did you mean backfill?` where a mistyped word is like a known one, otherwise nothing. */
+/** `; did you mean backfill?` where a mistyped word resembles a known one, otherwise an empty text. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const guess = nearest(word, known);
   return guess === null ? '' : `; did you mean ${guess}?`;
 }
 
 /**
- * The known word that is most like a mistyped one, or null when none is like it.
+ * The known word most like a mistyped one, or null when none resembles it.
  *
- * @param most letters that may differ; half of the known word unless given.
+ * @param most how many letters may differ; by default two, or half of the known word where that is more.
  */
 export function nearest(word: string, known: readonly string[], most?: number): string | null {
   if (known.length === 0) return null;
@@ -62,7 +62,7 @@ export function nearest(word: string, known: readonly string[], most?: number): 
   if (found === null) return null;
   const changes = distance(lower, guess);
   if (most !== undefined) return changes <= most ? found : null;
-  // Two changes can replace every letter of a short word, which then has nothing in common with it.
+  // Two changes can replace every letter of a short word.
   const alike = changes < Math.max(lower.length, found.length);
   const near = alike && changes <= Math.max(2, Math.ceil(found.length / 2));
   return near || (lower.length > 2 && guess.includes(lower)) ? found : null;

@@ -1,22 +1,21 @@
 import { type LogFn, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
-import { writeOutControls } from './controls.ts';
+import { escapeControls } from './controls.ts';
 import { timeAt } from './days.ts';
 import { redactor, type SECRET_SETTINGS } from './environment.ts';
 import { messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
 
-/** Settings of the log, and what must not be in it. */
+/** Settings of the log, and the secrets that must not appear in it. */
 type LogSettings = Pick<
   Config,
   'EOD_LOG_LEVEL' | 'EOD_LOG_FORMAT' | 'EOD_TIMEZONE' | (typeof SECRET_SETTINGS)[number]
 >;
 
 /**
- * The log, on stderr, so that stdout stays for results: lines for people on a terminal, and else lines of JSON
- * (EOD_LOG_FORMAT). The finished line is searched for secrets, so that no path through errors or nested objects can
- * carry one out.
+ * Creates the log. It writes to stderr, because stdout is for results: text on a terminal, otherwise JSON lines
+ * (EOD_LOG_FORMAT). Secrets are removed from the finished line, so that no error or nested object can reveal one.
  */
 export function createLog(
   config: LogSettings,
@@ -24,7 +23,7 @@ export function createLog(
 ): Logger {
   const isText =
     config.EOD_LOG_FORMAT === 'text' || (config.EOD_LOG_FORMAT === 'auto' && stderr.isTTY === true);
-  const shown = isText ? (line: string) => textLine(line, config.EOD_TIMEZONE) : (line: string) => line;
+  const format = isText ? (line: string) => textLine(line, config.EOD_TIMEZONE) : (line: string) => line;
   const redact = redactor([
     config.EOD_ACCESS_KEY,
     config.EOD_ALERT_WEBHOOK,
@@ -39,16 +38,16 @@ export function createLog(
       level: config.EOD_LOG_LEVEL,
       base: { pid: process.pid },
       serializers: { err: describeError },
-      hooks: { logMethod: onceForAnOutage() },
+      hooks: { logMethod: limitOutageLines() },
     },
-    { write: (line: string) => void stderr.write(writeOutControls(shown(redact(line)))) },
+    { write: (line: string) => void stderr.write(escapeControls(format(redact(line)))) },
   );
 }
 
-/** Members of a line that are shown in other ways than as `name=value`. */
-const SHOWN_APART = ['level', 'time', 'pid', 'msg', 'err', 'operation', 'exchange', 'from', 'to'];
+/** Members of a log line that its text form does not show as `name=value`. */
+const NOT_AS_FACTS = ['level', 'time', 'pid', 'msg', 'err', 'operation', 'exchange', 'from', 'to'];
 
-/** A line of the log for people: time, level, message, which data it is about, what went wrong, and the other facts. */
+/** A log line as text: time, level, message, the data it is about, the error, and the other members. */
 function textLine(json: string, zone: string): string {
   let line: Record<string, unknown>;
   try {
@@ -61,7 +60,7 @@ function textLine(json: string, zone: string): string {
   const subject = [operation, exchange, ...days].filter((part) => part !== undefined).join(' ');
   const error = errorText(line.err);
   const facts = Object.entries(line)
-    .filter(([name]) => !SHOWN_APART.includes(name))
+    .filter(([name]) => !NOT_AS_FACTS.includes(name))
     .flatMap(([name, value]) => factsOf(name, value));
   const level = (pino.levels.labels[Number(line.level)] ?? '').toUpperCase().padEnd(5);
   const message = [line.msg, subject, error].filter((part) => (part ?? '') !== '').join(': ');
@@ -74,14 +73,14 @@ function errorText(error: unknown): string {
   return [sentence ?? '', ...(stack === undefined ? [] : [stack])].join('\n');
 }
 
-/** `name=value`; of an object each member. */
+/** `name=value`; for an object, one for each member. */
 function factsOf(name: string, value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [`${name}=${value}`];
   if (Array.isArray(value)) return [`${name}=${JSON.stringify(value)}`];
   return Object.entries(value).flatMap(([member, one]) => factsOf(`${name}.${member}`, one));
 }
 
-/** What the log says of a window, so that an operator finds all lines about an operation, an exchange or a day. */
+/** The members that identify a window in the log, so that lines can be searched by operation, exchange or day. */
 export function windowFacts(window: {
   readonly id: number;
   readonly runId: number;
@@ -94,34 +93,34 @@ export function windowFacts(window: {
   return { runId, windowId, operation, exchange, from, to };
 }
 
-/** Lines about a server that is away are one event for so long. */
-const OUTAGE_MS = 60_000;
+/** While a server cannot be reached, one line in this time says so. */
+const OUTAGE_LINE_MS = 60_000;
 
 /**
- * While a server is away every connection, window and timer meets the same error. The first of them is logged,
- * and one a minute after that.
+ * While a server cannot be reached, every connection, window and timer logs the same error. Of these lines the first
+ * is written, and then one a minute.
  */
-function onceForAnOutage(): (this: Logger, args: Parameters<LogFn>, method: LogFn) => void {
+function limitOutageLines(): (this: Logger, args: Parameters<LogFn>, method: LogFn) => void {
   const loggedAt = new Map<string, number>();
   return function log(args, method) {
     const { err } = Object(args[0]) as { readonly err?: unknown };
     const server = serverAway(err);
     if (server !== null) {
       const now = Date.now();
-      if (now - (loggedAt.get(server) ?? Number.NEGATIVE_INFINITY) < OUTAGE_MS) return;
+      if (now - (loggedAt.get(server) ?? Number.NEGATIVE_INFINITY) < OUTAGE_LINE_MS) return;
       loggedAt.set(server, now);
     }
     method.apply(this, args);
   };
 }
 
-/** Codes of a broken connection: those of sockets, and of Postgres as it shuts down, starts or has no room. */
+/** Error codes of a broken connection: those of sockets, and of Postgres when it stops, starts or has no capacity. */
 const AWAY_CODES = /^(E[A-Z_]+|08\w{3}|53\w{3}|57P0\d)$/;
 
-/** What node-postgres says of a broken connection, for which it has no code. */
+/** Messages of node-postgres about a broken connection; these errors have no code. */
 const AWAY_MESSAGES = /^(Connection terminated|timeout exceeded when trying to connect)/;
 
-/** Which server an error shows to be away; null for any other error. */
+/** The server that cannot be reached, according to an error; null for any other error. */
 function serverAway(error: unknown): string | null {
   const cause = withoutStatement(error);
   if (cause instanceof PipelineError) return cause.kind === 'database_away' ? 'Postgres' : null;
@@ -132,14 +131,14 @@ function serverAway(error: unknown): string | null {
   return severity === undefined ? 'connection' : 'Postgres';
 }
 
-/** Drizzle quotes the whole statement with its values; what the driver threw is within. */
+/** The driver's error: drizzle wraps it in one that quotes the whole statement with its values. */
 function withoutStatement(error: unknown): unknown {
   return error instanceof Error && 'query' in error && error.cause !== undefined ? error.cause : error;
 }
 
 /**
- * The facts of an error that help, because drivers attach whole connections to theirs. The stack is
- * logged for defects only: a `PipelineError` and an error with a code say by themselves what is wrong.
+ * The useful members of an error; drivers attach whole connections to theirs. The stack is logged for defects only:
+ * a `PipelineError`, or an error with a code, explains itself.
  */
 function describeError(thrown: unknown): object {
   const error = withoutStatement(thrown);

@@ -1,31 +1,29 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 
 /**
- * What is done for a window: `window` from its claim to its end, and within it `claim`, `fetch`, `read` and `load`;
- * `plan`: the night of a schedule; `enqueue`: the jobs of a run.
+ * The steps that are traced. `window`: a window from its claim to its end, with `claim`, `fetch`, `read` and `load`
+ * within it; `plan`: planning the nightly run of a schedule; `enqueue`: adding the jobs of a run to the queue.
  */
-export type StepName = 'plan' | 'enqueue' | 'window' | 'claim' | 'fetch' | 'read' | 'load';
+type StepName = 'plan' | 'enqueue' | 'window' | 'claim' | 'fetch' | 'read' | 'load';
 
 export type StepFacts = Record<string, string | number | boolean>;
 
-/** A step, as it is told to those who trace. */
+/** A step, as it is published to tracing. */
 export interface Step {
   readonly name: StepName;
-  /** What is known of it; more may be known at its end than at its beginning. */
+  /** Its attributes; some are added while it runs. */
   readonly facts: StepFacts;
   /** What it threw. */
   readonly error?: unknown;
 }
 
-const NAME = 'eod:step';
-
-/** Where steps are told: whoever traces subscribes, and binds what belongs to a step to what runs within it. */
-export const stepChannel = tracingChannel<Step>(NAME);
+/** The channel on which steps are published; tracing subscribes to it and binds its spans to the async context. */
+export const stepChannel = tracingChannel<Step>('eod:step');
 
 /**
- * Does a step of the work, and tells those who trace when it begins and ends. Without them it costs nothing.
+ * Runs a step, and publishes its beginning and end to tracing. Without subscribers it costs nothing.
  *
- * @param facts may be added to while it runs.
+ * @param facts attributes of the step; `work` may add to them.
  * @returns what `work` returns. @throws what it throws.
  */
 export async function runStep<T>(
@@ -37,10 +35,10 @@ export async function runStep<T>(
   return stepChannel.tracePromise(async () => work(), { name, facts });
 }
 
-/** Milliseconds that steps took. */
+/** How long each step took, in milliseconds. */
 export type StepTimes = Partial<Record<StepName, number>>;
 
-/** Does a step and adds to `times` how long it took, also where it fails. Unit: milliseconds. */
+/** Runs a step and adds the milliseconds it took to `times`, also when it fails. */
 export async function timeStep<T>(
   times: StepTimes,
   name: StepName,

@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = new URL('../../', import.meta.url);
 
-/** The version of eod, from its package. */
+/** The version of eod, from package.json. */
 export function packageVersion(): string {
   return (JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as { version: string }).version;
 }
 
-/** The commit in seven digits: of the checkout, or that of which an installed package was built; null where nobody knows. */
+/** The first seven digits of the commit that is checked out or was built; null where it is unknown. */
 export function commit(): string | null {
-  // Looked for only here: an installed package may lie in the checkout of something else.
+  // Parent folders are not searched, because an installed package may lie in the checkout of another project.
   if (existsSync(new URL('.git', ROOT))) {
     const asked = ['rev-parse', '--short=7', 'HEAD'];
     const { status, stdout } = spawnSync('git', asked, { cwd: fileURLToPath(ROOT), encoding: 'utf8' });

@@ -1,8 +1,11 @@
 import { dayAt, timeAt } from './days.ts';
 
-// How numbers, ranges, durations and moments are written for people, on a terminal and on pages alike.
+// How numbers, ranges, durations and times are written for people, on a terminal and on web pages.
 
-/** `12,345` or `1.25`: at most two decimals. `Intl.NumberFormat` would take a tenth of the time that the status command needs. */
+/**
+ * `12,345` or `1.25`: at most two decimals. Without `Intl.NumberFormat`, which would take a tenth of the time of the
+ * status command.
+ */
 export function count(value: number): string {
   const [whole = '', ...decimals] = String(Number(value.toFixed(2))).split('.');
   return [whole.replace(/\B(?=(\d{3})+$)/g, ','), ...decimals].join('.');
@@ -26,13 +29,13 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / 3_600)}h ${String(Math.floor((whole % 3_600) / 60)).padStart(2, '0')}m`;
 }
 
-/** `2025-02-27 19:00:00`: an ISO 8601 moment on the clocks of a zone. */
+/** `2025-02-27 19:00:00`: an ISO 8601 time in the local time of a zone. */
 export function momentText(iso: string, timeZone: string): string {
   const seconds = Math.floor(Date.parse(iso) / 1000);
   return `${dayAt(seconds, timeZone)} ${timeAt(seconds, timeZone)}`;
 }
 
-/** `19:00 IST`: the time of day of an ISO 8601 moment, with the zone it is told in. */
+/** `19:00 IST`: the time of day of an ISO 8601 time in a zone, with the name of the zone. */
 export function clockTime(iso: string, timeZone: string): string {
   return `${timeAt(Date.parse(iso) / 1000, timeZone).slice(0, 5)} ${zoneName(iso, timeZone)}`;
 }

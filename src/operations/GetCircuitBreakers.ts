@@ -2,7 +2,7 @@ import { date, derived, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
 
-/** The security id without the series it may carry after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
+/** The security id without the series that may follow after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
 function withoutSeries(scripId: unknown, series: unknown): string | null {
   if (typeof scripId !== 'string') return null;
   const id = scripId.trim();

@@ -18,7 +18,7 @@ export default defineOperation({
   windows: {
     per: 'instrument',
     days: 'none',
-    // The operation takes no dates: its answer belongs to the day of the call, and it is asked once a run.
+    // The operation takes no dates: its answer is that of the day of the call, and a run asks once.
     asks: ({ today }) =>
       askBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },

@@ -7,7 +7,7 @@ import {
   ratioShape,
 } from './tables/financial-ratios.ts';
 
-/** A quarter of the Indian financial year, which starts in April and is named by that year. */
+/** A quarter of the Indian financial year, which starts in April and is named by the year in which it starts. */
 interface Quarter {
   readonly year: string;
   readonly period: 'QJ' | 'QS' | 'QD' | 'QM';
@@ -15,7 +15,7 @@ interface Quarter {
   readonly to: string;
 }
 
-/** The quarter a day lies in. `2024` with `QM` ended in March 2025. */
+/** The quarter that contains a day. `QM` of 2024 ended in March 2025. */
 function quarterOf(day: string): Quarter {
   const year = Number(day.slice(0, 4));
   const month = Number(day.slice(5, 7));
@@ -25,7 +25,7 @@ function quarterOf(day: string): Quarter {
   return { year: `${year}`, period: 'QD', from: `${year}-10-01`, to: `${year}-12-31` };
 }
 
-/** The quarters that touch a range of days, oldest first. */
+/** The quarters that overlap a range of days, oldest first. */
 function quartersTouching(from: string, to: string): Quarter[] {
   const quarters: Quarter[] = [];
   for (let day = from; day <= to; ) {
@@ -41,9 +41,9 @@ function dayBeside(day: string, days: 1 | -1): string {
 }
 
 /**
- * Quarters are asked for from their last day on. A night asks for the one that ended last, too: its figures
- * come when the next quarter is under way. End-of-day ratios are what GetFinRatioEOD answers, and are asked for here
- * only by name.
+ * A quarter is asked for from its last day on. A nightly run also asks for the quarter that ended last, because its
+ * figures are published during the next one. End-of-day ratios come from GetFinRatioEOD; here they are asked for only
+ * with the option `type` set to EOD.
  */
 function asks({ sessions, from, to, today, live, options }: AskInput): readonly Ask[] {
   const ask = (from: string, to: string, params: Record<string, string> & { variant: string }) =>

@@ -13,7 +13,7 @@ const table = defineTable({
       isin: 'isin',
       scripCode: 'scrip_code',
       name: 'company_name',
-      // A classification may hold for years, but its symbol is that of the day on which it was saved.
+      // A classification may be valid for years, but its symbol is that of the day on which the source saved it.
       day: ['source_saved_at', 'allotted_from'],
     },
   ],
@@ -45,7 +45,7 @@ export default defineOperation({
   summary: 'Sectoral classification of companies',
   exchanges: ['BSE'],
   request: {
-    // The service refuses a request without a filter; ours always carries from and to.
+    // The service refuses a request without any filter; ours always has from and to.
     dates: 'range',
     instruments: 'many',
     dTFormat: true,

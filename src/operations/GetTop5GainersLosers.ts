@@ -10,7 +10,7 @@ const table = defineTable({
     date('date', 'trade_date', 'Trading day.', { required: true }),
     int4('scripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
     boolean('isLoser', 'is_loser', 'True for a loser, false for a gainer.', { required: true }),
-    // Rejected records count too, so that one of them does not move the others up.
+    // Rejected records are counted too, so that the ranks of the others stay right.
     derived('rank', 'int2', 'Place within its side, 1 first, in the order of the answer.', (sent, memory) => {
       const side = `${String(sent('date')).trim()}|${String(sent('isLoser')).trim().toLowerCase()}`;
       const place = (memory.get(side) ?? 0) + 1;

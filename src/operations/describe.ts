@@ -13,7 +13,7 @@ export interface FieldDescription {
   readonly column: string;
   readonly type: string;
   readonly unit: string | null;
-  /** Source field, or where else the value comes from. */
+  /** The source field, or in parentheses where else the value comes from. */
   readonly source: string;
   readonly meaning: string;
   readonly required: boolean;
@@ -26,7 +26,7 @@ export interface TableDescription {
   readonly fields: readonly FieldDescription[];
 }
 
-/** An operation as the data dictionary tells it, all of it from its own file; or a data set that comes with files, which is not asked for. */
+/** The entry of a data set in the data dictionary. One that comes from files has no exchanges, schedule or sample. */
 export interface DataSetDescription {
   readonly name: string;
   readonly summary: string;
@@ -45,7 +45,7 @@ const INSTRUMENTS = {
   many: 'up to 25 per request',
 } as const;
 
-/** Everything there is to know about a data set (pure). */
+/** Makes the entry of a data set in the data dictionary (pure). */
 export function describeDataSet(dataSet: DataSet): DataSetDescription {
   if (isOperation(dataSet)) return describeOperation(dataSet);
   const { name, summary } = dataSet;
@@ -54,7 +54,7 @@ export function describeDataSet(dataSet: DataSet): DataSetDescription {
     name,
     summary,
     exchanges: [],
-    windows: 'imported files, or worked out from what is stored',
+    windows: 'imported files, or computed from stored data',
     instruments: null,
     options: [],
     schedule: null,
@@ -84,7 +84,7 @@ function windowsText({ windows }: Operation): string {
     case 'session':
       return 'session, one a request';
     case 'once':
-      return 'run, once: it knows no dates';
+      return 'run, once: it takes no dates';
     case 'instrument':
       return 'instrument, one a request';
   }
@@ -95,7 +95,7 @@ function describeTable({ name, comment, key, fields }: TableDefinition): TableDe
 }
 
 function describeField(field: Field): FieldDescription {
-  const source = { answer: '', request: '(the request)', derived: '(worked out)' }[field.from];
+  const source = { answer: '', request: '(the request)', derived: '(computed)' }[field.from];
   return {
     column: field.column,
     type: SQL_TYPES[field.kind],

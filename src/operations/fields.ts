@@ -1,13 +1,13 @@
 /**
- * The vocabulary in which operation files state their fields. One line per field: the source's
- * name for it, our column, what it means, its unit. The zod schema, the drizzle column, the COPY
- * encoder, the column comment, the data dictionary and the sandbox's answer all come from that line.
+ * The functions with which operation files declare their fields, one line for each: the source's name, our column, its
+ * meaning and unit. The zod schema, the drizzle column, the COPY encoder, the column comment, the data dictionary and
+ * the sandbox's answer are all made from that line.
  */
 
 /** How a value is read, stored and written; see `extract/values.ts` for the reading rules. */
 export type Kind = 'text' | 'int2' | 'int4' | 'int8' | 'numeric' | 'boolean' | 'date' | 'datetime';
 
-/** The column type of each kind, as Postgres names it. */
+/** The Postgres type of each kind. */
 export const SQL_TYPES: Readonly<Record<Kind, string>> = {
   text: 'text',
   int2: 'smallint',
@@ -24,9 +24,9 @@ interface FieldOptions {
   readonly unit?: string;
   /** A record without this value is a reject. */
   readonly required?: boolean;
-  /** What a key column holds when the source leaves the value out: a key is never null. */
+  /** The value of a key column when the source sends none, because a key cannot be null. */
   readonly absent?: '' | 0;
-  /** Other source names that carry the same value, tried in order after the first. */
+  /** Other source fields that may have the value, tried in order after the first. */
   readonly orElse?: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export interface AnswerField extends FieldOptions {
   readonly meaning: string;
 }
 
-/** What a request was about, for values that only the request knows. */
+/** What a request asked for; the source of values that the answer does not have. */
 export interface AskedFor {
   readonly exchange: string;
   /** First and last day asked for. */
@@ -52,7 +52,7 @@ export interface AskedFor {
   readonly calledOn: string;
 }
 
-/** A column whose value comes from the request, because the answer does not carry it. */
+/** A column whose value comes from the request, because the answer does not have it. */
 interface RequestField extends FieldOptions {
   readonly from: 'request';
   readonly column: string;
@@ -61,7 +61,7 @@ interface RequestField extends FieldOptions {
   readonly value: (asked: AskedFor) => string;
 }
 
-/** Returns a value of the record as sent, by the name of its source field. */
+/** Returns a value of the record as it was sent, by the name of its source field. */
 export type Sent = (source: string) => unknown;
 
 /** A column that is computed from the record and its place in the answer. */
@@ -71,8 +71,8 @@ export interface DerivedField extends FieldOptions {
   readonly kind: Kind;
   readonly meaning: string;
   /**
-   * Called once per record in the order of the answer, rejected records included.
-   * `memory` lives as long as the answer.
+   * Called once for each record, in the order of the answer and for rejected ones too. All calls for an answer share
+   * one `memory`.
    */
   readonly value: (sent: Sent, memory: Map<string, number>) => string | number | null;
 }
@@ -103,12 +103,12 @@ export const text = answerField('text');
 export const int4 = answerField('int4');
 /** Whole number of at most 64 bits: quantities and counts. A fraction is a reject. */
 export const int8 = answerField('int8');
-/** Decimal number, stored with every digit the source printed: money, prices, ratios. */
+/** Decimal number, stored with every digit that the source sent: money, prices, ratios. */
 export const numeric = answerField('numeric');
 export const boolean = answerField('boolean');
 /** Calendar day without a zone. */
 export const date = answerField('date');
-/** Date-time of the source's clock (Asia/Kolkata), stored as an instant. */
+/** Date-time in the source's zone (Asia/Kolkata), stored as an instant. */
 export const datetime = answerField('datetime');
 
 /** A column filled from the request. */

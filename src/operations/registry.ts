@@ -6,7 +6,7 @@ import { didYouMean } from '../core/input.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
-/** The default exports of the files of a folder, in the order of their names. */
+/** The default exports of those files in a folder whose names match, sorted by name. */
 const declaredIn = (folder: string, name: RegExp): Promise<unknown[]> =>
   Promise.all(
     readdirSync(join(import.meta.dirname, folder))
@@ -19,55 +19,53 @@ const declaredIn = (folder: string, name: RegExp): Promise<unknown[]> =>
   );
 
 /**
- * Every operation, in alphabetical order: the files of this folder that are named like one (`Get….ts`).
- * A new file needs no other line anywhere.
+ * Every operation, in alphabetical order: the files `Get….ts` of this folder. A new file need not be registered
+ * anywhere.
  */
 export const operations = (await declaredIn('.', /^Get\w+\.(ts|js)$/)) as readonly Operation[];
 
-/** Every data set: the operations, and what comes with files (`files/….ts`). */
+/** Every data set: the operations, and those that come from files (`files/….ts`). */
 export const dataSets: readonly DataSet[] = [
   ...operations,
   ...((await declaredIn('files', /^[A-Z]\w+\.(ts|js)$/)) as readonly DataSet[]),
 ];
 
-const byName = new Map(operations.map((operation) => [operation.name.toLowerCase(), operation]));
-
 /** Every table of the schema `market`, each once. */
 export const tables: readonly TableDefinition[] = [...new Set(dataSets.flatMap(tablesFilledBy))];
 
-/** The data sets that fill any of these tables. */
+/** The data sets whose records are stored in any of these tables. */
 export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {
   return dataSets.filter((dataSet) => tablesFilledBy(dataSet).some((table) => filled.includes(table)));
 }
 
-/**
- * The operation of this name, without regard to case.
- *
- * @throws PipelineError `usage` with the nearest known name.
- */
-export function operationNamed(name: string): Operation {
-  const found = byName.get(name.toLowerCase());
-  if (found !== undefined) return found;
-  const known = operations.map((operation) => operation.name);
-  throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
-}
+const findByName = <Item extends DataSet>(items: readonly Item[]) => {
+  const byName = new Map(items.map((item) => [item.name.toLowerCase(), item]));
+  return (name: string): Item => {
+    const found = byName.get(name.toLowerCase());
+    if (found !== undefined) return found;
+    const known = items.map((item) => item.name);
+    throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
+  };
+};
 
 /**
- * The data set of this name, without regard to case: an operation, or what comes with files.
+ * The operation with this name, in upper or lower case.
  *
- * @throws PipelineError `usage` with the nearest known name.
+ * @throws PipelineError `usage` that suggests the most similar name.
  */
-export function anyDataSetNamed(name: string): DataSet {
-  const found = dataSets.find((dataSet) => dataSet.name.toLowerCase() === name.toLowerCase());
-  if (found !== undefined) return found;
-  const known = dataSets.map((dataSet) => dataSet.name);
-  throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
-}
+export const operationNamed = findByName(operations);
 
 /**
- * The data set of this name, exactly.
+ * The data set with this name, in upper or lower case: an operation, or one that comes from files.
  *
- * @throws Error where there is none: names that people give go to the functions above.
+ * @throws PipelineError `usage` that suggests the most similar name.
+ */
+export const findDataSet = findByName(dataSets);
+
+/**
+ * The data set with exactly this name.
+ *
+ * @throws Error if there is none, which is a defect; for names that users type there is `findDataSet`.
  */
 export function dataSetNamed(name: string): DataSet {
   const found = dataSets.find((dataSet) => dataSet.name === name);

@@ -5,7 +5,7 @@ const NEEDS_ESCAPE = /[\\\t\n\r]/;
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 const ESCAPED: Readonly<Record<string, string>> = { '\\': '\\', t: '\t', n: '\n', r: '\r' };
 
-/** One value in COPY's text format. */
+/** Encodes a value in the text format of COPY. */
 export function encodeValue(value: Scalar): string {
   if (value === null) return '\\N';
   if (typeof value === 'string') {
@@ -17,7 +17,7 @@ export function encodeValue(value: Scalar): string {
   return String(value);
 }
 
-/** The value that `encodeValue` wrote; a number whose digits a double does not print again stays text. */
+/** Decodes a value from `encodeValue`. A number that a double does not reproduce digit by digit stays text. */
 function decodeValue({ kind }: Field, text: string): Scalar {
   if (text === '\\N') return null;
   switch (kind) {
@@ -32,22 +32,22 @@ function decodeValue({ kind }: Field, text: string): Scalar {
   }
 }
 
-/** Validated rows of one table: objects, or, where there are many, the text that COPY takes. */
+/** Validated rows of one table: as objects or, if there are many, as COPY text. */
 export type Rows = readonly Row[] | EncodedRows;
 
 /**
- * Rows as COPY text, a quarter of the size they have as objects and nothing for the garbage collector to walk through.
- * Whoever needs their values iterates, which makes an object of each.
+ * Rows as COPY text, which takes a quarter of the memory of objects and no work of the garbage collector. Iterating
+ * over them makes an object of each.
  */
 export class EncodedRows implements Iterable<Row> {
   readonly table: TableDefinition;
-  /** The lines one behind the other: values separated by tabs, without line ends. */
+  /** All lines without line breaks between them; the values in a line are separated by tabs. */
   readonly text: Buffer;
-  /** Where each line ends. */
+  /** Offset at which each line ends. */
   readonly ends: Uint32Array;
-  /** Where the values of each line's key end, which are its first. */
+  /** Offset at which the key of each line ends; key columns come first. */
   readonly keyEnds: Uint32Array;
-  /** How often each value occurs, of the columns of `countedColumns`. */
+  /** How often each value occurs, for the columns from `countedColumns`. */
   readonly counts: ReadonlyMap<string, ReadonlyMap<Scalar, number>>;
 
   constructor(writer: RowsWriter) {
@@ -74,7 +74,7 @@ export class EncodedRows implements Iterable<Row> {
     }
   }
 
-  /** Have two rows the same key? To be asked of tables only whose keys are the same if their text is. */
+  /** Do two rows have the same key? Only valid for tables in which equal keys always have the same text. */
   hasDuplicates(): boolean {
     const keys = new Set<string>();
     for (let at = 0; at < this.length; at += 1) {
@@ -84,7 +84,7 @@ export class EncodedRows implements Iterable<Row> {
   }
 }
 
-/** How often each value of a column occurs, in the order in which they are met. */
+/** How often each value of a column occurs, in the order of first occurrence. */
 export function countValues(rows: Rows, column: string): ReadonlyMap<Scalar, number> {
   if (rows instanceof EncodedRows) {
     const counts = rows.counts.get(column);
@@ -95,12 +95,12 @@ export function countValues(rows: Rows, column: string): ReadonlyMap<Scalar, num
   return tally.counts;
 }
 
-/** The columns in which all rows are looked at: they decide which days are concerned, and which values are the newer ones. */
+/** The columns whose values are counted as rows are written: they tell which days are loaded and how new rows are. */
 export function countedColumns({ dateColumn }: TableDefinition): string[] {
   return [dateColumn, 'source_saved_at'].filter((column) => column !== null);
 }
 
-/** Counts values; neighbours that are the same are counted without a look into the map. */
+/** Counts values. A run of equal values needs only one access to the map. */
 class Tally {
   readonly column: string;
   private readonly byValue = new Map<Scalar, number>();
@@ -130,10 +130,10 @@ class Tally {
 
 const FIRST_SIZE = 256 * 1024;
 
-/** Beyond this it is not kept for the next writer. */
+/** A larger buffer is not kept for the next writer. */
 const LARGEST_KEPT = 16 * 1024 * 1024;
 
-/** What the last writer has written into: for the next, as a new one of its size would have to be cleared first. */
+/** The buffer of the last writer, for the next one: a new buffer would have to be cleared first. */
 let spare: Buffer | null = null;
 
 /** Writes rows as COPY text. */
@@ -141,9 +141,9 @@ export class RowsWriter {
   readonly table: TableDefinition;
   readonly ends: number[] = [];
   readonly keyEnds: number[] = [];
-  /** Those of `countedColumns`. */
+  /** One for each column from `countedColumns`. */
   readonly tallies: readonly Tally[];
-  /** What is written so far stands before `end`. */
+  /** The text written so far ends at `end`. */
   bytes: Buffer;
   end = 0;
 
@@ -154,7 +154,7 @@ export class RowsWriter {
     spare = null;
   }
 
-  /** Makes room for so many bytes behind the end. */
+  /** Makes room for this many bytes after `end`. */
   reserve(bytes: number): void {
     if (this.end + bytes <= this.bytes.length) return;
     const larger = Buffer.allocUnsafeSlow(2 * (this.end + bytes));
@@ -162,7 +162,7 @@ export class RowsWriter {
     this.bytes = larger;
   }
 
-  /** Ends a line that was written behind the end. Its values are to be counted in the tallies, too. */
+  /** Completes a line that the caller has written after `end`. The caller must also count its values in `tallies`. */
   endLine(keyEnd: number, end: number): void {
     this.keyEnds.push(keyEnd);
     this.ends.push(end);
@@ -179,7 +179,7 @@ export class RowsWriter {
     for (const tally of this.tallies) tally.add(row[tally.column] ?? null);
   }
 
-  /** The rows; nothing may be written any more. */
+  /** Returns the rows. The writer must not be used afterwards. */
   finish(): EncodedRows {
     const rows = new EncodedRows(this);
     if (this.bytes.length <= LARGEST_KEPT) spare = this.bytes;

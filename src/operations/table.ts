@@ -1,14 +1,14 @@
 import { datetime, type Field, fromRequest } from './fields.ts';
 
-/** A stored value: text, whole and decimal numbers, yes/no; days and date-times travel as text. */
+/** A value to store. Days and date-times are text; so are numbers that a double cannot hold exactly. */
 export type Scalar = string | number | boolean | null;
 
-/** One validated record, keyed by column name. Load audit columns are not in it. */
+/** One validated record, by column name, without the columns of LOAD_AUDIT. */
 export type Row = Record<string, Scalar>;
 
 /**
- * Which columns of a row name its instrument. From the rows of such a table `market.instruments` knows
- * what an instrument is called on a day.
+ * The columns that name the instrument of a row. `market.instruments` is built from the rows of such tables: it tells
+ * what an instrument was called on a day.
  */
 export interface Naming {
   readonly symbol: string;
@@ -16,9 +16,9 @@ export interface Naming {
   readonly isin?: string;
   readonly scripCode?: string;
   readonly name?: string;
-  /** The day on which it had these names: the first of these columns, dates or date-times, that has a value. */
+  /** Date or date-time columns; the first that has a value is the day on which the instrument had these names. */
   readonly day: readonly [string, ...string[]];
-  /** It had them for the last time on the day before. */
+  /** Did it have these names for the last time on the day before that? */
   readonly dayBefore?: boolean;
 }
 
@@ -26,15 +26,15 @@ export interface TableDefinition {
   /** Name inside the schema `market`. */
   readonly name: string;
   readonly comment: string;
-  /** Primary key columns, `exchange` always among them; a migration may index them in another order. */
+  /** Primary key columns, always including `exchange`; a migration may index them in another order. */
   readonly key: readonly string[];
   /** Every data column: key columns first, then values, then source audit. */
   readonly fields: readonly Field[];
-  /** The date column of the key, where there is one: coverage, partitions and locks use it. */
+  /** The date column of the key, if there is one: coverage, partitions and locks use it. */
   readonly dateColumn: string | null;
   /** Is the table partitioned by year of `dateColumn`? */
   readonly partitioned: boolean;
-  /** The names its rows give to instruments; several of one row belong to the same instrument. */
+  /** The names of instruments in its rows; all names in a row belong to the same instrument. */
   readonly names: readonly Naming[];
 }
 
@@ -43,7 +43,7 @@ interface TableOptions {
   readonly comment: string;
   readonly key: readonly string[];
   readonly fields: readonly Field[];
-  /** Drizzle cannot express partitions: the generated migration needs `PARTITION BY RANGE` by hand, as in 0000_initial.sql. */
+  /** Drizzle has no partitions: add `PARTITION BY RANGE` to the generated migration, as in 0000_initial.sql. */
   readonly partitionBy?: string;
   readonly names?: readonly Naming[];
 }
@@ -79,7 +79,7 @@ const AUDIT_FIELDS = [
   ),
 ];
 
-/** Columns that only the history has. */
+/** Columns that only the history tables have. */
 export const VALIDITY: Readonly<Record<string, string>> = {
   valid_from: 'From when this revision was the row, included.',
   valid_to: 'Until when this revision was the row, excluded: from then on the next one was, or none.',
@@ -89,11 +89,11 @@ export const VALIDITY: Readonly<Record<string, string>> = {
 };
 
 /**
- * Declares a table of the schema `market` from its fields. Adds `exchange`, the source's audit
- * columns and the load audit columns, in the order keys, values, source audit, load audit. A column that
- * a later migration adds is stored behind them all, whatever its place here.
+ * Declares a table of the schema `market` from its fields, and adds `exchange`, the source's audit columns and the load
+ * audit columns. The order is keys, values, source audit, load audit; a column that a later migration adds comes last
+ * in the database, whatever its place here.
  *
- * @throws Error when a key column has no field, or a column is declared twice.
+ * @throws Error if a key column has no field, or a column is declared twice.
  */
 export function defineTable(options: TableOptions): TableDefinition {
   const all: Field[] = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
@@ -127,5 +127,5 @@ export function columnComment(field: Field): string {
 
 function originOf(field: Field): string {
   if (field.from === 'answer') return `Source field: ${field.source}.`;
-  return field.from === 'request' ? 'From the request.' : 'Worked out from the record.';
+  return field.from === 'request' ? 'From the request.' : 'Computed from the record.';
 }

@@ -1,6 +1,6 @@
 /**
- * Source field of each column of a UDiFF cash-market bhav copy, the exchanges' own daily file that
- * the source passes on. Columns that are not named here have no field; `instrumentName` has no column.
+ * Source field of each column of a UDiFF cash-market bhav copy, the daily file of the exchanges from which the source
+ * takes its records. Other columns of the file have no source field, and the field `instrumentName` is not in the file.
  */
 export const UDIFF_COLUMNS: Readonly<Record<string, string>> = {
   TradDt: 'tradDt',

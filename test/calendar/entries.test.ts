@@ -76,7 +76,7 @@ describe('readEntries', () => {
 
   it('refuses a day that is listed twice, but not a day listed for all and for one', () => {
     expect(complaint('NSE,2027-01-26,holiday,', 'NSE,2027-01-26,session,')).toBe(
-      'calendar file mine.csv, line 3: NSE 2027-01-26 was listed on line 2 already',
+      'calendar file mine.csv, line 3: NSE 2027-01-26 is already listed on line 2',
     );
     expect(complaint('*,2027-01-26,holiday,', 'NSE,2027-01-26,session,')).toBe('');
   });
@@ -86,6 +86,6 @@ describe('readEntries', () => {
       `calendar file mine.csv, line 2: the header must be "${HEADER}"`,
     );
     expect(complaintAbout('')).toBe(`calendar file mine.csv, line 1: the header must be "${HEADER}"`);
-    expect(complaint('NSE,2027-01-26,holiday,"open')).toMatch(/^calendar file mine\.csv is no CSV: .*line 2/);
+    expect(complaint('NSE,2027-01-26,holiday,"open')).toMatch(/^calendar file mine\.csv is not valid CSV: .*line 2/);
   });
 });

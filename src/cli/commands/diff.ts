@@ -55,8 +55,8 @@ export const commands: Commands = {
 
 async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('name an operation with --operation');
-  const { anyDataSetNamed } = await import('../../operations/registry.ts');
-  const operation = anyDataSetNamed(flags.operation);
+  const { findDataSet } = await import('../../operations/registry.ts');
+  const operation = findDataSet(flags.operation);
   const config = await loadSettings(cli);
   const readStates = statesOf(flags, config);
   const { openContext } = await import('../open-context.ts');

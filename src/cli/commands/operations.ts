@@ -34,13 +34,13 @@ export const commands: Commands = {
 };
 
 async function describeOperations(cli: Cli, name: string | undefined, flags: JsonFlag): Promise<void> {
-  const { anyDataSetNamed, dataSets } = await import('../../operations/registry.ts');
+  const { findDataSet, dataSets } = await import('../../operations/registry.ts');
   const { describeDataSet } = await import('../../operations/describe.ts');
   if (name === undefined) {
     const all = dataSets.map(describeDataSet);
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
   }
-  const one = describeDataSet(anyDataSetNamed(name));
+  const one = describeDataSet(findDataSet(name));
   if (flags.json === true) return printJson(cli, one);
   print(cli, descriptionText(one));
   if (one.sample !== null) printRecord(cli, one.sample.answer);

@@ -34,7 +34,7 @@ export async function closeRun(
   const ended = await finishRun(db.drizzle, runId, end);
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
-  if (runEnded.isHeard()) {
+  if (runEnded.hasSubscribers()) {
     const { id: run, ...facts } = ended;
     runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });
   }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { toldInFilesOf } from '../../operations/operation.ts';
+import { dataSetsAlsoFilling } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
 import type { AnswerFilter } from './responses/to-replay.ts';
 import { dayRows, withdrawals } from './schema/work.ts';
@@ -153,7 +153,7 @@ export async function copyAccepted(
         eq(withdrawals.state, 'accepted'),
         operations === undefined
           ? undefined
-          : inArray(operation, [...operations, ...toldInFilesOf(dataSets, operations)]),
+          : inArray(operation, [...operations, ...dataSetsAlsoFilling(dataSets, operations)]),
         exchanges === undefined ? undefined : inArray(exchange, [...exchanges]),
         from === undefined ? undefined : sql`coalesce(${day} >= ${from}, true)`,
         to === undefined ? undefined : sql`coalesce(${day} <= ${to}, true)`,

@@ -34,7 +34,7 @@ const table = defineTable({
   ],
 });
 
-/** Recognised by fields that neither the pledge nor the category sample carries. */
+/** Recognized by fields that are neither in the sample of the pledge nor of the category operation. */
 export const corporateActionShape: Shape = {
   table,
   has: [],

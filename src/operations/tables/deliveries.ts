@@ -1,7 +1,7 @@
 import { date, int8, numeric, text } from '../fields.ts';
 import { defineTable } from '../table.ts';
 
-/** Filled from NSE's delivery positions and from the columns of deliveries in its full bhav copies. */
+/** Filled from NSE's delivery position files, and from the delivery columns of its full bhav copies. */
 export const deliveries = defineTable({
   name: 'deliveries',
   comment:

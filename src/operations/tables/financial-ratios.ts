@@ -3,12 +3,11 @@ import type { Ask, Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
 /**
- * The answers of the ratio operations name neither instrument nor date, so the whole key comes from
- * the request. `variantOf` says which of the four variants the request asked for.
+ * The answers of the ratio operations contain neither instrument nor date, so the whole key comes from the request.
  */
 const KEY = ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'];
 
-/** The variant asked for, which the planner writes into the window's params. */
+/** The requested variant, which planning writes into the window's params. */
 function variantOf(asked: AskedFor): string {
   return asked.params.variant ?? 'snapshot';
 }
@@ -108,7 +107,7 @@ export const ratioFactShape: Shape = {
 
 const NATURES = ['Standalone', 'Consolidated'] as const;
 
-/** One question per nature of report. */
+/** The question once for each nature of report. */
 export function askBothNatures(ask: Ask & { readonly params: { readonly variant: string } }): Ask[] {
   return NATURES.map((natureOfReport) => ({
     ...ask,
@@ -125,7 +124,7 @@ export const natureOption = {
   filters: false,
 } as const;
 
-/** The service's documented sample, a bare object. */
+/** The sample from the service's documentation: an object without an envelope. */
 export const RATIO_SAMPLE = {
   EODClosePrice: 3604.45,
   Year: 2024,

@@ -15,7 +15,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
-import { toldInFilesOf } from '../../../operations/operation.ts';
+import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets, operations } from '../../../operations/registry.ts';
 import { responses } from '../schema/source.ts';
 import { rejects, windows } from '../schema/work.ts';
@@ -46,7 +46,7 @@ export function matchesFilter(
 
 /** Is it of one of these data sets, or an imported file of another that tells what one of these holds? */
 function isOf(table: Record<'operation' | 'params', Column>, names: readonly string[]): SQL | undefined {
-  const told = toldInFilesOf(dataSets, names);
+  const told = dataSetsAlsoFilling(dataSets, names);
   return or(
     inArray(table.operation, [...names]),
     told.length === 0 ? undefined : and(inArray(table.operation, told), sql`${table.params} ? 'file'`),
