@@ -1,6 +1,6 @@
 import { DECIMAL, ESCAPED, NULL, STRING, type ValueScanner, WHOLE } from './scanned-values.ts';
 
-// Each scanner has its own: V8 reads an imported constant anew at each use, which costs a sixth of the time of scanning.
+// Declared in each scanner, because V8 looks up an imported constant at every use: a sixth of the time of scanning.
 const TAB = 9;
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
@@ -15,29 +15,29 @@ const BACKSLASH = 92;
 const FIRST_BEYOND_ASCII = 128;
 
 /**
- * Finds the cells of rows without quotes, in ASCII. Blanks and tabs around a cell are no part of it; nothing, or a
- * hyphen alone, is no value. A record begins where its line does.
+ * Finds the cells of rows in ASCII without quotes. Spaces and tabs around a cell are not part of it; an empty cell and
+ * a hyphen alone are no value. A record begins where its line does.
  *
- * @param places the place in the row of each key's cell.
+ * @param positions the position in the row of each key's cell.
  * @param cells how many cells a row has.
- * @param returns do lines end with a carriage return and a line feed?
+ * @param crLf whether lines end with a carriage return and a line feed.
  */
 export function createCsvScanner(
   body: Buffer,
-  places: readonly number[],
+  positions: readonly number[],
   cells: number,
-  returns: boolean,
+  crLf: boolean,
 ): ValueScanner {
   const keyAt = new Int32Array(cells).fill(-1);
-  for (const [key, place] of places.entries()) keyAt[place] = key;
-  const types = new Uint8Array(places.length);
-  const froms = new Int32Array(places.length);
-  const tos = new Int32Array(places.length);
+  for (const [key, position] of positions.entries()) keyAt[position] = key;
+  const types = new Uint8Array(positions.length);
+  const froms = new Int32Array(positions.length);
+  const tos = new Int32Array(positions.length);
 
-  /** What ends a row stands here. @returns the place behind it, or -1. */
+  /** @returns the offset after the end of a line at this offset; -1 if no line ends here. */
   const endLine = (at: number): number => {
     if (at >= body.length) return at;
-    if (!returns) return body[at] === LINE_FEED ? at + 1 : -1;
+    if (!crLf) return body[at] === LINE_FEED ? at + 1 : -1;
     return body[at] === CARRIAGE_RETURN && body[at + 1] === LINE_FEED ? at + 2 : -1;
   };
 
@@ -55,7 +55,7 @@ export function createCsvScanner(
         const digits = at;
         const isBelowOne = byte === ZERO;
         while (byte >= ZERO && byte <= NINE) byte = body[++at] as number;
-        // Else it is not printed as a number is: leading zeros, a minus alone or before zero.
+        // Anything else is not how a number is printed: leading zeros, a minus alone or before zero.
         let type = at > digits && (!isBelowOne || (at === digits + 1 && from === digits)) ? WHOLE : STRING;
         if (byte === DOT) {
           const dot = at;

@@ -1,6 +1,6 @@
 import { DECIMAL, ESCAPED, FALSE, NULL, STRING, TRUE, type ValueScanner, WHOLE } from './scanned-values.ts';
 
-// Each scanner has its own: V8 reads an imported constant anew at each use, which costs a sixth of the time of scanning.
+// Declared in each scanner, because V8 looks up an imported constant at every use: a sixth of the time of scanning.
 const SPACE = 32;
 const QUOTE = 34;
 const MINUS = 45;
@@ -11,26 +11,27 @@ const BACKSLASH = 92;
 const FIRST_BEYOND_ASCII = 128;
 const SMALL_E = 101;
 
-/** Bytes that are compared at once. */
+/** How many bytes are compared at once. */
 const WORD = 4;
 const [NULL_WORD, TRUE_WORD, FALSE_WORD] = ['null', 'true', 'fals'].map((letters) =>
   Buffer.from(letters).readInt32LE(),
 );
 const FALSE_LENGTH = 5;
 
-/** Numbers of up to so many characters survive a double. */
+/** Numbers of up to this many characters can be stored in a double and printed again without a change. */
 const SAFE_DIGITS = 15;
 
 /** Below a millionth, numbers are printed with an exponent. */
 const SAFE_DECIMALS_OF_ZERO = 6;
 
 /**
- * Finds the values of JSON records that have these keys in this order, each once, written as in an example of them.
- * Numbers are found as `String` writes them, zeros at the end left out.
+ * Finds the values of JSON records that have exactly these keys in this order, with the same white space as an example.
+ * Numbers are found as `String` writes them, without zeros at the end.
  *
  * @param body in UTF-8.
- * @param isRead by place of a key: does a column's reader see in any case what stands there? Else it has to be plain.
- * @returns null where the example does not have these keys.
+ * @param isRead by position of a key: 1 if a column's reader always sees its value. Other strings have to be plain
+ *   ASCII without escapes, because nothing else checks them.
+ * @returns null if the example does not have these keys.
  */
 export function createJsonScanner(
   body: Buffer,
@@ -38,14 +39,14 @@ export function createJsonScanner(
   example: string,
   isRead: Uint8Array,
 ): ValueScanner | null {
-  const gaps = gapsOf(keys, example);
-  if (gaps === null) return null;
+  const separators = separatorsOf(keys, example);
+  if (separators === null) return null;
   const words: number[] = [];
   const masks: number[] = [];
-  const wordEnds = gaps.map((gap) => {
-    for (let at = 0; at < gap.length; at += WORD) {
-      words.push(Buffer.concat([gap.subarray(at, at + WORD), Buffer.alloc(WORD)]).readInt32LE());
-      masks.push(at + WORD <= gap.length ? -1 : 2 ** (8 * (gap.length - at)) - 1);
+  const wordEnds = separators.map((separator) => {
+    for (let at = 0; at < separator.length; at += WORD) {
+      words.push(Buffer.concat([separator.subarray(at, at + WORD), Buffer.alloc(WORD)]).readInt32LE());
+      masks.push(at + WORD <= separator.length ? -1 : 2 ** (8 * (separator.length - at)) - 1);
     }
     return words.length;
   });
@@ -53,7 +54,7 @@ export function createJsonScanner(
     types: new Uint8Array(keys.length),
     froms: new Int32Array(keys.length),
     tos: new Int32Array(keys.length),
-    lengths: Int32Array.from(gaps, (gap) => gap.length),
+    lengths: Int32Array.from(separators, (separator) => separator.length),
     words: Int32Array.from(words),
     masks: Int32Array.from(masks),
     wordEnds: Int32Array.from(wordEnds),
@@ -73,31 +74,32 @@ export function createJsonScanner(
   };
 }
 
+/** In characters; the separators of a longer record are not worked out. */
 const LONGEST_EXAMPLE = 64 * 1024;
 
 /**
- * What stands before, between and behind the values of a record; null where it does not have these keys in this
- * order, each once.
+ * The bytes before, between and after the values of a record; null if it does not have exactly these keys in this
+ * order.
  */
-function gapsOf(keys: readonly string[], example: string): Buffer[] | null {
+function separatorsOf(keys: readonly string[], example: string): Buffer[] | null {
   if (example.length > LONGEST_EXAMPLE) return null;
-  const gap = /\s*[{,]\s*"(\w{1,100})"\s*:\s*/y;
+  const separator = /\s*[{,]\s*"(\w{1,100})"\s*:\s*/y;
   const value = /"(?:[^"\\]|\\.)*"|[^\s,{}[\]"]+/y;
   const end = /\s*\}$/y;
-  const gaps: string[] = [];
+  const separators: string[] = [];
   let at = 0;
   for (const key of keys) {
-    gap.lastIndex = at;
-    const found = gap.exec(example);
+    separator.lastIndex = at;
+    const found = separator.exec(example);
     if (found === null || found[1] !== key) return null;
-    gaps.push(found[0]);
-    value.lastIndex = gap.lastIndex;
+    separators.push(found[0]);
+    value.lastIndex = separator.lastIndex;
     if (!value.test(example)) return null;
     at = value.lastIndex;
   }
   end.lastIndex = at;
   const last = end.exec(example);
-  return last === null ? null : [...gaps, last[0]].map((one) => Buffer.from(one, 'latin1'));
+  return last === null ? null : [...separators, last[0]].map((one) => Buffer.from(one, 'latin1'));
 }
 
 interface Body {
@@ -106,16 +108,16 @@ interface Body {
 }
 
 interface Values extends Pick<ValueScanner, 'types' | 'froms' | 'tos'> {
-  /** How many bytes stand before each value and behind the last, … */
+  /** How many bytes the separator before each value has, and the one after the last. */
   readonly lengths: Int32Array;
-  /** … which they are, four in a word, of the last of which only some count, and where the words of each end. */
+  /** The bytes of all separators, four in a word; the bits of each word that are compared; where those of each end. */
   readonly words: Int32Array;
   readonly masks: Int32Array;
   readonly wordEnds: Int32Array;
   readonly isRead: Uint8Array;
 }
 
-/** Finds the values of a record. @returns the place behind it, or -1. */
+/** Finds the values of a record. @returns the offset after it, or -1 if they cannot be found. */
 function findValues(
   { lengths, words, masks, wordEnds, isRead, types, froms, tos }: Values,
   { bytes: body, view }: Body,
@@ -126,7 +128,7 @@ function findValues(
   let word = 0;
   for (let key = 0; ; key++) {
     const after = at + (lengths[key] as number);
-    // The last word may reach beyond what stands there, but not beyond the body.
+    // The last word may reach beyond the separator, but not beyond the body.
     if (after + WORD > body.length) return -1;
     for (const end = wordEnds[key] as number; word < end; word++, at += WORD) {
       if ((view.getInt32(at, true) & (masks[word] as number)) !== words[word]) return -1;
@@ -139,7 +141,7 @@ function findValues(
       const from = at + 1;
       for (byte = body[++at] as number; byte !== QUOTE; byte = body[++at] as number) {
         if (byte >= SPACE && byte < FIRST_BEYOND_ASCII && byte !== BACKSLASH) continue;
-        // What stands here is left to JSON.parse, but for the end of the body.
+        // JSON.parse checks the string when the column is read. Here only its end is looked for.
         if (byte === undefined || isRead[key] === 0) return -1;
         type = ESCAPED;
         if (byte === BACKSLASH) at++;

@@ -7,10 +7,10 @@ import { DECIMAL, ESCAPED, NULL, STRING, TYPES, type ValueScanner, WHOLE } from 
 import { InvalidValue, type ValueReader } from './values.ts';
 
 /**
- * Goes from the bytes of a record to the bytes of its line of COPY text, without an object between.
+ * Turns the bytes of a record into its line of COPY text, without making an object of it.
  *
  * @param start where the record begins in the body.
- * @returns the place behind it; -1 where it has to be read another way: then nothing was written.
+ * @returns the offset after it; -1 if it has to be parsed instead, and then nothing was written.
  */
 export type RecordScanner = (start: number, lines: RowsWriter) => number;
 
@@ -18,12 +18,13 @@ const TAB = 9;
 const SPACE = 32;
 const ZERO = 48;
 
-/** Numbers of up to so many characters survive a double. */
+/** Numbers of up to this many characters can be stored in a double and printed again without a change. */
 const SAFE_DIGITS = 15;
 
 /**
- * Values of so many characters are valid whatever they are; longer ones are left to the reader. Of the other kinds all
- * are: the last value is remembered, as neighbours have their days and times in common.
+ * By kind of field: values of these types and up to this length are always valid and are copied as they are. Longer
+ * ones, and all of the other kinds, go through the column's reader; the last one is remembered, because records next to
+ * each other often have the same day or time.
  */
 const VALID: Readonly<Partial<Record<Kind, { readonly length: number; readonly types: readonly number[] }>>> =
   {
@@ -34,47 +35,47 @@ const VALID: Readonly<Partial<Record<Kind, { readonly length: number; readonly t
     int8: { length: SAFE_DIGITS, types: [WHOLE] },
   };
 
-/** A value as it is, and as it is written. */
-interface Written {
+/** A value, and its COPY text. */
+interface EncodedValue {
   readonly value: Scalar;
   readonly text: Buffer;
 }
 
 interface Column {
-  /** Places of its keys in the record, in the order they are asked; none where all records have the same value. */
+  /** Positions of its keys in the record, in the order they are tried; none where all records have the same value. */
   readonly keys: readonly number[];
   readonly read: ValueReader;
-  /** Which types of value are copied as they are, and up to which length. */
+  /** Which types of value are copied as they are (1 by type), up to the length `longest`. */
   readonly copies: Uint8Array;
   readonly longest: number;
-  /** What stands for no value; null where that is not valid. */
-  readonly blank: Written | null;
-  /** May the record be stored with this value? Else it has to be read another way. */
+  /** What is written for no value; null where a value is needed. */
+  readonly blank: EncodedValue | null;
+  /** May a record be stored with this value? If not, it has to be parsed instead. */
   readonly accepts: (value: Scalar) => boolean;
-  /** Where in the body the value stands that was read last, its type, and what it became. */
+  /** The value read last: where it is in the body, its type, and what it became. */
   from: number;
   to: number;
   type: number;
-  last: Written | null;
+  last: EncodedValue | null;
 }
 
 /** How the records of one body are found and read. */
 interface ScannerOptions {
   readonly asked: AskedFor;
   readonly timeZone: string;
-  /** Makes what finds the values; `isRead` says by place of a key whether a column's reader sees the value in any case. */
+  /** Makes what finds the values. `isRead`, by position of a key: 1 if a column's reader always sees its value. */
   readonly valuesOf: (isRead: Uint8Array) => ValueScanner | null;
-  /** By source field: how its text is turned into what is read. */
+  /** By source field: turns its text into what the column's reader takes. */
   readonly texts?: ReadonlyMap<string, (text: string) => string>;
   /** By source field: the only values that a record may have. */
   readonly only?: ReadonlyMap<string, readonly Scalar[]>;
 }
 
 /**
- * Makes a scanner of the records of one body that have the keys of a layout. It takes a record only where it is certain
- * what the reader of records would make of it, and that it is no stray.
+ * Makes a scanner of the records of one body that have the keys of a layout. It takes a record only if it is certain
+ * what the reader in records.ts would make of it, and that its day and exchange were asked for.
  *
- * @returns null where records of the layout cannot be read so.
+ * @returns null if records of this layout cannot be scanned.
  */
 export function createRecordScanner(
   body: Buffer,
@@ -134,10 +135,10 @@ export function createRecordScanner(
   });
 }
 
-interface Form {
-  /** Places of the keys one of which has to name the instrument. */
+interface ScannerFacts {
+  /** Positions of the keys of which one has to name the instrument; null where none has to. */
   readonly named: readonly number[] | null;
-  /** How many of the columns are the key, and which are counted. */
+  /** How many of the first columns are the key, and the positions of those whose values are counted. */
   readonly keyColumns: number;
   readonly counted: readonly number[];
 }
@@ -146,13 +147,13 @@ function scannerOf(
   body: Buffer,
   columns: readonly Column[],
   values: ValueScanner,
-  { named, keyColumns, counted }: Form,
+  { named, keyColumns, counted }: ScannerFacts,
 ): RecordScanner {
   const { types, froms, tos } = values;
   const written: Scalar[] = columns.map(() => null);
   const room = columns.reduce((sum, { blank }) => sum + 64 + (blank?.text.length ?? 0), 0);
 
-  /** Does one of these values surely name an instrument? Letters do, and any number but 0. */
+  /** Does one of these values certainly name an instrument? Text beginning with a letter does, and any number but 0. */
   const isNamed = (): boolean =>
     named === null ||
     named.some((key) => {
@@ -166,7 +167,7 @@ function scannerOf(
   return (start, lines) => {
     const next = values.find(start);
     if (next < 0 || !isNamed()) return -1;
-    // No value is written with more than twice the bytes it is sent with, but for days and times.
+    // No value is written with more than twice the bytes it was sent with, except days and times: `room` is for those.
     lines.reserve(2 * (next - start) + room);
     const { bytes } = lines;
     let end = lines.end;
@@ -175,7 +176,7 @@ function scannerOf(
       const column = columns[place] as Column;
       if (place === keyColumns) keyEnd = end;
       if (place > 0) bytes[end++] = TAB;
-      // The first of its values that is not blank.
+      // Take the first of its values that is not blank.
       let type = NULL;
       let from = 0;
       let to = 0;
@@ -207,7 +208,7 @@ function scannerOf(
   };
 }
 
-/** Reads a value by its column's reader, if it is not the one read last. Null where it is not valid, or of a stray. */
+/** Reads a value with its column's reader, unless it is the one read last. Null if no record may be stored with it. */
 function readValue(
   column: Column,
   values: ValueScanner,
@@ -215,7 +216,7 @@ function readValue(
   type: number,
   from: number,
   to: number,
-): Written | null {
+): EncodedValue | null {
   if (column.last !== null && type === column.type && isSame(body, from, to, column)) return column.last;
   let sent: unknown;
   try {

@@ -9,29 +9,29 @@ import type { Layout } from './layout.ts';
 import { createRecordScanner, type RecordScanner } from './record-scanner.ts';
 import type { RecordReader } from './records.ts';
 
-/** By what the records of an answer are read. */
+/** What the records of an answer are read with. */
 interface Reading extends EnvelopeContext {
   readonly asked: AskedFor;
   readonly timeZone: string;
   readonly reader: RecordReader;
   /** Where rows of a table are written. */
   readonly linesOf: (table: TableDefinition) => RowsWriter;
-  /** Takes a record that was parsed. */
+  /** Takes a record that had to be parsed. */
   readonly take: (position: number, record: unknown) => void;
 }
 
-/** In an answer with so many layouts, few records have one in common. */
+/** More layouts than this in one answer: too few records share one for scanners to pay off. */
 const MOST_LAYOUTS = 20;
 
-/** Where so many records had to be parsed, and half of all, it is faster to parse the answer as a whole. */
+/** If more records than this had to be parsed alone, and more than half of all, parsing the whole answer is faster. */
 const MANY_PARSED = 100;
 
 /**
- * Reads the records of a JSON answer one by one where they stand: most of them by a scanner made from the first of
- * their layout, the others parsed alone and handed over.
+ * Reads the records of a JSON answer one by one from its bytes: most with a scanner made from the first record of their
+ * layout; the others are parsed one at a time and handed to `take`.
  *
- * @returns how many there are, and warnings about their envelope; null where the answer has to be parsed as a whole:
- *   then nothing that was handed over or written counts.
+ * @returns how many there are, and warnings about their envelope; null if the answer has to be parsed as a whole, and
+ *   then everything that was written or handed over has to be discarded.
  * @throws PipelineError as `openAnswer` does.
  */
 export function scanAnswer(
@@ -110,7 +110,7 @@ function skipSpace(body: Buffer, start: number): number {
   }
 }
 
-/** Where the object that begins here ends, if it is one, and how many lists and objects it holds. */
+/** Where the object that begins here ends, and how many arrays and objects it holds; null if there is no whole one. */
 function findEnd(body: Buffer, start: number): { readonly at: number; readonly containers: number } | null {
   if (body[start] !== OPENING_BRACE) return null;
   let depth = 0;

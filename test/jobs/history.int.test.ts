@@ -147,13 +147,13 @@ test('the last rows of a session that always has rows are not withdrawn, however
   expect(await loadAndReport(store, [], { fullSets: whole })).toEqual({
     withdrawn: 0,
     suspicious:
-      '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other of their day was; that is not believed, so none was withdrawn',
+      '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other row of their day was; the answer is taken as incomplete, so none was withdrawn',
   });
   // Each day is compared with its own rows.
   expect(await loadAndReport(store, old.slice(1), { fullSets: both })).toMatchObject({
     withdrawn: 1,
     suspicious: expect.stringMatching(
-      /^1 of 1 rows of market\.bhavcopy_cm of 2025-09-01 .*no other of their day/,
+      /^1 of 1 rows of market\.bhavcopy_cm of 2025-09-01 .*no other row of their day/,
     ),
   });
   expect(await loadAndReport(store, [...rows.slice(1)], { fullSets: both })).toEqual({

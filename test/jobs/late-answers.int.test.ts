@@ -87,7 +87,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     const whole = await fetched(2, sent.slice(2))(context);
     expect(whole.counts).toMatchObject({ inserted: 1, updated: 1, stale: 1, unchanged: 16, withdrawn: 0 });
     expect(whole.suspicious).toMatch(
-      /not all answers are kept: 1 row of market\.bhavcopy_cm that it has other values for and 2 that it does not list were left/,
+      /not all answers are kept: 1 row of market\.bhavcopy_cm for which it has other values and 2 that it does not list were left/,
     );
     expect(await live(context)).toHaveLength(21);
   });

@@ -79,7 +79,7 @@ test('rows are not withdrawn a few at a time: a day is compared with the most ro
   const second = await answer(store, rows(DAY, 10, 20));
   expect(second).toMatchObject({
     withdrawn: 0,
-    suspicious: [expect.stringMatching(/^5 of 15 rows .*\(there were 20 once\); more than may be withdrawn/)],
+    suspicious: [expect.stringMatching(/^5 of 15 rows .*\(there once were 20\); more than may be withdrawn/)],
   });
   expect(await live(store)).toBe(15);
 });

@@ -54,7 +54,7 @@ export interface FileFormat {
   /** Fields that are cut or less exact than in other formats: a stored value is kept. */
   readonly vague: readonly string[];
   /** Columns where `-` does not mean that there is no value: a stored one is kept. */
-  readonly gaps: readonly string[];
+  readonly sometimesBlank: readonly string[];
   /** Fields the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
 }
@@ -66,7 +66,7 @@ const plain = {
   datedByName: false,
   withoutTickers: false,
   vague: [],
-  gaps: [],
+  sometimesBlank: [],
   rounded: {},
 } as const;
 
@@ -171,7 +171,7 @@ const NSE_FULL: FileFormat = {
     }),
   },
   // For some securities only the delivery positions tell them.
-  gaps: ['delivered_quantity', 'delivered_percent'],
+  sometimesBlank: ['delivered_quantity', 'delivered_percent'],
   // Two decimals of a lakh.
   rounded: { ttlTrfVal: 1_000 },
 };

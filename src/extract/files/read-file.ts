@@ -45,7 +45,7 @@ export interface FileSession {
   /** Columns the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
   /** Columns that it may leave blank although there is a value: a stored one is kept then. */
-  readonly gaps: readonly string[];
+  readonly sometimesBlank: readonly string[];
   /** What is odd about the file, but not fatal. */
   readonly warnings: readonly string[];
   /** One object for all sessions of a CSV. `readCsvFile` of its name and bytes gives the same sessions. */
@@ -383,7 +383,7 @@ function sessionsOf(
     withoutTickers: format.withoutTickers,
     unknown: columns.unknown(fields),
     rounded: roundedIn(format),
-    gaps: format.gaps,
+    sometimesBlank: format.sometimesBlank,
   }));
 }
 

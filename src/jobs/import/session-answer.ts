@@ -46,7 +46,7 @@ export async function sessionAnswer(pool: Pool, session: FileSession, tickers: T
       unknownFields: [],
     },
     partial: !session.complete,
-    preserved: { columns: session.unknown, rounded: session.rounded, gaps: session.gaps },
+    preserved: { columns: session.unknown, rounded: session.rounded, sometimesBlank: session.sometimesBlank },
   };
 }
 

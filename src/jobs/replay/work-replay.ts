@@ -145,7 +145,7 @@ async function replayAnswer(
       bytes: 0,
       preview: false,
       fresh,
-      rereads: sharing.filter((id) => id !== window.id),
+      readByWindows: sharing.filter((id) => id !== window.id),
     }),
   );
   // A rebuild loads every answer of years.
@@ -160,6 +160,6 @@ async function replayRecords(context: Context, window: ReplayWindow): Promise<vo
     calledAt: seenAt,
     bytes: 0,
     preview: false,
-    rereads: window.parentId === null ? [] : [window.parentId],
+    readByWindows: window.parentId === null ? [] : [window.parentId],
   });
 }

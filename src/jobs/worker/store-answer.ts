@@ -35,7 +35,7 @@ export interface Answered extends ReadAnswer {
   /** Kept for replay; left out where nothing is to be kept. */
   readonly answer?: AnswerToKeep | undefined;
   /** Where an answer is read once more, the other windows that have read it. */
-  readonly rereads?: readonly number[];
+  readonly readByWindows?: readonly number[];
   /** Are all kept answers loaded anew, into tables that held nothing? */
   readonly fresh?: boolean;
   /** Was it worked out here? Then however many rows it withdraws, none is missing by mistake. */
@@ -50,7 +50,19 @@ export interface Answered extends ReadAnswer {
  */
 export async function storeAnswer(
   context: Context,
-  { window, extracted, calledAt, bytes, preview, answer, digest, rereads, fresh, trusted, ...file }: Answered,
+  {
+    window,
+    extracted,
+    calledAt,
+    bytes,
+    preview,
+    answer,
+    digest,
+    readByWindows,
+    fresh,
+    trusted,
+    ...file
+  }: Answered,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...believed } = storablePart(context, extracted, calledAt);
@@ -85,7 +97,7 @@ export async function storeAnswer(
     preview,
     answer,
     digest,
-    rereads,
+    readByWindows,
     fresh,
   });
 }

@@ -1,16 +1,16 @@
 import { EncodedRows, encodeValue, type Rows } from '../../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../../operations/table.ts';
 
-/** Text is handed to the socket in pieces of about this many bytes. */
+/** The text is handed to the socket in pieces of about this many bytes. */
 const PIECE = 64 * 1024;
 
 /**
- * Rows as COPY text in UTF-8, in pieces: the table's columns in order, behind the row's place in the answer or before
- * what all rows have in common. A generator, so that COPY takes the next piece only when the socket has room for it.
- * The bytes are those of `encodeValue` for each value, but most are written without making a string.
+ * Rows as COPY text in UTF-8, in pieces; each line holds the table's columns in order. A generator, so that COPY takes
+ * the next piece only when the socket has room for it. The bytes are those of `encodeValue` for each value, but most
+ * are written without making a string.
  *
- * @param line.places whether each line begins with the place of its row.
- * @param line.audit further columns, encoded, each behind a tab.
+ * @param line.places whether each line begins with the position of its row, from 0.
+ * @param line.audit further values that end every line, encoded, each after a tab.
  */
 export function* encodeRows(
   table: TableDefinition,
@@ -34,30 +34,30 @@ export function* encodeRows(
   if (end > 0) yield takePiece(end);
 }
 
-/** Where lines are written before they are handed on. It is empty whenever a piece has been taken. */
+/** The buffer that lines are written into. Every piece taken from it is a copy. */
 let scratch = Buffer.allocUnsafe(2 * PIECE);
 
 function takePiece(end: number): Buffer {
   const piece = Buffer.from(scratch.subarray(0, end));
-  // It has grown for a very long line, which need not come again.
+  // It grew for a very long line: do not hold on to that memory.
   if (scratch.length > 8 * PIECE) scratch = Buffer.allocUnsafe(2 * PIECE);
   return piece;
 }
 
-/** Bytes that are free before any value is written: enough for a number or a short text, and what stands around it. */
+/** Bytes that are free before a value is written: enough for a number or a short text, and its separators. */
 const SPARE = 128;
 
-/** Makes room for so many bytes, and some more. @returns the place as it is. */
-function reserve(place: number, bytes = 0): number {
-  if (place + bytes + SPARE > scratch.length) {
-    const larger = Buffer.allocUnsafe(2 * (place + bytes + SPARE));
-    scratch.copy(larger, 0, 0, place);
+/** Makes room for this many bytes and SPARE more from an offset on. @returns the offset. */
+function reserve(offset: number, bytes = 0): number {
+  if (offset + bytes + SPARE > scratch.length) {
+    const larger = Buffer.allocUnsafe(2 * (offset + bytes + SPARE));
+    scratch.copy(larger, 0, 0, offset);
     scratch = larger;
   }
-  return place;
+  return offset;
 }
 
-/** Writes the line of rows that are text already. */
+/** Makes the writer of rows that are COPY text already. */
 function lineWriter({ text, ends }: EncodedRows): (place: number, start: number) => number {
   return (place, start) => {
     const from = place === 0 ? 0 : (ends[place - 1] as number);
@@ -68,12 +68,12 @@ function lineWriter({ text, ends }: EncodedRows): (place: number, start: number)
   };
 }
 
-/** Writes the values of a row from this place on. @returns the place behind them. */
+/** Writes the values of a row from an offset on. @returns the offset after them. */
 type RowWriter = (row: Row, start: number) => number;
 
 const rowWriters = new WeakMap<TableDefinition, RowWriter>();
 
-/** The writer of a table's rows, with the names of its columns in its code: so each is found where it was in the row before. */
+/** Makes the writer of rows. Its code names the table's columns, so that V8 remembers where each property is. */
 function rowWriter(table: TableDefinition, rows: readonly Row[]): (place: number, start: number) => number {
   let writer = rowWriters.get(table);
   if (writer === undefined) {
@@ -103,8 +103,8 @@ function writeNextValue(value: Scalar | undefined, start: number): number {
   return writeValue(value, start + 1);
 }
 
-function writeValue(value: Scalar | undefined, place: number): number {
-  const start = reserve(place);
+function writeValue(value: Scalar | undefined, offset: number): number {
+  const start = reserve(offset);
   if (typeof value === 'number') return writeNumber(value, start);
   if (typeof value === 'string') return writeEscaped(value, start);
   if (typeof value === 'boolean') {
@@ -116,7 +116,7 @@ function writeValue(value: Scalar | undefined, place: number): number {
   return start + 2;
 }
 
-/** Short texts are written letter by letter, which costs less than a call of Node's own code. */
+/** Texts up to this length are written character by character, which costs less than a call of `Buffer.write`. */
 const SHORT = 64;
 
 function writeEscaped(text: string, start: number): number {
@@ -141,15 +141,15 @@ function writeEscaped(text: string, start: number): number {
 
 /** Writes a text as it is. */
 function writeText(text: string, start: number): number {
-  // A unit of UTF-16 takes three bytes of UTF-8 at most.
-  const place = reserve(start, 3 * text.length);
-  return place + scratch.write(text, place);
+  // A UTF-16 code unit takes three bytes of UTF-8 at most.
+  const offset = reserve(start, 3 * text.length);
+  return offset + scratch.write(text, offset);
 }
 
-/** Below this, hundredths have at most 15 digits, and a double stands for one such number only. */
+/** Below this, a number of hundredths has at most 15 digits, and a double stands for only one such number. */
 const MOST_WITH_HUNDREDTHS = 1e13;
 
-/** Writes a number as `String` does: by its digits where it is whole or has two decimals at most. */
+/** Writes what `String` makes of a number; digit by digit where it has at most two decimals, which is faster. */
 function writeNumber(value: number, start: number): number {
   const size = value < 0 ? -value : value;
   if (size < MOST_WITH_HUNDREDTHS) {
@@ -181,7 +181,7 @@ function writeDigits(value: number, start: number): number {
   return writeSmall((value - high * BILLION) | 0, writeDigits(high, start), 9);
 }
 
-/** Writes a number below a billion, with zeros before it up to so many digits. */
+/** Writes a whole number below a billion, padded with zeros to at least this many digits. */
 function writeSmall(value: number, start: number, least: number): number {
   let digits = 1;
   for (let power = 10; value >= power; power *= 10) digits += 1;

@@ -15,41 +15,41 @@ import {
   quote,
   rankedRecords,
   sourceTime,
-  stored,
+  storedRow,
   withdrawStatement,
 } from './merge-sql.ts';
 
-/** The statements that fold the answers of a table in tables of the transaction, and store what comes out. */
+/** The statements that fold the answers of a table in temporary tables and store the result, see fold.ts. */
 interface FoldSql extends ApplySql {
-  /** Creates those tables. */
+  /** Creates the temporary tables; they are dropped with the transaction. */
   readonly create: string;
-  /** Notes the staged records, the best of each key, as those of the answer that is being loaded. */
+  /** Keeps the staged records, ranked within each key, as those of the answer that is being loaded. */
   readonly noteOwn: string;
   /**
-   * Writes the rows that differ from what came out, with all of their values, and counts the records of the
-   * answer that is being loaded. Values of rows that are listed no longer are kept in the history where they
-   * are newer, so that they return if the row ever does. $1: run, $2: load, $3: days, $4: when the answer was fetched.
+   * Writes the stored rows that differ from the result, with all of their values, and counts the records of the
+   * answer that is being loaded. Newer values of rows that are no longer listed go to the history, so that they return
+   * if the row is listed again. $1: run, $2: load, $3: days, $4: when the answer was fetched.
    */
   readonly store: string;
-  /** Withdraws the rows that did not come out. $1: load, $2: exchange, $3: days. */
+  /** Withdraws the stored rows that are not in the result. $1: load, $2: exchange, $3: days. */
   readonly withdrawRest: string;
-  /** After `store`, makes revisions and history what they were if the answers had been loaded in this order. $1: exchange, $2: days. */
+  /** After `store`: revisions and history as if the answers had been loaded in this order. $1: exchange, $2: days. */
   readonly storePast: readonly string[];
-  /** Finds a staged record that might change a stored row. $1: when the answer was fetched. */
+  /** Finds a staged record for which the order of answers matters. $1: when the answer was fetched. */
   readonly hasConflict: string;
   /**
-   * Takes from the staged records those of which it is not certain what they change, and counts them. `unlisted`:
-   * rows of the days that are not staged. $1: exchange, $2: operations, $3: when the answer was fetched, $4: days
-   * that it lists in full, or null.
+   * Removes the staged records that change nothing or of which it is uncertain what they change, and counts them.
+   * `unlisted`: stored rows of the days that are not staged. $1: exchange, $2: operations, $3: when the answer was
+   * fetched, $4: days that it lists in full, or null.
    */
   readonly keepCertain: string;
-  /** Stores the most rows of each day. $1: exchange, $2: days. */
+  /** Stores the most rows that each day ever had. $1: exchange, $2: days. */
   readonly storeDayRows: string;
 }
 
 const built = new WeakMap<TableDefinition, FoldSql>();
 
-/** The statements for a table, built once. `whole`: what its whole answers list in full. */
+/** The statements for a table, built once. `whole`: what its answers list in full, see `Shape.fullSet`. */
 export function foldSql(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
   let sql = built.get(table);
   if (sql === undefined) {
@@ -61,24 +61,24 @@ export function foldSql(table: TableDefinition, whole: Shape['fullSet']): FoldSq
 
 function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
   const temporary = (name: string) => quote(`fold_${name}${table.name}`);
-  const place = {
+  const tables = {
     target: `pg_temp.${temporary('')}`,
     history: `pg_temp.${temporary('history_')}`,
     dayRows: `pg_temp.${temporary('days_')}`,
   };
   const market = partsOf(table);
-  const folded = partsOf(table, place);
+  const folded = partsOf(table, tables);
   const own = `pg_temp.${temporary('own_')}`;
-  const { same, stage } = folded;
+  const { sameKey, stage } = folded;
   const day = table.dateColumn === null ? '' : quote(table.dateColumn);
   return {
-    target: place.target,
-    // Their primary keys are the only indexes the statements need.
+    target: tables.target,
+    // The statements need no index but the primary keys.
     create: [
       `create temp table ${temporary('')} (like ${market.target}, primary key (${list(table.key)})) on commit drop`,
       `create temp table ${temporary('history_')} (like ${market.history}, primary key (${list([...table.key, 'revision'])})) on commit drop`,
       `create temp table ${temporary('days_')} (like ${DAY_ROWS}, primary key (table_name, exchange, day)) on commit drop`,
-      `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _place from ${stage} s with no data`,
+      `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _rank from ${stage} s with no data`,
     ].join('; '),
     merge: { text: mergeStatement(table, folded) },
     withdraw: { text: withdrawStatement(table, folded) },
@@ -88,17 +88,17 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
     with gone as materialized (
       select ${list(table.key, 's.')}, ${day === '' ? 'null::date' : `s.${day}`} as _day, ${MOMENT} as _moment from (
         select ${list(table.key, 't.')} from ${market.target} t where t.exchange = $2 and ${day === '' ? '$3::date[] is not null' : `t.${day} = any($3::date[])`}
-        except select ${list(table.key, 'f.')} from ${place.target} f) s join ${stored(market)} on true
+        except select ${list(table.key, 'f.')} from ${tables.target} f) s join ${storedRow(market)} on true
     ), archived as (
       ${archive(market, 'gone', { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (
-      delete from ${market.target} t using gone s where ${same('t', 's')}
+      delete from ${market.target} t using gone s where ${sameKey('t', 's')}
     )
     select to_char(_day, 'YYYY-MM-DD') as day, count(*)::int as gone,
-      (select count(*) from ${place.target} f where ${day === '' ? 'true' : `f.${day} = gone._day`})::int as "left"
+      (select count(*) from ${tables.target} f where ${day === '' ? 'true' : `f.${day} = gone._day`})::int as "left"
       from gone group by _day order by _day`,
-    // Of which answer the time of a row is, where it is that of a call, depends on all that came before.
-    hasConflict: `select from ${stage} s join ${stored(market)} on true
+    // Where the saved time of a row is that of a call, which call it is depends on all answers that came before.
+    hasConflict: `select from ${stage} s join ${storedRow(market)} on true
       where ${differs(market.values, { fetchedAt: '$1' })}
          and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
          or exists (select from ${LOADS} l where l.fetched_at = t.source_saved_at) limit 1`,
@@ -107,12 +107,12 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
       select from_date, to_date from ${LOADS} l where l.exchange = $1 and l.operation = any($2)
          and l.fetched_at > $3::timestamptz and '${table.name}' = any(l.whole)
     ), compared as materialized (
-      select s._ord, case when s._place > 1 then 'duplicate'
+      select s._ord, case when s._rank > 1 then 'duplicate'
           when t.revision is null then case when exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where s.${day} between l.from_date and l.to_date`})
             then 'stale' else 'merge' end
           when not ${differs(market.values, { fetchedAt: '$3' })} then 'unchanged'
           when ${sourceTime('source_saved_at')} > t.source_saved_at then 'merge' else 'stale' end as _action
-        from (${rankedRecords(table, market)}) s left join ${stored(market)} on true
+        from (${rankedRecords(table, market)}) s left join ${storedRow(market)} on true
     ), uncertain as (
       delete from ${stage} s using compared j where j._ord = s._ord and j._action <> 'merge'
     )
@@ -124,7 +124,7 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
         except select ${list(table.key, 's.')} from ${stage} s) u) as unlisted
       from compared`,
     storePast: pastStatements(table, market, folded, { own, whole }),
-    storeDayRows: replaceDayRows(table.name, place.dayRows),
+    storeDayRows: replaceDayRows(table.name, tables.dayRows),
   };
 }
 
@@ -134,25 +134,25 @@ function storeStatement(
   folded: Parts,
   { own, whole }: { readonly own: string; readonly whole: Shape['fullSet'] },
 ): string {
-  const { target, history, columns, same } = parts;
-  const asked = (row: string) => isAsked(table, parts, { own, whole }, row, '$3');
+  const { target, history, columns, sameKey } = parts;
+  const concerned = (row: string) => isConcerned(table, parts, { own, whole }, row, '$3');
   const data = columns.filter((column) => !table.key.includes(column));
   const row = (prefix: string) => `row(${list(data, prefix)})`;
   const agrees = `not ${differs(folded.values, { now: 'c', record: 'o', fetchedAt: '$4' })}`;
   return `
     with last as materialized (
-      select f.*, true as _live from (select ${list(columns)} from ${folded.target}) f where ${asked('f')}
+      select f.*, true as _live from (select ${list(columns)} from ${folded.target}) f where ${concerned('f')}
       union all
       (select distinct on (${list(table.key, 'h.')}) ${list(columns, 'h.')}, false from ${folded.history} h
-        where h.withdrawn and ${asked('h')} and not exists (select from ${folded.target} f where ${same('f', 'h')})
+        where h.withdrawn and ${concerned('h')} and not exists (select from ${folded.target} f where ${sameKey('f', 'h')})
         order by ${list(table.key, 'h.')}, h.revision desc)
     ), compared as materialized (
       select s.*, ${MOMENT} as _moment, w.revision as _withdrawn, w.valid_to as _ended, case
           when t.revision is not null then case when ${row('t.')} is distinct from ${row('s.')} then 'update' else 'none' end
           when s._live then case when w.revision is null then 'insert' else 'relist' end
           when w.revision is null or ${row('w.')} is distinct from ${row('s.')} then 'remember' else 'none' end as _action
-        from last s left join ${stored(parts)} on true
-        left join lateral (select * from ${history} w where t.revision is null and w.withdrawn and ${same('w', 's')}
+        from last s left join ${storedRow(parts)} on true
+        left join lateral (select * from ${history} w where t.revision is null and w.withdrawn and ${sameKey('w', 's')}
           order by w.revision desc limit 1) w on true
     ), inserted as (
       insert into ${target} (${list([...columns, ...AUDIT])})
@@ -162,7 +162,7 @@ function storeStatement(
       insert into ${target} (${list([...columns, ...AUDIT])})
       select ${list(columns, 's.')}, w.first_loaded_at,
         greatest(statement_timestamp(), w.valid_to + interval '1 microsecond'), w.revision + 1, $1, $2
-        from compared s join ${history} w on ${same('w', 's')} and w.revision = s._withdrawn where s._action = 'relist'
+        from compared s join ${history} w on ${sameKey('w', 's')} and w.revision = s._withdrawn where s._action = 'relist'
     ), remembered as (
       insert into ${history} (${list([...columns, ...AUDIT])}, valid_from, valid_to, withdrawn, replaced_by_load_id)
       select ${list(columns, 's.')}, begins, begins, coalesce(s._withdrawn, 0) + 1, $1, $2, begins,
@@ -173,11 +173,11 @@ function storeStatement(
     ), updated as (
       update ${target} t set ${data.map((column) => `${quote(column)} = s.${quote(column)}`).join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
-        from compared s where s._action = 'update' and ${same('t', 's')}
+        from compared s where s._action = 'update' and ${sameKey('t', 's')}
     ), counted as (
-      select c._action, c._live and ${agrees} as agrees from ${own} o join compared c on ${same('c', 'o')} where o._place = 1
+      select c._action, c._live and ${agrees} as agrees from ${own} o join compared c on ${sameKey('c', 'o')} where o._rank = 1
     )
-    select (select count(*) from ${own} where _place > 1) as duplicate,
+    select (select count(*) from ${own} where _rank > 1) as duplicate,
       count(*) filter (where _action = 'insert') as inserted,
       count(*) filter (where _action in ('update', 'relist') and agrees) as updated,
       count(*) filter (where _action = 'none' and agrees) as unchanged,
@@ -186,16 +186,16 @@ function storeStatement(
       from counted`;
 }
 
-/** Is a row one of those that the folded answers speak for? */
-function isAsked(
+/** The condition that a row is one of those that the folded answers are about. */
+function isConcerned(
   table: TableDefinition,
-  { same }: Parts,
+  { sameKey }: Parts,
   { own, whole }: { readonly own: string; readonly whole: Shape['fullSet'] },
   row: string,
   days: string,
 ): string {
   if (whole === 'none') {
-    return `${days}::date[] is not null and exists (select from ${own} o where ${same('o', row)})`;
+    return `${days}::date[] is not null and exists (select from ${own} o where ${sameKey('o', row)})`;
   }
   return table.dateColumn === null
     ? `${days}::date[] is not null`
@@ -208,12 +208,13 @@ function pastStatements(
   folded: Parts,
   facts: { readonly own: string; readonly whole: Shape['fullSet'] },
 ): string[] {
-  const asked = (row: string) => `${row}.exchange = $1 and ${isAsked(table, market, facts, row, '$2')}`;
-  const { target, history, same } = market;
+  const concerned = (row: string) =>
+    `${row}.exchange = $1 and ${isConcerned(table, market, facts, row, '$2')}`;
+  const { target, history, sameKey } = market;
   return [
-    `delete from ${history} h where ${asked('h')}`,
-    `insert into ${history} select f.* from ${folded.history} f where ${asked('f')}`,
+    `delete from ${history} h where ${concerned('h')}`,
+    `insert into ${history} select f.* from ${folded.history} f where ${concerned('f')}`,
     `update ${target} t set ${AUDIT.map((column) => `${column} = f.${column}`).join(', ')}
-       from ${folded.target} f where ${same('t', 'f')} and ${asked('t')} and (t.revision, t.load_id) is distinct from (f.revision, f.load_id)`,
+       from ${folded.target} f where ${sameKey('t', 'f')} and ${concerned('t')} and (t.revision, t.load_id) is distinct from (f.revision, f.load_id)`,
   ];
 }

@@ -23,10 +23,13 @@ import {
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
+// Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
+// tables, and the result replaces what is stored.
+
 /**
- * Reads a kept answer as it would be stored if it came now, its days seen as of its call.
+ * Reads a kept answer with the code of today, its days judged as of the moment of its call.
  *
- * @returns null where it is not certain what was stored of it.
+ * @returns null if it is not certain what was stored of it.
  */
 export type ReadKept = (kept: KeptAnswer) => Promise<{
   readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
@@ -34,7 +37,7 @@ export type ReadKept = (kept: KeptAnswer) => Promise<{
   readonly preserved?: TableAnswer['preserved'];
 } | null>;
 
-/** One answer, as one table is concerned, and the load that stores it. */
+/** The part of an answer that is about one table, and the load that stores it. */
 interface TableLoad extends TableAnswer {
   readonly table: TableDefinition;
   readonly runId: number;
@@ -45,33 +48,32 @@ interface TableLoad extends TableAnswer {
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
-  /** Were the tables emptied, or empty, to load all answers anew? Then the history has to come out as well. */
+  /** Are all kept answers being loaded again, into tables that were empty? Then the history is restored as well. */
   readonly fresh?: boolean | undefined;
-  /** Without it no kept answer can be read. */
+  /** Without it, kept answers cannot be read and nothing is folded. */
   readonly readKept?: ReadKept | undefined;
 }
 
 /** What became of one table's records. */
 interface MergedTable extends Merged {
-  /** Were all answers folded anew? Then withdrawals of the days were decided again, too. */
+  /** Were the kept answers folded? Then the withdrawals of their days were decided again, too. */
   readonly folded: boolean;
-  /** What could not be decided, because answers are kept no longer. */
+  /** What could not be decided because not all answers are kept; null where everything was. */
   readonly undecided: string | null;
 }
 
 /**
- * Merges an answer into a table, so that its rows are those that all answers loaded so far end in when they
- * are loaded in the order in which they were fetched. Nearly always this one was fetched last, and is simply
- * merged. Where it was not, the answers of its days are read again from where they are kept and folded, and
- * what comes out differently is written. To be called inside a transaction, after `ensureStage`, with the locks held:
- * so whatever was loaded before is seen.
+ * Merges an answer into a table, so that the rows are the same as if all answers loaded so far had been loaded in the
+ * order in which they were fetched. Nearly always this one was fetched last and is simply merged. If not, the kept
+ * answers of its days are read again and folded, and rows that differ from the result are written. Call it inside a
+ * transaction, after `ensureStage` and with the locks held, so that it sees everything that was loaded before.
  */
 export async function mergeTable(
   tx: Transaction,
   load: TableLoad & {
-    /** All days of the rows and those it lists in full. */
+    /** All days of the rows and those that the answer lists in full. */
     readonly days: readonly string[];
-    /** Is it known that nothing was loaded of an answer that was fetched later? */
+    /** Is it known that no answer fetched at the same time or later was loaded? */
     readonly isLast: boolean;
   },
 ): Promise<MergedTable> {
@@ -79,7 +81,7 @@ export async function mergeTable(
   const { table, rows, days, fetchedAt } = load;
   const sql = mergeSql(table);
   const scope = scopeOf(load);
-  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, fetchedAt, { orAtOnce: true }));
+  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, fetchedAt, { orSameTime: true }));
   if (isLast) {
     const added =
       scope.whole === 'days'
@@ -88,25 +90,25 @@ export async function mergeTable(
     if (added !== null) return { ...added, folded: false, undecided: null };
   }
   await stageRows(client, table, rows);
-  const inOrder = async () => {
+  const mergeAsLast = async () => {
     const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
     return { ...merged, folded: false, undecided: null };
   };
-  if (isLast) return inOrder();
-  // Where no answer withdraws, a record that is new or that is surely older decides nothing.
+  if (isLast) return mergeAsLast();
+  // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (scope.whole === 'none' && load.fresh !== true && !(await hasConflict(client, table, fetchedAt)))
-    return inOrder();
+    return mergeAsLast();
   const folded = await foldAnswers(tx, load, scope);
   if (folded !== null) return { ...folded, folded: true, undecided: null };
   await client.query(`truncate ${sql.stage}`);
   await stageRows(client, table, rows);
-  if (!(await hasLaterLoad(tx, scope, fetchedAt))) return inOrder();
+  if (!(await hasLaterLoad(tx, scope, fetchedAt))) return mergeAsLast();
   return mergeCertain(client, load, scope);
 }
 
 /**
- * Withdraws what was refused just now, but was accepted by a person when this very answer was loaded before: a
- * replay into tables that were emptied keeps to that. The staged rows must be those of the answer.
+ * Withdraws rows whose withdrawal was refused just now, but which a person accepted when this same answer was loaded
+ * before: a replay into empty tables has to repeat that. The staged rows must be those of the answer.
  */
 async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged): Promise<Merged> {
   if (merged.withdrawals.every(({ refused }) => refused === null)) return merged;
@@ -115,8 +117,8 @@ async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged
     .filter((one) => Date.parse(one.fetchedAt) === fetchedAt.getTime())
     .map(({ day }) => day);
   if (accepted.length === 0) return merged;
-  const storing = { ...load, within: new Set(accepted), accepted };
-  const again = await applyStaged(tx.client, table, { ...load, rows: [] }, storing, mergeSql(table));
+  const options = { ...load, within: new Set(accepted), accepted };
+  const again = await applyStaged(tx.client, table, { ...load, rows: [] }, options, mergeSql(table));
   const others = merged.withdrawals.filter(({ day }) => !accepted.includes(day ?? NO_DAY));
   const withdrawals = [...others, ...again.withdrawals];
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
@@ -128,9 +130,9 @@ async function hasConflict(client: PoolClient, table: TableDefinition, fetchedAt
 }
 
 /**
- * Folds the answers about some days anew where something was loaded that was fetched after this moment.
+ * Folds the kept answers about the load's days, if anything was loaded that was fetched after it.
  *
- * @returns null where nothing was, or not all answers are kept: then nothing was written.
+ * @returns null if there was nothing, or not all answers are kept; then nothing was written.
  */
 export async function foldIfLate(tx: Transaction, load: Omit<TableLoad, 'rows'>): Promise<Merged | null> {
   const scope = scopeOf({ ...load, rows: [] });
@@ -138,13 +140,14 @@ export async function foldIfLate(tx: Transaction, load: Omit<TableLoad, 'rows'>)
   return foldAnswers(tx, { ...load, rows: null }, scope);
 }
 
-/** Which rows an answer may speak for, and by what their loads are found. */
+/** Which rows an answer may be about, and what the loads of these rows are found by. */
 interface Scope extends LoadScope {
   readonly whole: Shape['fullSet'];
-  /** Days it speaks for; null where days do not matter. */
+  /** Days it is about; null where days do not matter. */
   readonly asked: ReadonlySet<string> | null;
 }
 
+/** The scope of an answer, as far as one table is concerned. */
 export function scopeOf({
   table,
   exchange,
@@ -165,10 +168,10 @@ export function scopeOf({
 }
 
 /**
- * Applies all answers that may speak for these rows, in the order in which they were fetched, to tables of the
- * transaction, with the statements that apply them to `market`; then writes what came out differently.
+ * Applies all answers that may be about these rows, in the order in which they were fetched, to temporary tables, with
+ * the statements that apply them to `market`; then writes the stored rows that differ from the result.
  *
- * @returns null where one of them is not kept, or cannot be read: then nothing was written.
+ * @returns null if one of them is not kept or cannot be read; then nothing was written.
  */
 async function foldAnswers(
   tx: Transaction,
@@ -183,7 +186,7 @@ async function foldAnswers(
   const few = whole === 'none';
   const answers = await answersToFold(
     tx,
-    // Where the day of a row follows from the question, only questions about the same days list it.
+    // Where the day of a row comes from the request, only requests for the same days can list it.
     { ...scope, sameInstruments: few, sameDays: few && day !== undefined && day.from !== 'answer' },
     { windowId: load.windowId, fetchedAt: load.rows === null ? null : load.fetchedAt },
   );
@@ -276,14 +279,14 @@ async function readTable(
     };
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
-    // As it is read today, it cannot be; its own window will say why when it is replayed.
+    // The code of today cannot read it; a replay of its window will say why.
     return null;
   }
 }
 
 /**
- * Merges of a late answer what is certain, where the others are kept no longer: rows that are new, unless a later
- * whole answer does not list them, and values that were saved later. Nothing is withdrawn.
+ * Merges only what is certain of an answer that is loaded late, where not all others are kept: rows that are new,
+ * unless a later answer lists their days in full without them, and values that were saved later. Withdraws nothing.
  */
 async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): Promise<MergedTable> {
   const { table, exchange, fullSet, fetchedAt } = load;
@@ -307,6 +310,6 @@ async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): 
     undecided:
       undecided === 0
         ? null
-        : `came after an answer that was fetched later, and not all answers are kept: ${left.stale} ${left.stale === 1 ? 'row' : 'rows'} of market.${table.name} that it has other values for and ${left.unlisted} that it does not list were left as they are`,
+        : `was loaded after an answer that was fetched later, and not all answers are kept: ${left.stale} ${left.stale === 1 ? 'row' : 'rows'} of market.${table.name} for which it has other values and ${left.unlisted} that it does not list were left as they are`,
   };
 }

@@ -48,21 +48,21 @@ interface WindowLoad {
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
-  /** What about the answer itself cannot be believed. */
+  /** Reasons to doubt the answer itself. */
   readonly suspicions: readonly string[];
-  /** Names the answer and the code that read it, where it came from the source just now. */
+  /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
-  /** Kept for replay; left out where nothing is to be kept, or is kept already. */
+  /** What to keep for replay; not given where nothing is to be kept or the answer is kept already. */
   readonly answer?: AnswerToKeep | undefined;
-  /** Where an answer is read once more, the other windows that have read it: their open rejects are among its records. */
-  readonly rereads?: readonly number[] | undefined;
-  /** Are all kept answers loaded anew, into tables that held nothing? */
+  /** If an answer is read again: the other windows that have read it. Their open rejects are among its records. */
+  readonly readByWindows?: readonly number[] | undefined;
+  /** Are all kept answers being loaded again, into tables that were empty? */
   readonly fresh?: boolean | undefined;
-  /** Stored values to keep, because this answer knows less; none when not given. */
+  /** Stored values to keep, because this answer knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
-  /** Reads kept answers again, where this one comes after one that was fetched later. */
+  /** Reads kept answers again, if this one is loaded after one that was fetched later. */
   readonly readKept?: ReadKept | undefined;
-  /** Compare and count as usual, then roll the rows back: only the window keeps what it saw. */
+  /** Compare and count as usual, then roll the rows back: only the window keeps what was found. */
   readonly preview: boolean;
 }
 
@@ -70,12 +70,12 @@ interface WindowLoad {
  * Stores an answer in one transaction: rows, rejects, coverage and the window's state commit
  * together or not at all.
  *
- * Never deadlocks with other loads: every load takes its locks in the same order (window row, then
- * the advisory locks of its tables' days or questions, sorted, then the one of kept bodies, then rejects by
- * number, then coverage rows, sorted, then the one of states).
+ * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
+ * advisory locks of its tables' days or questions (sorted), the one of kept bodies, rejects by number, coverage rows
+ * (sorted), and the advisory lock of states.
  *
- * @returns what became of the records, or null when the window had ended already (another worker
- *   finished it, or it was cancelled): then nothing was written.
+ * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
+ *   was cancelled); then nothing was written.
  * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function loadWindow(database: Database, load: WindowLoad): Promise<RecordCounts | null> {
@@ -113,7 +113,7 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
-/** Which loads may have anything to do with an answer: those that `mergeTable` and `storeCoverage` may ask for, all together. */
+/** A scope that covers all loads that `mergeTable` and `storeCoverage` may ask for. */
 function scopeOfLoad(
   load: WindowLoad,
   tables: readonly TableToLoad[],
@@ -129,7 +129,7 @@ function scopeOfLoad(
     operations: [...new Set([operation, ...scopes.flatMap((scope) => scope.operations)])],
     exchange,
     days: isDated ? { from: days[0] ?? from, to: days.at(-1) ?? to } : null,
-    // Of tables of which no answer is the whole set, only answers about the same instruments have rows in common.
+    // Where no answer lists its tables in full, only answers about the same instruments have rows in common.
     instruments: scopes.length > 0 && scopes.every(({ whole }) => whole === 'none') ? instruments : [],
   };
 }
@@ -149,7 +149,7 @@ async function storeLoad(
   for (const { table } of tables) await ensureStage(client, table);
   const known = await readKnown(tx, scopeOfLoad(load, tables, begun), load.fetchedAt);
   if (load.preview) {
-    // Whatever follows the savepoint is undone; what stays is the window with its counts and samples.
+    // The rows are rolled back to the savepoint; the window's counts and samples are written after that.
     await client.query('savepoint preview');
     const merged = await mergeTables(tx, load, loadId, tables, known);
     const preview = await samplesOf(client, loadId, tables);
@@ -174,18 +174,18 @@ async function storeLoad(
     await ending;
   } else {
     const made = { whole: wholeTables(load, merged), written: merged.written };
-    // Nothing may follow: the state is that of the commit.
+    // The last statement before the commit: numbers of states have to follow the order of commits.
     await insertLoad(tx, { ...load, loadId, ...made }, ending);
   }
   return merged.counts;
 }
 
-/** Read once more and nothing has changed: there is no new state, and the answer has spoken before. */
+/** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
   return merged.written.length === 0 && (await wasLoaded(tx, load));
 }
 
-/** Tables of which the answer decides which rows there are: not those where it was not believed. */
+/** Tables that the answer lists in full, less those where its withdrawals were refused. */
 function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): string[] {
   const refused = new Set(
     withdrawals.flatMap((one) => (one.refused !== null && one.fetchedAt === undefined ? [one.table] : [])),
@@ -194,8 +194,8 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
 }
 
 /**
- * Writes what is known of days, less the questions that an answer fetched later has answered already: of those
- * only that rows were loaded, where the later one had none and they are still there.
+ * Writes the coverage, but not of questions that an answer fetched later has answered already. Of those it writes only
+ * that rows were loaded, where the later answer had none and the rows are still there.
  */
 async function storeCoverage(
   tx: Transaction,
@@ -203,13 +203,13 @@ async function storeCoverage(
   merged: MergedTables,
   known: Known,
 ): Promise<void> {
-  const { operation, exchange, fetchedAt, coverage, suspicions, rereads, windowId } = load;
+  const { operation, exchange, fetchedAt, coverage, suspicions, readByWindows, windowId } = load;
   const days = coverage.map(({ day }) => day).sort();
   const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return;
   const asked = { operations: [operation], exchange, days: { from, to } };
   const later = known.later ? await laterLoads(tx, asked, load) : [];
-  const overtaking = ({ day, instrument, variant }: CoverageEntry) =>
+  const laterAbout = ({ day, instrument, variant }: CoverageEntry) =>
     later.filter(
       (one) =>
         !one.filtered &&
@@ -219,25 +219,25 @@ async function storeCoverage(
         (one.instruments.length === 0 || one.instruments.includes(instrument)),
     );
   const wroteRows = merged.written.length > 0;
-  const reread: Reread | undefined = rereads && {
+  const reread: Reread | undefined = readByWindows && {
     askedAt: fetchedAt,
-    windows: [windowId, ...rereads],
+    windows: [windowId, ...readByWindows],
     wroteRows,
   };
   await writeCoverage(tx, {
     ...load,
     reread,
-    coverage: coverage.filter((entry) => overtaking(entry).length === 0),
+    coverage: coverage.filter((entry) => laterAbout(entry).length === 0),
     reopened: suspicions.length > 0 ? days : emptiedDays(merged),
   });
-  const still: CoverageEntry[] = [];
+  const stillThere: CoverageEntry[] = [];
   for (const entry of coverage) {
-    const by = overtaking(entry);
-    if (entry.state !== 'loaded' || by.length === 0) continue;
-    const mayBeGone = by.some(({ whole }) => whole.length > 0);
-    if (!mayBeGone || (await hasRowsOf(tx, load, entry.day))) still.push(entry);
+    const answers = laterAbout(entry);
+    if (entry.state !== 'loaded' || answers.length === 0) continue;
+    const mayBeGone = answers.some(({ whole }) => whole.length > 0);
+    if (!mayBeGone || (await hasRowsOf(tx, load, entry.day))) stillThere.push(entry);
   }
-  await writeCoverage(tx, { ...load, reread, coverage: still, over: ['empty', 'not_published'] });
+  await writeCoverage(tx, { ...load, reread, coverage: stillThere, over: ['empty', 'not_published'] });
 }
 
 async function hasRowsOf(
@@ -253,7 +253,7 @@ async function hasRowsOf(
   return false;
 }
 
-/** Days of which no row is left. */
+/** Days that lost their last row. */
 function emptiedDays({ withdrawals }: MergedTables): string[] {
   return withdrawals.flatMap(({ day, left, refused }) =>
     day !== null && left === 0 && refused === null ? [day] : [],
@@ -272,7 +272,7 @@ interface MergedTables {
   readonly counts: RecordCounts;
   readonly withdrawals: readonly DayWithdrawal[];
   readonly written: readonly Written[];
-  /** Tables whose answers were folded anew. */
+  /** Tables of which the kept answers were folded, see `mergeTable`. */
   readonly folded: readonly string[];
   /** What could not be decided. */
   readonly undecided: readonly string[];
@@ -316,7 +316,7 @@ async function mergeTables(
   return { counts, withdrawals, written, folded, undecided };
 }
 
-/** Sample rows of each kind of change that a preview shows, per table. */
+/** How many rows of each kind of change a preview keeps per table. */
 const PREVIEW_SAMPLES = 5;
 
 async function samplesOf(client: PoolClient, loadId: number, tables: readonly TableToLoad[]) {

@@ -2,21 +2,21 @@ import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations
 import { LOADS } from '../state/loads/loads.ts';
 import { DAY_ROWS, raiseDayRows } from '../state/withdrawals.ts';
 
-/** The statements that apply an answer to the rows of a place. */
+/** The statements that apply an answer to a table, or to the temporary table of a fold. */
 export interface ApplySql {
   readonly target: string;
   /** Parameters $1: the run, $2: the load, $3: when the answer was fetched. */
   readonly merge: Statement;
   /**
-   * Withdraws rows that the source lists no longer. $1: load, $2: exchange, $3: largest share that may be
-   * withdrawn, $4: number that always may, $5: may the source list nothing at all, $6: days (NO_DAY where the
-   * table has none), $7: those of them whose withdrawal a person has accepted, $8: how many rows of them were listed, where
-   * that is known: if no more are there, none is missing, and they are not compared.
+   * Withdraws rows that the source no longer lists. $1: load, $2: exchange, $3: largest share that may be
+   * withdrawn, $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY where
+   * the table has none), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days
+   * were listed, or null: if no more are stored, none is missing, and they are not compared.
    */
   readonly withdraw: Statement;
 }
 
-/** Prepared once on each connection, where it has a name. */
+/** A statement with a name is prepared once on each connection. */
 interface Statement {
   readonly name?: string;
   readonly text: string;
@@ -29,19 +29,19 @@ interface MergeSql extends ApplySql {
   readonly stage: string;
   readonly copy: string;
   /**
-   * Answers with the time, where no row of these days is stored and none ever was. $1: exchange, $2: days. Null
-   * where the table has no days.
+   * Returns the server's time if no row of these days is stored or ever was, else no row. $1: exchange, $2: days.
+   * Null where the table has no days.
    */
   readonly areNew: Statement | null;
-  /** Copies rows into the table itself, with the columns of the load audit. */
+  /** Copies rows into the table itself; their last values are those of the load audit. */
   readonly copyNew: string;
-  /** The same as `merge` for records that are given as $4, a JSON list: no staging table is written and emptied. */
+  /** Like `merge`, for records in $4, a JSON array, instead of the staging table. */
   readonly mergeFew: Statement;
-  /** Withdraws rows by their keys. $1: load, $2: the keys, a JSON list, $3: rows written by answers fetched later stay. */
+  /** Withdraws rows by their keys, $2 (a JSON array), but none written by an answer fetched after $3. $1: load. */
   readonly withdrawKeys: string;
-  /** Counts the rows of some days. $1: exchange, $2: days, any where the table has no date column. */
+  /** Counts the rows of some days. $1: exchange, $2: days, not used where the table has no date column. */
   readonly countRows: string;
-  /** Reads the rows of some days and answers with their number. $1: exchange, $2: days. */
+  /** Reads the rows of some days, for their hint bits. $1: exchange, $2: days. */
   readonly readDays: string;
 }
 
@@ -60,10 +60,10 @@ export function mergeSql(table: TableDefinition): MergeSql {
 /** A name as an SQL identifier. */
 export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** Columns of the load audit, in the order of the statements. */
+/** The load audit columns, in the order in which the statements write them. */
 export const AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
 
-/** Names as a list of SQL identifiers, each behind a prefix such as `t.`. */
+/** Names as a list of SQL identifiers, each with a prefix such as `t.`. */
 export const list = (names: readonly string[], prefix = '') =>
   names.map((name) => prefix + quote(name)).join(', ');
 
@@ -93,39 +93,39 @@ function build(table: TableDefinition): MergeSql {
   };
 }
 
-/** Where the rows of a table are: in `market`, or, while answers are folded, in tables of the transaction. */
-export interface Place {
+/** Where the rows of a table are: in `market`, or, while answers are folded, in temporary tables. */
+interface TargetTables {
   readonly target: string;
   readonly history: string;
   readonly dayRows: string;
 }
 
-const STORED = ({ name }: TableDefinition): Place => ({
+const MARKET_TABLES = ({ name }: TableDefinition): TargetTables => ({
   target: `market.${quote(name)}`,
   history: `market_history.${quote(name)}`,
   dayRows: DAY_ROWS,
 });
 
-export interface Parts extends Place {
+/** Names and conditions that the statements of a table are built from. */
+export interface Parts extends TargetTables {
   readonly stage: string;
   /** Data columns, keys first. */
   readonly columns: readonly string[];
   /** Data columns that are neither key nor source audit. */
   readonly values: readonly string[];
-  readonly same: (left: string, right: string) => string;
+  /** The condition that two rows have the same key. */
+  readonly sameKey: (left: string, right: string) => string;
 }
 
-export function partsOf(table: TableDefinition, place: Place = STORED(table)): Parts {
+export function partsOf(table: TableDefinition, tables: TargetTables = MARKET_TABLES(table)): Parts {
   const columns = table.fields.map((field) => field.column);
   const audit: readonly string[] = SOURCE_AUDIT;
   return {
-    target: place.target,
-    history: place.history,
-    dayRows: place.dayRows,
+    ...tables,
     stage: `pg_temp.${quote(`stage_${table.name}`)}`,
     columns,
     values: columns.filter((column) => !table.key.includes(column) && !audit.includes(column)),
-    same: (left, right) =>
+    sameKey: (left, right) =>
       table.key.map((column) => `${left}.${quote(column)} = ${right}.${quote(column)}`).join(' and '),
   };
 }
@@ -150,13 +150,13 @@ function areNewStatement(
 export const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond')`;
 
 /**
- * Merges the staged records. Names with an underscore are columns of the statement itself: no column of a
- * table begins with one.
+ * Merges the staged records. Names that begin with an underscore are columns of the statement itself: no column of a
+ * table does.
  */
 export function mergeStatement(table: TableDefinition, parts: Parts, given = ''): string {
-  const { target, history, columns, values, same } = parts;
-  // A row that was withdrawn returns as its next revision. Where the record is older than that revision was,
-  // the newer values return; the source's own times are kept where an answer has none.
+  const { target, history, columns, values, sameKey } = parts;
+  // A withdrawn row that is listed again returns as its next revision. If the record is older than the revision that
+  // was withdrawn, that one's values return. The source's own times are kept where an answer has none.
   const returning = columns.map((column) => {
     const [fresh, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
     if (table.key.includes(column)) return fresh;
@@ -172,8 +172,8 @@ export function mergeStatement(table: TableDefinition, parts: Parts, given = '')
           coalesce(${sourceTime('source_saved_at')} < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
           when ${sourceTime('source_saved_at')} < t.source_saved_at then 'stale' when ${differs(values, { fetchedAt: '$3' })} then 'update' else 'unchanged' end as _action
-      from ranked s left join ${stored(parts)} on true left join ${withdrawnBefore(table, parts)} on true
-      where s._place = 1
+      from ranked s left join ${storedRow(parts)} on true left join ${withdrawnBefore(table, parts)} on true
+      where s._rank = 1
     ), inserted as (
       insert into ${target} (${list([...columns, ...AUDIT])})
       select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1, $2
@@ -183,7 +183,7 @@ export function mergeStatement(table: TableDefinition, parts: Parts, given = '')
       insert into ${target} (${list([...columns, ...AUDIT])})
       select ${returning.join(', ')}, w.first_loaded_at,
         greatest(statement_timestamp(), w.valid_to + interval '1 microsecond'), w.revision + 1, $1, $2
-      from compared s join ${history} w on ${same('w', 's')} and w.revision = s._withdrawn
+      from compared s join ${history} w on ${sameKey('w', 's')} and w.revision = s._withdrawn
       where s._action = 'relist'
       returning 1
     ), archived as (
@@ -192,14 +192,13 @@ export function mergeStatement(table: TableDefinition, parts: Parts, given = '')
       update ${target} t set
         ${[
           ...values.map((column) => `${quote(column)} = s.${quote(column)}`),
-          // The source's own times are kept where an answer has none.
           ...SOURCE_AUDIT.map(
             (column) => `${quote(column)} = coalesce(${sourceTime(column)}, t.${quote(column)})`,
           ),
         ].join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
       from compared s
-      where s._action = 'update' and ${same('t', 's')}
+      where s._action = 'update' and ${sameKey('t', 's')}
       returning 1
     )
     select
@@ -212,46 +211,46 @@ export function mergeStatement(table: TableDefinition, parts: Parts, given = '')
     from compared`;
 }
 
-/** The records of a JSON list, $4, in place of staged ones. */
+/** The records of $4, a JSON array, in place of the staged ones. */
 function givenRecords({ target, columns }: Parts): string {
   return `given as materialized (
       select r.ordinality as _ord, ${list(columns, 'r.')} from jsonb_populate_recordset(null::${target}, $4::jsonb) with ordinality as r
     ), `;
 }
 
-/** The staged records; of several with one key the best has the place 1. */
+/** The staged records; of those with the same key, the one that is stored has the rank 1. */
 export function rankedRecords(table: TableDefinition, { stage }: Parts): string {
   return `select s.*, row_number() over (
-        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _place
+        partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _rank
       from ${stage} s`;
 }
 
 /**
- * The stored row of a record `s`, as `t`. The lateral join with a limit leaves the planner only one
- * plan: to look up the whole key in the index of the primary key, once per record. Any other plan is
- * a risk, because the statistics do not know the day that is being loaded: the planner takes it to be
- * empty, and has read all of the day for each of its records (docs/performance.md).
+ * The stored row of a record `s`, as `t`. The lateral join with a limit leaves the planner only one plan: to look up
+ * the whole key in the index of the primary key, once per record. Any other plan is a risk, because the statistics do
+ * not know the day that is being loaded: the planner takes it to be empty, and may choose a plan that reads the whole
+ * day for each of its records (docs/performance.md).
  */
-export function stored({ target, same }: Parts): string {
-  return `lateral (select * from ${target} t where ${same('t', 's')} limit 1) t`;
+export function storedRow({ target, sameKey }: Parts): string {
+  return `lateral (select * from ${target} t where ${sameKey('t', 's')} limit 1) t`;
 }
 
 /**
- * The last revision, as `w`, of a record `s` whose row was withdrawn. Looked up only where a row of the days
- * that are being loaded was ever withdrawn, which a small index tells: nearly always none was.
+ * The last revision, as `w`, of a record `s` whose row was withdrawn. It is looked up only if any row of the days that
+ * are being loaded was ever withdrawn, which is rare and which a small partial index answers.
  */
-function withdrawnBefore(table: TableDefinition, { history, stage, same }: Parts): string {
+function withdrawnBefore(table: TableDefinition, { history, stage, sameKey }: Parts): string {
   const days = table.dateColumn === null ? [] : [table.dateColumn];
   const here = ['exchange', ...days].map((column) => `h.${quote(column)} = d.${quote(column)}`).join(' and ');
   return `lateral (
         select * from ${history} w
-         where t.revision is null and ${same('w', 's')} and w.withdrawn and (select exists (
+         where t.revision is null and ${sameKey('w', 's')} and w.withdrawn and (select exists (
              select from (select distinct ${list(['exchange', ...days])} from ${stage}) d
                join lateral (select from ${history} h where h.withdrawn and ${here} limit 1) h on true))
          order by w.revision desc limit 1) w`;
 }
 
-/** Keeps the revisions about to be replaced or withdrawn; `s._moment` is when each ends. */
+/** Copies revisions that are about to be replaced or withdrawn to the history; each ends at `s._moment`. */
 export function archive(
   parts: Parts,
   from: string,
@@ -259,25 +258,25 @@ export function archive(
 ): string {
   const kept = [...parts.columns, ...Object.keys(LOAD_AUDIT)];
   return `insert into ${parts.history} (${list(kept)}, valid_from, valid_to, withdrawn, replaced_by_load_id)
-      select ${list(kept, 't.')}, t.last_changed_at, s._moment, ${withdrawn}, ${load} from ${from} s join ${stored(parts)} on true where ${where}`;
+      select ${list(kept, 't.')}, t.last_changed_at, s._moment, ${withdrawn}, ${load} from ${from} s join ${storedRow(parts)} on true where ${where}`;
 }
 
 /**
- * Withdraws rows that were not listed, day by day, and answers with a line for each day that lacks rows.
+ * Withdraws rows that were not listed, day by day, and returns a row for each day that lacks some.
  *
- * A day is compared with the most rows it ever had, so that it cannot be emptied in small steps, and new rows are
- * no excuse for missing ones. Where a session always has rows, an answer that would leave it none withdraws
- * nothing. What a person has accepted is withdrawn, and from then on the day is compared with the rows it has left.
+ * A day is compared with the most rows it ever had, so that it cannot be emptied in small steps, and new rows do not
+ * make up for missing ones. Where a session always has rows, an answer that would leave it none withdraws nothing.
+ * What a person has accepted is withdrawn, and from then on the day is compared with the rows it has left.
  */
 export function withdrawStatement(table: TableDefinition, parts: Parts): string {
-  const { target, history, stage, same, dayRows } = parts;
+  const { target, history, stage, sameKey, dayRows } = parts;
   const key = (prefix: string) => list(table.key, prefix);
   const dayOf = (row: string) =>
     table.dateColumn === null ? '($6::date[])[1]' : `${row}.${quote(table.dateColumn)}`;
   const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($6::date[])`;
   const keys = `jsonb_build_object(${table.key.map((column) => `'${column}', g.${quote(column)}::text`).join(', ')})`;
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
-  // because the planner takes the day to be empty (see `stored`).
+  // because the planner takes the day to be empty (see `storedRow`).
   return `
     with present as materialized (
       select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written
@@ -288,7 +287,7 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
       select ${key('t.')} from lacking, ${target} t where ${scope('t')}
       except select ${key('listed.')} from lacking, ${stage} listed
     ), gone as materialized (
-      select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${stored(parts)} on true
+      select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${storedRow(parts)} on true
     ), replaced as materialized (
       select ${dayOf('h')} as _day, count(*) as rows from ${history} h
        where ${scope('h')} and h.replaced_by_load_id = $1 and not h.withdrawn group by 1
@@ -309,7 +308,7 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
       ${archive(parts, 'gone', { withdrawn: true, where: 'exists (select from checked j where j.allowed and j._day = s._day)', load: '$1' })}
     ), withdrawn as (
       delete from ${target} t using gone s
-       where exists (select from checked j where j.allowed and j._day = s._day) and ${same('t', 's')}
+       where exists (select from checked j where j.allowed and j._day = s._day) and ${sameKey('t', 's')}
     ), noted as (
       ${raiseDayRows(
         `
@@ -323,23 +322,23 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
 }
 
 function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
-  const { target, same } = parts;
+  const { target, sameKey } = parts;
   return `
     with gone as materialized (
       select ${list(table.key, 's.')}, ${MOMENT} as _moment
-        from jsonb_populate_recordset(null::${target}, $2::jsonb) s join ${stored(parts)} on true
+        from jsonb_populate_recordset(null::${target}, $2::jsonb) s join ${storedRow(parts)} on true
        where not exists (select from ${LOADS} l where l.id = t.load_id and l.fetched_at > $3::timestamptz)
     ), archived as (
       ${archive(parts, 'gone', { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (
-      delete from ${target} t using gone s where ${same('t', 's')} returning 1
+      delete from ${target} t using gone s where ${sameKey('t', 's')} returning 1
     )
     select count(*)::int as withdrawn from withdrawn`;
 }
 
 /**
- * One of the source's own times of a record; null where it has none. When the answer was fetched stands in a record in
- * place of a time that is not believed: it is the time of a row that is new, and none where there are values already.
+ * One of the source's own times of a record; null where it has none. In place of a time that cannot be right, a record
+ * has the time of the call: a new row stores it, but beside stored values it counts as no time.
  */
 export function sourceTime(column: string, { record = 's', fetchedAt = '$3' } = {}): string {
   const time = `${record}.${quote(column)}`;

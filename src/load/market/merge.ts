@@ -12,14 +12,15 @@ import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts
 import { encodeRows } from './copy-text.ts';
 import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
 
-/** Names of the advisory locks of parts of a table: days, `NO_DAY` where it has none, or questions. */
+/** Names of the advisory locks on parts of a table: days (`NO_DAY` if it has none) or questions, see `lockedParts`. */
 export function locksOf({ name }: TableDefinition, exchange: string, parts: Iterable<string>): string[] {
   return Array.from(parts, (part) => `eod|${name}|${exchange}|${part}`);
 }
 
 /**
- * What a load of a table locks: the days of its rows and those it lists in full. Where the key names the question that was
- * asked, questions: answers to different ones have no row in common, and those to the same one wait for each other.
+ * The parts of a table that a load locks: the days of its rows and the days it lists in full. Where the key has columns
+ * that say what was asked, it locks the questions instead: answers to different questions have no row in common, and
+ * answers to the same question wait for each other.
  */
 export function lockedParts(
   { key, fields }: TableDefinition,
@@ -35,24 +36,24 @@ export function lockedParts(
   return new Set(Array.from(rows, (row) => questionOf(row).toUpperCase()));
 }
 
-/** Rows an answer lists in full: stored rows of them that it does not list are withdrawn. */
+/** The part of a table that an answer lists in full: stored rows of that part that it does not list are withdrawn. */
 export interface FullSet {
   readonly table: TableDefinition;
   readonly exchange: string;
-  /** First and last day; null where the answer is the exchange's whole set, whatever the day. */
+  /** First and last day; null where the answer lists all rows of the exchange, whatever their day. */
   readonly days: { readonly from: string; readonly to: string } | null;
-  /** May it list nothing for a session (for the exchange, where there are no days)? Else nothing is withdrawn then. */
+  /** May it list nothing for a session (for the exchange, where `days` is null)? If not, then nothing is withdrawn. */
   readonly mayBeEmpty: boolean;
 }
 
-/** Stored values that an input leaves as they are, because it knows less than another source did. */
+/** Stored values that an imported file leaves as they are, because it knows less than the source that they are from. */
 export interface PreservedColumns {
-  /** Columns for which it has no value, or only a vaguer one: they are written only where nothing is stored. */
+  /** Columns for which it has no value, or only a less precise one: they are written only where no value is stored. */
   readonly columns: readonly string[];
-  /** Numbers that it rounds: a stored number that differs by less than this is kept. */
+  /** By column, for numbers that it rounds: a stored number that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
-  /** Columns that it may leave blank although there is a value: a stored one is kept then. */
-  readonly gaps?: readonly string[];
+  /** Columns that it may leave blank although there is a value: then the stored value is kept. */
+  readonly sometimesBlank?: readonly string[];
 }
 
 /** What became of one table's records. */
@@ -63,33 +64,33 @@ export interface Merged {
   readonly stale: number;
   readonly duplicate: number;
   readonly withdrawn: number;
-  /** Rows written, whichever answer they are from. */
+  /** Rows written, whichever answer their values are from. */
   readonly written: number;
-  /** Days of which rows were not listed any more, and what was done about it. */
+  /** Days with rows that were no longer listed, and what was done about them. */
   readonly withdrawals: readonly DayWithdrawal[];
-  /** Days whose rows were compared with those it lists (NO_DAY where the table has none). */
+  /** Days whose stored rows were compared with the rows that the answer lists (NO_DAY where the table has no days). */
   readonly checkedDays: readonly string[];
 }
 
-/** What an answer says of one table. */
+/** The part of an answer that is about one table. */
 export interface TableAnswer {
   readonly rows: Rows;
   readonly fullSet: FullSet | undefined;
-  /** Stored values to keep; none when not given. */
+  /** Stored values to keep; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
 }
 
-/** By which load an answer is stored, and by which limits. */
-interface Storing {
+/** The load that an answer is stored by, and what limits its withdrawals. */
+interface ApplyOptions {
   readonly runId: number;
   readonly loadId: number;
   /** When the answer was fetched. */
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
-  /** Only these days are looked at; all where it is null or not given. */
+  /** Only these days are compared; all days where it is null or not given. */
   readonly within?: ReadonlySet<string> | null;
-  /** Days of which a person has accepted that the answer lacks rows. */
+  /** Days for which a person has accepted that the answer lacks rows. */
   readonly accepted?: readonly string[];
 }
 
@@ -130,8 +131,9 @@ export async function ensureNextPartitions(client: Pick<ClientBase, 'query'>): P
 const stages = new WeakMap<ClientBase, Set<TableDefinition>>();
 
 /**
- * Creates the staging table of the connection, where it has none yet; every commit empties it. To be called
- * inside a transaction and before any savepoint: a connection whose transaction fails is thrown away.
+ * Creates the connection's staging table for a table unless it exists; every commit empties it. Call it inside a
+ * transaction and before any savepoint, so that no rollback to a savepoint removes it. A connection whose transaction
+ * fails is discarded.
  */
 export async function ensureStage(client: ClientBase, table: TableDefinition): Promise<void> {
   const existing = stages.get(client) ?? new Set();
@@ -150,16 +152,16 @@ function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer
   return pipeline(Readable.from(pieces), client.query(copyFrom(statement)));
 }
 
-/** Kinds of which two values are the same in Postgres only if they are the same here. */
+/** Kinds whose values are equal in Postgres only if they are equal here. */
 const EXACT_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean', 'date']);
 
 /**
- * Copies rows straight into the table where none of their days has ever had a row and no two of them have one
- * key: there is nothing to compare them with, and nothing to withdraw. To be called with the locks of the days held,
- * for tables whose rows are found by day.
+ * Copies rows straight into the table if none of their days has ever had a row and no two of them have the same key:
+ * then there is nothing to compare them with, and nothing to withdraw. Call it with the locks of the days held, and
+ * only for tables of which answers list whole days.
  *
- * @param days all days of the rows and those the answer lists in full.
- * @returns null where the rows have to be merged: then nothing was written.
+ * @param days all days of the rows and those that the answer lists in full.
+ * @returns null if the rows have to be merged; then nothing was written.
  */
 export async function copyNewDays(
   client: PoolClient,
@@ -176,7 +178,7 @@ export async function copyNewDays(
   return { ...NOTHING, inserted: rows.length, written: rows.length, checkedDays: daysOf(fullSet) };
 }
 
-/** Whose rows are copied, and by which load. */
+/** Where the rows belong, and the load that copies them. */
 interface NewRows {
   readonly table: TableDefinition;
   readonly exchange: string;
@@ -184,16 +186,16 @@ interface NewRows {
   readonly loadId: number;
 }
 
-/** Have two rows one key, or may they have? */
+/** Do two rows have the same key, or can that not be ruled out? */
 function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boolean {
   const kinds = fields.filter(({ column }) => key.includes(column)).map(({ kind }) => kind);
   if (!kinds.every((kind) => EXACT_KINDS.has(kind))) return true;
   if (rows instanceof EncodedRows) return rows.hasDuplicates();
-  // NUL is in no value.
+  // No value contains NUL.
   return new Set(rows.map((row) => key.map((column) => row[column]).join('\0'))).size < rows.length;
 }
 
-/** Days of the rows, each once; NO_DAY where the table has none. */
+/** The days of the rows; NO_DAY where the table has no days. */
 export function daysOfRows({ dateColumn }: TableDefinition, rows: Rows): Set<string> {
   if (dateColumn === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);
   return new Set(countValues(rows, dateColumn).keys() as Iterable<string>);
@@ -212,16 +214,16 @@ const NOTHING: Merged = {
 };
 
 /**
- * Merges staged rows with one statement that writes only rows that differ, and withdraws rows no longer
- * listed with another. To be called inside a transaction, with the locks of the days held.
+ * Merges the staged rows with one statement, which writes only rows that differ, and withdraws rows that are no longer
+ * listed with a second one. Call it inside a transaction, with the locks of the days held.
  *
- * @param sql says where the rows are: in `market`, or in the tables of a fold.
+ * @param sql the statements for the tables to change: those of `market`, or the temporary ones of a fold.
  */
 export async function applyStaged(
   client: PoolClient,
   table: TableDefinition,
   { rows, fullSet, preserved }: TableAnswer,
-  storing: Storing,
+  options: ApplyOptions,
   sql: ApplySql,
 ): Promise<Merged> {
   let merged = NOTHING;
@@ -231,40 +233,40 @@ export async function applyStaged(
     }
     const result = await client.query<Record<string, string>>({
       ...sql.merge,
-      values: [storing.runId, storing.loadId, storing.fetchedAt.toISOString()],
+      values: [options.runId, options.loadId, options.fetchedAt.toISOString()],
     });
     merged = { ...NOTHING, ...countsOf(result.rows[0]) };
   }
-  const checkedDays = daysOf(fullSet).filter((day) => storing.within?.has(day) ?? true);
-  // After the merge all that is listed is there.
+  const checkedDays = daysOf(fullSet).filter((day) => options.within?.has(day) ?? true);
+  // After the merge every listed row is stored, so days with no more rows than that lack none.
   const isChecked = [...daysOfRows(table, rows)].every((day) => checkedDays.includes(day));
   const listed = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
   const withdrawals =
     fullSet === undefined || checkedDays.length === 0
       ? []
-      : await withdraw(client, table, { ...fullSet, checkedDays, listed }, storing, sql);
+      : await withdraw(client, table, { ...fullSet, checkedDays, listed }, options, sql);
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
 }
 
-/** Days of which an answer lists all rows; NO_DAY where the table has none. */
+/** Days of which an answer lists all rows; NO_DAY where it lists all rows of the exchange. */
 export function daysOf(fullSet: FullSet | undefined): readonly string[] {
   if (fullSet === undefined) return [];
   return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
 }
 
-/** So few rows cost less as a parameter of the merge than in a staging table. */
+/** Up to this many rows cost less as a parameter of the merge than in a staging table. */
 const FEW_ROWS = 20;
 
 /**
- * Merges a few rows that replace no others, without a staging table.
+ * Merges a few rows without a staging table, if the answer lists nothing in full.
  *
- * @returns null where they are many, or more is to be done than a merge.
+ * @returns null if there are too many rows or more is to be done than a merge; then nothing was written.
  */
 export async function mergeFew(
   client: PoolClient,
   table: TableDefinition,
   { rows, fullSet, preserved }: TableAnswer,
-  { runId, loadId, fetchedAt }: Storing,
+  { runId, loadId, fetchedAt }: ApplyOptions,
 ): Promise<Merged | null> {
   if (rows.length === 0 || rows.length > FEW_ROWS || fullSet !== undefined || preserved !== undefined)
     return null;
@@ -275,7 +277,7 @@ export async function mergeFew(
   return { ...NOTHING, ...countsOf(result.rows[0]) };
 }
 
-/** The counts a statement answers with. */
+/** The counts that a statement returned. */
 export function countsOf(row: Readonly<Record<string, string>> | undefined) {
   const count = (name: string) => Number(row?.[name] ?? 0);
   return {
@@ -288,14 +290,14 @@ export function countsOf(row: Readonly<Record<string, string>> | undefined) {
   };
 }
 
-/** Rows withdrawn on these days. */
+/** How many rows were withdrawn on these days. */
 export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
   return withdrawals.reduce((sum, { gone, refused }) => sum + (refused === null ? gone : 0), 0);
 }
 
 /**
- * Copies the stored values to be kept into the staged rows, so that the merge neither sees a
- * difference nor writes one. To be called between COPY and merge, with the locks of the days held.
+ * Copies the stored values that are to be kept into the staged rows, so that the merge finds no difference there.
+ * Call it between COPY and merge, with the locks of the days held.
  *
  * @param days first and last day staged, where the table has a date column.
  */
@@ -303,29 +305,30 @@ async function preserveStored(
   client: PoolClient,
   table: TableDefinition,
   target: string,
-  { columns, rounded, gaps = [] }: PreservedColumns,
+  { columns, rounded, sometimesBlank = [] }: PreservedColumns,
   days: readonly string[],
 ): Promise<void> {
-  // A file may fill other tables besides the one that these are columns of.
+  // A file may fill several tables: not all of these are columns of this one.
   const isOwn = (column: string) => table.fields.some((field) => field.column === column);
   const filled = columns
     .filter(isOwn)
     .map((column) => `${quote(column)} = coalesce(t.${quote(column)}, s.${quote(column)})`);
-  const closed = gaps
+  const kept = sometimesBlank
     .filter(isOwn)
     .map((column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`);
-  const own = Object.entries(rounded).filter(([column]) => isOwn(column));
-  const exact = own.map(([column, within]) => {
-    const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
-    return `${quote(column)} = case when abs(${old} - ${fresh}) < ${Number(within)} then ${old} else ${fresh} end`;
-  });
-  const kept = [...filled, ...closed, ...exact];
-  if (kept.length === 0) return;
+  const exact = Object.entries(rounded)
+    .filter(([column]) => isOwn(column))
+    .map(([column, within]) => {
+      const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
+      return `${quote(column)} = case when abs(${old} - ${fresh}) < ${Number(within)} then ${old} else ${fresh} end`;
+    });
+  const assignments = [...filled, ...kept, ...exact];
+  if (assignments.length === 0) return;
   const same = table.key.map((column) => `t.${quote(column)} = s.${quote(column)}`).join(' and ');
   const bounded =
     table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $1::date and $2::date`;
   await client.query(
-    `update pg_temp.${quote(`stage_${table.name}`)} s set ${kept.join(', ')}
+    `update pg_temp.${quote(`stage_${table.name}`)} s set ${assignments.join(', ')}
        from ${target} t where ${same} ${bounded}`,
     [...days],
   );
@@ -354,7 +357,7 @@ async function withdraw(
     checkedDays,
     listed,
   }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
-  { loadId, maxWithdrawShare, accepted = [] }: Storing,
+  { loadId, maxWithdrawShare, accepted = [] }: ApplyOptions,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({
@@ -377,13 +380,13 @@ function suspicionOf(
   { day, gone, before, most, emptied }: DayCheck,
   several: boolean,
 ): string {
-  const once = before < most ? ` (there were ${most} once)` : '';
+  const once = before < most ? ` (there once were ${most})` : '';
   const missing = `${gone} of ${before} rows of market.${name}${several ? ` of ${day}` : ''} were not listed any more${once}`;
   if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
-  return `${missing}, ${dateColumn === null ? 'and no other was' : 'and no other of their day was'}; that is not believed, so none was withdrawn`;
+  return `${missing}, ${dateColumn === null ? 'and no other row was' : 'and no other row of their day was'}; the answer is taken as incomplete, so none was withdrawn`;
 }
 
-/** First and last day on which a load may have written rows; all of time where the table has no days. */
+/** First and last day on which a load may have written rows; `-infinity` and `infinity` where the table has no days. */
 export function changedDays(
   table: TableDefinition,
   rows: Rows,
@@ -407,15 +410,14 @@ function daySpan({ dateColumn }: TableDefinition, rows: Rows): string[] {
   return [first, last];
 }
 
-/** For fewer new rows than this a query is not worth its time. */
+/** For fewer new rows than this, the query costs more than it saves. */
 const MANY_ROWS = 1_000;
 
 /**
- * Reads the days just written, so that Postgres sets the hint bits of the new rows: the first reader of
- * a row marks it as committed on its page. Right after the load that is free. After a checkpoint each
- * page so marked goes into the WAL as a whole where pages carry checksums (the default since
- * Postgres 18), and an identical reload would write two thirds of what the load wrote
- * (docs/performance.md). To be called after the commit.
+ * Reads the days just written, so that Postgres sets the hint bits of the new rows: the first reader of a row marks it
+ * as committed on its page. Right after the load that costs nothing. After a checkpoint, where pages carry checksums
+ * (the default since Postgres 18), every page marked like this goes into the WAL in full, and an identical reload would
+ * write two thirds of what the load wrote (docs/performance.md). Call it after the commit.
  */
 export async function setHintBits(
   client: Pick<ClientBase, 'query'>,

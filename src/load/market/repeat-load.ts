@@ -13,7 +13,7 @@ import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
 import { locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
-/** An answer that is byte for byte one that was loaded before, perhaps. */
+/** An answer that may be byte for byte the one that was loaded last. */
 interface RepeatedAnswer {
   readonly windowId: number;
   readonly runId: number;
@@ -21,7 +21,7 @@ interface RepeatedAnswer {
   readonly exchange: string;
   readonly from: string;
   readonly to: string;
-  /** The sessions it was asked about. */
+  /** The sessions that were asked for. */
   readonly sessions: readonly string[];
   readonly digest: string;
   readonly fetchedAt: Date;
@@ -31,18 +31,18 @@ interface RepeatedAnswer {
 }
 
 /**
- * Ends a window whose answer says what is stored already, without reading it: the last load of its days was of the
- * same answer to the same question, every record of it passed, every session it was asked about is loaded, and
- * as many rows are there as it listed. Any other load that may concern the days, by whatever operation, import or
- * replay, makes this false, and so does a change of the code that reads answers. The window ends as if the answer
- * had been read and compared row by row: with the same counts, coverage, kept answer and state.
+ * Ends a window without reading its answer, if what it says is stored already: the last load of its days was of the
+ * same answer to the same question, none of its records was rejected, all sessions that were asked for are loaded,
+ * and as many rows are stored as it listed. This is no longer so after any other load that may be about these days,
+ * whatever operation, import or replay it is of, nor after a change of the code that reads answers. The window ends as
+ * if the answer had been read and compared row by row: with the same counts, coverage, kept answer and state.
  *
- * @returns the counts; null where the answer has to be read: then nothing was written.
+ * @returns the counts; null if the answer has to be read, and then nothing was written.
  * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function repeatLoad(database: Database, repeated: RepeatedAnswer): Promise<RecordCounts | null> {
   const { operation, exchange, windowId, digest, fetchedAt, sessions } = repeated;
-  // Of these it is known beforehand which days their rows can be of: those that were asked about.
+  // Only of these operations it is known without reading that all rows are of the days asked for.
   if (!operation.shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
   const tables = operation.shapes.map(({ table }) => table).sort((a, b) => (a.name < b.name ? -1 : 1));
   const asked = {
@@ -52,7 +52,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     operations: dataSetsFilling(tables).map(({ name }) => name),
   };
   try {
-    // Asked first without locks: nearly always the answer is a new one.
+    // Asked without locks first, because nearly always the answer is a new one.
     if ((await lastCleanLoad(database.drizzle, asked)) === null) return null;
     return await transaction(database, async (tx) => {
       const days = eachDay(repeated.from, repeated.to);

@@ -45,7 +45,7 @@ interface RejectsOfLoad {
   readonly exchange: string;
   readonly rejects: readonly RejectEntry[];
   /** Windows whose open rejects are among the records of this load, read once more. */
-  readonly rereads?: readonly number[] | undefined;
+  readonly readByWindows?: readonly number[] | undefined;
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
   readonly coverage: readonly Pick<CoverageEntry, 'state'>[];
   /** When the source was asked. */
@@ -144,7 +144,7 @@ async function lockOutdated(
   asked: Asked,
   present: readonly string[],
 ): Promise<number[]> {
-  const { rereads = [], outcome, coverage, fetchedAt } = load;
+  const { readByWindows = [], outcome, coverage, fetchedAt } = load;
   const dated = isDated(load.operation);
   const older = alias(windows, 'older');
   const reject = alias(rejects, 'reject');
@@ -157,7 +157,7 @@ async function lockOutdated(
       id: reject.id,
       outdated: sql<boolean>`${reject.last_seen_at} <= ${fetchedAt.toISOString()}::timestamptz
         and ${reject.fingerprint} <> all(${sql.param(present)}::text[])
-        and (${reject.window_id} = any(${sql.param(rereads)}::bigint[]) or ${answered})`,
+        and (${reject.window_id} = any(${sql.param(readByWindows)}::bigint[]) or ${answered})`,
     })
     .from(reject)
     .innerJoin(older, eq(older.id, reject.window_id))

@@ -19,10 +19,10 @@ export interface LoadScope extends LoadGroup {
  * Committed loads of answers that were fetched after this moment (or at it) and may be about these rows. With
  * the locks of their days held, there will be no more.
  */
-function isLater(scope: LoadScope, fetchedAt: Date, orAtOnce = false) {
+function isLater(scope: LoadScope, fetchedAt: Date, orSameTime = false) {
   const { days } = scope;
   return and(
-    (orAtOnce ? gte : gt)(loads.fetched_at, fetchedAt.toISOString()),
+    (orSameTime ? gte : gt)(loads.fetched_at, fetchedAt.toISOString()),
     isOf(scope),
     days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
   );
@@ -157,12 +157,12 @@ export async function hasLaterLoad(
   tx: NodePgDatabase,
   scope: LoadScope,
   fetchedAt: Date,
-  { orAtOnce = false } = {},
+  { orSameTime = false } = {},
 ): Promise<boolean> {
   const later = tx
     .select({ id: loads.id })
     .from(loads)
-    .where(isLater(scope, fetchedAt, orAtOnce));
+    .where(isLater(scope, fetchedAt, orSameTime));
   return (await later.limit(1)).length > 0;
 }
 
