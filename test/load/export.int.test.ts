@@ -78,8 +78,8 @@ print(json.dumps({
       files: [{ file: join(cwd, 'odd.parquet') }],
     });
     expect(json.notices).toEqual([
-      'nan holds NaN or infinity, which no DECIMAL can: written as text',
-      'until holds ±infinity: written as the first day of year 1 and the last of 9999',
+      'nan has NaN or infinity, which a DECIMAL cannot hold: written as text',
+      'until has ±infinity: written as the first day of the year 1 and the last day of 9999',
     ]);
     expect(stderr).toContain('eod: nan holds NaN');
     const read = await runPython<{

@@ -225,7 +225,7 @@ test('a role that lacks a right is told which role has it', async () => {
     runCli([command], { env: settings(urls[role], 'postgres', sandbox), cwd });
   const refusal = (says: string) => ({ code: 2, stdout: '', stderr: expect.stringContaining(says) });
   expect(await as('worker', 'migrate')).toMatchObject(
-    refusal(`there are no tables yet, and the role ${nameOf(urls.worker)} may not make or change them`),
+    refusal(`there are no tables yet, and the role ${nameOf(urls.worker)} may not create or change them`),
   );
   await grant(owner);
   expect(await as('owner', 'migrate')).toMatchObject({ code: 0 });

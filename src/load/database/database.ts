@@ -7,34 +7,34 @@ import type { Preparing } from './prepared.ts';
 import { createRetry, type Retry, type RetryOptions } from './retry.ts';
 
 /**
- * Connections to Postgres. Opened with `retry`, every single statement on `pool` and `drizzle` and every
- * whole `transaction()` is repeated while Postgres is away. The answer to a statement or a commit may be
- * what got lost, so all of them must be safe to repeat: rows are inserted under reserved numbers or
- * `on conflict`, and updates name the state they start from.
+ * Connections to Postgres. Opened with `retry`, every single statement on `pool` and `drizzle` and every whole
+ * `transaction()` is repeated while Postgres is away. The connection may have broken after the statement or commit took
+ * effect, so all of them must be safe to repeat: rows are inserted under reserved numbers or `on conflict`, and updates
+ * name the state they start from.
  */
 export interface Database {
   readonly url: string;
-  /** For single statements, and for connections a caller holds; the latter are never repeated. */
+  /** For single statements, and for connections that a caller holds; statements on those are never repeated. */
   readonly pool: pg.Pool;
   readonly timeouts: SessionTimeouts;
   readonly drizzle: NodePgDatabase & Preparing;
   /**
-   * The same connections without retry, for callers that have their own answer to an outage: workers put a
-   * window off, health checks report it.
+   * The same connections without retry, for callers that handle an outage themselves: workers postpone a window, health
+   * checks report it.
    */
   readonly withoutRetry: Database;
-  /** Repeats a longer piece of work as a whole; its statements are not repeated one by one as well. */
+  /** Repeats a longer piece of work as a whole, but not its statements one by one. */
   withRetry<T>(work: (database: Database) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** When Postgres gives up what a session of ours does, so that one that vanished or hangs stops nobody for good. */
+/** When Postgres ends what a session of eod does, so that one that hangs or vanished cannot block others for good. */
 export interface SessionTimeouts {
   /** Waiting for one lock. */
   readonly lockMs: number;
   /** One statement, COPY and merge included. */
   readonly statementMs: number;
-  /** Doing nothing within a transaction: between two statements of a load only rows are encoded. */
+  /** Idle within a transaction: between two statements of a load, rows are only encoded. */
   readonly idleInTransactionMs: number;
 }
 
@@ -44,14 +44,14 @@ export const DEFAULT_TIMEOUTS: SessionTimeouts = {
   idleInTransactionMs: 300_000,
 };
 
-/** A connection on which nothing has come for so long is tested, … */
+/** A connection that was silent for this long is probed. */
 const KEEPALIVE_S = 30;
-/** … and is broken when nothing has been confirmed for so long. */
+/** A connection counts as broken if nothing was acknowledged for this long. */
 const UNCONFIRMED_S = 60;
 
 /**
- * Settings of each session of ours. Not sent with the login: a pooler between us and the server may refuse
- * what it does not know there.
+ * Settings of each session. They are not sent as startup parameters, because a pooler between eod and the server may
+ * refuse those that it does not know.
  */
 export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeouts): Promise<void> {
   await client.query(`
@@ -60,12 +60,12 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
     set lock_timeout = ${timeouts.lockMs};
     set statement_timeout = ${timeouts.statementMs};
     set idle_in_transaction_session_timeout = ${timeouts.idleInTransactionMs};
-    -- Of a client that vanished without a word the server learns by itself, and lets go of its locks.
+    -- The server finds out by itself that a client vanished, and releases its locks.
     set tcp_keepalives_idle = ${KEEPALIVE_S};
     set tcp_keepalives_interval = 10;
     set tcp_keepalives_count = 3;
     set tcp_user_timeout = ${UNCONFIRMED_S * 1_000}`);
-  // Also while a statement runs or waits. Some systems a server may run on refuse it.
+  // Checks the client while a statement runs or waits, too. Not all operating systems of servers support it.
   await client.query(`set client_connection_check_interval = ${KEEPALIVE_S * 1_000}`).catch((error) => {
     if ((error as { code?: unknown }).code !== '22023') throw error;
   });
@@ -73,17 +73,17 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
 
 interface DatabaseOptions {
   readonly url: string;
-  /** Connections at most; a worker needs one per window in flight and one to spare. */
+  /** The most connections; a worker needs one per window in flight and one more. */
   readonly connections?: number;
   readonly log?: Logger;
   /** Without it nothing is retried. */
   readonly retry?: RetryOptions;
   readonly timeouts?: SessionTimeouts;
-  /** How long a connection may take to be there. */
+  /** How long connecting may take. */
   readonly connectWithinMs?: number;
 }
 
-/** Opens a pool; connects when first used. */
+/** Opens a pool, which connects when it is first used. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { url, connections = 5, log, retry, timeouts = DEFAULT_TIMEOUTS, connectWithinMs = 15_000 } = options;
   const pool = new pg.Pool({
@@ -96,13 +96,13 @@ export function openDatabase(options: DatabaseOptions): Database {
     onConnect: (client) => setUpSession(client, timeouts),
   });
   let closing = false;
-  // An idle connection that breaks (server restart) is replaced at the next use; without a
-  // listener it would end the process. While we close, a server that stops first is expected.
+  // An idle connection that breaks (server restart) is replaced at the next use; without a listener its error would
+  // end the process. While the pool closes, the server may stop first.
   pool.on('error', (error) => {
     if (!closing) log?.warn({ err: error }, 'lost an idle database connection');
   });
-  // The pool listens to idle connections only. One that breaks while in use fails its statement, and
-  // emits an event that would end the process if nobody listened.
+  // The pool listens to idle connections only. One that breaks while in use fails its statement, and also emits an
+  // error that would end the process without a listener.
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.debug({ err: error }, 'lost a database connection in use'));
   });
@@ -138,7 +138,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** The pool with errors of ours in place of the driver's, some of which do not say that they are of Postgres. */
+/** The pool, with errors as PipelineErrors, since some of the driver's do not say that they are about Postgres. */
 function classifyingPool(pool: pg.Pool): pg.Pool {
   const classify =
     (call: (...args: never[]) => Promise<unknown>) =>
@@ -153,7 +153,7 @@ function classifyingPool(pool: pg.Pool): pg.Pool {
   return new Proxy(pool, { get: (target, key) => methods[key] ?? Reflect.get(target, key) });
 }
 
-/** The pool with a `query` that is repeated; all else is the pool's own. */
+/** The pool with a `query` that is retried; everything else is the pool's own. */
 function retryingPool(pool: pg.Pool, repeat: Retry): pg.Pool {
   const query = (...args: unknown[]) => repeat(() => Reflect.apply(pool.query, pool, args));
   return new Proxy(pool, { get: (target, key) => (key === 'query' ? query : Reflect.get(target, key)) });

@@ -6,18 +6,18 @@ import { messageOf, PipelineError } from '../../core/errors.ts';
  * operator intervention, system.
  */
 const TRANSIENT_CLASSES = ['08', '40', '53', '57', '58'];
-/** In a failed transaction, idle for too long in a transaction. */
+/** A statement in a failed transaction; a transaction that was idle for too long. */
 const TRANSIENT_CODES = ['25P02', '25P03'];
 
-/** A statement that took longer than the session allows, or that an administrator ended: it would again. */
+/** A statement that took longer than the session allows, or that was cancelled: a retry would take as long. */
 const CANCELED = '57014';
 
-/** A lock was not to be had within lock_timeout. */
+/** A lock could not be taken within lock_timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
- * Socket errors of a server that went away or is not there yet. The name of a container that has not
- * been started is not found either: so that is no proof of a wrong name.
+ * Socket errors of a server that went away or is not there yet. ENOTFOUND is among them, because the name of a
+ * container that has not been started is not found either.
  */
 const SOCKET_CODES = [
   'ECONNREFUSED',
@@ -39,9 +39,9 @@ export function isSocketError(code: string): boolean {
 }
 
 /**
- * A Postgres error as a PipelineError, classified by SQLSTATE and never by its message. Errors that come
- * without a code are broken connections: node-postgres raises those as plain errors. An error of a class
- * of its own without a code is a defect, and would come again however often it is tried.
+ * A Postgres error as a PipelineError, classified by SQLSTATE and never by its message. A plain Error without a code is
+ * a broken connection: node-postgres raises those. Any other class of error without a code (a TypeError, say) is a
+ * defect, which a retry would only repeat.
  */
 export function databaseError(error: unknown): PipelineError {
   // Drizzle wraps what the driver threw, and quotes the whole statement.

@@ -1,17 +1,17 @@
 import type pg from 'pg';
 
-/** What a server says of itself and of the role that asks. */
+/** What a server says about itself and about the role that asks. */
 export interface ServerFacts {
   /** As Postgres writes it, e.g. `16.4`. */
   readonly version: string;
   readonly major: number;
   readonly role: string;
-  /** It serves reads only: a standby, or a session or database that is set so. */
+  /** It only serves reads: a standby, or a session or database that is set to read only. */
   readonly readOnly: boolean;
-  /** Connections of everybody together, less those kept for superusers. */
+  /** The most connections of all roles together, without those reserved for superusers. */
   readonly connections: number;
   readonly connectionsUsed: number;
-  /** Connections that the role and the database may have; null where that is not limited. */
+  /** The most connections of the role and of the database; null where that is not limited. */
   readonly roleConnections: number | null;
   readonly databaseConnections: number | null;
   /** Milliseconds since the epoch by the server's clock. */
@@ -32,9 +32,9 @@ export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
   return rows[0] as ServerFacts;
 }
 
-/** What the present role may do in a database. */
+/** What the current role may do in a database. */
 export interface RoleRights {
-  /** Schemas that are not there. */
+  /** Schemas that do not exist. */
   readonly missingSchemas: readonly string[];
   /** Schemas that it may not use. */
   readonly unusable: readonly string[];
@@ -43,13 +43,13 @@ export interface RoleRights {
   readonly unchangeable: readonly string[];
   /** Sequences that it may not use, and functions that it may not call. */
   readonly closed: readonly string[];
-  /** May it make schemas, and tables in all of these? */
+  /** May it create schemas, or tables in all of these? */
   readonly mayCreate: boolean;
-  /** May it make temporary tables, as loads do? */
+  /** May it create temporary tables, as loads do? */
   readonly mayStage: boolean;
 }
 
-/** What the present role may do in these schemas. Any role may ask. */
+/** What the current role may do in these schemas. Any role may ask. */
 export async function readRoleRights(pool: pg.Pool, schemas: readonly string[]): Promise<RoleRights> {
   const { rows } = await pool.query<RoleRights>(
     `with asked as (select name, to_regnamespace(quote_ident(name)) as id from unnest($1::text[]) name),

@@ -1,15 +1,15 @@
 import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
 
-/** A session of ours that waits for a lock, and who holds it. */
+/** A session of eod that waits for a lock, and who holds it. */
 interface LockWait {
   readonly pid: number;
   /** `held by pid 4711 (psql, user ana, 10.0.0.7), in its transaction since …, its last statement began …`. */
   readonly heldBy: string;
 }
 
-/** Waits are named after this share of the lock timeout, so that the error at its end can name the holder. */
-const NAMED_AFTER = 1 / 3;
+/** The holder of a lock is looked up after this share of the lock timeout, while the wait still lasts. */
+const LOOK_UP_AFTER = 1 / 3;
 
 /** A role that is not a superuser sees only pid, user and application of other users' sessions; the rest is null. */
 const WAITS = `
@@ -24,7 +24,7 @@ const WAITS = `
      and l.waitstart <= clock_timestamp() - make_interval(secs => $1)
    group by l.pid`;
 
-/** Sessions of ours in this database that have waited for a lock for so long. */
+/** Sessions of eod in this database that have waited for a lock for at least this long. */
 export async function longLockWaits(
   client: Pick<pg.ClientBase, 'query'>,
   milliseconds: number,
@@ -33,17 +33,17 @@ export async function longLockWaits(
   return found.rows.map(({ pid, held_by }) => ({ pid, heldBy: `held by ${held_by}` }));
 }
 
-/** The part of a pg connection that its types leave out: it emits an error before a client hears of it. */
+/** The part of a pg connection that its types leave out: it emits an error before the client handles it. */
 interface Connection {
   prependListener(event: 'errorMessage', listener: (error: { code?: string; message: string }) => void): void;
 }
 
 /**
- * Lets the error of a lock timeout name who holds the lock. Once the wait has ended Postgres cannot tell any
- * more: so while connections are in use for long they are looked at, on a connection of its own, because all of
- * the pool's may be waiting.
+ * Adds to the error of a lock timeout who holds the lock. Postgres cannot say that once the wait has ended, so it is
+ * looked up while connections of the pool have been in use for long; on a separate connection, because all of the
+ * pool's may be waiting.
  *
- * @returns a function that ends this.
+ * @returns a function that stops this.
  */
 export function nameLockHolders(pool: pg.Pool, url: string, lockTimeoutMs: number, log?: Logger): () => void {
   const heldBy = new Map<number, string>();
@@ -54,7 +54,7 @@ export function nameLockHolders(pool: pg.Pool, url: string, lockTimeoutMs: numbe
     const { connection } = client as unknown as { connection: Connection };
     connection.prependListener('errorMessage', (error) => {
       if (error.code !== '55P03') return;
-      error.message += `: ${heldBy.get(pidOf(client)) ?? 'it is not known who holds the lock'}`;
+      error.message += `: ${heldBy.get(pidOf(client)) ?? 'who holds the lock is not known'}`;
     });
   });
   pool.on('acquire', (client) => inUseSince.set(client, Date.now()));
@@ -64,7 +64,7 @@ export function nameLockHolders(pool: pg.Pool, url: string, lockTimeoutMs: numbe
   });
   pool.on('remove', (client) => inUseSince.delete(client));
 
-  const afterMs = lockTimeoutMs * NAMED_AFTER;
+  const afterMs = lockTimeoutMs * LOOK_UP_AFTER;
   let looking = false;
   async function look(): Promise<void> {
     const long = [...inUseSince.values()].some((since) => Date.now() - since >= afterMs);
@@ -80,7 +80,7 @@ export function nameLockHolders(pool: pg.Pool, url: string, lockTimeoutMs: numbe
         log?.warn(wait, 'waits for a lock');
       }
     } catch (error) {
-      log?.debug({ err: error }, 'could not see who holds a lock');
+      log?.debug({ err: error }, 'could not look up who holds a lock');
     } finally {
       looking = false;
       await client.end().catch(() => undefined);

@@ -29,7 +29,7 @@ export const OLDEST_SERVER = 15;
 
 type SchemaState = 'missing' | 'behind' | 'current';
 
-/** Has this database our tables, and are they those of this version or of a newer one? */
+/** Does this database have the tables of eod, and are they those of this version, or of a newer one? */
 export async function schemaState(database: Database): Promise<SchemaState> {
   const found = await database.pool.query<{ there: boolean }>(
     "select to_regclass('etl.migrations') is not null as there",
@@ -49,8 +49,7 @@ export async function schemaState(database: Database): Promise<SchemaState> {
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * What to say to a role that may not do what it tried; anything else that went wrong stays as it is. Any role
- * may read the catalog.
+ * Explains the error of a role that lacks a right; returns any other error as it is. Any role may read the catalog.
  *
  * @param task what was tried: to change the tables, or to work with them.
  */
@@ -76,14 +75,14 @@ export async function explainMissingRight(
   const what = tables ? `the tables belong to ${owner}, and` : 'there are no tables yet, and';
   const how =
     owner === null ? `an administrator has to create the schemas first; ${roles}` : `only ${owner} may`;
-  const sentence = `${what} the role ${role} may not make or change them (${message}): ${how}`;
+  const sentence = `${what} the role ${role} may not create or change them (${message}): ${how}`;
   return usageError(sentence, owner === null ? undefined : 'migrate');
 }
 
 /**
- * Brings the schema up to this version: applies the migrations, then the repeatable files that changed,
- * then what follows from the operation files (comments and as-of functions of `market`) and from the
- * settings (the view of completeness). Safe to run from several processes at once: they queue up.
+ * Brings the schema up to this version: applies the migrations, then the repeatable files that changed, then what is
+ * generated from the operation files (comments and as-of functions of `market`) and from the settings (the view
+ * `etl.completeness`). Safe to run from several processes at once: they wait for each other.
  *
  * @throws PipelineError `usage` when the server is older than Postgres 15, or when a migration that this
  *   database has is not the one of this version.
@@ -93,7 +92,7 @@ export function migrateDatabase(
   viewSettings: ViewSettings = DEFAULT_VIEW_SETTINGS,
 ): Promise<void> {
   return database.withRetry(async (once) => {
-    // Only here, because every command looks at the state of the schema first and few migrate it.
+    // Imported only here, because every command checks the schema first and few migrate it.
     const [{ ensureNextPartitions }, { writeMarketSchema }, { fillObservedAliases }] = await Promise.all([
       import('../market/merge.ts'),
       import('../market/schema.ts'),
@@ -103,9 +102,9 @@ export function migrateDatabase(
     const lock = await takeSessionLock(once, 'eod:migrate');
     const { client } = lock;
     try {
-      // Notices such as "schema already exists, skipping" would come on every run and only worry people.
+      // Otherwise notices such as "relation already exists, skipping" would be printed by every run.
       await client.query("set client_min_messages = 'warning'");
-      // An index on years of rows takes its time.
+      // Creating an index on years of rows takes long.
       await client.query('set statement_timeout = 0');
       const db = drizzle(client);
       await applyMigrations(client);
@@ -114,14 +113,14 @@ export function migrateDatabase(
       await ensureNextPartitions(client);
       await writeMarketSchema(client);
       await writeCompletenessView(client, viewSettings);
-      // In one transaction, because a table filled by half would look filled.
+      // In one transaction, because a half-filled table would look complete.
       await transactionOn(client, fillObservedAliases);
       await grantReadersAgain(client);
       await client.query('reset client_min_messages');
       await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);
       await lock.release();
     } catch (error) {
-      // The connection is thrown away, and with it the transaction, the lock and the setting.
+      // Closing the connection ends the transaction, the lock and the settings.
       lock.discard();
       throw error;
     }
@@ -129,9 +128,9 @@ export function migrateDatabase(
 }
 
 /**
- * Applies the migrations that this database does not have, in one transaction. Drizzle's own function
- * would begin with `create schema if not exists`, which needs the right to create schemas even where all are
- * there: an administrator may have made them for us.
+ * Applies the migrations that this database does not have, in one transaction. Drizzle's own function would begin with
+ * `create schema if not exists`, which needs the right to create schemas even if all of them exist: an administrator
+ * may have created them for this role.
  */
 async function applyMigrations(client: PoolClient): Promise<void> {
   const { rows } = await client.query<{ name: string }>('select nspname as name from pg_namespace');
@@ -149,8 +148,8 @@ async function applyMigrations(client: PoolClient): Promise<void> {
     for (const { folderMillis, hash, sql: statements } of readMigrationFiles(MIGRATIONS)) {
       if ((hashes.get(folderMillis) ?? hash) !== hash) {
         throw usageError(
-          'a migration that this database has was changed since, so its tables may differ from what this version ' +
-            'expects: it was made by a version between releases. Use a new database, or that version',
+          'this database was migrated by a version between two releases, and one of its migrations has changed since: its ' +
+            'tables may differ from what this version expects. Use a new database, or that version',
         );
       }
       if (folderMillis <= newest) continue;
@@ -170,7 +169,7 @@ interface RepeatableFile {
   readonly hash: string;
 }
 
-/** Applies the repeatable files that changed, each in a transaction with the note that it was applied. */
+/** Applies the repeatable files that changed, each in one transaction with the record that it was applied. */
 async function applyRepeatableFiles(client: PoolClient, files: readonly RepeatableFile[]): Promise<void> {
   for (const { file, statements, hash } of files) {
     await transactionOn(client, async (tx) => {
@@ -191,8 +190,8 @@ async function outdatedFiles(db: NodePgDatabase): Promise<RepeatableFile[]> {
 }
 
 function repeatableFiles(): RepeatableFile[] {
-  // A migration may drop a view in order to change a table below it. Therefore all files are applied
-  // again after each new migration.
+  // A migration may drop a view to change a table that it uses, so every new migration causes all files to be applied
+  // again.
   const newest = readMigrationFiles(MIGRATIONS).at(-1)?.hash ?? '';
   return readdirSync(REPEATABLE_FOLDER)
     .filter((name) => name.endsWith('.sql'))

@@ -1,19 +1,19 @@
 import type pg from 'pg';
 
-/** Rounds of looking; on a busy pooler somebody else may get in between. */
+/** How often to try; on a busy pooler other clients may interfere. */
 const ROUNDS = 5;
 
 /**
- * Does a pooler between us and Postgres hand our session to others between two transactions (pgbouncer with
- * `pool_mode = transaction`)? Session locks, temporary tables and prepared statements do not
- * survive that. Found out in fact: while a second connection is in a transaction, it may have got the server
- * process that the first one just used, or the first one gets another.
+ * Does a pooler between eod and Postgres give a session to other clients between two transactions (pgbouncer with
+ * `pool_mode = transaction`)? Session locks, temporary tables and prepared statements do not survive that. This is
+ * found out by trying: while a second connection is in a transaction, it may have the server process that the first one
+ * just used, or the first one may get another.
  */
 export async function sharesSessions(pool: pg.Pool): Promise<boolean> {
   const first = await pool.connect();
   try {
     const own = await processOf(first);
-    // What the login said of the process is a pooler's own invention.
+    // A pooler makes up the process id that it sends at login.
     if (own === (first as unknown as { processID: number }).processID) return false;
     for (let round = 0; round < ROUNDS; round += 1) {
       const second = await pool.connect();
@@ -21,7 +21,7 @@ export async function sharesSessions(pool: pg.Pool): Promise<boolean> {
         await second.query('begin');
         if ((await processOf(second)) === own || (await processOf(first)) !== own) return true;
       } finally {
-        // Closed, and with it the transaction, whoever's it is.
+        // Closing the connection ends the transaction.
         second.release(true);
       }
     }

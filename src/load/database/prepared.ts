@@ -12,9 +12,10 @@ const dialect = new PgDialect();
 const names = new Map<string, string>();
 
 /**
- * Runs a statement that is prepared once on each connection: Postgres parses it once and soon stops planning it anew.
- * For what every window asks. Each connection keeps all texts it has seen, so there must be few of them; values are
- * as Postgres sends them, read by the driver alone.
+ * Runs a statement that is prepared once on each connection: Postgres parses it once, and after some runs reuses its
+ * plan. Meant for the statements that every window runs: each connection keeps all texts it has seen, so there must be
+ * few. Values come as the driver reads them: drizzle does not map them, so the statement casts what has to be a number
+ * or a text.
  */
 export function runPrepared<Row extends QueryResultRow>(
   { $client }: Preparing,

@@ -13,20 +13,20 @@ export interface ResultColumn {
 /** Values as Postgres writes them. */
 export type ResultRow = readonly (string | null)[];
 
-/** Takes a result piece by piece, so that none has to fit into memory. */
+/** Takes the rows of a result in batches, so that it need not fit into memory. */
 export interface RowSink {
-  /** Called once, also where there are no rows. */
+  /** Called once, even if there are no rows. */
   begin(columns: readonly ResultColumn[]): Promise<void> | void;
   /** @returns whether more rows are wanted. */
   rows(rows: readonly ResultRow[]): Promise<boolean>;
 }
 
 export interface ReadLimits {
-  /** Postgres gives up a statement that takes longer; 0: never. */
+  /** Postgres cancels a statement that takes longer; 0: never. */
   readonly timeoutMs: number;
-  /** What set that, for the message. */
+  /** The flag or setting that this comes from, for the message. */
   readonly timeoutName?: string;
-  /** Ends it on the server at once. */
+  /** Cancels the statement on the server at once. */
   readonly signal: AbortSignal;
 }
 
@@ -36,8 +36,8 @@ const SYNTAX_ERROR = '42601';
 const READ_ONLY = '25006';
 
 /**
- * Works on a connection in a transaction that can only read, and sees one state throughout. The connection is thrown
- * away afterwards.
+ * Runs `work` on a connection in a read-only transaction, which sees one snapshot throughout. The connection is closed
+ * afterwards.
  */
 export async function readOnly<T>(
   db: Database,
@@ -46,7 +46,7 @@ export async function readOnly<T>(
 ): Promise<T> {
   const client = await db.pool.connect();
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-  // On another connection: this one waits for the answer. The server would notice a closed one only later.
+  // On another connection, because this one is busy. If it were just closed, the server would notice only later.
   const cancel = () => db.pool.query('select pg_cancel_backend($1)', [rows[0]?.pid]).catch(() => undefined);
   const onAbort = () => void cancel();
   signal.addEventListener('abort', onAbort);
@@ -57,7 +57,7 @@ export async function readOnly<T>(
       `begin transaction isolation level repeatable read, read only;
        set local statement_timeout = ${timeoutMs}; set local idle_in_transaction_session_timeout = 0`,
     );
-    // From now on not even a function can make it one that writes.
+    // After a first query, not even a function can make the transaction read-write.
     await client.query('select 1');
     if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
     const result = await work(client);
@@ -81,20 +81,20 @@ export async function readOnly<T>(
   }
 }
 
-/** What is prepared can neither be several statements nor one that Postgres calls a utility: COPY, DO, SET, CREATE. */
+/** Only a single statement can be prepared, and none that Postgres calls a utility: COPY, DO, SET, CREATE. */
 const PREPARE = 'prepare eod_query as ';
 
-/** The utilities that only tell something. */
-const TELLING = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:explain|show)\b/i;
+/** The utility statements that only read. */
+const READING_UTILITY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:explain|show)\b/i;
 
 /**
- * Runs one statement that reads, and hands its rows on as they come.
+ * Runs one statement that reads, and passes its rows on as they arrive.
  *
  * @throws PipelineError `database` that shows what is wrong with the statement, and where.
  */
 export function readQuery(db: Database, text: string, limits: ReadLimits, sink: RowSink): Promise<void> {
   return readOnly(db, limits, async (client) => {
-    const prefix = TELLING.test(text) ? '' : PREPARE;
+    const prefix = READING_UTILITY.test(text) ? '' : PREPARE;
     try {
       if (prefix === '') return await streamRows(client, text, sink);
       await client.query({ text: prefix + text, queryMode: 'extended' } as pg.QueryConfig);
@@ -105,7 +105,7 @@ export function readQuery(db: Database, text: string, limits: ReadLimits, sink: 
   });
 }
 
-/** An error of Postgres with the line of the statement that it points at. */
+/** A Postgres error with the line of the statement that it points at. */
 function explained(error: unknown, text: string, prefix: number): unknown {
   const { code, position, hint } = error as Partial<DatabaseError>;
   if (code === undefined || code === CANCELED || !/^[0-9A-Z]{5}$/.test(code)) return error;
@@ -116,7 +116,9 @@ function explained(error: unknown, text: string, prefix: number): unknown {
     `Postgres: ${messageOf(error)} (${code})`,
     ...(at === undefined || at < 0 ? [] : pointedAt(text, at)),
     ...(hint === undefined ? [] : [`  ${hint}`]),
-    ...(isOther ? ['  one statement that reads is run: select, with, values, table, explain or show'] : []),
+    ...(isOther
+      ? ['  only one statement that reads can be run: select, with, values, table, explain or show']
+      : []),
   ];
   return new PipelineError(lines.join('\n'), { kind: 'database', cause: error });
 }
@@ -132,10 +134,10 @@ function pointedAt(text: string, characters: number): string[] {
   return [name + line.trimEnd(), `${' '.repeat(name.length)}${indent}^`];
 }
 
-/** So many rows are handed on at once. */
+/** How many rows are passed on at once. */
 const BATCH = 500;
 
-/** Runs a statement; while its rows are worked on, no more are taken from the connection. */
+/** Runs a statement; while a batch of rows is being handled, no more are read from the connection. */
 function streamRows(client: ClientBase, text: string, sink: RowSink): Promise<void> {
   const query = new pg.Query<(string | null)[], unknown[]>({
     text,

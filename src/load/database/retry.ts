@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from './errors.ts';
 
-/** How long to retry while Postgres cannot be reached, and whom to tell. */
+/** How long to retry while Postgres cannot be reached, and how that is reported. */
 export interface RetryOptions {
-  /** From the first failure of an outage on. */
+  /** Counted from the first failure of an outage. */
   readonly forMs: number;
   /** Ends the waiting at once. */
   readonly signal?: AbortSignal | undefined;
@@ -12,20 +12,20 @@ export interface RetryOptions {
   readonly onRetry: (sentence: string) => void;
 }
 
-/** Runs a step, again from its start while Postgres is away. */
+/** Runs a step, and repeats it from its start while Postgres is away. */
 export type Retry = <T>(step: () => Promise<T>) => Promise<T>;
 
 /** A restart takes a second or two; more frequent attempts would only fill the server's log. */
 const PAUSE_MS = 500;
 
-/** Longer than a try lasts that meets no Postgres: the pool gives up connecting sooner. */
+/** No try that finds no Postgres takes this long, because the pool stops connecting sooner. */
 const LONGEST_TRY_MS = 20_000;
 
 /**
- * The retry of a database client.
+ * Makes the function that repeats steps of a database client.
  *
- * @throws PipelineError `database_away` when Postgres stays away, `aborted` on the signal; any other error of
- *   the step is thrown as it is, at once.
+ * @throws PipelineError `database_away` if Postgres stays away, `aborted` on the signal; any other error of the step is
+ *   passed on at once.
  */
 export function createRetry(options: RetryOptions): Retry {
   const { forMs, signal, onRetry } = options;
@@ -47,7 +47,7 @@ export function createRetry(options: RetryOptions): Retry {
         const problem = databaseError(error);
         if (problem.kind !== 'database_away') throw error;
         const now = Date.now();
-        // Postgres was there for a step that ran so long: this is a new outage.
+        // A step that ran this long had reached Postgres, so this is a new outage.
         if (failingSince === undefined || now - started > LONGEST_TRY_MS) failingSince = now;
         if (now - failingSince >= forMs) throw problem;
         report(problem, now);
@@ -57,7 +57,7 @@ export function createRetry(options: RetryOptions): Retry {
   };
 }
 
-/** @throws PipelineError `aborted` on the signal. */
+/** Waits until the next try. @throws PipelineError `aborted` on the signal. */
 export async function pauseBeforeRetry(signal?: AbortSignal): Promise<void> {
   await sleep(PAUSE_MS, undefined, { signal }).catch(() => {
     throw new PipelineError('stopped by a signal', { kind: 'aborted' });

@@ -5,15 +5,16 @@ import type { Database } from './database.ts';
 export interface SessionLock {
   readonly client: PoolClient;
   release(): Promise<void>;
-  /** Closes its connection, after an error that may have broken it: the lock goes with it. */
+  /** Closes the connection after an error that may have broken it; that releases the lock. */
   discard(): void;
 }
 
 /**
- * Takes the lock of this name on a connection of its own, so that others know that the process that holds
- * it lives. Waits for whoever holds it.
+ * Takes the lock of this name on a separate connection, which shows others that this process is alive. Waits for
+ * whoever holds it.
  *
- * @param begin what is done first with the lock. It is repeated with it, because the lock is lost with its connection.
+ * @param begin what to do first while holding the lock. Both are repeated together, because the lock is lost with its
+ *   connection.
  */
 export function takeSessionLock(
   database: Database,
@@ -28,9 +29,9 @@ export function takeSessionLock(
 }
 
 /**
- * Works with the lock of this name. Repeated as a whole while Postgres is away, as `begin` above is.
+ * Runs `work` while holding the lock of this name; lock and work are repeated together while Postgres is away.
  *
- * @returns false where somebody holds the lock.
+ * @returns false if somebody else holds the lock.
  */
 export function workWithSessionLock(
   database: Database,
@@ -55,7 +56,7 @@ async function discardAfterError(lock: SessionLock, work: () => Promise<void>): 
   }
 }
 
-/** The same without waiting. @returns null where somebody holds the lock. */
+/** Takes the lock of this name without waiting. @returns null if somebody else holds it. */
 export async function trySessionLock(database: Database, name: string): Promise<SessionLock | null> {
   const { answer, lock } = await lockSession(database, name, 'pg_try_advisory_lock');
   if (answer === true) return lock;

@@ -11,14 +11,14 @@ export interface Transaction extends NodePgDatabase, Preparing {
 }
 
 /**
- * Runs `work` in one transaction: committed when it returns, rolled back when it throws. With a database
- * that retries, the whole of it is repeated while Postgres is away, and the commit that seemed to fail may
- * have happened: `work` must be safe to repeat.
+ * Runs `work` in one transaction: committed when it returns, rolled back when it throws. With a database that retries,
+ * all of it is repeated while Postgres is away, although the commit that seemed to fail may have happened: `work` must
+ * be safe to repeat.
  *
- * Drizzle's own `transaction` is not used: it keeps the connection of a `begin` that failed for good, and
- * hides what went wrong behind a `rollback` that fails too.
+ * Drizzle's own `transaction` is not used: it never releases the connection of a `begin` that failed, and reports a
+ * `rollback` that fails as well instead of the error before it.
  *
- * @throws PipelineError of kind `database` or `database_away` for Postgres errors; other errors of ours pass through.
+ * @throws PipelineError of kind `database` or `database_away` for Postgres errors; other PipelineErrors pass through.
  */
 export function transaction<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
   return database.withRetry(async ({ pool }) => {
@@ -36,7 +36,7 @@ export function transaction<T>(database: Database, work: (tx: Transaction) => Pr
   });
 }
 
-/** The same on a connection that the caller holds, and throws away after an error: its transaction dies with it. */
+/** The same on a connection that the caller holds, and closes after an error, which ends the transaction. */
 export async function transactionOn<T>(
   client: PoolClient,
   work: (tx: Transaction) => Promise<T>,
@@ -47,7 +47,7 @@ export async function transactionOn<T>(
   return result;
 }
 
-/** Takes the advisory lock of this name until the transaction ends; waits for whoever holds it. */
+/** Takes the advisory lock of this name until the transaction ends; waits while another session holds it. */
 export async function lockUntilCommit(tx: NodePgDatabase, name: string): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`);
 }

