@@ -62,6 +62,11 @@ describe('bash', () => {
     expect(complete(['eod', 'backfill', ''])).toEqual(operations.map(({ name }) => name).toSorted());
     expect(complete(['eod', 'backfill', '--exchange', 'NSE,'])).toEqual(['NSE,BSE', 'NSE,NSE']);
     expect(complete(['eod', 'backfill', '--exchange', '=', 'N'])).toEqual(['NSE']);
+    // As one word, where COMP_WORDBREAKS lacks the equals sign.
+    expect(complete(['eod', 'backfill', '--exchange=N'])).toEqual(['--exchange=NSE']);
+    expect(complete(['eod', 'backfill', '--exchange='])).toEqual(['--exchange=BSE', '--exchange=NSE']);
+    expect(complete(['eod', 'backfill', '--exchange=NSE,B'])).toEqual(['--exchange=NSE,BSE']);
+    expect(complete(['eod', 'export', 'bhavcopy_cm', '--out=eod.ba'])).toEqual(['--out=eod.bash']);
     expect(complete(['eod', 'backfill', '--from', ''])).toEqual(['']);
     expect(complete(['eod', 'import', 'eod.ba'])).toEqual(['eod.bash']);
     const flags = complete(['eod', 'backfill', '--']);
@@ -70,7 +75,13 @@ describe('bash', () => {
 });
 
 describe('fish', () => {
-  test.each(has('fish') ? CASES : [])('%s', (line, offers) => {
+  const withEquals = [
+    ['eod backfill --exchange=N', ['--exchange=NSE']],
+    ['eod backfill --exchange=NSE,B', ['--exchange=NSE,BSE']],
+    ['eod backfill --band=', ['--band=H', '--band=L']],
+  ] as const;
+
+  test.each(has('fish') ? [...CASES, ...withEquals] : [])('%s', (line, offers) => {
     const offered = run('fish', '--no-config', '-c', `source '${file('fish')}'; complete -C '${line}'`);
     const words = offered.split('\n').flatMap((text) => text.split('\t')[0] || []);
     expect(words.toSorted()).toEqual(offers.toSorted());
@@ -110,6 +121,8 @@ print -r -- $out`,
           ['eod rejects retry --op', 'retry --operation='],
           ['eod findings --severity w', '--severity warning'],
           ['eod help doc', 'eod help doctor'],
+          ['eod backfill --exchange=N', '--exchange=NSE'],
+          ['eod backfill --exchange=NSE,B', '--exchange=NSE,BSE'],
         ],
   )('%s', (line, makes) => {
     expect(stripVTControlCharacters(complete(line))).toContain(makes);

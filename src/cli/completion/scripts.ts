@@ -3,14 +3,14 @@ import type { CompletedCommand, Values } from './model.ts';
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** A text as one word of a shell. */
+/** Quotes a text as one word of a shell. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The first sentence without examples and choices: there is little room beside a list. */
+/** The first sentence of a description without examples and choices: shells show it beside each word. */
 const short = (text: string) =>
   (text.split(/\.$|\. (?=[A-Z])|;| \(| \[|,? e\.g\. /)[0] ?? text).replace(/\s+/g, ' ');
 
-/** A script that completes the commands, options and values of the program (pure). */
+/** Returns a script that completes the commands, options and values of the program. */
 export function completionScript(
   shell: Shell,
   commands: readonly CompletedCommand[],
@@ -23,7 +23,7 @@ export function completionScript(
 
 const WORDS = 'words';
 
-/** What is completed, as an assignment of bash. */
+/** The values to complete, as assignments in bash. */
 function bashValues({ words, list, files }: Values): string {
   return [
     `${WORDS}=${quoted(words.join(' '))}`,
@@ -34,14 +34,15 @@ function bashValues({ words, list, files }: Values): string {
 
 function bashLines(commands: readonly CompletedCommand[]): string[] {
   const parents = commands.filter(({ path, subcommands }) => path !== '' && subcommands.length > 0);
-  const taking = commands.flatMap(({ path, options }) =>
+  const withValue = commands.flatMap(({ path, options }) =>
     options.flatMap(({ name, value }) => (value === null ? [] : [{ key: `${path} ${name}`, value }])),
   );
   return [
     '_eod() {',
     `  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' at word words='' list='' files='' start=''`,
-    '  # Bash takes the = of --flag=value for a word of its own.',
-    `  if [[ $prev == = ]]; then prev=\${COMP_WORDS[COMP_CWORD-2]}; elif [[ $cur == = ]]; then cur=''; fi`,
+    '  # The = of --flag=value is a word of its own, unless COMP_WORDBREAKS lacks it.',
+    `  if [[ $prev == = ]]; then prev=\${COMP_WORDS[COMP_CWORD-2]}; elif [[ $cur == = ]]; then cur=''`,
+    `  elif [[ $cur == --*=* ]]; then prev=\${cur%%=*}; start=$prev=; cur=\${cur#*=}; fi`,
     '  for ((at = 1; at < COMP_CWORD; at++)); do',
     `    word=\${COMP_WORDS[at]}`,
     '    case $word in -* | =) continue ;; esac',
@@ -51,7 +52,7 @@ function bashLines(commands: readonly CompletedCommand[]): string[] {
     '  done',
     '  COMPREPLY=()',
     '  case "$path $prev" in',
-    ...taking.map(({ key, value }) => `    ${quoted(key)}) ${bashValues(value)} ;;`),
+    ...withValue.map(({ key, value }) => `    ${quoted(key)}) ${bashValues(value)} ;;`),
     '    *)',
     '      case $path in',
     ...commands.map(({ path, subcommands, options, argument }) => {
@@ -65,21 +66,21 @@ function bashLines(commands: readonly CompletedCommand[]): string[] {
     }),
     '      esac ;;',
     '  esac',
-    `  if [[ -n $list && $cur == *,* ]]; then start=\${cur%,*},; cur=\${cur##*,}; fi`,
+    `  if [[ -n $list && $cur == *,* ]]; then start+=\${cur%,*},; cur=\${cur##*,}; fi`,
     '  COMPREPLY=($(compgen -W "$words" -P "$start" -- "$cur"))',
-    '  if [[ -n $files ]]; then compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -f -- "$cur")); fi',
+    '  if [[ -n $files ]]; then compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -f -P "$start" -- "$cur")); fi',
     '}',
     'complete -F _eod eod',
   ];
 }
 
-/** An action of zsh's `_arguments`. */
+/** The action that completes a value, in the notation of zsh's `_arguments`. */
 function zshAction({ words, list, files }: Values): string {
   if (words.length > 0) return list ? `_sequence compadd - ${words.join(' ')}` : `(${words.join(' ')})`;
   return files ? '_files' : ' ';
 }
 
-/** Within a specification of `_arguments` a colon and brackets mean something. */
+/** Escapes the characters that have a meaning in a specification of `_arguments`. */
 const zshText = (text: string) => short(text).replace(/[\\:[\]]/g, (letter) => `\\${letter}`);
 
 function zshLines(commands: readonly CompletedCommand[]): string[] {
@@ -110,7 +111,7 @@ function zshLines(commands: readonly CompletedCommand[]): string[] {
     }
     return [`${functionOf(path)}() {`, ...body, '}'];
   });
-  // Loaded from fpath the file itself is the function; sourced it registers it.
+  // Autoloaded from fpath, the file is the function itself; sourced, it registers the function.
   return [...functions, 'if [[ $funcstack[1] == _eod ]]; then _eod "$@"; else compdef _eod eod; fi'];
 }
 
