@@ -216,6 +216,16 @@ test('rows are chosen by day and symbol; a file a year; a whole file or none', a
     'two/',
   );
   expect(two.json).toMatchObject({ rows: 2, files: [{ file: join(cwd, 'two/bhavcopy_cm.parquet') }] });
+  const partly = await runCli(
+    ['export', 'bhavcopy_cm', '--symbol', 'TCS,NOSUCH,NONE', '--out', 'part.csv'],
+    options(cwd),
+  );
+  expect(partly).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('part.csv  1 row, '),
+    stderr: expect.stringContaining('eod: no matching row has the symbol NOSUCH or NONE\n'),
+  });
+  expect(two.json.notices).toEqual([]);
   const { stdout } = await runCli(['export', 'isolation', '--out', 'isolation.csv'], options(cwd));
   expect(stdout).toContain('isolation.csv  1 row, ');
   expect(readFileSync(join(cwd, 'isolation.csv'), 'utf8')).toBe('level,read_only\nrepeatable read,on\n');
@@ -295,7 +305,7 @@ test('mistakes are told before anything is written', async () => {
     [['odd', '--out', 'file/below.csv'], '--out: '],
     [['odd', '--out', '-'], 'eod query --csv'],
     [['odd', '--from', '2025-02-01', '--to', '2025-01-01'], 'reversed'],
-    [['odd', '--symbol', ','], 'it names no symbol'],
+    [['odd', '--symbol', ','], '--symbol names no symbol'],
   ] as const) {
     const { code, stderr } = await runCli(['export', ...args], options(cwd));
     expect({ args, code }).toEqual({ args, code: 2 });

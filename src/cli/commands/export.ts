@@ -25,23 +25,23 @@ interface Flags extends RangeFlags, JsonFlag {
   readonly doubles?: boolean;
 }
 
-/** Forms of files, each the ending of its name. */
+/** File formats; each is also the ending of a file's name. */
 export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 
 export const commands: Commands = {
   export(command, cli) {
     const { from } = exampleDays();
-    command.argument('<table>', 'a table or view, of the schema market unless it says another');
+    command.argument('<table>', 'a table or view, in the schema market unless another is named');
     addRange(command, {
-      from: 'days from this one on, YYYY-MM-DD',
-      to: 'days up to this one, YYYY-MM-DD',
+      from: 'only days from this one on, YYYY-MM-DD',
+      to: 'only days up to this one, YYYY-MM-DD',
     })
-      .option('--symbol <list>', 'only these symbols, as the rows have them, e.g. INFY,TCS')
+      .option('--symbol <list>', 'only rows with these symbols, e.g. INFY,TCS')
       .addOption(exchangeOption())
-      .option('--format <format>', `${FORMATS.join(', ')} (default: by the name of the file; else parquet)`)
-      .option('--out <path>', 'the file, or a folder for it (default: this folder)')
-      .option('--partition <by>', 'year: a file for each, TABLE_YEAR, in the folder')
-      .option('--doubles', 'in Parquet decimal numbers as DOUBLE, rounded to 15 digits or more')
+      .option('--format <format>', `${FORMATS.join(', ')} (default: from the ending of --out, else parquet)`)
+      .option('--out <path>', 'the file, or the folder to write it to (default: this folder)')
+      .option('--partition <by>', 'year: one file a year, TABLE_YEAR, in the folder of --out')
+      .option('--doubles', 'write decimal numbers to Parquet as DOUBLE, which keeps at least 15 digits')
       .addOption(jsonOption())
       .addHelpText(
         'after',
@@ -61,15 +61,16 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
     ?.split(',')
     .map((symbol) => symbol.trim().toUpperCase())
     .filter((symbol) => symbol !== '');
-  if (symbols?.length === 0) throw usageError('--symbol: it names no symbol');
+  if (symbols?.length === 0) throw usageError('--symbol names no symbol');
   const ending = FORMATS.find((one) => flags.out?.endsWith(`.${one}`) === true);
   const format =
     flags.format === undefined ? (ending ?? 'parquet') : parseChoice('--format', flags.format, FORMATS);
   const byYear = flags.partition !== undefined;
   if (byYear) parseChoice('--partition', flags.partition ?? '', ['year']);
-  if (flags.doubles === true && format !== 'parquet') throw usageError('--doubles is for Parquet alone');
-  if (flags.out === '-') throw usageError('--out: a file or a folder; "eod query --csv" prints to stdout');
-  const fileFor = await placeFor(cli, flags.out, byYear, format);
+  if (flags.doubles === true && format !== 'parquet') throw usageError('--doubles is for Parquet only');
+  if (flags.out === '-')
+    throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
+  const fileFor = await outputFile(cli, flags.out, byYear, format);
 
   const { openReadable } = await import('../open-context.ts');
   const { exportTable } = await import('../../load/export/export-table.ts');
@@ -101,7 +102,7 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
     progress.add,
   ).finally(progress.end);
   for (const notice of exported.notices) logStderr(cli, `eod: ${notice}`);
-  if (exported.rows === 0) logStderr(cli, `eod: no row of ${exported.table} ${chosenBy(flags)}`);
+  if (exported.rows === 0) logStderr(cli, `eod: no row of ${exported.table} ${filterText(flags)}`);
   if (flags.json === true) return printJson(cli, exported);
   const lines = exported.files.map(
     ({ file, rows, bytes }) => `${file}  ${plural(rows, 'row')}, ${sizeText(bytes)}`,
@@ -109,16 +110,16 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
   print(cli, lines.length === 0 ? `${exported.table}: no such rows, so no file` : lines.join('\n'));
 }
 
-/** What an export without a row was asked for, to end the sentence that says so. */
-function chosenBy(flags: Flags): string {
+/** The filters of an export that found no row, as the end of the sentence that says so. */
+function filterText(flags: Flags): string {
   const given = (['symbol', 'exchange', 'from', 'to'] as const).flatMap((name) =>
     flags[name] === undefined ? [] : [`--${name} ${flags[name]}`],
   );
   return given.length === 0 ? 'is stored' : `matches ${given.join(' ')}`;
 }
 
-/** The file for the rows of a year, or of all. */
-async function placeFor(
+/** Returns a function that names the file for a year, or for all rows where the year is null. */
+async function outputFile(
   { cwd }: Cli,
   out: string | undefined,
   byYear: boolean,
@@ -136,18 +137,18 @@ async function placeFor(
 
 const sizeText = (bytes: number) => (bytes < 1e6 ? `${count(bytes / 1e3)} kB` : `${count(bytes / 1e6)} MB`);
 
-const EVERY_MS = 500;
+const PROGRESS_EVERY_MS = 500;
 
-/** On a terminal, how much has come so far; what there is in all nobody knows before the end. */
+/** Shows on a terminal how much has been read; how much there is in all is not known before the end. */
 function progressLine({ stderr }: Cli, table: string) {
   let bytes = 0;
-  let next = Date.now() + EVERY_MS;
+  let next = Date.now() + PROGRESS_EVERY_MS;
   let isShown = false;
   return {
     add(more: number) {
       bytes += more;
       if (stderr.isTTY !== true || Date.now() < next) return;
-      next = Date.now() + EVERY_MS;
+      next = Date.now() + PROGRESS_EVERY_MS;
       isShown = true;
       stderr.write(`\r${table}: ${sizeText(bytes)} read`);
     },

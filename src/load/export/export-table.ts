@@ -4,7 +4,14 @@ import pg, { type PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
-import { chosenRows, findRelation, type Relation, type RowChoice, yearsOf } from './relation.ts';
+import {
+  chosenRows,
+  findRelation,
+  missingSymbols,
+  type Relation,
+  type RowChoice,
+  yearsOf,
+} from './relation.ts';
 
 export type Format = 'parquet' | 'csv' | 'ndjson';
 
@@ -33,7 +40,7 @@ export interface Exported {
   readonly table: string;
   readonly rows: number;
   readonly files: readonly ExportedFile[];
-  /** What is written differently from how the database stores it, a sentence each. */
+  /** What is written differently from how the database stores it, and symbols without a row, a sentence each. */
   readonly notices: readonly string[];
 }
 
@@ -75,12 +82,17 @@ export function exportTable(
       }
       // A year between two others may have no rows.
       const kept = written.filter(({ rows }) => rows > 0 || !request.byYear);
+      const rows = kept.reduce((sum, one) => sum + one.rows, 0);
+      // One symbol has rows where any has; an export without rows is reported as such.
+      const isPartial = rows > 0 && (request.symbols?.length ?? 0) > 1;
+      const missing = isPartial ? await missingSymbols(client, relation, request) : [];
+      const notice = `no matching row has the symbol ${missing.join(' or ')}`;
       for (const { partial, file } of kept) await rename(partial, file);
       return {
         table: `${relation.schema}.${relation.name}`,
-        rows: kept.reduce((sum, { rows }) => sum + rows, 0),
+        rows,
         files: kept.map(({ file, rows, bytes }) => ({ file, rows, bytes })),
-        notices: write.notices,
+        notices: missing.length === 0 ? write.notices : [...write.notices, notice],
       };
     } finally {
       for (const partial of partials) await rm(partial, { force: true });
