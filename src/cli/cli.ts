@@ -8,37 +8,39 @@ import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
 
-/** Where a command prints to. */
+/** A stream that a command prints to. */
 interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean;
-  /** Whether nobody reads it any more. */
+  /** Whether the reader has gone. */
   readonly destroyed?: boolean;
   once?(event: 'drain' | 'close', listener: () => void): unknown;
   off?(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
-/** What every command gets: its surroundings, how to open and close things, and where its exit code goes. */
+/**
+ * What every command gets: its environment and output streams, what it opens and closes, and where its exit code goes.
+ */
 export interface Cli {
-  /** What the shell sets. */
+  /** Environment variables, without those of `.env`. */
   readonly env: Environment;
-  /** Folder of `.env` and `.eod/`, and of relative paths. */
+  /** The folder in which `.env` and `.eod/` are looked for, and which relative paths start from. */
   readonly cwd: string;
   readonly stdout: Output;
   readonly stderr: Output;
-  /** Opened when it is asked for: whoever opens it has to read it to its end. */
+  /** Called only by a command that reads stdin: once opened, stdin has to be read to its end. */
   readonly stdin?: () => AsyncIterable<Uint8Array | string>;
   readonly life: Lifecycle;
   exitCode: number;
   /** Whether the command works on what `eod demo` has loaded. */
   demo?: boolean;
-  /** Whether stdout has its JSON document already. */
+  /** Whether the JSON document has been printed to stdout. */
   printedJson?: boolean;
 }
 
 /**
- * What a file of commands exports: what gives each its arguments, options, examples and action. `load` completes another
- * command of the program in the same way.
+ * What a file in `commands/` exports: for each of its commands a function that adds the arguments, options, examples
+ * and action. `load` does this for another command of the program.
  */
 export type Commands = Readonly<
   Record<
@@ -47,25 +49,25 @@ export type Commands = Readonly<
   >
 >;
 
-/** The surroundings of this process. */
+/** The `Cli` of this process. */
 export function processCli(life: Lifecycle): Cli {
   const { env, stdout, stderr } = process;
   return { env, cwd: process.cwd(), stdout, stderr, stdin: () => process.stdin, life, exitCode: 0 };
 }
 
-/** Exit codes of `eod`: the work is done, some of it failed, the command or a setting is wrong. */
+/** Exit codes of `eod`: everything was done, some of the work failed, the command line or a setting is wrong. */
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
-/** The flag of all commands that can print a document for programs. */
+/** The flag of every command that can print JSON. */
 export interface JsonFlag {
   readonly json?: boolean;
 }
 
-/** What `bold` writes around a text: the only sequences for a terminal that are let through. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: that is how such a sequence begins.
+/** The escape sequences that `bold` writes, the only ones that `print` lets through. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence begins with this character.
 const BOLD = /(\u001b\[(?:1|22)m)/;
 
-/** A result, on stdout, no wider than the page. Bold only on a terminal. */
+/** Prints a result to stdout, wrapped at PAGE_WIDTH. Bold appears on a terminal only. */
 export function print(cli: Cli, text: string): void {
   const isPlain = cli.stdout.isTTY !== true || (cli.env.NO_COLOR ?? '') !== '';
   const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? escapeControls(part) : part));
@@ -82,15 +84,16 @@ export function print(cli: Cli, text: string): void {
   );
 }
 
-/** A record as the source has sent it: each member on a line of its own, however long, so that it can be copied. */
+/** Prints a record as the source sent it: one member a line and never wrapped, so that it can be copied. */
 export function printRecord(cli: Cli, record: unknown): void {
   cli.stdout.write(`${escapeControls(JSON.stringify(record, null, 2))}\n`);
 }
 
 /**
- * A piece of a result for programs, on stdout; waits for whoever reads it. To a terminal without what could steer it.
+ * Writes part of a result for programs to stdout, and waits while the reader is slow. On a terminal, control characters
+ * are escaped.
  *
- * @returns whether anybody still reads.
+ * @returns whether there still is a reader.
  */
 export async function writeOut({ stdout }: Cli, text: string): Promise<boolean> {
   const isWritten = stdout.write(stdout.isTTY === true ? escapeControls(text) : text);
@@ -108,19 +111,19 @@ export async function writeOut({ stdout }: Cli, text: string): Promise<boolean> 
   return stdout.destroyed !== true;
 }
 
-/** Exactly one JSON document, on stdout. */
+/** Prints the JSON document of a command to stdout; a command prints exactly one. */
 export function printJson(cli: Cli, document: unknown): void {
   cli.printedJson = true;
   printRecord(cli, document);
 }
 
-/** Something to know while waiting, on stderr: stdout is for results. */
+/** Prints a note to stderr: stdout is for results. */
 export function logStderr(cli: Cli, text: string): void {
   cli.stderr.write(`${escapeControls(text)}\n`);
 }
 
-/** Settings of the user that a demo respects; the others are for the real source and database. */
-const RESPECTED = [
+/** Settings of the user that apply to the demo too; the others are for the real source and database. */
+const SHARED_WITH_DEMO = [
   'EOD_LOG_LEVEL',
   'EOD_CONCURRENCY',
   'EOD_INSTRUMENT_LIMIT',
@@ -130,31 +133,35 @@ const RESPECTED = [
   'EOD_WEB_PASSWORD',
 ];
 
-/** The settings of the demo, which has a database of its own. */
+/**
+ * The settings of the demo, which has its own database.
+ *
+ * @param own the user's settings.
+ */
 export function demoSettings(own: Readonly<Record<string, string>>): Record<string, string> {
-  const respected = Object.entries(own).filter(([name]) => RESPECTED.includes(name));
+  const shared = Object.entries(own).filter(([name]) => SHARED_WITH_DEMO.includes(name));
   return {
     EOD_INSTRUMENT_LIMIT: '10',
-    ...Object.fromEntries(respected),
+    ...Object.fromEntries(shared),
     EOD_DATA_DIR: join(own.EOD_DATA_DIR ?? '.eod', 'demo'),
     EOD_CALLS_PER_HOUR: '1000000',
   };
 }
 
-/** The settings. @throws PipelineError `usage` that lists every problem. */
+/** Reads the settings. @throws PipelineError `usage` that lists every problem. */
 export async function loadSettings(cli: Cli): Promise<Config> {
   const { loadConfig, unknownSettings } = await import('../core/config.ts');
   const own = readEnvironment(cli.env, cli.cwd);
   const env = cli.demo === true ? demoSettings(own) : own;
   const config = loadConfig(env);
   if (cli.demo === true && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) {
-    throw usageError('there is no demo to look at yet: "eod demo" makes one');
+    throw usageError('nothing has been loaded by "eod demo" yet: run it first');
   }
-  for (const { name } of unknownSettings(own)) logStderr(cli, `eod: ${name} is no setting and is ignored`);
+  for (const { name } of unknownSettings(own)) logStderr(cli, `eod: ${name} is not a setting and is ignored`);
   return config;
 }
 
-/** Takes the secrets of the settings out of a text: errors of libraries may quote an address or a key. */
+/** Returns a function that removes secret settings from a text: errors of libraries may quote an address or a key. */
 export function environmentRedactor({ env, cwd }: Cli): (text: string) => string {
   try {
     const settings = readEnvironment(env, cwd);
@@ -164,7 +171,7 @@ export function environmentRedactor({ env, cwd }: Cli): (text: string) => string
     );
     return redactor([...secrets, ...passwords]);
   } catch {
-    // The unreadable .env is the very error that is being explained.
+    // The .env cannot be read, which is the error that is being explained.
     return (text) => text;
   }
 }

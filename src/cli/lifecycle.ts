@@ -1,13 +1,13 @@
 import { messageOf, PipelineError } from '../core/errors.ts';
 
-/** Signals that ask us to stop, and the exit code of work they cut short. */
+/** The signals that ask this process to stop, and the exit code of work they interrupt. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type StopSignal = keyof typeof EXIT_CODES;
 
-/** `npm run` forwards the Ctrl-C that the terminal has sent to us as well: one keystroke, two signals. */
+/** Under `npm run` one Ctrl-C arrives twice: the terminal sends it to every process, and npm forwards it. */
 const SAME_KEYSTROKE_MS = 1_000;
 
-/** Everything is closed this long after a signal, or given up. */
+/** After a signal, closing may take this long; then the process exits anyway. */
 const CLOSE_WITHIN_MS = 9_700;
 
 interface Opened {
@@ -15,50 +15,48 @@ interface Opened {
   readonly abandon: (() => void) | undefined;
 }
 
-/** What a command has opened, and how it ends: by itself, or because somebody asked it to stop. */
+/** Keeps track of what a command has opened, and of signals that ask it to stop. */
 export interface Lifecycle {
-  /** Aborted by the first Ctrl-C, SIGTERM or hang-up. */
+  /** Aborted by the first Ctrl-C (SIGINT), SIGTERM or SIGHUP. */
   readonly signal: AbortSignal;
-  /** Resolves at that moment. */
+  /** Resolves when `signal` is aborted. */
   readonly stopped: Promise<void>;
-  /** Exit code of work that was cut short, null while nobody asked to stop. */
+  /** The exit code if a signal has come, else null. */
   cutShort(): number | null;
   /**
-   * Opens something and remembers how to close it. A signal that comes meanwhile waits for the step
-   * to end, so that nothing is left half open.
+   * Opens something and remembers how to close it. If a signal comes meanwhile, the step is still finished, so that
+   * nothing stays half open.
    *
-   * @param abandon what can still be done at once, without waiting, when the process is forced to end.
-   * @throws PipelineError `aborted` when somebody asked to stop.
+   * @param abandon what can be done at once, without waiting, when the process is forced to exit.
+   * @throws PipelineError `aborted` if a signal has come.
    */
   open<T>(
     step: () => Promise<T>,
     close?: (opened: T) => Promise<unknown>,
     abandon?: (opened: T) => void,
   ): Promise<T>;
-  /**
-   * Does work during which Ctrl-C is for a program that this one has started: the terminal sends it to both.
-   */
-  leavingInterrupts<T>(work: () => Promise<T>): Promise<T>;
-  /** Closes everything, the last opened first. Safe to call again. @returns what did not close, and why. */
+  /** Ignores Ctrl-C while a child process runs: the terminal sends it to both. */
+  ignoringInterrupts<T>(work: () => Promise<T>): Promise<T>;
+  /** Closes everything, the last opened first. Safe to call again. @returns the errors of what did not close. */
   close(): Promise<string[]>;
-  /** For an error nobody caught: lets go of everything without waiting. */
+  /** Lets go of everything without waiting, after an uncaught error. */
   abandon(): void;
 }
 
-/** The process, as far as its end is concerned. */
+/** The parts of `process` that a lifecycle uses. */
 export interface Host {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   exit(code: number): void;
 }
 
-/** Listens for signals from now on; the only place that does. */
+/** Listens for signals from now on; nothing else in `eod` does. */
 export function createLifecycle(host: Host = process): Lifecycle {
   const abort = new AbortController();
   const stack: Opened[] = [];
   let received: StopSignal | null = null;
   let receivedAt = 0;
   let opening = 0;
-  let leaving = 0;
+  let ignoring = 0;
 
   const abandon = () => {
     for (const opened of stack.splice(0).reverse()) opened.abandon?.();
@@ -73,7 +71,7 @@ export function createLifecycle(host: Host = process): Lifecycle {
     setTimeout(() => force(code, 'not everything closed in time; ended anyway'), CLOSE_WITHIN_MS).unref();
   };
   const onSignal = (name: StopSignal) => {
-    if (name === 'SIGINT' && leaving > 0) return;
+    if (name === 'SIGINT' && ignoring > 0) return;
     if (received === null) {
       received = name;
       receivedAt = Date.now();
@@ -109,12 +107,12 @@ export function createLifecycle(host: Host = process): Lifecycle {
         throwIfStopped(abort.signal);
       }
     },
-    async leavingInterrupts(work) {
-      leaving += 1;
+    async ignoringInterrupts(work) {
+      ignoring += 1;
       try {
         return await work();
       } finally {
-        leaving -= 1;
+        ignoring -= 1;
       }
     },
     async close() {

@@ -22,25 +22,25 @@ import type { RetryOptions } from '../load/database/retry.ts';
 import { type Cli, loadSettings, logStderr } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 
-/** Connections beside those of the windows in flight: progress, requeue, health. */
+/** Connections besides those of the windows in progress: for progress, requeueing, health checks. */
 const SPARE_CONNECTIONS = 3;
 
-/** What a command does about a Postgres or Redis that is away. */
+/** What a command does when Postgres or Redis cannot be reached. */
 type Wait =
-  /** Reports it at once, because somebody waits for the answer. */
+  /** Fails at once, because somebody is waiting for the answer. */
   | 'none'
   /**
-   * For the work of one command: waits at the start as long as a restart takes, so that a wrong address is
-   * reported soon, and later for EOD_SERVER_PATIENCE_MS.
+   * For a command that works on a run: at the start it waits as long as a restart takes, so that a wrong address is
+   * reported soon; later it waits for EOD_SERVER_PATIENCE_MS.
    */
   | 'short'
-  /** For a service, which may be started before its servers: waits for EOD_SERVER_PATIENCE_MS at any time. */
+  /** For a service, which may start before its servers: waits for EOD_SERVER_PATIENCE_MS at any time. */
   | 'long';
 
 /** Longer than a restart takes. */
 const SHORT_WAIT_MS = 10_000;
 
-/** What a command needs beyond settings, log, database and calendar. */
+/** What a command needs besides settings, log, database and calendar. */
 interface Needs {
   /** Default `none`. */
   readonly wait?: Wait;
@@ -48,16 +48,16 @@ interface Needs {
   readonly queue?: boolean;
   /** The source and the queue, to do the work of windows. */
   readonly source?: boolean;
-  /** The settings, where the command has read them already or has its own. */
+  /** The settings, if the command has read them already or has its own. */
   readonly config?: Config;
-  /** What the command has opened already, where it had to look first. */
+  /** A context that the command has opened already, to be completed. */
   readonly opened?: Context;
 }
 
 /**
  * Opens what a command needs; its lifecycle closes it.
  *
- * @throws PipelineError `usage` that names the setting when a server cannot be used or a setting is missing.
+ * @throws PipelineError `usage` that names the setting, if a server cannot be used or a setting is missing.
  */
 export async function openContext(cli: Cli, needs: Needs & { readonly source: true }): Promise<WorkContext>;
 export async function openContext(cli: Cli, needs: Needs & { readonly queue: true }): Promise<QueueContext>;
@@ -66,13 +66,13 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
   const { life } = cli;
   const { wait = 'none', queue = false, source = false, opened } = needs;
   const config = needs.config ?? opened?.config ?? (await loadSettings(cli));
-  // First, because a missing setting is known before any server has answered.
+  // First, so that a missing setting is reported without waiting for a server.
   const settings = source ? sourceSettings(config) : null;
-  // First, because what is opened first is closed last: the spans of the end are sent too.
+  // Before the rest, because what is opened first is closed last: spans that end during closing are still sent.
   const telemetry = queue || source ? await openTraces(cli, config) : undefined;
   const { REDIS_URL } = config;
   if ((queue || source) && REDIS_URL !== undefined) {
-    await life.open(() => checkRedis(REDIS_URL, arrivalOf(cli, config, wait)));
+    await life.open(() => checkRedis(REDIS_URL, startRetryOf(cli, config, wait)));
   }
   const context = opened ?? (await openBaseContext(cli, config, wait));
   if (!queue && !source) return context;
@@ -94,8 +94,8 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Co
 }
 
 /**
- * The database for commands that only read it: a reader's rights are enough. Tables are made in the private Postgres
- * alone.
+ * Opens the database for commands that only read it: a reader's rights are enough. Tables are created in the private
+ * Postgres only.
  */
 export async function openReadable(cli: Cli): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
   const config = await loadSettings(cli);
@@ -105,18 +105,18 @@ export async function openReadable(cli: Cli): Promise<Pick<Context, 'config' | '
   return { config, log, db };
 }
 
-/** The trading sessions, with the user's own calendar file. */
+/** Loads the trading calendar, with the user's own calendar file. */
 export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config): LearningCalendar {
   return loadCalendar({ file: file === undefined ? undefined : resolve(cwd, file) });
 }
 
-// Clients of Redis and HTTP and the private Postgres are loaded where they are needed: they would make up
-// most of the time a command takes that only looks.
+// The clients for Redis and HTTP and the private Postgres are loaded only where they are used: loading them would take
+// most of the time of a command that only reads.
 
-/** Sends traces where the environment of OpenTelemetry says so; nothing of it is loaded otherwise. */
+/** Starts sending traces if the OpenTelemetry variables ask for it; otherwise nothing of OpenTelemetry is loaded. */
 async function openTraces(cli: Cli, config: Config): Promise<Telemetry | undefined> {
   const environment = readEnvironment(cli.env, cli.cwd);
-  if (!wantsTraces(environment)) return undefined;
+  if (!isTracingConfigured(environment)) return undefined;
   const { startTraces } = await import('./traces.ts');
   const traces = await cli.life.open(
     async () => startTraces(config, environment, createLog(config, cli.stderr)),
@@ -145,16 +145,16 @@ async function openSource({ life }: Cli, settings: SourceSettings, log: Logger):
   );
 }
 
-/** Do the variables of OpenTelemetry name a receiver of traces? */
-function wantsTraces(environment: Readonly<Record<string, string>>): boolean {
+/** Whether the OpenTelemetry variables name a receiver of traces. */
+function isTracingConfigured(environment: Readonly<Record<string, string>>): boolean {
   const { OTEL_SDK_DISABLED: disabled, OTEL_TRACES_EXPORTER: exporter } = environment;
   if (disabled?.toLowerCase() === 'true' || exporter === 'none') return false;
   const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = environment;
   return (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? OTEL_EXPORTER_OTLP_ENDPOINT) !== undefined;
 }
 
-/** How long to wait for a server that cannot be reached when the command starts. */
-export function arrivalOf(cli: Cli, config: Config, wait: Wait): RetryOptions {
+/** How long to wait at the start of a command for a server that cannot be reached. */
+export function startRetryOf(cli: Cli, config: Config, wait: Wait): RetryOptions {
   const longest = { none: 0, short: SHORT_WAIT_MS, long: Number.POSITIVE_INFINITY }[wait];
   return { ...retryOf(cli, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
 }
@@ -173,14 +173,14 @@ function timeoutsOf(config: Config): SessionTimeouts {
 }
 
 /**
- * Connections to the database that a process holds at most, without those of a queue in Postgres: nightly runs and
- * backfills are worked on side by side, with EOD_CONCURRENCY windows each.
+ * How many database connections a process opens at most, without those of a queue in Postgres: nightly runs and
+ * backfills are worked on side by side, EOD_CONCURRENCY windows each.
  */
 export function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): number {
   return 2 * EOD_CONCURRENCY + SPARE_CONNECTIONS;
 }
 
-/** The database as it is, whatever its schema: DATABASE_URL, or the private Postgres. */
+/** Opens the database without looking at its schema: DATABASE_URL, or the private Postgres. */
 export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wait): Promise<Database> {
   const { life } = cli;
   const url = config.DATABASE_URL ?? (await startPrivatePostgres(cli, config, log));
@@ -191,7 +191,7 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
     (opened) => opened.close(),
   );
   if (config.DATABASE_URL !== undefined) {
-    await life.open(() => checkPostgres(db, arrivalOf(cli, config, wait)));
+    await life.open(() => checkPostgres(db, startRetryOf(cli, config, wait)));
   }
   return db;
 }
@@ -207,12 +207,12 @@ async function startPrivatePostgres(cli: Cli, config: Config, log: Logger): Prom
     (opened) => opened.abandon(),
   );
   if (isNew && cli.demo !== true) {
-    logStderr(cli, `eod: DATABASE_URL is not set: made a private Postgres in ${dataDir}`);
+    logStderr(cli, `eod: DATABASE_URL is not set: created a private Postgres in ${dataDir}`);
   }
   return server.url;
 }
 
-/** A folder that cannot be made or written is a wrong setting, not a defect. */
+/** A folder that cannot be created or written to is a wrong setting, not a defect. */
 function explainFolderError(error: unknown): never {
   if (error instanceof Error && 'syscall' in error && 'path' in error) {
     throw usageError(`EOD_DATA_DIR cannot be used: ${error.message}`);
@@ -220,7 +220,7 @@ function explainFolderError(error: unknown): never {
   throw error;
 }
 
-/** Creates the tables where there are none. Those of the user's own server are changed by `eod migrate` only. */
+/** Creates the tables if there are none. On the user's own server only `eod migrate` changes existing tables. */
 async function ensureSchema(db: Database, config: Config): Promise<void> {
   try {
     const state = await schemaState(db);
@@ -235,7 +235,7 @@ async function ensureSchema(db: Database, config: Config): Promise<void> {
 }
 
 /**
- * Settings of the source, for commands that cannot do without.
+ * Settings of the source, for commands that call it.
  *
  * @throws PipelineError `usage` that says how to get a simulated one.
  */

@@ -12,26 +12,26 @@ export function examples(...lines: string[]): string {
   return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map(exampleText).join('\n')}`;
 }
 
-/** A command that is wider than the page goes on in a second line, as a shell reads it. */
+/** Breaks an example that is wider than the page into two lines, as a shell reads them. */
 function exampleText(line: string): string {
   const text = `  $ ${line}`;
   const end = text.length <= PAGE_WIDTH ? -1 : text.lastIndexOf(' --', PAGE_WIDTH - 2);
   return end === -1 ? text : `${text.slice(0, end)} \\\n     ${text.slice(end)}`;
 }
 
-/** Days for examples: a week that ends on the last weekday before today, which every source still has. */
+/** Days for examples: a week that ends on the last weekday before today, which every source still serves. */
 export function exampleDays(): { from: Day; to: Day } {
   let to = addDays(today(systemClock, 'Asia/Kolkata'), -1);
   while (isWeekend(to)) to = addDays(to, -1);
   return { from: addDays(to, -7), to };
 }
 
-/** @param what the kind of document, where the command does not make it obvious. */
+/** The `--json` flag. @param what the kind of document, if the command does not make it obvious. */
 export function jsonOption(what?: string): Option {
   return new Option('--json', `print one JSON document${what === undefined ? '' : `: ${what}`}`);
 }
 
-/** How many rows are listed. */
+/** The `--limit` flag. */
 export function limitOption(fallback?: number, what = 'how many'): Option {
   const option = wholeNumberOption('--limit <n>', what, { least: 1, most: 9_999_999 });
   return fallback === undefined ? option : option.default(fallback);
@@ -51,7 +51,7 @@ export function repeatableOption(flags: string, description: string): Option {
   ]);
 }
 
-/** Read by `parseExchanges`. */
+/** The `--exchange` flag, read by `parseExchanges`. */
 export function exchangeOption(description = 'only these exchanges, e.g. NSE,BSE'): Option {
   return new Option('--exchange <list>', description);
 }
@@ -67,37 +67,34 @@ export function addRange(command: Command, { from, to }: Required<RangeFlags>): 
   return command.option('--from <day>', from).option('--to <day>', to);
 }
 
-/** Leaving the work of a run to other processes. */
+/** The `--detach` flag, which leaves the work of a run to other processes. */
 export function detachOption(): Option {
-  return new Option(
-    '--detach',
-    'only write the run, for running workers (eod up) to work on, and print its number',
-  );
+  return new Option('--detach', 'only create the run and print its number; workers (eod up) do the work');
 }
 
-/** Showing what would be asked. */
+/** The `--dry-run` flag. */
 export function dryRunOption(): Option {
-  return new Option('--dry-run', 'only show what would be asked for').conflicts('detach');
+  return new Option('--dry-run', 'only show which calls would be made').conflicts('detach');
 }
 
-/** `<id>`, as a number. */
+/** The `<id>` argument of a run, as a number. */
 export function runIdArgument(): Argument {
-  return new Argument('<id>', 'number of the run').argParser(parseRunId);
+  return new Argument('<id>', 'the number of the run').argParser(parseRunId);
 }
 
-/** The number of a run. @throws PipelineError `usage` */
+/** Parses the number of a run. @throws PipelineError `usage` */
 export function parseRunId(text: string): number {
-  return parseWholeNumber('number of the run', text, { least: 1 });
+  return parseWholeNumber('the number of the run', text, { least: 1 });
 }
 
-/** What a day may be compared with. */
+/** What `parseDay` needs to know today's date. */
 export interface DayContext {
   readonly config: Pick<Config, 'EOD_TIMEZONE'>;
   readonly clock: Clock;
 }
 
 /**
- * A day that exists and, given what to compare it with, is not after today in EOD_TIMEZONE.
+ * Parses a day. With a context, it must not be after today in EOD_TIMEZONE.
  *
  * @throws PipelineError `usage`
  */
@@ -112,7 +109,7 @@ export function parseDay(flag: string, text: string, context?: DayContext): Day 
   return text;
 }
 
-/** A range of which either end may be left open, in order. @throws PipelineError `usage` */
+/** Parses a range in which both ends are optional. @throws PipelineError `usage` */
 export function parseOpenRange(
   flags: RangeFlags,
   context?: DayContext,
@@ -125,7 +122,7 @@ export function parseOpenRange(
   return { from, to };
 }
 
-/** A range of which both ends are given, in order. @throws PipelineError `usage` */
+/** Parses a range in which both ends are required. @throws PipelineError `usage` */
 export function parseRange(flags: RangeFlags, context: DayContext): { from: Day; to: Day } {
   const { from, to } = parseOpenRange(flags, context);
   if (from !== undefined && to !== undefined) return { from, to };
@@ -138,8 +135,8 @@ export function parseRange(flags: RangeFlags, context: DayContext): { from: Day;
 const MOMENT = /^(\d{4}-\d{2}-\d{2})[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-](0\d|1[0-5]):?[0-5]\d)$/i;
 
 /**
- * A moment: a day (its first second in EOD_TIMEZONE), or a time that says its zone. Text that Postgres
- * reads: a Date would lose the microseconds.
+ * Parses a moment: a day (its first second in EOD_TIMEZONE), or a time with its zone. Returns text for Postgres,
+ * because a Date would lose the microseconds.
  *
  * @throws PipelineError `usage`
  */
@@ -152,12 +149,12 @@ export function parseMoment(flag: string, text: string, { config }: Pick<DayCont
   );
 }
 
-/** Exchanges, in any case; undefined when none are given. @throws PipelineError `usage` */
+/** Parses a list of exchanges, in any case; undefined if none is given. @throws PipelineError `usage` */
 export function parseExchanges(text: string | undefined): string[] | undefined {
   return text === undefined ? undefined : parseChoices('--exchange', text, EXCHANGES, 'exchange');
 }
 
-/** A list of known words, without regard to case, each once. @throws PipelineError `usage` */
+/** Parses a comma-separated list of known words, in any case, without repeats. @throws PipelineError `usage` */
 export function parseChoices<Word extends string>(
   flag: string,
   text: string,
@@ -165,6 +162,6 @@ export function parseChoices<Word extends string>(
   what: string,
 ): Word[] {
   const words = [...new Set(text.split(',').map((word) => word.trim()))].filter((word) => word !== '');
-  if (words.length === 0) throw usageError(`${flag}: it names no ${what} (${known.join(', ')})`);
+  if (words.length === 0) throw usageError(`${flag} names no ${what} (${known.join(', ')})`);
   return words.map((word) => parseChoice(flag, word, known, what));
 }

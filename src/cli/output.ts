@@ -4,7 +4,7 @@ import { count, momentText } from '../core/wording.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
 
-/** Bold, as long as it is printed to a terminal; see `print`. */
+/** Marks a text as bold; `print` removes the marks where bold cannot be shown. */
 export function bold(text: string): string {
   return text === '' ? '' : `\u001b[1m${text}\u001b[22m`;
 }
@@ -14,17 +14,17 @@ export type Cell = string | number | null;
 export interface Column<Row> {
   readonly head: string;
   readonly cell: (row: Row) => Cell;
-  /** Aligned to the right; when not given, where all values are numbers. */
+  /** Whether to align to the right; by default, if all values are numbers. */
   readonly right?: boolean;
 }
 
-/** Lines are at most this long: terminals are at least this wide, and a file or a mail has no width of its own. */
+/** The longest line that is printed: terminals are at least this wide, and files and mails have no width. */
 export const PAGE_WIDTH = 80;
 
 /**
- * Breaks lines that are wider than the page between two words. What follows is indented by two more than its
- * line, or as far as the second column of a line such as `exchanges    NSE, BSE`. A word that is longer than
- * the page, as an address or a path may be, stands whole on a line of its own.
+ * Breaks lines that are wider than the page, between words. The next lines are indented by two more than their line, or
+ * to the second column of a line such as `exchanges    NSE, BSE`. A word that is longer than the page, such as an
+ * address, gets a line of its own.
  */
 export function wrap(text: string): string {
   return text
@@ -70,21 +70,21 @@ function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[])
   });
 }
 
-/** How far the columns reach side by side. */
+/** The width of columns side by side. */
 function tableWidth(drawn: readonly DrawnColumn[]): number {
   return drawn.reduce((sum, { width }) => sum + width + 2, -2);
 }
 
-/** A last column with text is not made narrower than this, nor than its head. */
+/** A last column of text is not made narrower than this, nor than its head. */
 const LEAST_WIDTH = 24;
 
-/** What stands below a row is indented by so much. */
+/** The indentation of columns that stand below their row. */
 const BELOW = '    ';
 
 /**
- * An aligned table without lines; numbers are aligned to the right and have thousands separators. One that
- * is wider than the page has the text of its last column wrapped; columns that do not fit even so stand
- * below each row, by name where they are several.
+ * Draws a table without lines; numbers are aligned to the right and have thousands separators. If it is wider than the
+ * page, the last column is wrapped; columns that still do not fit are printed below each row, with their names if there
+ * are several.
  */
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const drawn = drawColumns(columns, rows);
@@ -115,7 +115,7 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
   return [...headLines, ...rowLines].join('\n');
 }
 
-/** The last column may be wrapped. */
+/** The least width of columns side by side: the last one may be wrapped. */
 function leastWidth(drawn: readonly DrawnColumn[]): number {
   const last = drawn.at(-1);
   if (last === undefined || last.right) return tableWidth(drawn);
@@ -132,10 +132,10 @@ function belowLines(text: string, name = ''): string[] {
 }
 
 /**
- * A table of the first columns and of as many others as fit on the page, in their order. Those that are
- * zero or blank in every row are left out; what does not fit is told in lines below the table.
+ * Draws a table of the first columns and as many others as fit on the page, in their order. Columns that are zero or
+ * blank in every row are left out; those that do not fit become notes below the table.
  *
- * @param name of a row, for these lines.
+ * @param name names a row in these notes.
  */
 export function fittedTable<Row>(
   first: readonly Column<Row>[],
@@ -165,19 +165,19 @@ function isBlank(cell: Cell): boolean {
   return cell === null || cell === '' || cell === 0;
 }
 
-/** One line, whatever the source put into it. */
+/** A cell as one line, whatever the source put into it. */
 function cellText(cell: Cell): string {
   return typeof cell === 'number'
     ? count(cell)
     : escapeControls((cell ?? '').replace(/\s*[\r\n\t]+\s*/g, ' '));
 }
 
-/** What a terminal shows of a text; see `bold`. */
+/** The number of characters a terminal shows, without those that make text bold. */
 function widthOf(text: string): number {
   return [...stripVTControlCharacters(text)].length;
 }
 
-/** At most so many lines, and how many more there are. */
+/** A line for each of the first items, and one that says how many more there are. */
 export function firstLines<Item>(
   items: readonly Item[],
   most: number,
@@ -188,7 +188,7 @@ export function firstLines<Item>(
   return [...items.slice(0, most).map(line), ...(left > 0 ? [more(left)] : [])];
 }
 
-/** Null while workers are alive; otherwise a sentence that says since when none is. */
+/** A sentence that says since when no worker is running; null while one is. */
 export function noWorkersText(
   { seen, lastSeenAt }: { readonly seen: number; readonly lastSeenAt: string | null },
   timeZone: string,

@@ -15,7 +15,7 @@ import {
 import { findDataSet, operationNamed, operations } from '../operations/registry.ts';
 import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
-/** The flags of `eod backfill` that say what to ask for; request options are among them, by name. */
+/** The flags of `eod backfill` that say what to ask for. Request options have flags of their own, by name. */
 export interface BackfillFlags extends RangeFlags {
   readonly all?: boolean;
   readonly exchange?: string;
@@ -25,13 +25,13 @@ export interface BackfillFlags extends RangeFlags {
   readonly [option: string]: unknown;
 }
 
-/** What flags are read against. */
+/** What parsing the flags depends on. */
 type RequestContext = DayContext & Pick<Context, 'config'> & { readonly cwd: string };
 
 /**
- * What a command line asks for (pure but for an instrument file).
+ * Makes the request that a command line describes (pure, except for reading an instrument file).
  *
- * @throws PipelineError `usage` for anything that makes no sense.
+ * @throws PipelineError `usage` if the flags are wrong or contradict each other.
  */
 export function backfillRequest(
   names: readonly string[],
@@ -56,13 +56,13 @@ export function backfillRequest(
   if (targets.length === 0) {
     const [first] = chosen;
     throw usageError(
-      `${first?.name} is asked of ${first?.exchanges.join(' and ')} unless told otherwise, and EOD_EXCHANGES leaves that out: name one with --exchange`,
+      `${first?.name} is asked for ${first?.exchanges.join(' and ')} by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange`,
     );
   }
   return { kind: 'backfill', targets, instruments, options, live: false };
 }
 
-/** `A, B` or `@file`; empty when none are given. @throws PipelineError `usage` */
+/** Parses `A,B` or `@file`; empty if none is given. @throws PipelineError `usage` */
 function parseInstruments(text: string | undefined, cwd: string): string[] {
   if (text === undefined) return [];
   let names: string[];
@@ -71,7 +71,7 @@ function parseInstruments(text: string | undefined, cwd: string): string[] {
   } catch (error) {
     throw usageError(`--instruments: ${text} cannot be read: ${messageOf(error)}`);
   }
-  if (names.length === 0) throw usageError(`--instruments: ${text || 'it'} names no instrument`);
+  if (names.length === 0) throw usageError(`--instruments "${text}" names no instrument`);
   return names;
 }
 
@@ -79,12 +79,12 @@ function checkInstruments(chosen: readonly Operation[], instruments: readonly st
   if (instruments.length === 0) return;
   if (chosen.some((operation) => operation.request.instruments !== 'none')) return;
   const names = chosen.map((operation) => operation.name).join(', ');
-  throw usageError(`--instruments: ${names} cannot be asked by instrument`);
+  throw usageError(`--instruments: ${names} cannot be asked for single instruments`);
 }
 
-/** Operations by name, in any case, each once; or all of them. @throws PipelineError `usage` */
+/** Parses names of operations, in any case, without repeats; or returns all of them. @throws PipelineError `usage` */
 export function parseOperations(names: readonly string[], all: boolean): Operation[] {
-  if (all && names.length > 0) throw usageError('give either names of operations or --all, not both');
+  if (all && names.length > 0) throw usageError('give names of operations or --all, not both');
   if (all) return [...operations];
   if (names.length === 0) {
     throw usageError('nothing to do: name operations ("eod operations" lists them) or give --all');
@@ -92,7 +92,10 @@ export function parseOperations(names: readonly string[], all: boolean): Operati
   return [...new Set(splitNames(names).map(operationNamed))];
 }
 
-/** Names of operations and of data sets that come with files, in any case, each once. @throws PipelineError `usage` */
+/**
+ * Parses names of operations and of data sets of imported files, in any case, without repeats. @throws PipelineError
+ * `usage`
+ */
 export function parseDataSets(names: readonly string[]): string[] {
   return [...new Set(splitNames(names).map((name) => findDataSet(name).name))];
 }
@@ -105,7 +108,7 @@ export interface GapFlags extends RangeFlags {
   readonly exchange?: string;
 }
 
-/** @throws PipelineError `usage` for names and days that make no sense. */
+/** Parses which gaps to look for. @throws PipelineError `usage` if a name or a day is wrong. */
 export function gapScope(names: readonly string[], flags: GapFlags, context: DayContext): GapScope {
   return {
     operations: names.length === 0 ? undefined : parseOperations(names, false),
@@ -114,7 +117,7 @@ export function gapScope(names: readonly string[], flags: GapFlags, context: Day
   };
 }
 
-/** The request options of all operations, each by its name, e.g. `--nature-of-report <value>`. */
+/** The request options of all operations as flags, e.g. `--nature-of-report <value>`. */
 export function requestOptions(): Option[] {
   return optionNames().map((param) => {
     const declaring = operations.filter((operation) => declared(operation, param) !== undefined);
@@ -131,14 +134,14 @@ export function requestOptions(): Option[] {
   });
 }
 
-/** The names of the request options any operation declares, each once. */
+/** The names of the request options of these operations, without repeats. */
 function optionNames(chosen: readonly Operation[] = operations): string[] {
   return [...new Set(chosen.flatMap((operation) => operation.request.options).map(({ param }) => param))];
 }
 
 /**
- * The request options of the chosen operations, from `--param name=value` and the flags of their own.
- * A value must be known to every chosen operation that has the option.
+ * Parses the request options of the chosen operations, from `--param name=value` and from their own flags. Every chosen
+ * operation that has the option must know the value.
  */
 function parseRequestOptions(
   chosen: readonly Operation[],

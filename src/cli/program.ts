@@ -5,16 +5,16 @@ import { versionText } from '../core/version.ts';
 import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
 
-/** A command as the list of all of them shows it; the rest is in its file. */
+/** A command as the list of commands shows it; the rest is in its file. */
 interface CommandEntry {
   readonly description: string;
   readonly file: () => Promise<{ readonly commands: Commands }>;
 }
 
 /**
- * Every command, in the order of the help. Its file is loaded when it is called or explained, and loads in
- * turn what the command works with when its action runs: so a mistake, or a look at the help, is answered
- * before Postgres, Redis and HTTP clients are loaded.
+ * Every command, in the order of the help. A command's file is loaded when the command is called or explained; the file
+ * loads in turn what the command works with when its action runs. So help and mistakes are answered before clients for
+ * Postgres, Redis and HTTP are loaded.
  */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   demo: {
@@ -38,12 +38,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   nightly: {
     description:
-      'Catch up to today: every operation from its last loaded session, less the lookback for late corrections.',
+      'Catch up to today: every operation from its last loaded session on, and a few sessions before it for late corrections.',
     file: () => import('./commands/nightly.ts'),
   },
   import: {
     description:
-      'Load files of the exchanges: bhav copies of any age, lists of corporate actions, changed symbols. Files imported before are skipped.',
+      'Load files of the exchanges: bhav copies of any age, lists of corporate actions, changed symbols. Files that were imported before are skipped.',
     file: () => import('./commands/import.ts'),
   },
   runs: {
@@ -55,7 +55,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     file: () => import('./commands/runs.ts'),
   },
   resume: {
-    description: 'Continue a run: what is left of a stopped one, what failed in a failed one.',
+    description: 'Continue a run: what is left of a stopped run, or what failed in a failed one.',
     file: () => import('./commands/runs.ts'),
   },
   cancel: {
@@ -76,11 +76,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     file: () => import('./commands/operations.ts'),
   },
   query: {
-    description: 'Run one SQL statement that reads, and print its rows as a table, CSV or JSON.',
+    description: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
     file: () => import('./commands/query.ts'),
   },
   psql: {
-    description: 'Open psql on the database, the private Postgres too.',
+    description: 'Open psql on the database, also on the private Postgres.',
     file: () => import('./commands/psql.ts'),
   },
   export: {
@@ -107,22 +107,22 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   state: {
     description:
-      'Show the number of the present state of the tables, to be noted beside a report; or of a past state.',
+      'Show the number of the current state of the tables, to write down beside a report, or of a past state.',
     file: () => import('./commands/state.ts'),
   },
   replay: {
     description:
-      'Read kept answers and imported files again with the current code and load them. Makes no call to the source.',
+      'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
     file: () => import('./commands/replay.ts'),
   },
   withdrawals: {
     description:
-      'List rows that are kept although the source stopped listing them, because they are suspiciously many; accept what is right.',
+      'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
     file: () => import('./commands/withdrawals.ts'),
   },
   events: {
     description:
-      'List splits, bonuses, dividends and other corporate events, and which of them need a decision; decide by hand.',
+      'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
     file: () => import('./commands/events.ts'),
   },
   rejects: {
@@ -131,8 +131,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     file: () => import('./commands/rejects.ts'),
   },
   prune: {
-    description:
-      'Delete kept answers and imported files that are older than EOD_KEEP_RAW_DAYS. Tables keep all they hold.',
+    description: 'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS. Rows of tables stay.',
     file: () => import('./commands/prune.ts'),
   },
   gaps: {
@@ -144,11 +143,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     file: () => import('./commands/gaps.ts'),
   },
   reconcile: {
-    description: 'Check the stored data sets against each other; what is wrong is kept as findings.',
+    description: 'Check the stored data sets against each other; contradictions are stored as findings.',
     file: () => import('./commands/findings.ts'),
   },
   findings: {
-    description: 'List what "eod reconcile" found wrong and is still wrong, the newest days first.',
+    description: 'List the open findings of "eod reconcile", the newest days first.',
     file: () => import('./commands/findings.ts'),
   },
   alert: {
@@ -157,12 +156,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   init: {
     description:
-      'Write a commented .env, in which to set the address of the source, the key and the database.',
+      'Write a .env with every setting as a comment, to set the address of the source, the key and the database in.',
     file: () => import('./commands/init.ts'),
   },
   doctor: {
     description:
-      'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; with a remedy for each problem.',
+      'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
     file: () => import('./commands/doctor.ts'),
   },
   config: {
@@ -175,12 +174,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
 };
 
-/** The command line of `eod`. Mistakes throw, and are printed as one sentence. */
+/** Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence. */
 export function buildProgram(cli: Cli): Command {
   const program = new Command('eod')
     .description('Pulls end-of-day data of the Indian exchanges into Postgres.')
-    .option('-V, --version', 'say which version and commit this is')
-    .option('--demo', 'look at what "eod demo" has loaded')
+    .option('-V, --version', 'print the version and commit')
+    .option('--demo', 'work with the data that "eod demo" has loaded')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
@@ -190,7 +189,7 @@ export function buildProgram(cli: Cli): Command {
     .configureHelp({ showGlobalOptions: false })
     .helpCommand(false)
     .on('option:version', () => {
-      // Asked of git in a checkout: not at each start.
+      // Computed only here, because in a checkout it runs git.
       cli.stdout.write(`${versionText()}\n`);
       throw new CommanderError(EXIT.done, 'commander.version', '');
     })
@@ -203,7 +202,7 @@ export function buildProgram(cli: Cli): Command {
   }
   program
     .command('help')
-    .description('help for a command')
+    .description('Show the help of a command.')
     .argument('[command...]')
     .action((names: string[]) => help(program, cli, names))
     .addHelpText('after', examples('eod help backfill', 'eod help rejects retry'));
@@ -219,7 +218,7 @@ export function buildProgram(cli: Cli): Command {
   );
 }
 
-/** Completes a command of the program from its file. */
+/** Loads the file of a command, which adds its arguments, options and action. */
 export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   const name = command.name();
   const file = await COMMANDS[name]?.file();
@@ -242,7 +241,7 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
   command.outputHelp();
 }
 
-/** `error: unknown option '--forc'\n(Did you mean --force?)` on one line. */
+/** Turns `error: unknown option '--forc'\n(Did you mean --force?)` into one line. */
 function plainSentence(text: string): string {
   return text
     .trim()
@@ -256,9 +255,9 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
     await buildProgram(cli).parseAsync(args, { from: 'user' });
   } catch (error) {
     const cause = await unwrapped(error);
-    // What a signal cut short is not an error, whatever broke on the way.
-    const cutShort = cli.life.cutShort();
-    cli.exitCode = cutShort ?? explain(cli, cause);
+    // After a signal, an error is only a consequence of stopping.
+    const signalCode = cli.life.cutShort();
+    cli.exitCode = signalCode ?? explain(cli, cause);
     const isHelp = cause instanceof CommanderError && cause.exitCode === 0;
     if (args.includes('--json') && !cli.printedJson && !isHelp) printJson(cli, errorDocument(cli, cause));
   }
@@ -269,7 +268,7 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
   return cli.exitCode;
 }
 
-/** Drizzle quotes the whole statement; what Postgres said is within. */
+/** Drizzle's error quotes the whole statement; returns what Postgres said instead. */
 async function unwrapped(error: unknown): Promise<unknown> {
   if (error instanceof PipelineError || error instanceof CommanderError) return error;
   const [{ DrizzleQueryError }, { databaseError }] = await Promise.all([
@@ -279,23 +278,23 @@ async function unwrapped(error: unknown): Promise<unknown> {
   return error instanceof DrizzleQueryError ? databaseError(error) : error;
 }
 
-/** What helps against an error, as commands. */
+/** The commands that help against an error. */
 const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_commands: '"eod help" lists them',
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
-  rebuild: '"eod replay OPERATION --rebuild" loads both anew from the kept answers',
+  rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept answers',
   migrate: 'run "eod migrate" as the owner of the tables',
 };
 
 /**
- * Says in one sentence what went wrong.
+ * Prints one sentence that says what went wrong.
  *
  * @returns the exit code.
  */
 export function explain(cli: Cli, error: unknown): number {
   if (error instanceof CommanderError) {
-    // Commander has printed its own sentence; help that was asked for is no error.
+    // Commander has printed its own message; help that was asked for is no error.
     return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   }
   logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
@@ -306,7 +305,7 @@ export function explain(cli: Cli, error: unknown): number {
   return error instanceof PipelineError && error.kind === 'usage' ? EXIT.usage : EXIT.failed;
 }
 
-/** What went wrong and what helps against it, without secrets. */
+/** What went wrong and what helps, without secrets. */
 function sentenceOf(cli: Cli, error: unknown): string {
   if (error instanceof CommanderError) return plainSentence(error.message);
   const remedy = error instanceof PipelineError ? error.remedy : undefined;
@@ -314,7 +313,7 @@ function sentenceOf(cli: Cli, error: unknown): string {
   return environmentRedactor(cli)(`${messageOf(error) || String(error)}${hint}`);
 }
 
-/** An error for programs. */
+/** An error as a JSON document. */
 function errorDocument(cli: Cli, error: unknown) {
   const kind = error instanceof PipelineError ? error.kind : null;
   const { exitCode } = cli;

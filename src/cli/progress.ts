@@ -7,12 +7,12 @@ const PLAIN_LINE_EVERY_MS = 10_000;
 
 /** Shows how far a run is, on stderr. */
 interface ProgressView {
-  /** @param pause the time of day until which the hour's calls are used up, or null. */
+  /** @param pause until when the run waits because the hour's calls are used up; null if it does not. */
   update(progress: Progress, pause?: string | null): void;
   end(): void;
 }
 
-/** A bar on a terminal; elsewhere a plain line now and then. */
+/** A progress bar on a terminal; elsewhere a line of text every 10 s. */
 export function progressView(cli: Cli, runId: number, noun = 'windows'): ProgressView {
   const terminal = cli.stdout.isTTY === true && cli.stderr.isTTY === true;
   return terminal ? barView(runId, noun) : lineView(cli, runId, noun);
@@ -25,7 +25,7 @@ function barView(runId: number, noun: string): ProgressView {
     barCompleteChar: '█',
     barIncompleteChar: '░',
     hideCursor: true,
-    // Signals are handled in one place, and not here.
+    // Signals are handled by the lifecycle.
     gracefulExit: false,
     stream: process.stderr,
   });
@@ -51,7 +51,7 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   return {
     update(progress, pause = null) {
       line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} ${noun} · ${pace(progress, pause)}`;
-      // A pause may last most of an hour, so it is shown at once.
+      // A pause can last most of an hour, so it is shown at once.
       if (Date.now() < next && pause === paused) return;
       paused = pause;
       next = Date.now() + PLAIN_LINE_EVERY_MS;
@@ -63,19 +63,22 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   };
 }
 
-/** Records, speed and time left since the first look (what was skipped or done before costs nothing). */
+/**
+ * Returns a function that says how many records came, how fast, and how long the rest will take. The speed is measured
+ * from the first call, because windows skipped or done before took no time.
+ */
 function paceMeter(): (progress: Progress, pause: string | null) => string {
   let first: { at: number; progress: Progress } | undefined;
   return (progress, pause) => {
     first ??= { at: Date.now(), progress };
     const seconds = Math.max(0.001, (Date.now() - first.at) / 1000);
     const ended = progress.ended - first.progress.ended;
-    // Both would be worked out from time in which nothing could be asked.
+    // Speed and time left make no sense while nothing may be asked.
     if (pause !== null && progress.ended < progress.total)
-      return `${count(progress.fetched)} records · the hour’s calls are used up, going on at ${pause}`;
+      return `${count(progress.fetched)} records · the hour’s calls are used up, waiting until ${pause}`;
     const records = (progress.fetched - first.progress.fetched) / seconds;
     const left = ended === 0 ? null : ((progress.total - progress.ended) * seconds) / ended;
-    // Until the rest is planned nobody knows how much there is to do.
+    // The total is not known until the rest is planned.
     const time = left === null || progress.deferred ? 'time left not known yet' : `${duration(left)} left`;
     return `${count(progress.fetched)} records · ${count(Math.round(records))}/s · ${time}`;
   };

@@ -7,7 +7,7 @@ import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database
 
 const WITHIN_MS = 5_000;
 
-/** How messages name a server. */
+/** What messages say about a server. */
 interface Server {
   readonly name: 'Postgres' | 'Redis';
   /** Host, port and database, without user and password. */
@@ -21,18 +21,18 @@ interface ConnectFailure {
   readonly retryable: boolean;
 }
 
-/** Why a pooler of transactions cannot be used, and what to do about it. */
+/** Why a pooler that pools transactions cannot be used, and what to do about it. */
 export const SHARED_SESSIONS = {
   reason:
-    'a pooler there gives each transaction another session, which locks, temporary tables and prepared statements do not survive',
+    'a pooler there gives each transaction another session; locks, temporary tables and prepared statements are lost between them',
   remedy: 'set pool_mode = session in it, or connect to Postgres itself',
 } as const;
 
 /**
- * Makes the first connection of a database, so that a wrong address is reported as such, at once. Waits for a
- * server that cannot be reached yet, and not for one that refuses the login.
+ * Opens a first connection, so that a wrong address is reported at once. Waits for a server that cannot be reached yet,
+ * but not for one that refuses the login.
  *
- * @throws PipelineError `usage` that names the server, never the password; `aborted` on the signal.
+ * @throws PipelineError `usage` that names the server but not the password; `aborted` on the signal.
  */
 export async function checkPostgres({ url, withoutRetry }: Database, retry: RetryOptions): Promise<void> {
   const server: Server = { name: 'Postgres', place: placeOf(url), setting: 'DATABASE_URL' };
@@ -47,7 +47,7 @@ export async function checkPostgres({ url, withoutRetry }: Database, retry: Retr
   });
 }
 
-/** The same for Redis, because BullMQ would wait for it forever. */
+/** Does the same for Redis, for which BullMQ would wait forever. */
 export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
   const server: Server = { name: 'Redis', place: placeOf(url), setting: 'REDIS_URL' };
   await waitForServer(server, retry, async () => {
@@ -60,7 +60,10 @@ export async function checkRedis(url: string, retry: RetryOptions): Promise<void
   });
 }
 
-/** Asks Redis on a connection of its own. @throws what the connection or the server said; it waits 5 s for either. */
+/**
+ * Runs commands on a Redis connection of its own. @throws the error of the connection or server; both have 5 s to
+ * answer.
+ */
 export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
   const { Redis } = await import('ioredis');
   const client = new Redis(url, {
@@ -101,7 +104,10 @@ async function waitForServer(
   }
 }
 
-/** An error that Redis itself answers with stays, except while it loads its data from disk. */
+/**
+ * Trying again helps if the connection failed, or while Redis loads its data from disk; other errors that Redis answers
+ * with are permanent.
+ */
 function isRedisRetryable(error: unknown): boolean {
   const { code, name } = error as { code?: unknown; name?: unknown };
   if (typeof code === 'string') return isSocketError(code);
@@ -114,7 +120,7 @@ export function placeOf(url: string): string {
   return `${host === '' ? 'the default host' : host}${pathname === '/' ? '' : pathname}`;
 }
 
-/** Node leaves the message empty where several addresses of a name were tried in vain. */
+/** The message of an error. Node leaves it empty when several addresses of a host name were tried in vain. */
 export function reasonOf(error: unknown): string {
   const code = (error as { code?: unknown }).code;
   return messageOf(error) || (typeof code === 'string' ? code : 'no connection');

@@ -28,13 +28,13 @@ const SESSIONS = 5;
 interface DemoReport {
   readonly report: RunReport;
   readonly queries: readonly Answer[];
-  /** A share that split within these sessions; null in a week in which none did. */
+  /** A share that split in these sessions; null if there was none. */
   readonly split: SplitShare | null;
   readonly databaseUrl: string;
   readonly sourceUrl: string;
 }
 
-/** Loads and shows a week; @param keep whether Postgres and the sandbox stay up until Ctrl-C. */
+/** Loads and shows a week. @param keep whether Postgres and the sandbox keep running until Ctrl-C. */
 export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: boolean }): Promise<void> {
   const { life } = cli;
   cli.demo = true;
@@ -65,7 +65,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
     return;
   }
   const { url: databaseUrl } = context.db;
-  // Before the queries, which look at adjusted prices too.
+  // Before the queries, some of which read adjusted prices.
   const list = resolve(cli.cwd, config.EOD_DATA_DIR, 'splits.csv');
   const split = await importSplits(context, calendar, sandbox, list);
   const shown = {
@@ -83,16 +83,16 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   if (keep) await life.stopped;
 }
 
-/** A share that split, and its closes around that. */
+/** A share that split, and its closes before and after. */
 interface SplitShare extends Split {
   readonly closes: readonly AdjustedClose[];
 }
 
 /**
- * Imports a list of the splits of these sessions, as somebody would who has one of the exchanges.
+ * Imports a list of the splits in these sessions, as a user would import one from the exchanges.
  *
- * @param file where the list is written.
- * @returns the one with most sessions on either side.
+ * @param file where to write the list.
+ * @returns the split with the most sessions on both sides.
  */
 async function importSplits(
   context: Context,
@@ -116,10 +116,10 @@ async function importSplits(
   return { ...chosen, closes: await adjustedCloses(context.db.pool, chosen.symbol, from) };
 }
 
-/** Widths of a bar. */
+/** The width of the longest bar. */
 const BAR = 24;
 
-/** The closes as bars, as printed and as adjusted side by side. */
+/** The closes as bars, unadjusted and adjusted side by side. */
 function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
   const most = Math.max(...closes.map(({ printed }) => printed));
   const bar = (value: number) => '█'.repeat(Math.max(1, Math.round((value / most) * BAR)));
@@ -136,16 +136,19 @@ function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
   ].join('\n');
 }
 
-/** A quarter has at most so many days. */
+/** The most days a quarter has. */
 const QUARTER_DAYS = 92;
 
-/** The last sessions before today of everything, asked again if need be: that is what a demo shows. */
+/**
+ * Asks for the last sessions of all operations before today, also if they are loaded, because that is what a demo
+ * shows.
+ */
 function demoRequest(config: Config, calendar: Calendar): RunRequest {
   const yesterday = addDays(today(systemClock, config.EOD_TIMEZONE), -1);
   const targets = operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
       const sessions = calendar.lastSessions(exchange, yesterday, SESSIONS);
-      // Of quarters, the last one that has ended.
+      // For quarterly figures, the last quarter that has ended.
       const from = isQuarterly(operation) ? addDays(yesterday, -QUARTER_DAYS) : (sessions[0] ?? yesterday);
       const to = sessions.at(-1) ?? yesterday;
       return { operation: operation.name, exchange, from, to, refetchFrom: from };
@@ -186,7 +189,7 @@ function demoText(
           '',
           `  psql '${databaseUrl}'`,
           '',
-          `Postgres and the sandbox (EOD_BASE_URL=${sourceUrl} EOD_ACCESS_KEY=demo) stay up until Ctrl-C.`,
+          `Postgres and the sandbox (EOD_BASE_URL=${sourceUrl} EOD_ACCESS_KEY=demo) keep running until Ctrl-C.`,
           '',
         ]
       : []),
@@ -194,10 +197,10 @@ function demoText(
     '',
     '  npx eod --demo status       what is loaded, and what is missing',
     '  npx eod --demo web          the same and more as a dashboard, until Ctrl-C',
-    `  npx eod --demo run ${String(report.runId).padEnd(8)} this run once more`,
-    '  npx eod demo --keep         the same with Postgres left running, and its psql command',
+    `  npx eod --demo run ${String(report.runId).padEnd(8)} this report again`,
+    '  npx eod demo --keep         the same, then keeps Postgres running and prints its psql command',
     '',
-    'To go live, write a .env by "npx eod init", set EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL there, then',
+    'For real data, write a .env with "npx eod init", set EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL in it, then',
     '',
     '  npx eod migrate',
     `  npx eod backfill --all --from ${from} --to ${to} --dry-run`,

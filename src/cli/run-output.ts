@@ -13,8 +13,8 @@ import {
   table,
 } from './output.ts';
 
-/** Names this many windows that went wrong, or rows of a preview; the JSON document has more. */
-const NAMED = 20;
+/** How many failed windows, or rows of a preview, are listed; the JSON document has more. */
+const MOST_LISTED = 20;
 
 const operationName = ({ operation, exchange }: Pick<OperationReport, 'operation' | 'exchange'>) =>
   [operation, exchange].filter(Boolean).join(' ');
@@ -24,7 +24,7 @@ const NAME: readonly Column<OperationReport>[] = [
   { head: 'exchange', cell: (row) => row.exchange },
 ];
 
-/** The most telling first: what does not fit beside them is told below. */
+/** The most important first: columns that do not fit become notes. */
 const COUNTS: readonly Column<OperationReport>[] = [
   { head: 'windows', cell: (row) => row.windows.total },
   { head: 'fetched', cell: (row) => row.fetched },
@@ -38,10 +38,10 @@ const COUNTS: readonly Column<OperationReport>[] = [
   { head: 'duplicate', cell: (row) => row.duplicate },
 ];
 
-/** What is told of a run beside its failures, which `failuresText` names. */
+/** A report without its failures, which `failuresText` prints. */
 type ReportedRun = Omit<RunReport, 'failures'>;
 
-/** A run for people: one line, a table, and what deserves a word. */
+/** A run for people: a summary, a table of counts, and what needs attention. */
 export function runText(report: ReportedRun, timeZone: string): string {
   const {
     runId,
@@ -73,10 +73,10 @@ export function runText(report: ReportedRun, timeZone: string): string {
   ].join('\n');
 }
 
-/** What a preview would have changed, by example; it stored nothing. */
+/** What a preview would have changed, with examples; it stored nothing. */
 function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: string): string {
   const { inserted, updated, withdrawn, unchanged, stale, rejected } = counts;
-  const shown = preview.slice(0, NAMED);
+  const shown = preview.slice(0, MOST_LISTED);
   const more = preview.length - shown.length;
   return [
     `nothing was stored; it would insert ${count(inserted)}, change ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
@@ -88,25 +88,25 @@ function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: strin
   ].join('\n');
 }
 
-/** Answers that lacked too many rows to be believed, by name. */
+/** Answers in which suspiciously many rows were missing. */
 function suspiciousLines({ suspicious }: ReportedRun): string[] {
   if (suspicious.length === 0) return [];
   const lines = firstLines(
     suspicious,
-    NAMED,
+    MOST_LISTED,
     (one) => `suspicious: ${one.operation} ${one.exchange} ${rangeText(one)}: ${one.reason}`,
     (left) => `… and ${left} more`,
   );
   return ['', ...lines];
 }
 
-/** Days that lost rows, by name; those that lost all of them first. */
+/** Days that lost rows; those that lost all of them first. */
 function withdrawnLines({ withdrawals }: ReportedRun): string[] {
   const done = withdrawals.filter(({ state }) => state === 'withdrawn' || state === 'accepted');
   if (done.length === 0) return [];
   const lines = firstLines(
     [...done].sort((a, b) => Number(b.left === 0) - Number(a.left === 0)),
-    NAMED,
+    MOST_LISTED,
     ({ operation, exchange, day, gone, left }) =>
       `withdrawn: ${[operation, exchange, day].filter(Boolean).join(' ')}: ${plural(gone, 'row')} not listed any more, ${left === 0 ? 'none is left' : `${count(left)} left`}`,
     (more) => `… and ${more} more`,
@@ -114,10 +114,10 @@ function withdrawnLines({ withdrawals }: ReportedRun): string[] {
   return ['', ...lines];
 }
 
-/** The windows that went wrong, by name, or null where none did. */
+/** The windows that failed, or null if none did. */
 export function failuresText({ failures }: RunReport): string | null {
   if (failures.length === 0) return null;
-  const lines = firstLines(failures, NAMED, (one) => {
+  const lines = firstLines(failures, MOST_LISTED, (one) => {
     const { operation, exchange, instruments, variant, state, error } = one;
     const facts = [operation, exchange, rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean);
     return `  ${state}: ${facts.join(' ')}: ${error ?? 'no reason is known'}`;
@@ -125,13 +125,13 @@ export function failuresText({ failures }: RunReport): string | null {
   return [`${plural(failures.length, 'window')} did not load:`, ...lines].join('\n');
 }
 
-/** 0 only if every window ended loaded, empty or skipped for a reason. */
+/** 0 only if every window was loaded, empty, or skipped for a reason. */
 export function exitCodeOf({ windows, state }: RunReport): number {
   const bad = windows.failed + windows.blocked + windows.cancelled;
   return bad === 0 && state !== 'failed' && state !== 'cancelled' ? EXIT.done : EXIT.failed;
 }
 
-/** Rows that differ: a table for each market table, its key column by column. */
+/** Rows that differ: one table for each market table, with a column for each column of its key. */
 export function differencesText(rows: readonly RowDifference[], timeZone: string): string {
   const names = [...new Set(rows.map((row) => row.table))];
   return names
@@ -147,14 +147,14 @@ function differenceColumns(rows: readonly RowDifference[], timeZone: string): Co
   return [
     { head: 'change', cell: (row) => row.change },
     ...keys.map((key) => ({ head: key, cell: (row: RowDifference) => row.key[key] ?? '' })),
-    // Most rows of a first load have nothing to compare with.
+    // Rows of a first load have no old values.
     ...(rows.some(({ columns }) => Object.keys(columns).length > 0)
       ? [{ head: 'columns, old → new', cell: (row: RowDifference) => changedColumns(row, timeZone) }]
       : []),
   ];
 }
 
-/** `close_price: 3049.45 → 3333.3`; moments on the clocks of a zone, as everywhere else in a text. */
+/** `close_price: 3049.45 → 3333.3`; moments are shown in a time zone, as everywhere in texts for people. */
 export function changedColumns({ columns }: Pick<RowDifference, 'columns'>, timeZone: string): string {
   const text = (value: unknown) => {
     if (value === null || value === undefined) return 'null';
@@ -165,7 +165,7 @@ export function changedColumns({ columns }: Pick<RowDifference, 'columns'>, time
     .join(', ');
 }
 
-/** A date-time with its zone, as Postgres writes it. */
+/** A timestamp with its zone, as Postgres writes it. */
 const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$/;
 
 const FORECAST_COLUMNS: readonly Column<OperationForecast>[] = [
@@ -181,25 +181,26 @@ const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   { head: '', cell: (row) => (row.estimated ? 'planned once the bhav copy is in' : '') },
 ];
 
-/** What a run would ask and when it would be done. */
+/** How many calls a run would make, and when it would be done. */
 export function forecastText(forecast: Forecast, timeZone: string): string {
   const { operations, estimated, requests, outOfReach } = forecast;
   const total = { ...forecast, operation: 'total', exchange: '', estimated: false };
   return [
     fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], operationName),
     '',
-    `${forecast.from} to ${forecast.to}: ${estimated ? 'about ' : ''}${plural(requests, 'request')}; nothing was asked`,
+    `${forecast.from} to ${forecast.to}: ${estimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
     `a ${forecast.kind === 'nightly' ? 'nightly run' : 'backfill'} may make ${forecast.callsPerHour} calls an hour, ${forecast.leftThisHour} more in this one: ${whenText(forecast, timeZone)}`,
     ...(outOfReach === 0
       ? []
       : [
-          `${plural(outOfReach, 'window')} begin before ${forecast.reachesBackTo}, how far back the source is expected to reach (EOD_HISTORY_DAYS)`,
+          `${plural(outOfReach, 'window')} begin before ${forecast.reachesBackTo}, the first day the source is expected to serve (EOD_HISTORY_DAYS)`,
         ]),
   ].join('\n');
 }
 
 function whenText({ hours, finishAt }: Forecast, timeZone: string): string {
-  if (hours === null || finishAt === null) return 'it would never end, all calls are kept for the night';
+  if (hours === null || finishAt === null)
+    return 'it would never end, because all calls are reserved for the night';
   const when = momentText(finishAt, timeZone).slice(0, -':00'.length);
   return hours === 0
     ? 'nothing to do'

@@ -54,28 +54,29 @@ import type { Logger } from '../core/log.ts';
 import { type Step, stepChannel } from '../core/steps.ts';
 import { packageVersion } from '../core/version.ts';
 
-/** Traces that are sent while a command works. */
+/** The traces of this process. */
 interface Traces {
   /** For BullMQ. */
   readonly telemetry: Telemetry;
-  /** Sends what is left, for STOP_WITHIN_MS at most, and ends it. */
+  /** Sends the remaining spans, for STOP_WITHIN_MS at most, and stops tracing. */
   stop(): Promise<void>;
 }
 
-/** The end of a command waits no longer than this for a receiver of traces. */
+/** How long the end of a command waits for the receiver of traces. */
 const STOP_WITHIN_MS = 2_000;
 
-/** A longer text, such as a statement of our own, is cut. */
+/** Longer texts, such as SQL statements, are cut. */
 const LONGEST_ATTRIBUTE = 2_000;
 
-/** A receiver that is away is one line of the log in so long. */
-const COMPLAIN_EVERY_MS = 60_000;
+/** A receiver that cannot be reached is logged at most this often. */
+const LOG_FAILURE_EVERY_MS = 60_000;
 
 /**
- * Sends a trace of each run to the receiver that the environment of OpenTelemetry names: its windows, and of each what
- * was claimed, fetched, read and loaded, with the calls and statements below. No secret setting is in any of it.
+ * Sends a trace of each run to the receiver that the OpenTelemetry variables name. It has a span for each window, and
+ * in it spans for claiming, fetching, reading and loading, with their calls and statements. Secret settings are removed
+ * from all of them.
  *
- * @param environment with the settings of the file `.env`, which OpenTelemetry does not read itself.
+ * @param environment with the settings of `.env`, which OpenTelemetry does not read itself.
  */
 export function startTraces(
   config: Config,
@@ -113,8 +114,8 @@ export function startTraces(
       stopSteps();
       stopLibraries();
       const late = new AbortController();
-      const patience = sleep(STOP_WITHIN_MS, undefined, { signal: late.signal }).catch(() => undefined);
-      await Promise.race([provider.shutdown().catch(() => undefined), patience]);
+      const timeout = sleep(STOP_WITHIN_MS, undefined, { signal: late.signal }).catch(() => undefined);
+      await Promise.race([provider.shutdown().catch(() => undefined), timeout]);
       late.abort();
       trace.disable();
       contexts.disable();
@@ -123,7 +124,10 @@ export function startTraces(
   };
 }
 
-/** The context of spans, kept where a channel of Node can set it for what runs within a step. */
+/**
+ * Keeps the current span in an AsyncLocalStorage, so that a tracing channel of Node can set it for what runs within a
+ * step.
+ */
 class StepContexts implements ContextManager {
   readonly storage = new AsyncLocalStorage<Context>();
 
@@ -159,7 +163,7 @@ class StepContexts implements ContextManager {
   }
 }
 
-/** Ids by chance, but for the span that somebody asks the next one to be. */
+/** Random ids, except for a span that is started under given ids. */
 class NamedIds extends RandomIdGenerator {
   #next: SpanContext | null = null;
 
@@ -182,8 +186,8 @@ const newTraceId = () => randomIds.generateTraceId();
 const newSpanId = () => randomIds.generateSpanId();
 
 /**
- * The span of a run, the same in every process that works on it: whoever ends the run sends it, and windows are its
- * children before that.
+ * The ids of a run's span, derived from the run so that they are the same in every process. Windows become its children
+ * at once; the span itself is sent by the process that ends the run.
  */
 function spanOfRun(database: unknown, run: unknown): SpanContext {
   const hash = createHash('sha256').update(`${database} ${run}`).digest('hex');
@@ -195,13 +199,14 @@ function spanOfRun(database: unknown, run: unknown): SpanContext {
   };
 }
 
-const OURS = 'eod.';
+const PREFIX = 'eod.';
 
-/** BullMQ's spans that may begin a trace: its looks for the next job, each few seconds, may not. */
-const MAY_BEGIN = /^(eod\.|(add|addBulk|process) )/;
+/** Spans that may begin a trace. BullMQ's polling for the next job may not: it happens every few seconds. */
+const MAY_BEGIN_TRACE = /^(eod\.|(add|addBulk|process) )/;
 
 /**
- * Which traces are sent: as OTEL_TRACES_SAMPLER says, by the id of the trace, so that all processes agree about a run.
+ * Decides which traces are sent, as OTEL_TRACES_SAMPLER says. It decides by the id of the trace, so that all processes
+ * agree about a run.
  */
 function runSampler({
   OTEL_TRACES_SAMPLER: name = '',
@@ -216,7 +221,7 @@ function runSampler({
     shouldSample(parent, traceId, spanName) {
       const above = trace.getSpanContext(parent);
       if (above === undefined || above.isRemote === true) {
-        if (above === undefined && !MAY_BEGIN.test(spanName))
+        if (above === undefined && !MAY_BEGIN_TRACE.test(spanName))
           return { decision: SamplingDecision.NOT_RECORD };
         return ofTraces.shouldSample(parent, traceId);
       }
@@ -227,7 +232,7 @@ function runSampler({
   };
 }
 
-/** Makes spans of steps and of runs that end. @returns a function that ends this. */
+/** Creates spans for steps and for runs that end. @returns a function that stops this. */
 function traceSteps(manager: StepContexts, provider: NodeTracerProvider, ids: NamedIds): () => void {
   const tracer = provider.getTracer('eod-pipeline', packageVersion());
   const spans = new WeakMap<Step, Span>();
@@ -236,12 +241,12 @@ function traceSteps(manager: StepContexts, provider: NodeTracerProvider, ids: Na
     const active = manager.active();
     const { database, run } = step.facts;
     const ofRun = run !== undefined && (step.name === 'window' || step.name === 'enqueue');
-    // Of an import or a replay there is a span of the run alone.
+    // An import or a replay has a span for the run only.
     if (!ofRun && step.name !== 'plan' && trace.getSpan(active) === undefined) return active;
     const parent = ofRun ? trace.setSpanContext(active, spanOfRun(database, run)) : active;
     const job = ofRun ? trace.getSpanContext(active) : undefined;
     const links = job === undefined ? [] : [{ context: job }];
-    const span = tracer.startSpan(`${OURS}${step.name}`, { links, attributes: named(step.facts) }, parent);
+    const span = tracer.startSpan(`${PREFIX}${step.name}`, { links, attributes: named(step.facts) }, parent);
     spans.set(step, span);
     return trace.setSpan(parent, span);
   };
@@ -249,7 +254,7 @@ function traceSteps(manager: StepContexts, provider: NodeTracerProvider, ids: Na
     const span = spans.get(step);
     if (span === undefined) return;
     span.setAttributes(named(step.facts));
-    // What a window or a step met is told by what became of the window; BullMQ is told by errors too.
+    // A window is failed only if that was its outcome: it also throws to make BullMQ try again.
     if (step.error !== undefined && step.name !== 'window') {
       span.setStatus({ code: SpanStatusCode.ERROR, message: messageOfError(step.error) });
     } else if (step.facts.outcome === 'failed' || step.facts.outcome === 'blocked') {
@@ -257,7 +262,7 @@ function traceSteps(manager: StepContexts, provider: NodeTracerProvider, ids: Na
     }
     span.end();
   };
-  // What is stored while a step runs is a context, not the step itself as the types have it.
+  // The types expect the step itself in the store; what is stored is a context.
   const started = stepChannel.start as unknown as Channel<Context, Step>;
   started.bindStore(manager.storage, begin);
   const onEnd = (step: unknown) => end(step as Step);
@@ -266,7 +271,7 @@ function traceSteps(manager: StepContexts, provider: NodeTracerProvider, ids: Na
   const stopRuns = runEnded.subscribe(({ database, run, startedAt, finishedAt, ...facts }) => {
     const attributes = named({ database, run, ...facts });
     const span = ids.as(spanOfRun(database, run), () =>
-      tracer.startSpan(`${OURS}run`, { root: true, startTime: new Date(startedAt), attributes }),
+      tracer.startSpan(`${PREFIX}run`, { root: true, startTime: new Date(startedAt), attributes }),
     );
     if (facts.state === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
     span.end(new Date(finishedAt));
@@ -279,24 +284,24 @@ function traceSteps(manager: StepContexts, provider: NodeTracerProvider, ids: Na
 }
 
 const named = (facts: Readonly<Record<string, string | number | boolean>>): Attributes =>
-  Object.fromEntries(Object.entries(facts).map(([name, value]) => [`${OURS}${name}`, value]));
+  Object.fromEntries(Object.entries(facts).map(([name, value]) => [`${PREFIX}${name}`, value]));
 
 const messageOfError = (error: unknown) => (error instanceof Error ? error.message : String(error ?? ''));
 
-/** Makes spans of calls and statements within the others. @returns a function that ends this. */
+/** Creates spans for HTTP calls and SQL statements within other spans. @returns a function that stops this. */
 function traceLibraries(config: Config): () => void {
   const { EOD_BASE_URL } = config;
   const source = EOD_BASE_URL === undefined ? null : new URL(EOD_BASE_URL).origin;
   const undici = new UndiciInstrumentation({
     requireParentforSpans: true,
-    // The key travels in the query, and addresses of webhooks and monitors have a secret in their path.
+    // The access key is in the query, and addresses of webhooks and monitors have a secret in their path.
     startSpanHook({ origin, path }) {
       const shown = origin === source ? new URL(path, origin).pathname : '/…';
       return { [ATTR_URL_FULL]: `${origin}${shown}`, [ATTR_URL_PATH]: shown, [ATTR_URL_QUERY]: '' };
     },
   });
   const postgres = new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false });
-  // The client is loaded by now, as a module that nothing could have hooked: it is patched itself.
+  // pg is loaded already, so the instrumentation cannot hook its import: it is patched directly.
   const clients = postgres.getModuleDefinitions().filter(({ name }) => name === 'pg');
   for (const { patch } of clients) patch?.(pg);
   return () => {
@@ -306,7 +311,7 @@ function traceLibraries(config: Config): () => void {
   };
 }
 
-/** Takes every secret out of a span before it is sent, wherever it may have got in; a receiver that is away is logged. */
+/** Removes secrets from spans before they are sent, and logs when the receiver cannot be reached. */
 function redactingExporter(exporter: SpanExporter, config: Config, log: Logger): SpanExporter {
   const values = SECRET_SETTINGS.map((name) => config[name]);
   const passwords = values.map((value) =>
@@ -318,7 +323,7 @@ function redactingExporter(exporter: SpanExporter, config: Config, log: Logger):
       if (typeof value === 'string' && attributes !== undefined) attributes[name] = redact(value);
     }
   };
-  let complainedAt = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
   return {
     export(spans, done) {
       for (const span of spans as readonly { -readonly [Name in keyof ReadableSpan]: ReadableSpan[Name] }[]) {
@@ -328,8 +333,8 @@ function redactingExporter(exporter: SpanExporter, config: Config, log: Logger):
         if (span.status.message !== undefined) span.status.message = redact(span.status.message);
       }
       exporter.export(spans, (result) => {
-        if (result.error !== undefined && performance.now() - complainedAt > COMPLAIN_EVERY_MS) {
-          complainedAt = performance.now();
+        if (result.error !== undefined && performance.now() - loggedAt > LOG_FAILURE_EVERY_MS) {
+          loggedAt = performance.now();
           log.warn({ err: result.error }, 'traces could not be sent');
         }
         done(result);

@@ -17,10 +17,10 @@ import { clockTime, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
 import { exitCodeOf, failuresText, forecastText, runText } from './run-output.ts';
 
-/** Pause between two looks at how far a run is. */
-const LOOK_EVERY_MS = 250;
+/** How often the progress of a run is read. */
+const PROGRESS_EVERY_MS = 250;
 
-/** What to do with a request. */
+/** The flags that say what to do with a request. */
 interface RunFlags extends JsonFlag {
   readonly dryRun?: boolean;
   readonly detach?: boolean;
@@ -28,11 +28,14 @@ interface RunFlags extends JsonFlag {
 
 interface Asked {
   readonly config: Config;
-  /** What is asked for; null when it is nothing, which the command has then said. */
+  /** The request; null if there is nothing to ask for, which the command has then said. */
   request(context: Context): Promise<RunRequest | null>;
 }
 
-/** Makes a run of a request and works on it to its end; or leaves it to others, or only says what it would ask. */
+/**
+ * Starts a run for a request and works on it to its end. With `--detach` it leaves the work to others; with `--dry-run`
+ * it only prints a forecast.
+ */
 export async function runRequest(cli: Cli, flags: RunFlags, { config, request }: Asked): Promise<void> {
   if (flags.dryRun === true) {
     const context = await openContext(cli, { config });
@@ -73,7 +76,7 @@ export interface Ending {
   readonly interrupted: boolean;
 }
 
-/** Prints the report, what went wrong and how to go on, and sets an honest exit code. */
+/** Prints the report, what failed and how to go on, and sets the exit code. */
 export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: Config): void {
   const { report, interrupted } = ending;
   if (flags.json === true) printJson(cli, report);
@@ -84,7 +87,7 @@ export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: C
   cli.exitCode = exitCodeOfEnding(cli, ending);
 }
 
-/** Says how to go on with what a signal has stopped. */
+/** Prints how to go on with a run that a signal has stopped. */
 export function logHowToResume(cli: Cli, { runId, windows }: RunReport): void {
   const left = plural(windows.open, 'window');
   logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod resume ${runId}`);
@@ -95,8 +98,8 @@ export function exitCodeOfEnding({ life }: Cli, { report, interrupted }: Ending)
 }
 
 /**
- * Works on a run as one more worker and shows its progress, until it has ended or somebody asks us
- * to stop: then the run is paused, and windows in flight finish or roll back.
+ * Works on a run as one more worker and shows its progress, until the run ends or a signal comes. After a signal the
+ * run is paused, and windows in progress finish or roll back.
  */
 export async function workOnRun(cli: Cli, context: WorkContext, runId: number): Promise<Ending> {
   const { life } = cli;
@@ -119,7 +122,7 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
   return { report: await reportRun(context.db.drizzle, runId), interrupted: !ended };
 }
 
-/** @returns false when a signal came first. @throws PipelineError when Postgres stays away. */
+/** Waits for the end of a run. @returns false if a signal came first. @throws PipelineError if Postgres stays away. */
 async function followRun(
   { life }: Cli,
   context: WorkContext,
@@ -131,14 +134,14 @@ async function followRun(
     const until = waitsUntil(await quotaStatus(context), progress.kind);
     show(progress, until === null ? null : clockTime(until, context.config.EOD_TIMEZONE));
     if (progress.state !== 'running') return true;
-    await sleep(LOOK_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);
+    await sleep(PROGRESS_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);
   }
   return false;
 }
 
 /**
- * Works on a replay and shows its progress, until its end or until somebody asks us to stop: then it is
- * paused. If Postgres goes away meanwhile, the replay continues with what is left once it is back.
+ * Works on a replay and shows its progress, until it ends or a signal comes, which pauses it. If Postgres goes away
+ * meanwhile, the replay continues once it is back.
  */
 export async function workOnReplay(cli: Cli, context: Context, runId: number): Promise<Ending> {
   const { life } = cli;
@@ -146,25 +149,25 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
   const view = progressView(cli, runId);
   const done = new AbortController();
   const work = workReplay(context, runId, life.signal).finally(() => done.abort());
-  // Awaited below; an error nobody listens to yet would end the process before the run is paused.
+  // It is awaited below. Until then an unhandled error would end the process before the run is paused.
   work.catch(() => undefined);
-  const look = async () => {
-    // The work itself says what goes wrong; how far it is can be seen another time.
+  const showProgress = async () => {
+    // Errors are reported by the work itself; progress can be read another time.
     const progress = await runProgress(db.withoutRetry.drizzle, runId).catch(() => null);
     if (progress !== null) view.update(progress);
   };
   try {
     while (!done.signal.aborted) {
-      await look();
-      await sleep(LOOK_EVERY_MS, undefined, { signal: done.signal }).catch(() => undefined);
+      await showProgress();
+      await sleep(PROGRESS_EVERY_MS, undefined, { signal: done.signal }).catch(() => undefined);
     }
-    await look();
+    await showProgress();
   } finally {
     view.end();
-    // An error stops the work; the run stays open for a resume.
+    // After an error the run stays open, to be resumed.
     await work.catch(async (error) => {
-      // A run that another process works on is not ours to pause. While Postgres is away it cannot be
-      // done, and need not be: a running run can be resumed too.
+      // A run that another process works on is not ours to pause. While Postgres is away pausing fails, which does no
+      // harm: a run that is still running can be resumed too.
       if (!isUsage(error)) await pauseRun(db.drizzle, runId).catch(() => undefined);
       throw error;
     });

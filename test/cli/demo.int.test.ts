@@ -60,7 +60,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(first.stdout).toMatch(
     /npx eod --demo status .*\n.*npx eod --demo web .*\n.*npx eod --demo run 1 .*\n.*npx eod demo --keep /,
   );
-  expect(first.stdout).toMatch(/EOD_BASE_URL, EOD_ACCESS_KEY and\s+DATABASE_URL/);
+  expect(first.stdout).toMatch(/EOD_BASE_URL,\s+EOD_ACCESS_KEY\s+and\s+DATABASE_URL/);
   expect(first.stdout).toMatch(
     /^\w+ split 5 shares for 1 on \d{4}-\d\d-\d\d: its closes on NSE\n\n +close as printed/m,
   );
@@ -141,5 +141,5 @@ test('what an interrupted demo has loaded can be looked at, and the status says 
 test('without a demo there is nothing to look at', async () => {
   const { code, stdout, stderr } = await runCli(['--demo', 'status'], { cwd: temporaryFolder(), env });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toBe('eod: there is no demo to look at yet: "eod demo" makes one\n');
+  expect(stderr).toBe('eod: nothing has been loaded by "eod demo" yet: run it first\n');
 });

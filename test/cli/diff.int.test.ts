@@ -185,7 +185,7 @@ describe('states', () => {
     expect(await diff('--between', 'state:1', 'state:99')).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: expect.stringContaining('there is no state 99 ("eod state" tells'),
+      stderr: expect.stringContaining('there is no state 99 ("eod state" shows'),
     });
     expect(await diff('--between', 'state:4', 'state:2')).toMatchObject({
       code: 2,
@@ -231,7 +231,7 @@ describe.concurrent('mistakes', () => {
     ['no number of a run', ['--between', 'first', '2'], /"first" is not a whole number/],
     ['the runs in wrong order', ['--between', '2', '1'], /run 2 ended after run 1: use --between 1 2/],
     ['one run twice', ['--between', '2', '2'], /names run 2 twice/],
-    ['one run', ['--between', '2'], /--between takes two runs, e\.g\. --between 12 15/],
+    ['one run', ['--between', '2'], /--between takes two runs, states or times, e\.g\. --between 12 15/],
     ['a word for a time', ['--since', 'yesterday'], /--since: "yesterday" is not a time; write .*\+05:30/],
     ['a time to come', ['--since', '2999-01-01'], /is in the future/],
     ['neither runs nor time', [], /give either --between A B \(runs, states or times\) or --since TIME/],

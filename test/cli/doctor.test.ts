@@ -15,22 +15,22 @@ describe('settings', () => {
 
   test.each<[Record<string, string>, RegExp]>([
     [{ EOD_BASE_URL: 'http://data.example.com' }, /clear text/],
-    [{ EOD_BASE_URL: 'https://data.example.com', EOD_TLS_VERIFY: 'false' }, /pass for the source/],
+    [{ EOD_BASE_URL: 'https://data.example.com', EOD_TLS_VERIFY: 'false' }, /impersonate it/],
     [{ EOD_BASE_URL: 'http://127.0.0.1:8090', EOD_TLS_VERIFY: 'false' }, /no effect/],
-    [{ EOD_HTTP_HOST: '0.0.0.0' }, /whoever reaches a dashboard/],
+    [{ EOD_HTTP_HOST: '0.0.0.0' }, /whoever can reach the dashboard/],
     [{ EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_ACTIONS: '1' }, /EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD/],
     [{ EOD_ALERT_SECRET: 'sixteen-letters-or-more' }, /which is not set/],
     [{ EOD_ALERT_WEBHOOK: 'http://hooks.example.com/x' }, /clear text/],
     [{ REDIS_URL: 'redis://10.0.0.1' }, /private Postgres/],
     [{ EOD_KEEP_RAW: 'false', EOD_KEEP_RAW_DAYS: '30' }, /keeps no answers/],
-    [{ EOD_NIGHTLY_RESERVE: '100%' }, /a backfill never makes one/],
+    [{ EOD_NIGHTLY_RESERVE: '100%' }, /a backfill can never make one/],
     [{ EOD_STATEMENT_TIMEOUT_MS: '60000' }, /before EOD_LOCK_TIMEOUT_MS/],
-    [{ EOD_NOT_READY_WAIT_MS: '5000', EOD_NOT_READY_BUDGET_MS: '5000' }, /once more at most/],
+    [{ EOD_NOT_READY_WAIT_MS: '5000', EOD_NOT_READY_BUDGET_MS: '5000' }, /at most once more/],
     [{ EOD_OUTAGE_PATIENCE_MS: '60000' }, /ends the night/],
     [{ EOD_LOOKBACK_SESSIONS: '40' }, /further back than a night may/],
     [{ EOD_PUBLISHED_AT: '09:00' }, /before the exchanges close/],
     [{ EOD_TIMEZONE: 'Europe/Berlin' }, /not the zone of the exchanges/],
-    [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not asked in ranges/],
+    [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not asked for in ranges/],
     [{ EOD_FINDING_SEVERITY: 'previous_clos=off' }, /previous_clos/],
   ])('%j', (env, found) => {
     const [first, ...others] = check(env);

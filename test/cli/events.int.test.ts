@@ -15,7 +15,9 @@ test('events are listed, filtered and decided', async () => {
   const { url } = await testDatabase();
   const cwd = temporaryFolder();
   const options = { cwd, env: { DATABASE_URL: url } };
-  expect((await runCli(['events'], options)).stdout).toContain('no such corporate event; "eod import" reads');
+  expect((await runCli(['events'], options)).stdout).toContain(
+    'no corporate event matches; "eod import" loads',
+  );
 
   writeFileSync(join(cwd, 'mine.csv'), LIST);
   const imported = await runCli(['import', join(cwd, 'mine.csv')], options);

@@ -27,7 +27,7 @@ test('replaces a file only where it is told to, and then its rights too', async 
   expect(await runCli(['init'], { cwd })).toEqual({
     code: 2,
     stdout: '',
-    stderr: `eod: ${file} is there already, and may hold your key: --force replaces it\n`,
+    stderr: `eod: ${file} exists already, and may hold your key; --force replaces it\n`,
   });
   expect(readFileSync(file, 'utf8')).toBe('EOD_ACCESS_KEY=mine\n');
   expect(await runJson(['init', '--force'], { cwd })).toMatchObject({
@@ -43,7 +43,7 @@ test('another file is named in the next steps; a folder that is not there is a m
   const { code, stdout } = await runCli(['init', 'production.env'], { cwd });
   expect({ code, stdout }).toEqual({
     code: 0,
-    stdout: expect.stringMatching(/eod\s+reads\s+the\s+file\s+\.env/),
+    stdout: expect.stringMatching(/eod\s+reads\s+\.env/),
   });
   const wrong = await runCli(['init', 'nowhere/.env'], { cwd });
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written') });

@@ -56,7 +56,7 @@ test('a table has a thousand rows unless told otherwise, which is said', async (
   const cut = await run(sql);
   expect(cut.stdout).toContain('1,000 rows');
   expect(cut.stderr).toBe(
-    'eod: only the first 1000 rows are shown; --limit shows more, --csv and --json all\n',
+    'eod: only the first 1000 rows are shown; --limit shows more, --csv and --json show all\n',
   );
   expect(await run('--limit', '1200', sql)).toMatchObject({
     stderr: '',
@@ -232,7 +232,7 @@ test('the private Postgres, also while "eod up" runs, and SQL from stdin', async
   }
   const without = spawnEod(['psql'], { cwd: home, env: { PATH: home } });
   await without.output(/^postgres:\/\/eod:\w+@127/);
-  expect(without.stderr()).toContain('there is no psql in the PATH');
+  expect(without.stderr()).toContain('psql was not found in the PATH');
   without.kill('SIGINT');
   expect(await without.ended).toMatchObject({ code: 0 });
   up.kill();

@@ -50,7 +50,10 @@ test('answers of another database fill an empty one, without the source', async 
 
 test('there is nothing to replay without answers', async () => {
   const { code, stderr } = await runCli(['replay'], options((await testDatabase()).url));
-  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('no answer is kept') });
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('no kept answer matches'),
+  });
   const wrong = await runCli(['replay', '--source', 'https://example.org'], options());
   expect({ code: wrong.code, stderr: wrong.stderr }).toMatchObject({
     code: 2,

@@ -82,7 +82,7 @@ const MISTAKES: [names: string[], flags: BackfillFlags, says: RegExp][] = [
   [['GetBhavCopyCM'], { ...RANGE, exchange: ',' }, /names no exchange/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: '@nowhere.txt' }, /nowhere\.txt cannot be read/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: ',' }, /names no instrument/],
-  [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be asked by instrument/],
+  [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be asked for single instruments/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['bnad=H'] }, /"bnad"; did you mean band\?/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['band'] }, /"band" is not name=value/],
   [['GetBhavCopyCM'], { ...RANGE, band: 'H' }, /GetBhavCopyCM has no request option "band"/],

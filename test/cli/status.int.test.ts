@@ -17,11 +17,11 @@ test('of an empty database it says what to do first', async () => {
   const status = (env = {}) => runCli(['status'], { cwd, env: { ...env, DATABASE_URL: url } });
   const { code, stdout } = await status(SOURCE);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^nothing is loaded yet; what to do first:\n\n {2}eod backfill --all .*--dry-run/);
+  expect(stdout).toMatch(/^nothing is loaded yet; first steps:\n\n {2}eod backfill --all .*--dry-run/);
   expect(stdout).toContain('eod --demo status');
   expect(stdout.match(/nothing/g)).toHaveLength(1);
   const without = await status();
-  expect(without.stdout).toMatch(/^nothing is loaded yet; what to do first:\n\n {2}set EOD_BASE_URL/);
+  expect(without.stdout).toMatch(/^nothing is loaded yet; first steps:\n\n {2}set EOD_BASE_URL/);
   for (const line of without.stdout.split('\n')) {
     expect(line.length, line).toBeLessThanOrEqual(80);
   }
@@ -94,7 +94,7 @@ test('where there is no DATABASE_URL, up prints how to query the private Postgre
     /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod)'$/m.exec(stderr()) ?? [];
   // Its tables are there, though nobody has migrated them.
   expect(await query(url, 'select market.state()::int as state')).toEqual([{ state: 0 }]);
-  expect(stderr()).toMatch(/^eod: DATABASE_URL is not set: made a private Postgres in .*postgres$/m);
+  expect(stderr()).toMatch(/^eod: DATABASE_URL is not set: created a private Postgres in .*postgres$/m);
   signal('SIGTERM');
   expect(await ended).toBe(0);
 });

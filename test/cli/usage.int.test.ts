@@ -123,7 +123,7 @@ describe.concurrent('mistakes in the settings', () => {
     const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { EOD_IMAGE_TAG: 'v1' } });
     expect(code).toBe(0);
     expect(stdout).toContain('EOD_CONCURRENCY');
-    expect(stderr).toBe('eod: EOD_IMAGE_TAG is no setting and is ignored\n');
+    expect(stderr).toBe('eod: EOD_IMAGE_TAG is not a setting and is ignored\n');
   });
 
   test.each([

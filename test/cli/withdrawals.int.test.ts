@@ -11,7 +11,7 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   const { url } = await testDatabase();
   const store = openPool(url);
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
-  expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal waits for a decision\n');
+  expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal is waiting for a decision\n');
 
   const rows = Array.from({ length: 20 }, (_, at) => bhavRow({ symbol: `S${at + 10}` }));
   const fullSets = [{ table: bhavcopy, exchange: 'NSE', days: { from: DAY, to: DAY }, mayBeEmpty: false }];
@@ -39,6 +39,6 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   const again = await runCli(['withdrawals', '--accept', id], options);
   expect(again).toMatchObject({
     code: 2,
-    stderr: `eod: no withdrawal ${id} waits for a decision ("eod withdrawals" lists them)\n`,
+    stderr: `eod: no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)\n`,
   });
 });

@@ -127,7 +127,7 @@ describe('a run that is stopped', () => {
     const { url } = await testDatabase();
     const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: '0' };
     const backfill = startCli(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
-    await backfill.output(/ · the hour’s calls are used up, going on at \d\d:00 IST\n/);
+    await backfill.output(/ · the hour’s calls are used up, waiting until \d\d:00 IST\n/);
     backfill.signal('SIGINT');
     expect(await backfill.ended).toMatchObject({ code: 130 });
   });

@@ -78,7 +78,7 @@ test.each([
   [
     'transaction',
     ['status', 'migrate', 'up'],
-    'a pooler there gives each transaction another session, which locks, temporary tables and prepared statements do not survive; set pool_mode = session in it, or connect to Postgres itself',
+    'a pooler there gives each transaction another session; locks, temporary tables and prepared statements are lost between them; set pool_mode = session in it, or connect to Postgres itself',
   ],
   // In pgbouncer's own words; commands that do work say before that they wait, as for any refusal of a pooler.
   ['statement', ['status'], 'transaction blocks not allowed in statement pooling mode'],

@@ -27,7 +27,7 @@ export const commands: Commands = {
 async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
   const { EOD_ALERT_WEBHOOK: address, EOD_ALERT_SECRET: secret } = await loadSettings(cli);
   if (address === undefined) {
-    throw usageError('set EOD_ALERT_WEBHOOK to the address alerts shall be posted to');
+    throw usageError('set EOD_ALERT_WEBHOOK to the address that alerts are posted to');
   }
   const { alertBody, postJson } = await import('../../jobs/alerts/send-alerts.ts');
   const { host } = new URL(address);

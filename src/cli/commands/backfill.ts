@@ -29,15 +29,17 @@ export const commands: Commands = {
       .argument('[operations...]', 'operations to pull, in any case (see: eod operations)')
       .option('--all', 'every operation')
       .addOption(exchangeOption('exchanges to pull from, e.g. NSE,BSE (default: those of each operation)'))
-      .option('--instruments <list>', 'only these instruments: A,B or @file with one a line')
-      .option('--force', 'pull again what is loaded already')
-      .addOption(repeatableOption('--param <name=value>', 'a request option by its name; repeatable'))
+      .option('--instruments <list>', 'only these instruments: A,B or @file, a file with one on each line')
+      .option('--force', 'also pull what is already loaded')
+      .addOption(
+        repeatableOption('--param <name=value>', 'a request option by its name; may be given several times'),
+      )
       .addOption(dryRunOption())
       .addOption(
-        new Option('--preview', 'pull, compare and count, then roll back: nothing is stored').conflicts([
-          'detach',
-          'dryRun',
-        ]),
+        new Option(
+          '--preview',
+          'pull the data and show what it would change, without storing anything',
+        ).conflicts(['detach', 'dryRun']),
       )
       .addOption(detachOption())
       .addOption(jsonOption());

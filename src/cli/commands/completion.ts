@@ -7,7 +7,7 @@ import { examples } from '../options.ts';
 export const commands: Commands = {
   completion(command, cli, load) {
     command
-      .addArgument(new Argument('<shell>', 'the shell that shall complete commands').choices(SHELLS))
+      .addArgument(new Argument('<shell>', 'the shell to complete commands in').choices(SHELLS))
       .addHelpText(
         'after',
         examples(

@@ -45,12 +45,12 @@ async function currentSettings(cli: Cli): Promise<Setting[]> {
   }));
 }
 
-/** A secret's value never shows; of an address everything but the password does. */
+/** Hides a secret: of an address only its password, of any other secret the whole value. */
 function shownValue(name: string, value: unknown): unknown {
   if (value === null || !(SECRET_SETTINGS as readonly string[]).includes(name)) return value;
   if (typeof value !== 'string' || !URL.canParse(value)) return 'set (redacted)';
   const address = new URL(value);
-  // Chat services and monitors put the secret into the path.
+  // The addresses of chat services and monitors have their secret in the path.
   if (name === 'EOD_ALERT_WEBHOOK' || name === 'EOD_HEARTBEAT_URL') return `${address.origin}/… (redacted)`;
   if (address.password !== '') address.password = 'redacted';
   for (const key of address.searchParams.keys()) {

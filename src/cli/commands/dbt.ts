@@ -7,7 +7,7 @@ import { examples } from '../options.ts';
 export const commands: Commands = {
   dbt(command, cli) {
     command
-      .option('--out <file>', 'the file; it is replaced (default: print it)')
+      .option('--out <file>', 'the file to write, replaced if it exists (default: print it)')
       .addHelpText('after', examples('eod dbt --out models/sources.yml', 'eod dbt > models/sources.yml'))
       .action((flags: { readonly out?: string }) => dbt(cli, flags.out));
   },
@@ -17,7 +17,7 @@ async function dbt(cli: Cli, out: string | undefined): Promise<void> {
   const { openReadable } = await import('../open-context.ts');
   const { dbtSources } = await import('../../load/market/dbt-sources.ts');
   const { config, db } = await openReadable(cli);
-  const text = `# Written by "eod dbt"; write it again after an update, which may bring tables and columns.\n${yaml(await dbtSources(db.pool, config))}`;
+  const text = `# Written by "eod dbt"; write it again after an update, which may add tables and columns.\n${yaml(await dbtSources(db.pool, config))}`;
   if (out === undefined) return void (await writeOut(cli, text));
   const file = resolve(cli.cwd, out);
   await writeFile(file, text).catch((error) => {
@@ -26,7 +26,7 @@ async function dbt(cli: Cli, out: string | undefined): Promise<void> {
   print(cli, file);
 }
 
-/** A document as YAML, without its first line end. Texts are written as JSON writes them, which YAML reads the same. */
+/** Writes a document as YAML. Strings are written as in JSON, which YAML reads the same. */
 function yaml(value: unknown, indent = ''): string {
   if (Array.isArray(value)) {
     return value.map((item) => `${indent}- ${yaml(item, `${indent}  `).trimStart()}`).join('');

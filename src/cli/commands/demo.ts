@@ -4,7 +4,7 @@ import { examples, jsonOption } from '../options.ts';
 export const commands: Commands = {
   demo(command, cli) {
     command
-      .option('--keep', 'keep Postgres and the sandbox up afterwards, until Ctrl-C')
+      .option('--keep', 'afterwards, keep Postgres and the sandbox running until Ctrl-C')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod demo', 'eod demo --keep', 'eod --demo status'))
       .action(async (flags: JsonFlag & { readonly keep?: boolean }) => {

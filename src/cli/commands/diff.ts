@@ -14,28 +14,25 @@ interface Flags extends JsonFlag {
   readonly limit?: number;
 }
 
-/** People read the first rows, … */
+/** How many rows are listed for people, … */
 const LISTED = 100;
-/** … programs all there are. A day of every exchange fits many times; years of first loads would not fit in memory. */
+/** … and for programs: several days of every exchange. Years of first loads would not fit in memory. */
 const LISTED_AS_JSON = 100_000;
 
 export const commands: Commands = {
   diff(command, cli) {
     const { to } = exampleDays();
     command
-      .option(
-        '--operation <name>',
-        'the operation, or data set of imported files, whose tables are compared, in any case',
-      )
+      .option('--operation <name>', 'the operation, or data set of imported files, whose tables are compared')
       .option(
         '--between <moments...>',
-        'two of: a run (12: when it had ended), a state (state:812), a time; the older first',
+        'two of these, the older first: a run (12, as it ended), a state (state:812), a time',
       )
-      .option('--since <time>', 'the tables then and now; a day, or a time with its zone')
+      .option('--since <time>', 'compare the tables then and now; a day, or a time with its zone')
       .addOption(
         limitOption(
           undefined,
-          `rows to list at most (default: ${LISTED}; with --json ${LISTED_AS_JSON}); all are counted`,
+          `rows to list at most (default: ${LISTED}; with --json ${LISTED_AS_JSON}); the counts include all`,
         ),
       )
       .addOption(jsonOption())
@@ -54,11 +51,11 @@ export const commands: Commands = {
 };
 
 async function diff(cli: Cli, flags: Flags): Promise<void> {
-  if (flags.operation === undefined) throw usageError('name an operation with --operation');
+  if (flags.operation === undefined) throw usageError('which operation? Name it with --operation');
   const { findDataSet } = await import('../../operations/registry.ts');
   const operation = findDataSet(flags.operation);
   const config = await loadSettings(cli);
-  const readStates = statesOf(flags, config);
+  const readStates = parseStates(flags, config);
   const { openContext } = await import('../open-context.ts');
   const { compareStates } = await import('../../load/market/differences.ts');
   const { db } = await openContext(cli, { config });
@@ -74,12 +71,15 @@ interface States {
   readonly to: StateAndTime;
 }
 
-/** What the flags say of the two states; only the database knows when a run ended, and what time it is. */
-function statesOf({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<States> {
+/**
+ * Reads from the flags which two states to compare. Finding them takes the database: it knows when a run ended, and
+ * what time it is.
+ */
+function parseStates({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<States> {
   if (between !== undefined && since === undefined) {
     const [first, second, ...more] = between;
     if (first === undefined || second === undefined || more.length > 0) {
-      throw usageError('--between takes two runs, e.g. --between 12 15; or states or times in their place');
+      throw usageError('--between takes two runs, states or times, e.g. --between 12 15');
     }
     const named = [namedMoment(first, config), namedMoment(second, config)] as const;
     if (first === second) throw usageError(`--between names ${named[0].name} twice; name two`);
@@ -96,7 +96,7 @@ function statesOf({ between, since }: Flags, config: Config): (db: NodePgDatabas
   throw usageError('give either --between A B (runs, states or times) or --since TIME');
 }
 
-/** A run, a state or a time as it was written. */
+/** A run, a state or a time, as given on the command line. */
 interface NamedMoment {
   readonly kind: 'run' | 'state' | 'time';
   /** For messages. */
@@ -113,7 +113,7 @@ function namedMoment(text: string, config: Config): NamedMoment {
   return { kind: 'run', name: `run ${parseRunId(text)}`, value: text };
 }
 
-/** From one moment to another, or to now where the second is a run that is still open. */
+/** The states at two moments; where the second is a run that has not ended, its state is that of now. */
 async function betweenMoments(
   db: NodePgDatabase,
   [first, second]: readonly [NamedMoment, NamedMoment],
@@ -122,9 +122,9 @@ async function betweenMoments(
   const [from, to] = [await readNamed(db, first, config), await readNamed(db, second, config)];
   if (from.isOpen) throw usageError(`${first.name} has not ended: nothing can be compared with its end`);
   if (from.at > to.at || from.state > to.state) {
-    const ended = first.kind === 'run' && second.kind === 'run' ? 'ended' : 'is';
-    const turned = [second, first].map(({ kind, value }) => (kind === 'state' ? `state:${value}` : value));
-    throw usageError(`${first.name} ${ended} after ${second.name}: use --between ${turned.join(' ')}`);
+    const verb = first.kind === 'run' && second.kind === 'run' ? 'ended' : 'is';
+    const inOrder = [second, first].map(({ kind, value }) => (kind === 'state' ? `state:${value}` : value));
+    throw usageError(`${first.name} ${verb} after ${second.name}: use --between ${inOrder.join(' ')}`);
   }
   return { from, to };
 }
@@ -145,7 +145,7 @@ async function readNamed(
   const { readState, stateAt, statesOfRuns } = await import('../../load/state/loads/states.ts');
   if (kind === 'state') {
     const found = await readState(db, Number(value));
-    if (found === null) throw usageError(`there is no ${name} ("eod state" tells the present one)`);
+    if (found === null) throw usageError(`there is no ${name} ("eod state" shows the current one)`);
     return { at: found.committedAt ?? '', state: found.state, isOpen: false };
   }
   if (kind === 'run') {

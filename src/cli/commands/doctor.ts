@@ -17,7 +17,7 @@ const COLUMNS: readonly Column<Check>[] = [
 export const commands: Commands = {
   doctor(command, cli) {
     command
-      .option('--offline', 'make no call to the source; otherwise one is made, and counted')
+      .option('--offline', 'make no call to the source; without it, one call is made and counted')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod doctor', 'eod doctor --json --offline'))
       .action((flags: DoctorFlags) => runChecks(cli, flags));

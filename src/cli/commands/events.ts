@@ -47,13 +47,13 @@ export const commands: Commands = {
     const list = command
       .command('list', { isDefault: true })
       .description('List corporate events, the newest ex-dates first.')
-      .option('--status <list>', 'only these: applied, needs_review, ignored')
+      .option('--status <list>', 'only events with these states: applied, needs_review, ignored')
       .option('--kind <list>', 'only these kinds, e.g. split,bonus')
-      .option('--symbol <symbol>', 'only of the share that has, or had, this symbol')
+      .option('--symbol <symbol>', 'only events of the share that has or had this symbol')
       .addOption(exchangeOption());
     addRange(list, {
-      from: 'with an ex-date from this day on, YYYY-MM-DD',
-      to: 'with an ex-date up to this day, YYYY-MM-DD',
+      from: 'only ex-dates from this day on, YYYY-MM-DD',
+      to: 'only ex-dates up to this day, YYYY-MM-DD',
     })
       .addOption(limitOption(100))
       .addOption(jsonOption('a list of events'))
@@ -63,10 +63,10 @@ export const commands: Commands = {
       .description(
         'Decide by hand what an event does to prices. The decision is kept when lists are imported again.',
       )
-      .argument('<id>', 'the event, as "eod events" names it')
-      .option('--factor <a:b>', 'prices before it are multiplied by a ÷ b: 1:2 halves them')
-      .option('--ignore', 'it leaves prices as they are')
-      .option('--reset', 'take the decision back')
+      .argument('<id>', 'the id of the event, from "eod events"')
+      .option('--factor <a:b>', 'multiply earlier prices by a ÷ b: 1:2 halves them')
+      .option('--ignore', 'the event does not change prices')
+      .option('--reset', 'undo the decision')
       .addOption(jsonOption('the event'))
       .action((id: string, flags: SetFlags) => setEvent(cli, id, flags));
   },
@@ -89,8 +89,7 @@ async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
   const { db } = await openReadable(cli);
   const { total, events } = await stored.listEvents(db.pool, filter, flags.limit);
   if (flags.json === true) return printJson(cli, events);
-  if (total === 0)
-    return print(cli, 'no such corporate event; "eod import" reads the lists of the exchanges');
+  if (total === 0) return print(cli, 'no corporate event matches; "eod import" loads lists of the exchanges');
   print(cli, events.map(eventText).join('\n'));
   print(
     cli,
@@ -98,9 +97,9 @@ async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
   );
 }
 
-/** The name and what it does on one line, what the list says of it on the next. */
+/** An event for people: its id and effect on one line, what the exchange's list says below. */
 function eventText({ id, ratio, priceFactor, amount, status, statusReason, purpose }: StoredEvent): string {
-  const does = [
+  const effect = [
     ratio === null
       ? null
       : `${ratio.replace(':', ' shares for ')}, prices × ${Number(priceFactor)
@@ -109,8 +108,8 @@ function eventText({ id, ratio, priceFactor, amount, status, statusReason, purpo
     amount === null ? null : `Rs ${amount}`,
     status,
   ];
-  const said = [purpose, statusReason].filter((text) => text !== null && text !== '');
-  return [`${id}  ${does.filter(Boolean).join('  ')}`, ...said.map((text) => `    ${text}`)].join('\n');
+  const notes = [purpose, statusReason].filter((text) => text !== null && text !== '');
+  return [`${id}  ${effect.filter(Boolean).join('  ')}`, ...notes.map((text) => `    ${text}`)].join('\n');
 }
 
 async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
@@ -135,7 +134,7 @@ async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
   print(cli, eventText(event));
 }
 
-/** Shares after for shares before: the other way round than prices. */
+/** Reads `a:b` as a ratio of shares, new for old: the inverse of the factor for prices. */
 async function parseFactor(text: string): Promise<{ readonly new: number; readonly old: number }> {
   const { ratioOfFactor } = await import('../../jobs/events/decide-event.ts');
   const ratio = ratioOfFactor(text);

@@ -51,13 +51,13 @@ export const commands: Commands = {
   reconcile(command, cli) {
     const { from, to } = exampleDays();
     addRange(command, {
-      from: 'first day, YYYY-MM-DD (default: EOD_HISTORY_DAYS before the last)',
+      from: 'first day, YYYY-MM-DD (default: EOD_HISTORY_DAYS before the last day)',
       to: 'last day, YYYY-MM-DD (default: today)',
     });
     command
       .option(
         '--fail-on <severity>',
-        'exit with 1 when something at least this severe is open: info, warning, error',
+        'exit with 1 if a finding is open that is at least this severe: info, warning, error',
       )
       .addOption(jsonOption())
       .addHelpText(
@@ -68,13 +68,13 @@ export const commands: Commands = {
   },
   findings(command, cli) {
     addRange(command, {
-      from: 'from this day on, YYYY-MM-DD',
-      to: 'up to this day, YYYY-MM-DD',
+      from: 'only days from this one on, YYYY-MM-DD',
+      to: 'only days up to this one, YYYY-MM-DD',
     });
     command
-      .option('--check <name>', 'only of this check')
-      .option('--severity <list>', 'only of these severities: info, warning, error')
-      .option('--resolved', 'also what a later check found no more')
+      .option('--check <name>', 'only findings of this check')
+      .option('--severity <list>', 'only these severities: info, warning, error')
+      .option('--resolved', 'also findings that a later check resolved')
       .addOption(limitOption(100))
       .addOption(jsonOption('a list of findings'))
       .addHelpText(
@@ -115,7 +115,7 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const { checkQuality } = await import('../../jobs/quality/check-quality.ts');
   const { severities } = await import('../../load/market/checks/index.ts');
   const { SEVERITIES } = await import('../../load/state/findings.ts');
-  // A mistake in EOD_FINDING_SEVERITY is told before anything is opened.
+  // A mistake in EOD_FINDING_SEVERITY is reported before anything is opened.
   severities(config);
   const clock = systemClock;
   const to = flags.to ?? today(clock, config.EOD_TIMEZONE);
@@ -133,7 +133,7 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   }
 }
 
-/** A text that is no day is left to `parseRange`, whose message names it. */
+/** A text that is not a day is passed on to `parseRange`, whose error names it. */
 function defaultFrom(to: string, days: number): Day {
   return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
 }
@@ -143,6 +143,6 @@ function summary({ from, to }: { from: Day; to: Day }, results: readonly CheckRe
   const tail =
     open === 0
       ? 'nothing found'
-      : `${open} of ${results.length} checks found something: "eod findings" lists it, docs/data-quality.md explains it`;
+      : `${open} of ${results.length} checks found something: "eod findings" lists what, docs/data-quality.md explains it`;
   return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}: ${tail}`;
 }

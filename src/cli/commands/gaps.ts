@@ -71,14 +71,14 @@ export const commands: Commands = {
   },
 };
 
-/** Where to look for gaps; read by `gapScope`. */
+/** Adds the arguments and flags that say where to look for gaps; `gapScope` reads them. */
 function addScope(command: Command): Command {
   addRange(command, {
-    from: 'first day (default: the first loaded one of each operation and exchange)',
+    from: 'first day (default: the first day loaded, for each operation and exchange)',
     to: 'last day (default: the last published session)',
   });
   return command
-    .argument('[operations...]', 'only these operations, in any case (default: all)')
+    .argument('[operations...]', 'only these operations (default: all)')
     .addOption(exchangeOption())
     .addOption(jsonOption());
 }
@@ -110,7 +110,7 @@ async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promi
     config,
     async request(context) {
       const found = await readGaps(context, scope);
-      // The plan of the run says what it assumes itself.
+      // Where there is a run, its plan logs these assumptions.
       if (found.total > 0) return gapRequest(found.gaps);
       logAssumptions(cli, found);
       if (flags.json === true) printJson(cli, null);
@@ -131,12 +131,12 @@ function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string
       : `${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`,
     ...found.observed.map(
       ({ exchange, day }) =>
-        `${day} is a session of ${exchange} because data came, though no calendar lists it`,
+        `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
     ),
   ].join('\n');
 }
 
-/** What the result rests on where the calendar has no data. */
+/** Says which days are assumed to be sessions because the calendar has no data for them. */
 function logAssumptions(cli: Cli, { unknownYears }: Pick<Gaps, 'unknownYears'>): void {
   if (unknownYears.length === 0) return;
   const years = unknownYears.join(', ');

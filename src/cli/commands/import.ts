@@ -5,8 +5,8 @@ import { examples, jsonOption } from '../options.ts';
 import { type Column, count, firstLines, plural, table } from '../output.ts';
 import { changedColumns, runText } from '../run-output.ts';
 
-/** So many files and differences are printed for people; the JSON document has more. */
-const NAMED = 20;
+/** How many files and differences are printed for people; the JSON document has more. */
+const MOST_LISTED = 20;
 
 const differenceColumns = (timeZone: string): Column<FileDifference>[] => [
   { head: 'file', cell: (row) => row.file },
@@ -22,8 +22,8 @@ interface Flags extends JsonFlag {
 export const commands: Commands = {
   import(command, cli) {
     command
-      .argument('<paths...>', 'files, or folders that are searched for .csv, .dat and .zip')
-      .option('--force', 'read files again that were imported before')
+      .argument('<paths...>', 'files, or folders to search for .csv, .dat and .zip files')
+      .option('--force', 'also read files that were imported before')
       .addOption(jsonOption())
       .addHelpText(
         'after',
@@ -65,16 +65,16 @@ function exitCodeOf({ files, left }: ImportReport): number {
   return left === 0 && files.every((file) => file.state !== 'failed') ? EXIT.done : EXIT.failed;
 }
 
-/** The run, what became of its files, and where they disagree with what was stored. */
+/** The run, how many files were loaded, and where they differ from what was stored. */
 function importText(report: ImportReport, timeZone: string): string {
   const { files, differences, updated, withdrawn } = report;
-  const of = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
-  const shown = differences.slice(0, NAMED);
+  const inState = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
+  const shown = differences.slice(0, MOST_LISTED);
   return [
-    // Bad files are named on stderr; the run's own error would only name them again.
+    // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${of('loaded')} loaded, ${of('skipped')} skipped, ${of('failed')} not imported`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${inState('failed')} not imported`,
     ...(shown.length === 0
       ? []
       : [
@@ -88,6 +88,6 @@ function importText(report: ImportReport, timeZone: string): string {
 function failuresText(files: readonly FileReport[]): string | null {
   const bad = files.filter((file) => file.state === 'failed');
   if (bad.length === 0) return null;
-  const lines = firstLines(bad, NAMED, ({ file, error }) => `  ${file}: ${error}`);
+  const lines = firstLines(bad, MOST_LISTED, ({ file, error }) => `  ${file}: ${error}`);
   return [`${plural(bad.length, 'file')} not imported:`, ...lines].join('\n');
 }

@@ -4,7 +4,7 @@ import { messageOf, usageError } from '../../core/errors.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 
-/** Every setting, with its meaning and its default, as comments. */
+/** A `.env` with every setting as a comment: its meaning and its default. */
 const TEMPLATE = new URL('../../../.env.example', import.meta.url);
 
 interface InitFlags extends JsonFlag {
@@ -14,8 +14,8 @@ interface InitFlags extends JsonFlag {
 export const commands: Commands = {
   init(command, cli) {
     command
-      .argument('[file]', 'where to write it', '.env')
-      .option('--force', 'replace the file where there is one')
+      .argument('[file]', 'the file to write', '.env')
+      .option('--force', 'replace the file if it exists')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod init', 'eod init --force', 'eod init /etc/eod/.env'))
       .action((file: string, flags: InitFlags) => writeSettings(cli, file, flags));
@@ -32,23 +32,23 @@ function writeSettings(cli: Cli, name: string, { force = false, json = false }: 
   const isRead = file === resolve(cli.cwd, '.env');
   print(
     cli,
-    `${replaced ? 'replaced' : 'wrote'} ${file}, which only you can read: every setting, as a comment that shows its default
+    `${replaced ? 'replaced' : 'wrote'} ${file}, which only you can read. It has every setting as a comment with its default
 
 Uncomment and set in it:
-  EOD_BASE_URL    address of the data service
+  EOD_BASE_URL    the address of the data service
   EOD_ACCESS_KEY  your key for it
-  DATABASE_URL    your Postgres; without it a private one is made in .eod/
-  REDIS_URL       the queue, where workers run on several machines; else leave it
+  DATABASE_URL    your Postgres; without it, eod runs a private one in .eod/
+  REDIS_URL       Redis for the queue, needed only if workers run on several machines
 
-What the shell sets wins over the file.${isRead ? '' : ` eod reads the file .env of the folder it is started in: start it in that of ${file}, or let the shell set what is in it.`}
+Environment variables take precedence over the file.${isRead ? '' : ` eod reads .env in the folder it is started in: start it in the folder of ${file}, or export its settings in the shell.`}
 Then:
-  eod doctor      is everything there?
-  eod migrate     creates the tables in a DATABASE_URL of your own
+  eod doctor      checks that everything needed is there
+  eod migrate     creates the tables, if you set DATABASE_URL
   eod nightly     loads the last session; "eod up" does so every night`,
   );
 }
 
-/** Writes the file for its owner alone. @returns whether it has replaced one. */
+/** Writes the file for its owner alone. @returns whether it replaced a file. */
 function write(file: string, text: string, force: boolean): boolean {
   try {
     writeFileSync(file, text, { flag: 'wx', mode: 0o600 });
@@ -56,9 +56,9 @@ function write(file: string, text: string, force: boolean): boolean {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EEXIST') throw usageError(`${file} cannot be written: ${messageOf(error)}`);
-    if (!force) throw usageError(`${file} is there already, and may hold your key: --force replaces it`);
+    if (!force) throw usageError(`${file} exists already, and may hold your key; --force replaces it`);
   }
-  // Put in place as a whole, so that nobody meets half a file.
+  // Renamed into place, so that no process reads half a file.
   const draft = `${file}.new`;
   try {
     writeFileSync(draft, text, { mode: 0o600 });

@@ -11,7 +11,7 @@ const BEFORE = {
 
 interface MigrateFlags extends JsonFlag {
   readonly reader?: readonly string[];
-  /** True: all of them. */
+  /** True for all of them. */
   readonly noReader?: string | true;
 }
 
@@ -21,7 +21,7 @@ export const commands: Commands = {
       .addOption(
         repeatableOption(
           '--reader <role>',
-          'let this role of Postgres read the tables, those that will come too; may be given several times',
+          'let this Postgres role read all tables, including future ones; may be given several times',
         ),
       )
       .addOption(noReaderOption())
@@ -34,9 +34,12 @@ export const commands: Commands = {
   },
 };
 
-/** A flag of its own, not the opposite of `--reader`, for which Commander takes such a name. */
+/** `--no-reader` is a flag of its own: Commander would take it for the negation of `--reader`. */
 function noReaderOption(): Option {
-  const option = new Option('--no-reader [role]', 'take that back, from this role or from all of them');
+  const option = new Option(
+    '--no-reader [role]',
+    'revoke the right of this role, or of all roles, to read the tables',
+  );
   option.negate = false;
   return option;
 }
@@ -66,7 +69,10 @@ async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
     throw await explainMissingRight(db, error, 'migrate');
   }
   for (const { role, grant } of after?.shutOut ?? []) {
-    logStderr(cli, `eod: the role ${role} may not connect to this database; its owner can: ${grant}`);
+    logStderr(
+      cli,
+      `eod: the role ${role} may not connect to this database; its owner can allow it: ${grant}`,
+    );
   }
   const readers = after === undefined ? {} : { readers: after.readers };
   if (flags.json === true) return printJson(cli, { before, migrated: before !== 'current', ...readers });

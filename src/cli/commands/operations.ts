@@ -26,7 +26,7 @@ const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
 export const commands: Commands = {
   operations(command, cli) {
     command
-      .argument('[name]', 'one operation, or data set of imported files, in any case')
+      .argument('[name]', 'an operation, or data set of imported files')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod operations', 'eod operations GetBhavCopyCM'))
       .action((name: string | undefined, flags: JsonFlag) => describeOperations(cli, name, flags));

@@ -14,7 +14,7 @@ export const commands: Commands = {
   prune(command, cli) {
     command
       .addOption(
-        wholeNumberOption('--days <n>', 'older than this many days, instead of EOD_KEEP_RAW_DAYS', {
+        wholeNumberOption('--days <n>', 'older than this many days (default: EOD_KEEP_RAW_DAYS)', {
           least: 0,
           most: 999_999,
         }),

@@ -5,7 +5,7 @@ import { examples } from '../options.ts';
 export const commands: Commands = {
   psql(command, cli) {
     command
-      .argument('[args...]', 'arguments of psql, behind --')
+      .argument('[args...]', 'arguments for psql, after --')
       .addHelpText(
         'after',
         examples('eod psql', "eod psql -- -c '\\d+ market.bhavcopy_cm'", 'eod --demo psql'),
@@ -18,40 +18,40 @@ async function psql(cli: Cli, args: readonly string[]): Promise<void> {
   const { openReadable } = await import('../open-context.ts');
   const { life } = cli;
   const { config, db } = await openReadable(cli);
-  const { address, env } = forPsql(db.url);
-  const code = await life.leavingInterrupts(() => run(cli, [address, ...args], env));
+  const { address, env } = psqlArguments(db.url);
+  const code = await life.ignoringInterrupts(() => run(cli, [address, ...args], env));
   if (code !== null) {
     cli.exitCode = code;
     return;
   }
-  const missing = 'there is no psql in the PATH';
+  const missing = 'psql was not found in the PATH';
   if (config.DATABASE_URL !== undefined) {
     throw usageError(`${missing}; any client may connect to ${address}, with the password of DATABASE_URL`);
   }
   logStderr(cli, `eod: ${missing}; any client may connect to the address below until Ctrl-C`);
   print(cli, db.url);
-  // Nothing else keeps this process alive.
+  // Without a timer, Node would end the process here.
   const timer = setInterval(() => undefined, 60_000);
   await life.stopped;
   clearInterval(timer);
 }
 
-/** What psql understands of an address; the rest is for our own driver. */
-const KNOWN =
+/** Parameters of an address that psql knows; our driver knows others. */
+const PSQL_PARAMETERS =
   /^(host|port|dbname|user|sslmode|sslrootcert|sslcert|sslkey|options|connect_timeout|application_name|target_session_attrs)$/;
 
-/** The address without its password, which psql gets by the environment: the list of processes shows arguments. */
-function forPsql(url: string): { readonly address: string; readonly env: Record<string, string> } {
+/** The address without its password, which psql gets from the environment: the process list shows arguments. */
+function psqlArguments(url: string): { readonly address: string; readonly env: Record<string, string> } {
   const address = new URL(url);
   const password = address.searchParams.get('password') ?? decodeURIComponent(address.password);
   address.password = '';
   for (const name of [...address.searchParams.keys()]) {
-    if (!KNOWN.test(name)) address.searchParams.delete(name);
+    if (!PSQL_PARAMETERS.test(name)) address.searchParams.delete(name);
   }
   return { address: address.href, env: password === '' ? {} : { PGPASSWORD: password } };
 }
 
-/** Runs psql on our terminal. @returns its exit code; null where there is none. */
+/** Runs psql on our terminal. @returns its exit code, or null if psql is not installed. */
 async function run(
   { env, cwd, life }: Cli,
   args: readonly string[],

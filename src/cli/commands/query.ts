@@ -10,18 +10,18 @@ interface Flags extends JsonFlag {
   readonly timeout: number;
 }
 
-/** A table has to be held in memory, and to be looked at. */
+/** How many rows a table shows at most: it is held in memory, and read by a person. */
 const TABLE_ROWS = 1_000;
 
 export const commands: Commands = {
   query(command, cli) {
     command
-      .argument('<sql>', 'one statement that reads; - reads it from stdin')
-      .option('--csv', 'print CSV with a line of names')
-      .option('--json', 'print one JSON document: a list of objects; numbers with all their digits')
-      .addOption(limitOption(undefined, `how many rows (default: all; as a table ${TABLE_ROWS})`))
+      .argument('<sql>', 'one SELECT or other reading statement; - reads it from stdin')
+      .option('--csv', 'print CSV with a header line')
+      .option('--json', 'print one JSON document: a list of objects; numbers keep all their digits')
+      .addOption(limitOption(undefined, `rows to print at most (default: all; ${TABLE_ROWS} in a table)`))
       .addOption(
-        wholeNumberOption('--timeout <seconds>', 'how long Postgres may work on it', {
+        wholeNumberOption('--timeout <seconds>', 'how long the statement may run', {
           least: 1,
           most: 86_400,
         }).default(300),
@@ -66,7 +66,7 @@ async function query(cli: Cli, argument: string, flags: Flags): Promise<void> {
   );
   await printer.end();
   if (cut) {
-    const how = flags.limit === undefined ? '; --limit shows more, --csv and --json all' : '';
+    const how = flags.limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
     logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
   }
 }
@@ -81,10 +81,10 @@ interface Printer extends RowSink {
   end(): Promise<void>;
 }
 
-/** Types of numbers by their oids: int8, int2, int4, oid, float4, float8, numeric. */
+/** Oids of the number types: int8, int2, int4, oid, float4, float8, numeric. */
 const NUMBERS = [20, 21, 23, 26, 700, 701, 1700];
 
-/** As a table: values as Postgres writes them. */
+/** Prints a table, with values as Postgres writes them. */
 function tablePrinter(cli: Cli): Printer {
   let columns: readonly ResultColumn[] = [];
   const all: ResultRow[] = [];
@@ -99,7 +99,7 @@ function tablePrinter(cli: Cli): Printer {
     async end() {
       const { plural, table } = await import('../output.ts');
       if (columns[0]?.name === 'QUERY PLAN') {
-        // Its lines are not broken: how far they are indented says what belongs to what.
+        // Not wrapped: the indentation of a plan shows which node belongs to which.
         await writeOut(cli, all.map(([line]) => `${line}\n`).join(''));
         return;
       }
@@ -113,11 +113,11 @@ function tablePrinter(cli: Cli): Printer {
   };
 }
 
-/** As COPY of Postgres writes CSV: null is nothing, an empty text is `""`. */
+/** Prints CSV as Postgres' COPY writes it: null is nothing, an empty text is `""`. */
 function csvPrinter(cli: Cli): Printer {
   const line = (values: ResultRow) => {
     const text = values.map(csvCell).join(',');
-    // A line of this alone ends the data that COPY reads.
+    // COPY takes a line with only this for the end of the data.
     return text === '\\.' ? '"\\."\n' : `${text}\n`;
   };
   return {
@@ -134,7 +134,7 @@ function csvCell(value: string | null): string {
   return value === '' || /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
 }
 
-/** As a list of objects, one a line. */
+/** Prints a JSON list of objects, one a line. */
 function jsonPrinter(cli: Cli): Printer {
   let keys: string[] = [];
   let values: ((text: string) => string)[] = [];
@@ -142,7 +142,7 @@ function jsonPrinter(cli: Cli): Printer {
   return {
     begin(columns) {
       const names = columns.map(({ name }) => name);
-      // A name that comes again would hide the first.
+      // A second column of the same name would hide the first.
       keys = names.map((name, at) => {
         const again = names.slice(0, at).filter((other) => other === name).length;
         return JSON.stringify(again === 0 ? name : `${name}_${again + 1}`);
@@ -166,7 +166,7 @@ function jsonPrinter(cli: Cli): Printer {
   };
 }
 
-/** How a value of a type is written: a number digit by digit, JSON as it is, anything else as text. */
+/** How values of a type are written: numbers digit by digit, JSON as it is, anything else as text. */
 function jsonValue(type: number): (text: string) => string {
   const asText = (text: string) => JSON.stringify(text);
   if (NUMBERS.includes(type)) return (text) => (/^-?\d/.test(text) ? text : asText(text));

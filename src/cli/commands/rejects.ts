@@ -24,8 +24,8 @@ const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'why', cell: (one) => whyText(one) },
 ];
 
-/** So many files are named. */
-const NAMED = 20;
+/** How many files are named. */
+const MOST_LISTED = 20;
 
 interface FilterFlags extends JsonFlag {
   readonly operation?: string;
@@ -38,14 +38,14 @@ export const commands: Commands = {
     command
       .command('list', { isDefault: true })
       .description('List the open rejects.')
-      .option('--operation <list>', 'only these operations')
+      .option('--operation <list>', 'only rejects of these operations')
       .addOption(exchangeOption())
       .addOption(limitOption(50))
       .addOption(jsonOption('a list of rejects'))
       .action((flags: FilterFlags & { readonly limit: number }) => listRejects(cli, flags));
     command
       .command('show')
-      .description('Show one reject with the record as it was sent.')
+      .description('Show one reject and the record as the source sent it.')
       .argument('<id>', 'number of the reject')
       .addOption(jsonOption())
       .action((id: string, flags: JsonFlag) =>
@@ -53,8 +53,8 @@ export const commands: Commands = {
       );
     command
       .command('retry')
-      .description('Read the rejected records again with the current code, and load what passes now.')
-      .option('--operation <list>', 'only these operations')
+      .description('Read the rejected records again with the current code, and load those that pass now.')
+      .option('--operation <list>', 'only rejects of these operations')
       .addOption(exchangeOption())
       .addOption(jsonOption())
       .action((flags: FilterFlags) => retryRejects(cli, flags));
@@ -122,8 +122,8 @@ async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
 
 function unkeptText(files: readonly UnkeptFile[]): string {
   return [
-    'these imported files are not kept, so they were not read again ("eod import --force" reads them):',
-    ...firstLines(files, NAMED, ({ file, rejects }) => `  ${file}: ${plural(rejects, 'reject')}`),
+    'these imported files were not kept, so they could not be read again ("eod import --force" can):',
+    ...firstLines(files, MOST_LISTED, ({ file, rejects }) => `  ${file}: ${plural(rejects, 'reject')}`),
   ].join('\n');
 }
 
@@ -146,7 +146,7 @@ function detailText(reject: RejectDetail, timeZone: string): string {
   return [
     `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}`,
     `record ${position} of ${file ?? 'the answer'}`,
-    `seen first at ${first}, last at ${last} (${timeZone})`,
+    `first seen at ${first}, last at ${last} (${timeZone})`,
     `by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${momentText(resolvedAt, timeZone)}`}`,
     reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
     '',

@@ -36,23 +36,20 @@ export const commands: Commands = {
   replay(command, cli) {
     const { from, to } = exampleDays();
     addRange(command, {
-      from: 'only answers about days from here, YYYY-MM-DD',
-      to: 'only answers about days to here, YYYY-MM-DD',
+      from: 'only answers about days from this one on, YYYY-MM-DD',
+      to: 'only answers about days up to this one, YYYY-MM-DD',
     });
     command
-      .argument(
-        '[operations...]',
-        'operations, or data sets of imported files, to replay, in any case (default: all)',
-      )
+      .argument('[operations...]', 'operations, or data sets of imported files, to replay (default: all)')
       .addOption(exchangeOption())
-      .option('--rejects', 'only what was rejected and is not resolved yet')
+      .option('--rejects', 'only answers with rejects that are not resolved yet')
       .addOption(
         new Option(
           '--rebuild',
-          'empty the tables and their history first, and load all kept answers anew',
+          'first empty the tables and their history, then load all kept answers again',
         ).conflicts(['from', 'to', 'rejects']),
       )
-      .option('--source <url>', 'take the answers from another database: postgres://…')
+      .option('--source <url>', 'copy the answers from another database: postgres://…')
       .addOption(jsonOption())
       .addHelpText(
         'after',
@@ -91,16 +88,16 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     rebuild: flags.rebuild === true,
   });
   if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), flags, config);
-  if (flags.rejects !== true) throw usageError('no answer is kept that this could replay');
+  if (flags.rejects !== true) throw usageError('nothing to replay: no kept answer matches');
   if (flags.json === true) printJson(cli, null);
-  else print(cli, 'nothing to replay: no reject is open of which anything is kept');
+  else print(cli, 'nothing to replay: no open reject has a kept answer');
 }
 
 async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
-    throw usageError('--source is not an address that starts with postgres://');
+    throw usageError('--source takes an address that starts with postgres://');
   }
-  const { arrivalOf } = await import('../open-context.ts');
+  const { startRetryOf } = await import('../open-context.ts');
   const { checkPostgres } = await import('../reachable.ts');
   const { openDatabase } = await import('../../load/database/database.ts');
   const { schemaState } = await import('../../load/database/migrate.ts');
@@ -110,9 +107,10 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
     async () => openDatabase({ url, connections: 2, log: context.log }),
     (opened) => opened.close(),
   );
-  await cli.life.open(() => checkPostgres(source, arrivalOf(cli, context.config, 'short')));
-  if ((await schemaState(source)) === 'missing') throw usageError('--source holds no tables of eod');
+  await cli.life.open(() => checkPostgres(source, startRetryOf(cli, context.config, 'short')));
+  if ((await schemaState(source)) === 'missing')
+    throw usageError('the database of --source has no tables of eod');
   const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
   await copyAccepted(source.drizzle, context.db.drizzle, filter);
-  logStderr(cli, `${plural(copied, 'answer')} taken over`);
+  logStderr(cli, `${plural(copied, 'answer')} copied`);
 }

@@ -9,7 +9,7 @@ const columns = (timeZone: string): Column<RunReport>[] => [
   { head: 'run', cell: (run) => run.runId },
   { head: 'kind', cell: (run) => run.kind },
   { head: 'state', cell: (run) => run.state },
-  // The year would leave no room for what went wrong.
+  // With the year there would be no room for the last column.
   {
     head: 'started',
     cell: (run) => momentText(run.startedAt, timeZone).slice('2025-'.length, -':00'.length),
@@ -19,13 +19,13 @@ const columns = (timeZone: string): Column<RunReport>[] => [
   { head: 'windows', cell: windowsText },
 ];
 
-/** How many windows, or how many of them are not well, the worst first. */
+/** How many windows there are, or how many of them have a problem, the worst problem first. */
 function windowsText({ windows, suspicious, rejected }: RunReport): string {
-  const of = ` of ${count(windows.total)}`;
+  const ofTotal = ` of ${count(windows.total)}`;
   const bad = windows.failed + windows.blocked;
-  if (bad > 0) return `${count(bad)}${of} failed`;
-  if (windows.open > 0) return `${count(windows.open)}${of} left`;
-  if (suspicious.length > 0) return `${count(suspicious.length)}${of} suspicious`;
+  if (bad > 0) return `${count(bad)}${ofTotal} failed`;
+  if (windows.open > 0) return `${count(windows.open)}${ofTotal} left`;
+  if (suspicious.length > 0) return `${count(suspicious.length)}${ofTotal} suspicious`;
   return rejected > 0 ? `${count(windows.total)}, ${count(rejected)} rejects` : count(windows.total);
 }
 
@@ -88,9 +88,11 @@ async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void
   const opened = await openContext(cli, { wait: 'short' });
   const { kind } = await reportRun(opened.db.drizzle, runId);
   if (kind === 'import') {
-    throw usageError(`run ${runId} is an import: import the same files again, those loaded are skipped`);
+    throw usageError(
+      `run ${runId} is an import: import the same files again; those that were loaded are skipped`,
+    );
   }
-  // A replay asks nothing of the source: neither the queue nor the source's settings are needed.
+  // A replay makes no calls: it needs neither the queue nor the source's settings.
   if (kind === 'replay') {
     await runs.reopenRun(opened, runId);
     return printEnding(cli, await workOnReplay(cli, opened, runId), flags, opened.config);
@@ -108,5 +110,5 @@ async function cancelRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void
   await runs.cancelRun(context, runId);
   const report = await reportRun(context.db.drizzle, runId);
   if (flags.json === true) return printJson(cli, report);
-  print(cli, `run ${runId} ${report.state}: ${plural(report.windows.cancelled, 'window')} called off`);
+  print(cli, `run ${runId} ${report.state}: ${plural(report.windows.cancelled, 'window')} cancelled`);
 }

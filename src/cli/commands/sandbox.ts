@@ -3,7 +3,7 @@ import type { SandboxFlag } from '../../sandbox/flags.ts';
 import { type Cli, type Commands, loadSettings, print } from '../cli.ts';
 import { examples } from '../options.ts';
 
-/** Always the same, so that settings can name it. */
+/** A fixed port, so that EOD_BASE_URL can stay the same. */
 const PORT = '8090';
 
 type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;

@@ -25,5 +25,5 @@ async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
   const config = await loadSettings(cli);
   const ticks = nextTicks(config, systemClock);
   if (flags.json === true) printJson(cli, ticks);
-  else print(cli, `${table(COLUMNS, ticks)}\n\ntimes are of ${config.EOD_TIMEZONE}`);
+  else print(cli, `${table(COLUMNS, ticks)}\n\ntimes are in ${config.EOD_TIMEZONE}`);
 }

@@ -10,7 +10,7 @@ export const commands: Commands = {
   state(command, cli) {
     const { to } = exampleDays();
     command
-      .option('--at <time>', 'the last state that was committed by then; a day, or a time with its zone')
+      .option('--at <time>', 'the state at that time: a day, or a time with its zone')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod state', `eod state --at ${to}T21:00:00+05:30 --json`))
       .action((flags: Flags) => showState(cli, flags));
@@ -25,7 +25,7 @@ async function showState(cli: Cli, flags: Flags): Promise<void> {
   const { db } = await openContext(cli, { config });
   const { state, committedAt } = await stateAt(db.drizzle, at);
   if (flags.json === true) return printJson(cli, { state, committedAt });
-  if (committedAt === null) return print(cli, 'state 0: nothing was loaded yet');
+  if (committedAt === null) return print(cli, 'state 0: nothing has been loaded yet');
   const when = momentText(committedAt, config.EOD_TIMEZONE);
   print(cli, `state ${state}, since ${when} (${config.EOD_TIMEZONE}); market.<table>_at(${state}) shows it`);
 }

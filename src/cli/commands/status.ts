@@ -55,7 +55,7 @@ async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   print(cli, statusText(status, { timeZone, hasSource, isDemo, sessions, queueProblem, queueOf }));
 }
 
-/** How many sessions the status looks back. */
+/** How many sessions back the status looks. */
 interface SessionCounts {
   readonly missingOf: number;
   readonly recent: number;
@@ -72,12 +72,12 @@ async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
 
 interface TextOptions {
   readonly timeZone: string;
-  /** Are the address of the source and the key set? */
+  /** Whether EOD_BASE_URL and EOD_ACCESS_KEY are set. */
   readonly hasSource: boolean;
-  /** Is it the data of the demo that is looked at? Its source and workers end with it. */
+  /** Whether this is the database of the demo, whose source and workers ended with it. */
   readonly isDemo: boolean;
   readonly sessions: SessionCounts;
-  /** Why Redis cannot be used; null where it can, and where there is none. */
+  /** Why Redis cannot be used; null if it can, or if none is set. */
   readonly queueProblem: string | null;
   readonly queueOf: typeof queueOf;
 }
@@ -85,23 +85,23 @@ interface TextOptions {
 function statusText(status: Status, options: TextOptions): string {
   const { operations, openRuns, queue, database, quota, keyRefused, observedSessions, workers } = status;
   const { sessions, queueProblem, timeZone, isDemo } = options;
-  const nobody = isDemo ? null : noWorkersText(workers, timeZone);
-  const unfinished = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
+  const noWorkers = isDemo ? null : noWorkersText(workers, timeZone);
+  const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
     ...(isEmpty(status) && !isDemo
       ? [firstSteps(options.hasSource)]
       : [operationsText(operations, sessions)]),
-    ...(unfinished ? ['', 'the demo was stopped before its end; "eod demo" loads what is missing'] : []),
+    ...(demoIsPartial ? ['', 'the demo was stopped before its end; "eod demo" loads what is missing'] : []),
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',
     ...observedSessions.map(
       ({ exchange, day }) =>
-        `${day} is a session of ${exchange} because data came, though no calendar lists it`,
+        `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
     ),
     ...(keyRefused === null ? [] : [`the source refused the access key: ${keyRefused}`]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, options)]),
-    ...(nobody === null ? [] : [nobody]),
+    ...(noWorkers === null ? [] : [noWorkers]),
     ...(queueProblem === null ? [] : [queueProblem]),
     `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,
   ].join('\n');
@@ -145,17 +145,17 @@ function operationsText(
   ].join('\n');
 }
 
-/** What is known of the last sessions, where one of them is not there. */
+/** The states of the last sessions, if one of them needs a look. */
 function recentText({ recent }: OperationStatus, sessions: number): string {
-  if (Object.keys(recent).every((state) => THERE.includes(state))) return '';
+  if (Object.keys(recent).every((state) => UNREMARKABLE.includes(state))) return '';
   const states = Object.entries(recent).map(([state, number]) => `${number} ${STATE_NAMES[state] ?? state}`);
   return `of the last ${sessions} sessions ${states.join(', ')}`;
 }
 
-/** States of a session that nobody needs to look at; what was never asked for counts as missing where it is. */
-const THERE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
+/** States of a session that need no look; a session that was never asked for counts as missing, where it is. */
+const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
 
-/** A number of rows that is off its usual one by more than this share is worth a look, where it is not small. */
+/** A number of rows is reported when it differs from the usual one by more than this share, unless that is small. */
 const UNUSUAL = 0.2;
 const SMALL = 100;
 
@@ -165,7 +165,7 @@ function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
   return `${count(lastRecords)} rows, usually ${count(medianRecords)}`;
 }
 
-/** Was nothing ever asked for here? */
+/** Whether nothing was ever asked for in this database. */
 function isEmpty({ operations, openRuns }: Status): boolean {
   return (
     openRuns.length === 0 && operations.every((one) => one.lastRun === null && one.lastComplete === null)
@@ -174,29 +174,29 @@ function isEmpty({ operations, openRuns }: Status): boolean {
 
 const { from, to } = exampleDays();
 
-/** For somebody who has just begun. */
+/** What a new user can do first. */
 function firstSteps(hasSource: boolean): string {
   const week = `eod backfill --all --from ${from} --to ${to}`;
   return [
-    'nothing is loaded yet; what to do first:',
+    'nothing is loaded yet; first steps:',
     '',
     ...(hasSource
       ? []
       : [
           '  set EOD_BASE_URL and EOD_ACCESS_KEY in the environment or in .env:',
-          '  whom to ask, and the key for it',
+          '  the address of the data service, and your key for it',
           '',
         ]),
     `  ${week} --dry-run`,
-    '  what a week takes',
+    '  shows how many calls a week takes',
     '',
     `  ${week}`,
-    '  load it',
+    '  loads it',
     '',
     '  eod up',
-    '  then load every night',
+    '  then loads every night',
     '',
-    '"eod demo" shows all of it without a key; "eod --demo status" looks at what',
-    'it has loaded',
+    '"eod demo" shows all of it without a key; "eod --demo status" shows what it',
+    'has loaded',
   ].join('\n');
 }

@@ -8,7 +8,11 @@ const ROLES = ['scheduler', 'worker', 'web'] as const;
 export const commands: Commands = {
   up(command, cli) {
     command
-      .option('--roles <list>', 'what to do: scheduler, worker, web (the dashboard)', ROLES.join(','))
+      .option(
+        '--roles <list>',
+        'what this process does: scheduler, worker, web (the dashboard)',
+        ROLES.join(','),
+      )
       .addHelpText('after', examples('eod up', 'eod up --roles worker'))
       .action((flags: { readonly roles: string }) => up(cli, flags.roles));
   },
@@ -27,7 +31,7 @@ async function up(cli: Cli, text: string): Promise<void> {
   const { startScheduler } = await import('../../jobs/worker/scheduler.ts');
   const { startWorker } = await import('../../jobs/worker/worker.ts');
   const { startAlertWatch } = await import('../../jobs/alerts/watch.ts');
-  // Only the worker talks to the source; a scheduler alone needs neither its address nor the key.
+  // Only a worker calls the source; a scheduler needs neither its address nor the key.
   const worker = roles.includes('worker')
     ? await openContext(cli, { config, source: true, wait: 'long' })
     : null;
@@ -50,21 +54,21 @@ async function up(cli: Cli, text: string): Promise<void> {
     (opened) => opened.stop(),
   );
   logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
-  if (roles.includes('web')) await tellOfDashboard(cli, config, url);
+  if (roles.includes('web')) await logDashboard(cli, config, url);
   if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;
 }
 
-/** The dashboard alone: it needs neither the source's address nor the key, and works on nothing. */
+/** Serves the dashboard alone, which needs neither the source's address nor the key. */
 async function web(cli: Cli): Promise<void> {
   const config = await loadSettings(cli);
   const { openContext } = await import('../open-context.ts');
   const context = await openContext(cli, { config, queue: true, wait: 'long' });
-  await tellOfDashboard(cli, config, await serve(cli, context, ['web']));
+  await logDashboard(cli, config, await serve(cli, context, ['web']));
   await cli.life.stopped;
 }
 
-/** Answers HTTP until the command ends. @returns the address. */
+/** Serves HTTP until the command ends. @returns the address. */
 async function serve(cli: Cli, context: QueueContext, roles: readonly string[]): Promise<string> {
   const { startHttpServer } = await import('../../web/server.ts');
   const { life } = cli;
@@ -75,7 +79,7 @@ async function serve(cli: Cli, context: QueueContext, roles: readonly string[]):
   return server.url;
 }
 
-async function tellOfDashboard(cli: Cli, config: Config, url: string): Promise<void> {
+async function logDashboard(cli: Cli, config: Config, url: string): Promise<void> {
   const { isOpenToNetwork } = await import('../../web/access.ts');
   logStderr(cli, `dashboard: ${url}/`);
   if (isOpenToNetwork(config)) {

@@ -11,7 +11,7 @@ interface Flags extends JsonFlag {
   readonly limit: number;
 }
 
-/** Rows shown of each. */
+/** How many rows of each are shown as examples. */
 const SAMPLES = 3;
 
 const COLUMNS: readonly Column<Refused>[] = [
@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<Refused>[] = [
   { head: 'for example', cell: (one) => one.rows.map(sampleText).join('; ') },
 ];
 
-/** The key of a row less what the line says already. */
+/** The key of a row without what other columns of the table show. */
 function sampleText(row: Refused['rows'][number]): string {
   return Object.entries(row)
     .filter(([column, value]) => column !== 'exchange' && !column.endsWith('_date') && value)
@@ -37,7 +37,7 @@ export const commands: Commands = {
   withdrawals(command, cli) {
     command
       .addOption(
-        wholeNumberOption('--accept <id>', 'withdraw these rows: the source is right, they are gone', {
+        wholeNumberOption('--accept <id>', 'withdraw these rows, because the source is right', {
           least: 1,
         }),
       )
@@ -56,7 +56,7 @@ async function list(cli: Cli, flags: Flags): Promise<void> {
   const { db } = await openContext(cli);
   const refused = await withdrawals.refusedWithdrawals(db.drizzle, flags.limit, SAMPLES);
   if (flags.json === true) return printJson(cli, refused);
-  print(cli, refused.length === 0 ? 'no withdrawal waits for a decision' : table(COLUMNS, refused));
+  print(cli, refused.length === 0 ? 'no withdrawal is waiting for a decision' : table(COLUMNS, refused));
 }
 
 async function accept(cli: Cli, id: number, flags: Flags): Promise<void> {
@@ -71,7 +71,7 @@ async function accept(cli: Cli, id: number, flags: Flags): Promise<void> {
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
   if (accepted === null)
-    throw usageError(`no withdrawal ${id} waits for a decision ("eod withdrawals" lists them)`);
+    throw usageError(`no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)`);
   if (flags.json === true) return printJson(cli, accepted);
   const { table: name, exchange, day, withdrawn, left } = accepted;
   const where = [`market.${name}`, exchange, day].filter(Boolean).join(' ');

@@ -11,11 +11,11 @@ import { DIALECTS } from '../../sandbox/http/parameters.ts';
 import { STATUSES } from '../commands/events.ts';
 import { FORMATS } from '../commands/export.ts';
 
-/** What may follow where a value is expected. */
+/** What can be typed as the value of a flag or argument. */
 export interface Values {
-  /** Words to choose from; none where anything may be typed. */
+  /** The known values; empty if any text is allowed. */
   readonly words: readonly string[];
-  /** Several of them, with commas between. */
+  /** Whether several values may be given, separated by commas. */
   readonly list: boolean;
   readonly files: boolean;
 }
@@ -24,7 +24,7 @@ export interface CompletedOption {
   /** `--exchange`. */
   readonly name: string;
   readonly description: string;
-  /** Null where it takes no value. */
+  /** Null if it takes no value. */
   readonly value: Values | null;
 }
 
@@ -35,14 +35,14 @@ export interface CompletedCommand {
   readonly description: string;
   readonly subcommands: readonly { readonly name: string; readonly description: string }[];
   readonly options: readonly CompletedOption[];
-  /** What its arguments may be; null where it takes none. */
+  /** Values of its arguments; null if it takes none. */
   readonly argument: Values | null;
 }
 
 const operationNames = operations.map(({ name }) => name);
 const dataSetNames = dataSets.map(({ name }) => name);
 
-/** Values of the flags and arguments that know theirs. */
+/** Known values of flags and arguments. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   '--casing': CASINGS,
   '--check': checks.map(({ name }) => name),
@@ -67,7 +67,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   ...requestWords(),
 };
 
-/** The values of the request options, whose flags are made of their names. */
+/** Known values of the request options. Their flags are their names in kebab case. */
 function requestWords(): Record<string, string[]> {
   const words: Record<string, string[]> = {};
   for (const { request } of operations) {
@@ -80,9 +80,9 @@ function requestWords(): Record<string, string[]> {
 }
 
 /**
- * The program and all its commands as a shell completes them.
+ * Describes the program and all its commands for completion.
  *
- * @param load completes a command of the program from its file.
+ * @param load loads a command's file, which adds its options and arguments.
  */
 export async function describeProgram(
   program: Command,
@@ -132,7 +132,7 @@ function describe(command: Command, path: string): CompletedCommand {
 function optionValues({ flags, long, argChoices, defaultValue }: Option): Values {
   const placeholder = flags.split(/\s+/).at(-1) ?? '';
   const isList = placeholder === '<list>';
-  // A list whose default is all there is.
+  // A list whose default is all known values, such as --roles.
   const all = isList && typeof defaultValue === 'string' ? defaultValue.split(',') : undefined;
   return valuesOf(placeholder, argChoices ?? all ?? WORDS[long ?? '']);
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 
-/** `skipped`: it could not be checked, or does not apply; `found` says why. */
+/** `skipped`: could not be checked, or does not apply; `found` says why. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
 
 /** The outcome of one check. */
@@ -10,14 +10,14 @@ export interface Check {
   readonly state: CheckState;
   /** What was found, in a sentence without secrets. */
   readonly found: string;
-  /** What to do about it; null where nothing need be done. */
+  /** What to do about it; null if nothing needs to be done. */
   readonly remedy: string | null;
 }
 
-/** A check that found nothing wrong. */
+/** The result of a check that found nothing wrong. */
 export const ok = (name: string, found: string): Check => ({ name, state: 'ok', found, remedy: null });
 
-/** A check that found something that works and may not stay so. */
+/** The result of a check that found something that works now, but may stop working. */
 export const warning = (name: string, found: string, remedy: string): Check => ({
   name,
   state: 'warning',
@@ -25,7 +25,7 @@ export const warning = (name: string, found: string, remedy: string): Check => (
   remedy,
 });
 
-/** A check that found why work cannot be done. */
+/** The result of a check that found a reason why the pipeline cannot work. */
 export const failed = (name: string, found: string, remedy: string): Check => ({
   name,
   state: 'failed',
@@ -33,7 +33,7 @@ export const failed = (name: string, found: string, remedy: string): Check => ({
   remedy,
 });
 
-/** A check that was not made, and why. */
+/** The result of a check that was not made. */
 export const skipped = (name: string, why: string): Check => ({
   name,
   state: 'skipped',
@@ -41,7 +41,7 @@ export const skipped = (name: string, why: string): Check => ({
   remedy: null,
 });
 
-/** Waits for work at most so long. @throws Error where it takes longer; the work itself goes on. */
+/** Waits for work, for at most this long. @throws Error if it takes longer; the work itself goes on. */
 export async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
   const done = new AbortController();
   const late = sleep(milliseconds, undefined, { signal: done.signal }).then(() => {
@@ -56,10 +56,9 @@ export async function within<T>(milliseconds: number, work: Promise<T>): Promise
 }
 
 /**
- * Makes checks within a bound of time. Whatever is thrown becomes a failed check of this name, so that no check hides
- * another.
+ * Runs checks with a time limit. Anything thrown becomes a failed check of this name, so that no check hides another.
  *
- * @param remedy for a check that could not be made.
+ * @param remedy for checks that could not be made.
  */
 export async function bounded(
   name: string,

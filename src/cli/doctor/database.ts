@@ -18,7 +18,7 @@ import { poolSize } from '../open-context.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
 import { bounded, type Check, failed, ok, skipped, warning, within } from './check.ts';
 
-/** Everything that is asked of a server must be answered within this time. */
+/** Each query must be answered within this time. */
 const ANSWER_MS = 8_000;
 const CONNECT_MS = 5_000;
 
@@ -28,15 +28,15 @@ const START_MS = 60_000;
 /** What the other checks need of the database. */
 export interface DatabaseChecks {
   readonly checks: readonly Check[];
-  /** Where our tables are, of this version: what is counted and remembered there can be used; else null. */
+  /** The database, if our tables are there in this version, so that other checks can use it; else null. */
   readonly usable: Database | null;
-  /** By how much the server's clock is ahead of ours, in milliseconds; null where it was not read. */
+  /** How far the server's clock is ahead of ours, in milliseconds; null if it was not read. */
   readonly clockAheadMs: number | null;
 }
 
 const names = ['database', 'pooler', 'rights', 'migrations', 'connections'] as const;
 
-/** Checks of the server that cannot be made, and why. */
+/** The result when the database cannot be used: all checks after the first are skipped. */
 const withoutDatabase = (first: Check, why: string): DatabaseChecks => ({
   checks: [first, ...names.slice(1).map((name) => skipped(name, why))],
   usable: null,
@@ -53,7 +53,7 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
     connectWithinMs: CONNECT_MS,
     timeouts: { ...DEFAULT_TIMEOUTS, lockMs: ANSWER_MS, statementMs: ANSWER_MS },
   });
-  // A server that hangs must not keep the process: what is open then ends with it.
+  // A server that hangs must not keep the process alive: closing gets one second.
   await cli.life.open(
     async () => db,
     () => within(1_000, db.close()).catch(() => undefined),
@@ -69,7 +69,7 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
     const { cause } = databaseError(error);
     const found = `${place}: ${reasonOf(cause ?? error)}`;
     const remedy =
-      'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler before it has to keep sessions (pool_mode = session)';
+      'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
     return withoutDatabase(failed('database', found, remedy), 'the database does not answer');
   }
   const isPooled = bounded('pooler', ANSWER_MS, 'set pool_mode = session in the pooler', () =>
@@ -95,7 +95,9 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
   };
 }
 
-/** The address of the private Postgres, started where there is one; else a check that says what there is. */
+/**
+ * Starts the private Postgres and returns its address; returns a check instead if there is none or it does not start.
+ */
 async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
   const dataDir = resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres');
   const remedy = 'set DATABASE_URL to a Postgres of yours';
@@ -105,7 +107,7 @@ async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
       const { version } = await findBinaries();
       return ok(
         'database',
-        `DATABASE_URL is not set: the first command that needs it makes a private Postgres ${version.split('-')[0]} in ${config.EOD_DATA_DIR}`,
+        `DATABASE_URL is not set: the first command that needs it creates a private Postgres ${version.split('-')[0]} in ${config.EOD_DATA_DIR}`,
       );
     }
     const { startEmbeddedPostgres } = await import('../../load/database/embedded/index.ts');
@@ -120,7 +122,7 @@ async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
   }
 }
 
-/** The schemas that work needs. */
+/** The schemas that the pipeline uses. */
 function schemasOf(config: Config): string[] {
   const queue = config.REDIS_URL === undefined ? [queueSchema(config)] : [];
   return ['etl', 'market', 'market_history', ...queue];
@@ -134,7 +136,7 @@ function serverCheck({ version, major, readOnly }: ServerFacts, place: string): 
   if (readOnly) {
     return failed(
       'database',
-      `${found}, which takes no writes (a standby, or default_transaction_read_only)`,
+      `${found}, which accepts no writes (a standby, or default_transaction_read_only)`,
       'name the primary server in DATABASE_URL',
     );
   }
@@ -157,8 +159,8 @@ function rightsCheck(rights: RoleRights, role: string): Check {
   if (missingSchemas.length > 0 && !mayCreate) {
     return failed(
       'rights',
-      `the role ${role} may not make the schemas ${missingSchemas.join(', ')}, which are not there`,
-      `let an administrator make them, or run "eod migrate" as another role; ${statements}`,
+      `the role ${role} may not create the schemas ${missingSchemas.join(', ')}, which are not there`,
+      `let an administrator create them, or run "eod migrate" as another role; ${statements}`,
     );
   }
   const lacking = [
@@ -166,7 +168,7 @@ function rightsCheck(rights: RoleRights, role: string): Check {
     ...(unreadable.length > 0 ? [`read ${some(unreadable)}`] : []),
     ...(unchangeable.length > 0 ? [`change rows of ${some(unchangeable)}`] : []),
     ...(closed.length > 0 ? [`use ${some(closed)}`] : []),
-    ...(mayStage ? [] : ['make temporary tables in this database']),
+    ...(mayStage ? [] : ['create temporary tables in this database']),
   ];
   if (lacking.length > 0) {
     const found = `the role ${role} may not ${lacking.join('; ')}`;
@@ -181,12 +183,14 @@ async function migrationsCheck(db: Database, config: Config): Promise<Check[]> {
   if (state === 'current') return [ok('migrations', 'the tables are those of this version')];
   const found = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
   if (config.DATABASE_URL === undefined) {
-    return [warning('migrations', found, 'nothing need be done: the next command brings them up to date')];
+    return [
+      warning('migrations', found, 'nothing needs to be done: the next command brings them up to date'),
+    ];
   }
   return [failed('migrations', found, 'run "eod migrate" as the owner of the tables')];
 }
 
-/** Room for others: people, monitoring, backups. */
+/** Connections left for others: people, monitoring, backups. */
 const SPARE = 5;
 
 function connectionsCheck(facts: ServerFacts, config: Config): Check {

@@ -13,17 +13,17 @@ import { quotaCheck, sourceChecks } from './source.ts';
 
 export type { Check, CheckState } from './check.ts';
 
-/** Each group of checks has an end of its own, later than those of what it waits for. */
+/** Time limits of the groups of checks, each longer than those of the queries within. */
 const SHORT_MS = 10_000;
 const PRIVATE_POSTGRES_MS = 90_000;
 const SOURCE_MS = 30_000;
 
 /**
- * Checks what the pipeline needs. Whatever is down, wrong or silent is the outcome of a check and hides no other; each
- * has an end in time.
+ * Checks everything the pipeline needs. A server that is down or silent, or a wrong setting, becomes the result of one
+ * check; the others are still made, and each has a time limit.
  *
  * @param offline makes no call to the source.
- * @returns the checks in the order in which they should be looked at; no text holds a secret.
+ * @returns the checks in the order in which to look at them; no text holds a secret.
  */
 export async function examine(cli: Cli, config: Config, offline: boolean): Promise<readonly Check[]> {
   let database: DatabaseChecks = { checks: [], usable: null, clockAheadMs: null };
@@ -39,7 +39,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const diskDone = bounded('disk', SHORT_MS, 'see EOD_DATA_DIR', async () => [
     await diskCheck(config, cli.cwd),
   ]);
-  // Where the user's own file cannot be read, the others are judged by the reviewed days alone.
+  // If the user's calendar file cannot be read, the other checks use the built-in calendar alone.
   let calendar: Calendar = loadCalendar();
   const calendarChecks = await bounded(
     'calendar',

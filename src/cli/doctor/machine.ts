@@ -5,7 +5,7 @@ import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { type Check, failed, ok, warning } from './check.ts';
 
-/** The Node that package.json asks for: `>=20.19`. */
+/** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
 export function nodeCheck(running: string, engines: string): Check {
   const least = engines.replace(/^\D+/, '').split('.').map(Number);
   const own = running.replace(/^v/, '').split('.').map(Number);
@@ -18,12 +18,12 @@ export function nodeCheck(running: string, engines: string): Check {
 }
 
 const GB = 1024 ** 3;
-/** A year of all operations takes about so much with its kept answers; less leaves no room for a rebuild. */
+/** A year of all operations takes about this much with its kept answers; with less there is no room for a rebuild. */
 const ROOMY_BYTES = 5 * GB;
-/** Postgres stops when it cannot write its log. */
+/** Postgres stops when it cannot write its log (WAL). */
 const LEAST_BYTES = 0.5 * GB;
 
-/** Room where the private Postgres keeps its data, or what this machine can see of the disk. */
+/** Checks the free space where the private Postgres keeps its data, or on the disk of this machine. */
 export async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): Promise<Check> {
   const folder = resolve(cwd, EOD_DATA_DIR);
   let seen = folder;
@@ -31,13 +31,13 @@ export async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: str
   const isPrivate = DATABASE_URL === undefined;
   const what = isPrivate
     ? 'the private Postgres'
-    : 'what this machine writes; the disk of Postgres is not seen from here';
+    : 'files of this machine; the disk of Postgres cannot be seen from here';
   try {
     if (!statSync(seen).isDirectory()) {
       return failed(
         'disk',
         `${seen} is not a folder`,
-        'set EOD_DATA_DIR to a folder, or remove what is in its place',
+        'set EOD_DATA_DIR to a folder, or remove the file in its place',
       );
     }
     const { bavail, bsize } = await statfs(seen);
@@ -58,7 +58,7 @@ export async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: str
   } catch (error) {
     return warning(
       'disk',
-      `${seen} cannot be looked at: ${messageOf(error)}`,
+      `${seen} cannot be checked: ${messageOf(error)}`,
       'set EOD_DATA_DIR to a folder of yours',
     );
   }

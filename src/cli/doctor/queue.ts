@@ -4,11 +4,11 @@ import type { Database } from '../../load/database/database.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';
 import { type Check, failed, ok, skipped, warning } from './check.ts';
 
-/** BullMQ refuses an older one; from the second on it has all it uses. */
+/** BullMQ refuses Redis older than the first; the second has everything it uses. */
 const OLDEST_REDIS = '5.0.0';
 const RECOMMENDED_REDIS = '6.2.0';
 
-/** Is a version below another, number by number? */
+/** Whether a version is lower than another. */
 function isBelow(version: string, other: string): boolean {
   const [own, least] = [version, other].map((text) => text.split('.').map(Number)) as [number[], number[]];
   const at = least.findIndex((part, place) => part !== (own[place] ?? 0));
@@ -18,13 +18,13 @@ function isBelow(version: string, other: string): boolean {
 /** What Redis says about itself. */
 interface RedisFacts {
   readonly version: string;
-  /** Bytes it may use; 0: no limit. */
+  /** Bytes it may use; 0 for no limit. */
   readonly maxMemory: number;
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
-  /** Why the last snapshot or write to the append-only file did not work, or null. */
+  /** Why the last snapshot, or write to the append-only file, failed; null if it did not. */
   readonly saveProblem: string | null;
-  /** When snapshots are made, in the server's notation; null where it does not tell. */
+  /** When snapshots are made, in the server's notation; null if it does not say. */
   readonly snapshots: string | null;
   readonly isReplica: boolean;
 }
@@ -34,7 +34,7 @@ async function readFacts(url: string): Promise<RedisFacts> {
     const info = new Map(
       (await client.info()).split(/\r?\n/).map((line) => line.split(/:(.*)/).slice(0, 2) as [string, string]),
     );
-    // Rented servers often refuse CONFIG.
+    // Hosted servers often refuse CONFIG.
     const save = await client.config('GET', 'save').catch(() => null);
     const problems = [
       ...(info.get('rdb_last_bgsave_status') === 'err' ? ['the last snapshot failed'] : []),
@@ -57,14 +57,14 @@ async function readFacts(url: string): Promise<RedisFacts> {
 const names = ['queue', 'queue eviction', 'queue persistence'] as const;
 
 /**
- * Checks a queue in Postgres, where REDIS_URL is not set.
+ * Checks the queue in Postgres, used if REDIS_URL is not set.
  *
- * @param db null where the database cannot be used.
+ * @param db null if the database cannot be used.
  */
 export async function postgresQueueChecks(db: Database | null, config: Config): Promise<readonly Check[]> {
   const others = names
     .slice(1)
-    .map((name) => skipped(name, 'the queue is in Postgres, which keeps what it has'));
+    .map((name) => skipped(name, 'the queue is in Postgres, which stores it on disk'));
   const where = 'the queue is in Postgres (REDIS_URL is not set)';
   if (db === null) return [skipped('queue', `${where}, which cannot be used`), ...others];
   const state = await queueTablesState(db, config);
@@ -72,7 +72,7 @@ export async function postgresQueueChecks(db: Database | null, config: Config): 
   const found = `${where}; its tables are ${state === 'missing' ? 'not there yet' : 'of an older version'}`;
   const remedy =
     config.DATABASE_URL === undefined
-      ? 'nothing need be done: the first command that works makes them'
+      ? 'nothing needs to be done: the first command that uses them creates them'
       : 'run "eod migrate" as the owner of the tables';
   return [warning('queue', found, remedy), ...others];
 }
@@ -125,10 +125,10 @@ function persistenceCheck({ appendOnly, snapshots, saveProblem }: RedisFacts): C
   if (snapshots === null) {
     return skipped(
       name,
-      'the append-only file is off, and the server does not tell whether it makes snapshots',
+      'the append-only file is off, and the server does not say whether it makes snapshots',
     );
   }
-  const lost = 'what is lost is enqueued again from Postgres, which delays the night';
+  const lost = 'lost jobs are enqueued again from Postgres, which delays the night';
   return snapshots === ''
     ? warning(name, `Redis keeps nothing on disk: after a restart ${lost}`, 'set appendonly yes in Redis')
     : ok(name, `snapshots are made (${snapshots}); after a crash ${lost}`);

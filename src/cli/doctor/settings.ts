@@ -12,7 +12,7 @@ import { checkAccessSettings, isLoopback, isOpenToNetwork } from '../../web/acce
 import { count, plural } from '../output.ts';
 import { type Check, failed, ok, warning } from './check.ts';
 
-/** Days and the quota's hours turn half an hour off those of UTC. */
+/** The offset of Asia/Kolkata, +05:30: days, and the hours of the quota, begin at other times than in UTC. */
 const INDIA_OFFSET_S = 19_800;
 
 /** Trading ends at 15:30. */
@@ -23,7 +23,7 @@ type Rule = (config: Config, clock: Clock) => Check | null;
 const settings = (state: 'warning' | 'failed', found: string, remedy: string): Check =>
   ({ warning, failed })[state]('settings', found, remedy);
 
-/** Settings that are right each by itself and make no sense together. */
+/** Checks settings that are valid one by one but contradict each other. */
 const RULES: readonly Rule[] = [
   ({ EOD_BASE_URL, EOD_TLS_VERIFY }) => {
     if (EOD_BASE_URL === undefined) return null;
@@ -40,7 +40,7 @@ const RULES: readonly Rule[] = [
       'warning',
       protocol === 'http:'
         ? 'EOD_TLS_VERIFY=false has no effect on an address with http://'
-        : 'EOD_TLS_VERIFY=false: anybody on the way can pass for the source and read the access key',
+        : 'EOD_TLS_VERIFY=false: anybody between here and the source can impersonate it and read the access key',
       'remove EOD_TLS_VERIFY, or set it to true',
     );
   },
@@ -53,7 +53,7 @@ const RULES: readonly Rule[] = [
     if (!isOpenToNetwork(config)) return null;
     return settings(
       'warning',
-      `EOD_HTTP_HOST=${config.EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: whoever reaches a dashboard that is served from here can read it`,
+      `EOD_HTTP_HOST=${config.EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: whoever can reach the dashboard served from here can read it`,
       'set EOD_WEB_PASSWORD where the role web runs',
     );
   },
@@ -90,7 +90,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          `EOD_KEEP_RAW=false keeps no answers, and EOD_KEEP_RAW_DAYS=${EOD_KEEP_RAW_DAYS} says how long they are kept`,
+          `EOD_KEEP_RAW=false keeps no answers, but EOD_KEEP_RAW_DAYS=${EOD_KEEP_RAW_DAYS} says how long they are kept`,
           'remove one of them; without kept answers "eod replay" cannot load anything again',
         ),
   ({ EOD_NIGHTLY_RESERVE }) =>
@@ -98,7 +98,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          'EOD_NIGHTLY_RESERVE=100% keeps all calls for the nights: a backfill never makes one',
+          'EOD_NIGHTLY_RESERVE=100% keeps all calls for the nights: a backfill can never make one',
           'set it to less, e.g. 30%',
         ),
   ({ EOD_LOCK_TIMEOUT_MS, EOD_STATEMENT_TIMEOUT_MS }) =>
@@ -106,7 +106,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          `EOD_STATEMENT_TIMEOUT_MS (${EOD_STATEMENT_TIMEOUT_MS}) ends a statement before EOD_LOCK_TIMEOUT_MS (${EOD_LOCK_TIMEOUT_MS}) can say who holds the lock it waits for`,
+          `EOD_STATEMENT_TIMEOUT_MS (${EOD_STATEMENT_TIMEOUT_MS}) ends a statement before EOD_LOCK_TIMEOUT_MS (${EOD_LOCK_TIMEOUT_MS}) can report who holds the lock it waits for`,
           'set EOD_STATEMENT_TIMEOUT_MS to several times EOD_LOCK_TIMEOUT_MS',
         ),
   ({ EOD_NOT_READY_WAIT_MS, EOD_NOT_READY_BUDGET_MS }) =>
@@ -114,7 +114,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          `EOD_NOT_READY_WAIT_MS (${EOD_NOT_READY_WAIT_MS}) is as long as EOD_NOT_READY_BUDGET_MS (${EOD_NOT_READY_BUDGET_MS}): an answer that is being prepared is asked for once more at most`,
+          `EOD_NOT_READY_WAIT_MS (${EOD_NOT_READY_WAIT_MS}) is as long as EOD_NOT_READY_BUDGET_MS (${EOD_NOT_READY_BUDGET_MS}): an answer that is not ready is asked for at most once more`,
           'set EOD_NOT_READY_WAIT_MS to a small part of EOD_NOT_READY_BUDGET_MS',
         ),
   ({ EOD_OUTAGE_PATIENCE_MS, EOD_TIMEOUT_MS }) =>
@@ -122,7 +122,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          `EOD_OUTAGE_PATIENCE_MS (${EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, ${EOD_TIMEOUT_MS}): one that gets no answer ends the night`,
+          `EOD_OUTAGE_PATIENCE_MS (${EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, ${EOD_TIMEOUT_MS}): a single call without an answer ends the night`,
           'set EOD_OUTAGE_PATIENCE_MS to several times EOD_TIMEOUT_MS',
         ),
   ({ EOD_LOOKBACK_SESSIONS, EOD_HISTORY_DAYS }) =>
@@ -138,7 +138,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          `EOD_PUBLISHED_AT=${EOD_PUBLISHED_AT} is before the exchanges close at ${CLOSE}: an empty answer is taken for a day without data`,
+          `EOD_PUBLISHED_AT=${EOD_PUBLISHED_AT} is before the exchanges close at ${CLOSE}: an empty answer is taken for a day without data, though the day is not published yet`,
           'set it to the time from which the source has the day, e.g. 21:15',
         ),
   ({ EOD_TIMEZONE }, clock) =>
@@ -146,7 +146,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          `EOD_TIMEZONE=${EOD_TIMEZONE} is not the zone of the exchanges: days, schedules and the hours of the quota turn at other times there`,
+          `EOD_TIMEZONE=${EOD_TIMEZONE} is not the zone of the exchanges: days, schedules and the hours of the quota begin at the wrong times`,
           'remove EOD_TIMEZONE, or set it to Asia/Kolkata',
         ),
   ({ EOD_WINDOW_DAYS }) => {
@@ -155,7 +155,7 @@ const RULES: readonly Rule[] = [
     if (others.length === 0) return null;
     return settings(
       'warning',
-      `EOD_WINDOW_DAYS names ${others.join(', ')}, which is not asked in ranges of days: it has no effect there`,
+      `EOD_WINDOW_DAYS names ${others.join(', ')}, which is not asked for in ranges of days: it has no effect on that`,
       `it is for ${inRanges.join(', ')}`,
     );
   },
@@ -173,13 +173,13 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Settings that contradict each other: a check for each, or one that says that none do. */
+/** Returns a check for each contradiction between settings, or one that says there is none. */
 export function settingsChecks(config: Config, clock: Clock): readonly Check[] {
   const problems = RULES.flatMap((rule) => rule(config, clock) ?? []);
   return problems.length > 0 ? problems : [ok('settings', 'no two of them contradict each other')];
 }
 
-/** Does the calendar know the holidays of this year, and late in it of the next? */
+/** Checks that the calendar has the holidays of this year, and in December those of the next. */
 export function calendarCheck(calendar: Calendar, config: Config, clock: Clock): Check {
   const soon = addDays(today(clock, config.EOD_TIMEZONE), 30);
   const years = new Set([today(clock, config.EOD_TIMEZONE), soon].map((day) => Number(day.slice(0, 4))));
@@ -189,12 +189,15 @@ export function calendarCheck(calendar: Calendar, config: Config, clock: Clock):
   if (unknown.length === 0) return ok('calendar', `it knows the holidays of ${[...years].join(' and ')}`);
   return warning(
     'calendar',
-    `it has no holidays of ${unknown.join(', ')}: every Monday to Friday is taken for a session`,
+    `it has no holidays for ${unknown.join(', ')}: every Monday to Friday is assumed to be a session`,
     'list them in a file and set EOD_CALENDAR_FILE (docs/calendar.md), or install a newer version',
   );
 }
 
-/** Calls of a night after one that was complete, while the figures of the last quarter are still awaited (pure). */
+/**
+ * How many calls a night makes if the night before was complete, while the figures of the last quarter are still
+ * expected.
+ */
 export function callsOfNight(
   config: Config,
   calendar: Calendar,
@@ -211,7 +214,7 @@ export function callsOfNight(
         const before = calendar.lastSessions(exchange, addDays(session, -1), 1)[0] ?? addDays(session, -1);
         const state = { watermark: before, awaited: null, date: session, calendar, config };
         const target = nightlyTarget({ operation, exchange, ...state });
-        // What was answered the night before is asked again only for its corrections.
+        // Days that were answered the night before are asked for again only to catch corrections.
         const from = target.refetchFrom ?? session;
         return {
           ...target,
@@ -239,16 +242,16 @@ export function callsOfNight(
   return { daily, busiest: daily + Math.max(...weekly) };
 }
 
-/** From the first schedule of an evening to the opening bell, and to the next evening. */
+/** Hours from the first schedule of an evening to the opening of the exchanges, and to the next evening. */
 const BEFORE_OPENING_H = 11;
 const BEFORE_NEXT_NIGHT_H = 24;
 
-/** Can the calls of an ordinary night be made before the next one begins? */
+/** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Check {
   const { daily, busiest } = callsOfNight(config, calendar, clock);
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
-  const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest of a week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
+  const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
   const remedy =
     'set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or raise EOD_CALLS_PER_HOUR as far as the key allows';
   if (hours > BEFORE_NEXT_NIGHT_H) {

@@ -16,16 +16,16 @@ import { sourceSettings } from '../open-context.ts';
 import { count, duration } from '../output.ts';
 import { type Check, failed, ok, skipped, warning } from './check.ts';
 
-/** Its answer is the shortest: a few figures about one session. */
+/** The operation with the shortest answer: a few figures about one session. */
 const CHEAPEST = 'GetTotalTradeHighlights';
 
-/** Whoever waits for the outcome of a check does not wait as long as a night does. */
+/** Time limit of the call: somebody is waiting for the result of the check. */
 const CALL_MS = 15_000;
 
 interface Question {
   readonly config: Config;
   readonly calendar: Calendar;
-  /** Where the call is counted; null where that cannot be done. */
+  /** Where the call is counted; null if it cannot be. */
   readonly db: Database | null;
   readonly clockAheadMs: number | null;
 }
@@ -39,8 +39,8 @@ interface Outcome {
 }
 
 /**
- * Checks with one call whether the source can be reached, whether it accepts the access key, and what its clock says.
- * The call is counted in the budget of the hour as any other; where that has none left none is made.
+ * Makes one call to check whether the source can be reached, whether it accepts the access key, and what its clock
+ * says. The call counts in the hour's budget like any other; it is not made if nothing is left of that.
  *
  * @param offline makes no call.
  */
@@ -69,13 +69,11 @@ export async function sourceChecks(
     ];
   }
   if (offline) return none('--offline: no call was made');
-  // A call that is sent in one hour and received in the next would count against the wrong one.
+  // A call sent at the end of one hour and received in the next would count against the wrong one.
   await sleep(turnWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
   const permit = permitOf(config, systemClock);
   if (db !== null && !(await takeCall(db.drizzle, permit))) {
-    return none(
-      'the calls of this hour are used up, and the check would be one more: try again in the next hour',
-    );
+    return none('the calls of this hour are used up, so none was made: try again in the next hour');
   }
   const settings = {
     ...sourceSettings(config),
@@ -87,7 +85,7 @@ export async function sourceChecks(
     (opened) => opened.close(),
   );
   const outcome = await call(source, cli, calendar, config, db !== null);
-  if (db !== null) await remember(db, permit, outcome.error);
+  if (db !== null) await storeEvidence(db, permit, outcome.error);
   return [sourceCheck(outcome), keyCheck(outcome), clockCheck(outcome.date, clockAheadMs, config)];
 }
 
@@ -113,13 +111,17 @@ async function call(
   return { error, ms: Math.round(performance.now() - started), date: source.lastDate(), counted };
 }
 
-/** What the call showed of the key and the hour is true for the workers too. */
-async function remember(db: Database, permit: ReturnType<typeof permitOf>, error: unknown): Promise<void> {
+/** Stores for the workers what the call showed about the key and the hour's quota. */
+async function storeEvidence(
+  db: Database,
+  permit: ReturnType<typeof permitOf>,
+  error: unknown,
+): Promise<void> {
   const { key, hour } = error === null ? { key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
   if (hour === 'closed') await closeHour(db.drizzle, permit, messageOf(error));
   else if (hour === 'open') await openHour(db.drizzle, permit);
   if (key === 'accepted') await markKeyAccepted(db.drizzle, permit, { probe: true, keyGoodAt: null });
-  // Whether it is refused is for a worker to find out, who tells about it.
+  // A refused key is left to a worker, which sends the alert.
   else if (key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
 }
 
@@ -154,18 +156,14 @@ function sourceCheck({ error, ms, counted }: Outcome): Check {
     case 'operation_blocked':
     case 'exchange_blocked':
     case 'instrument_blocked':
-      return warning(
-        'source',
-        found,
-        `ask the service for the right, if you need ${CHEAPEST}; others may work`,
-      );
+      return warning('source', found, `ask the service for access, if you need ${CHEAPEST}; others may work`);
     case 'not_ready':
       return ok('source', `it answers: ${found}`);
     default:
       return warning(
         'source',
         found,
-        'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the answer is none that is known',
+        'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the answer has no known form',
       );
   }
 }
@@ -177,17 +175,20 @@ function keyCheck({ error }: Outcome): Check {
     return failed('access key', messageOf(error), 'correct EOD_ACCESS_KEY, or have the key renewed');
   }
   if (key === 'accepted') return ok('access key', 'it was accepted');
-  return skipped('access key', 'the call says nothing about it');
+  return skipped('access key', 'the call did not show it');
 }
 
-/** A night begins by the clock, and the hours of the quota turn by it. */
+/**
+ * Differences between clocks that are worth a warning, or harmful: nights and the hours of the quota begin by the
+ * clock.
+ */
 const NOTICEABLE_MS = 5_000;
 const HARMFUL_MS = 60_000;
 
 function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, config: Config): Check {
   const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
   const zone = `EOD_TIMEZONE is ${config.EOD_TIMEZONE}`;
-  // The header is cut to the second.
+  // The header has whole seconds, so on average it is half a second behind.
   const ahead = date === null ? null : date.receivedAt - date.said - 500;
   const seen = [
     ...(ahead === null ? [] : [{ who: "the source's", ahead }]),
@@ -213,7 +214,7 @@ function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, c
   );
 }
 
-/** What is left of the hour's calls, as the database counts them. */
+/** Checks how many of the hour's calls are left, as counted in the database. */
 export async function quotaCheck(config: Config, db: Database | null): Promise<Check> {
   if (config.EOD_ACCESS_KEY === undefined) return skipped('quota', 'EOD_ACCESS_KEY is not set');
   if (db === null) return skipped('quota', 'calls are counted in the database, which cannot be used');
@@ -234,7 +235,7 @@ export async function quotaCheck(config: Config, db: Database | null): Promise<C
     return warning(
       'quota',
       `the source has closed this hour after ${count(hour.calls)} calls: "${hour.refused}"`,
-      'wait for the next clock hour; where it comes back set EOD_CALLS_PER_HOUR lower',
+      'wait for the next clock hour; if this happens again, set EOD_CALLS_PER_HOUR lower',
     );
   }
   const found = `${count(nightly ?? 0)} of ${count(permit.limit)} calls of this hour are left, ${count(backfill ?? 0)} of them for backfills`;
