@@ -13,7 +13,7 @@ BEGIN
     RETURN;
   END IF;
   PERFORM pg_advisory_xact_lock(hashtextextended('eod partition ' || child, 0));
-  -- Asked again by a query, because to_regclass may still answer from before the wait for the lock.
+  -- Checked again by a query, because to_regclass may return what was true before the wait for the lock.
   IF EXISTS (SELECT FROM pg_class WHERE relname = child AND relnamespace = 'market_partitions'::regnamespace) THEN
     RETURN;
   END IF;
@@ -27,7 +27,7 @@ REVOKE EXECUTE ON FUNCTION etl.ensure_year_partition(text, integer) FROM PUBLIC;
 -- States: loads are numbered in the order of their commits (etl.loads.state), so that a number names what was stored.
 CREATE OR REPLACE FUNCTION market.state() RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT coalesce(max(state), 0) FROM etl.loads $$;
-COMMENT ON FUNCTION market.state() IS 'The number of the state that this query sees. Written beside a report it says what the report was made of: market.<table>_at(number).';
+COMMENT ON FUNCTION market.state() IS 'The number of the state that this query sees. Kept with a report, it identifies the data of the report: market.<table>_at(number).';
 
 CREATE OR REPLACE FUNCTION market.state(ts timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
@@ -35,8 +35,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION market.state(timestamptz) IS 'The number of the last state that was committed by this moment.';
 
--- Takes the lock of states until the transaction ends, then tells the next state and its moment. A volatile function
--- sees in each of its statements what was committed before it, so the last state after the wait.
+-- Takes the lock of states until the transaction ends, then returns the next state and its time. Each statement of a
+-- volatile function sees what was committed before it, so after the wait this one sees the last state.
 CREATE OR REPLACE FUNCTION etl.next_state(OUT state bigint, OUT committed_at timestamptz)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -46,7 +46,7 @@ BEGIN
 END
 $$;
 
--- In the functions of past states: so that a number that is still to be given out does not show what happens to be there.
+-- For the functions of past states: a number that is not taken yet must not show whatever is stored now.
 CREATE OR REPLACE FUNCTION market.is_state(number bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
@@ -59,4 +59,4 @@ BEGIN
     USING ERRCODE = 'invalid_parameter_value', HINT = 'market.state() is the newest, market.state(timestamptz) that of a moment; 0 is before the first load.';
 END
 $$;
-COMMENT ON FUNCTION market.is_state(bigint) IS 'True where a state has this number; else an error that names the newest.';
+COMMENT ON FUNCTION market.is_state(bigint) IS 'True if there is a state with this number, else an error that names the newest.';

@@ -294,7 +294,7 @@ test('readers are made and unmade, whatever they are called', async () => {
     [['--reader', nameOf(urls.reader).toUpperCase()], `did you mean ${nameOf(urls.reader)}?`],
     [['--reader', nameOf(urls.owner)], 'owns the tables'],
     [['--reader', 'pg_read_all_data'], 'there is no role "pg_read_all_data"'],
-    [['--no-reader', nameOf(urls.worker)], 'is no reader; there is none'],
+    [['--no-reader', nameOf(urls.worker)], 'is not a reader; there is none'],
   ] as const) {
     expect(await migrate(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) });
   }

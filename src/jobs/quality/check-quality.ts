@@ -4,9 +4,9 @@ import { LEAD_IN_DAYS } from '../../load/market/checks/check.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import {
   type FindingCounts,
-  makeCheck,
   prepareCheck,
   resolveFindings,
+  runCheck,
   type Severity,
 } from '../../load/state/findings.ts';
 import type { Context } from '../context.ts';
@@ -39,7 +39,7 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
     const counts = await transaction(context.db, async (tx) => {
       await prepareCheck(tx);
       if (severity === 'off') return resolveFindings(tx, check, range);
-      return makeCheck(tx, check, { from, to, sessions }, { severity, runId });
+      return runCheck(tx, check, { from, to, sessions }, { severity, runId });
     });
     if (counts !== undefined && severity !== 'off') results.push({ check: check.name, severity, ...counts });
   }

@@ -4,29 +4,29 @@ import { lockUntilCommit, transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
-import { hasRefusals, NO_DAY, noteAccepted, readRefusedWithdrawal } from '../state/withdrawals.ts';
+import { hasRefusals, markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage, locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases.ts';
 
-/** What became of a refused withdrawal that a person has accepted. */
+/** The result of accepting a refused withdrawal. */
 export interface AcceptedWithdrawal {
   readonly id: number;
   readonly table: string;
   readonly exchange: string;
   readonly day: string | null;
-  /** Rows that were withdrawn now. */
+  /** How many rows were withdrawn now. */
   readonly withdrawn: number;
-  /** Rows of the day that are left. */
+  /** How many rows the day has left. */
   readonly left: number;
 }
 
 /**
- * Withdraws the rows that a whole answer did not list any more and that were kept, because it was not
- * believed. From now on the day is compared with the rows it has left.
+ * Withdraws the rows that a full answer no longer listed and that were kept, because they were too many. From now on
+ * the day is compared with the rows that it has left.
  *
- * @returns null when no refused withdrawal of this number stands.
+ * @returns null if there is no undecided refused withdrawal with this id.
  */
 export async function acceptWithdrawal(
   database: Database,
@@ -41,7 +41,7 @@ export async function acceptWithdrawal(
     const { exchange, day } = found;
     const sql = mergeSql(table);
     await ensureStage(client, table);
-    // First the lock of the day, as every load takes it; a load it had to wait for may have settled the matter.
+    // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
     for (const name of locksOf(table, exchange, [day ?? NO_DAY])) await lockUntilCommit(tx, name);
     const refused = await readRefusedWithdrawal(tx, id);
     if (refused === null) return null;
@@ -50,8 +50,8 @@ export async function acceptWithdrawal(
     const fetchedAt = new Date(refused.fetchedAt);
     const days = day === null ? null : { from: day, to: day };
     const accepted = { id, table: table.name, exchange, day, by };
-    // Answers fetched later may have listed some of the rows: then all are folded anew, with this one believed.
-    await noteAccepted(tx, { ...accepted, rowsLeft: 0 });
+    // Answers fetched later may have listed some of the rows: then all are folded again, with this withdrawal accepted.
+    await markAccepted(tx, { ...accepted, rowsLeft: 0 });
     const load = { table, exchange, runId, loadId, windowId, fetchedAt, ...judging };
     const folded = await foldIfLate(tx, { ...load, fullSet: { table, exchange, days, mayBeEmpty: true } });
     let gone = folded?.withdrawn;
@@ -62,12 +62,12 @@ export async function acceptWithdrawal(
     }
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
-    if (folded === null) await noteAccepted(tx, { ...accepted, rowsLeft: left });
+    if (folded === null) await markAccepted(tx, { ...accepted, rowsLeft: left });
     if (!(await hasRefusals(tx, windowId))) await clearSuspicion(tx, windowId);
     if (day !== null) {
       const state = left === 0 ? ('empty' as const) : ('loaded' as const);
       const coverage = [{ day, instrument: '', variant: '', state, records: left }];
-      // Of no window: that is what a person knows, and no answer that is read once more changes it.
+      // Without a window, because a person decided it: no answer that is read again changes it.
       await writeCoverage(tx, { operation, exchange, runId, windowId: null, coverage, reopened: [day] });
     }
     const written = [{ from: day ?? '-infinity', to: day ?? 'infinity' }];

@@ -3,20 +3,20 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Permit } from './call-budget.ts';
 import { accessKeys } from './schema/source.ts';
 
-/** An accepted key is written down again after this long, so that others need not try it alone. */
+/** That a key is accepted is stored again after this long, so that other workers need not try it with one call. */
 const REFRESH_MS = 60_000;
 
 const iso = (moment: number) => new Date(moment).toISOString();
 
-/** May everybody use the key `k`? One that is neither accepted nor refused is tried by a single call first. */
+/** The condition that the key `k` is good. One that is neither good nor refused is tried with a single call first. */
 export const keyIsAccepted = ({ keyGoodSince }: Pick<Permit, 'keyGoodSince'>) =>
   sql`k.state = 'good' and (k.last_good_at is null or k.last_good_at >= ${iso(keyGoodSince)})`;
 
-/** May nobody use the key `k`? */
+/** The condition that the key `k` must not be used. */
 export const keyIsRefused = ({ keyRefusedSince }: Pick<Permit, 'keyRefusedSince'>) =>
   sql`k.state = 'refused' and k.refused_at > ${iso(keyRefusedSince)}`;
 
-/** Was the key refused so long ago that it is to be tried again? */
+/** Was the key refused so long ago that it may be tried again? */
 export async function hasRested(
   db: NodePgDatabase,
   { keyHash, keyRefusedSince }: Pick<Permit, 'keyHash' | 'keyRefusedSince'>,
@@ -31,9 +31,9 @@ export async function hasRested(
 }
 
 /**
- * Takes the trial of an unproven key for one worker, for as long as a call may take.
+ * Lets one worker try an unproven key, until `probeUntil`.
  *
- * @returns false when another worker is trying it.
+ * @returns false if another worker is trying it.
  */
 export async function beginKeyTrial(
   db: NodePgDatabase,
@@ -51,16 +51,16 @@ export async function beginKeyTrial(
   return begun.rowCount === 1;
 }
 
-/** The call that tried the key said nothing about it, or was not made: the next one tries. */
+/** Ends the trial of a key without a result, because its call said nothing about the key or was not made. */
 export async function endKeyTrial(db: NodePgDatabase, keyHash: string): Promise<void> {
   await db.update(accessKeys).set({ probing_until: null }).where(eq(accessKeys.key_hash, keyHash));
 }
 
 /**
- * The source accepted the key: everybody may use it side by side.
+ * Records that the source accepted the key, so that all workers may use it at the same time.
  *
- * @param claim.probe it was the call that tried the key: only that one makes a refused key good again.
- * @param claim.keyGoodAt when that was written down before.
+ * @param claim.probe whether this call tried the key: only such a call makes a refused key good again.
+ * @param claim.keyGoodAt when that was last recorded, in milliseconds since the epoch.
  */
 export async function markKeyAccepted(
   db: NodePgDatabase,
@@ -75,10 +75,10 @@ export async function markKeyAccepted(
 }
 
 /**
- * The source refused the key. Whoever tried it stays marked as trying: a claim that has read the key
- * just before it was refused would else find the trial free, and make one more call.
+ * Records that the source refused the key. The trial stays taken, because a claim that read the key just before it was
+ * refused would otherwise begin another one and make one more call.
  *
- * @returns true for the one caller who is to raise the alert.
+ * @returns true for the one caller that has to raise the alert.
  */
 export async function markKeyRefused(
   db: NodePgDatabase,
@@ -95,12 +95,12 @@ export async function markKeyRefused(
       setWhere: ne(accessKeys.state, 'refused'),
     });
   if (marked.rowCount === 1) return true;
-  // It was tried again, and rests anew.
+  // It was tried again: the time until the next try starts again.
   await db.update(accessKeys).set(refused).where(eq(accessKeys.key_hash, keyHash));
   return false;
 }
 
-/** Somebody asks for work by hand: a refused key gets one more try. @returns was it refused? */
+/** Allows a refused key one more try, because somebody has started work by hand. @returns whether it was refused. */
 export async function allowKeyTrial(db: NodePgDatabase, keyHash: string): Promise<boolean> {
   const allowed = await db
     .update(accessKeys)
@@ -109,7 +109,7 @@ export async function allowKeyTrial(db: NodePgDatabase, keyHash: string): Promis
   return allowed.rowCount === 1;
 }
 
-/** The line with which the source refused this key, or null. */
+/** The diagnostic with which the source refused this key; null if it did not. */
 export async function readKeyRefusal(db: NodePgDatabase, keyHash: string): Promise<string | null> {
   const found = await db
     .select({ diagnostic: accessKeys.diagnostic })

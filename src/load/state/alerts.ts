@@ -8,15 +8,15 @@ import { alerts } from './schema/knowledge.ts';
 const FIRST_PAUSE_S = 30;
 const LONGEST_PAUSE_S = 3_600;
 
-/** An alert that could not be delivered for so long is out of date. */
-const NEWS_FOR = '1 day';
+/** An alert that could not be delivered for this long is outdated and not sent any more. */
+const SENT_WITHIN = '1 day';
 
-/** Alerts claimed at once. */
+/** How many alerts are claimed at once. */
 const BATCH = 20;
 
 /**
- * Keeps an alert, unless one of the same kind and subject was raised within so many hours: then that
- * one is counted once more.
+ * Stores an alert, unless one of the same kind and subject was raised within `repeatHours`: then that one's repeats are
+ * counted.
  *
  * @returns whether it is a new one.
  */
@@ -49,8 +49,8 @@ export function recordAlert(
 }
 
 /**
- * Claims alerts of these kinds that were not delivered yet and are due. The next try of each is pushed further away
- * before this one is made: so no two workers send the same alert.
+ * Claims alerts of these kinds that were not delivered yet and are due. The time of the next try is set before this one
+ * is made, so that no two workers send the same alert.
  */
 export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[]) {
   const due = db
@@ -61,7 +61,7 @@ export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[]) {
         inArray(alerts.kind, [...kinds]),
         isNull(alerts.delivered_at),
         lte(alerts.next_attempt_at, sql`now()`),
-        gt(alerts.raised_at, sql`now() - ${NEWS_FOR}::interval`),
+        gt(alerts.raised_at, sql`now() - ${SENT_WITHIN}::interval`),
       ),
     )
     .orderBy(alerts.id)
@@ -85,13 +85,13 @@ export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[]) {
     });
 }
 
-/** Notes whether an alert was delivered. @param problem why it was not, or null. */
+/** Records whether an alert was delivered. @param problem why it was not; null if it was. */
 export async function noteDelivery(db: NodePgDatabase, id: number, problem: string | null): Promise<void> {
   const delivered_at = problem === null ? sql`now()` : undefined;
   await db.update(alerts).set({ error: problem, delivered_at }).where(eq(alerts.id, id));
 }
 
-/** The facts of alerts of these kinds that were raised within so many days. */
+/** The facts of alerts of these kinds that were raised within this many days. */
 export async function factsOfAlerts(db: NodePgDatabase, kinds: readonly string[], days: number) {
   const found = await db
     .select({ facts: alerts.facts })
@@ -105,7 +105,7 @@ export async function factsOfAlerts(db: NodePgDatabase, kinds: readonly string[]
   return found.map(({ facts }) => facts);
 }
 
-/** Deletes alerts of these kinds that were raised more than so many days ago. */
+/** Deletes alerts of these kinds that were raised more than this many days ago. */
 export async function forgetAlerts(
   db: NodePgDatabase,
   kinds: readonly string[],

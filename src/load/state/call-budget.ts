@@ -3,27 +3,26 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { callBudget } from './schema/source.ts';
 
 /**
- * The call budget: one per access key and clock hour, for all workers on all machines. It lives in
- * Postgres with either queue backend, because a Redis that restarts empty would forget what was
- * asked and let the hour be overspent.
+ * The call budget: one per access key and clock hour, for all workers on all machines. It is kept in Postgres with
+ * either queue backend, because a Redis that restarts empty would forget the calls that were made.
  */
 
-/** What a claim needs to know of the key and the hour's budget. Times in milliseconds since the epoch. */
+/** What a claim needs to know about the key and the hour's budget. Times are milliseconds since the epoch. */
 export interface Permit {
   readonly keyHash: string;
   readonly now: number;
   /** Start of the clock hour. */
   readonly hour: number;
-  /** An hour that the source closed before this moment is tried again, by one call. */
+  /** An hour that the source closed before this moment is tried again with one call. */
   readonly closedBefore: number;
   readonly limit: number;
-  /** What of the limit a backfill may use: the rest is kept for the night. */
+  /** How much of the limit a backfill may use; the rest is kept for nightly runs. */
   readonly backfillLimit: number;
-  /** A key that was last accepted before this moment is tried by one call first. */
+  /** A key that was last accepted before this moment is tried with one call first. */
   readonly keyGoodSince: number;
   /** A key that was refused before this moment may be tried again. */
   readonly keyRefusedSince: number;
-  /** How long one worker may try an unproven key while others wait. */
+  /** Until when one worker may try an unproven key while others wait. */
   readonly probeUntil: number;
 }
 
@@ -32,11 +31,11 @@ type Hour = Pick<Permit, 'keyHash' | 'hour'>;
 const iso = (moment: number) => new Date(moment).toISOString();
 
 /**
- * A statement that counts one call in the hour and returns its row; nothing when as many calls as allowed
- * were counted already, or the source has closed the hour. `tries_hour`: it did so a while ago, and this one call
- * is to find out whether it still does.
+ * A statement that counts one call in the hour and returns its row, or no row if the allowed number of calls is used up
+ * or the source has closed the hour. `tries_hour`: the source closed it a while ago, and this call finds out whether it
+ * still is.
  *
- * @param claimable `from claimable where …`: the claim it is counted for, with the calls it is `allowed`.
+ * @param claimable `from claimable where …`: what the call is counted for, with how many calls are `allowed`.
  */
 export function countCall({ keyHash, hour, now, closedBefore }: Permit, claimable: SQL): SQL {
   return sql`
@@ -51,9 +50,9 @@ export function countCall({ keyHash, hour, now, closedBefore }: Permit, claimabl
 }
 
 /**
- * Counts one call that no window needs, where the hour has one left.
+ * Counts one call that belongs to no window, if the hour has one left.
  *
- * @returns false where it has none, or the source has closed it: the call must not be made.
+ * @returns false if it has none or the source has closed it; then the call must not be made.
  */
 export async function takeCall(db: NodePgDatabase, permit: Permit): Promise<boolean> {
   const claimable = sql`from claimable where true`;
@@ -63,7 +62,7 @@ export async function takeCall(db: NodePgDatabase, permit: Permit): Promise<bool
   return taken.rowCount === 1;
 }
 
-/** The source says the hour is spent, whatever we counted: only single calls ask again before the next. */
+/** Records that the source says the hour's calls are used up, whatever was counted: only single calls try it again. */
 export async function closeHour(
   db: NodePgDatabase,
   { keyHash, hour, now }: Pick<Permit, 'keyHash' | 'hour' | 'now'>,
@@ -76,7 +75,7 @@ export async function closeHour(
     .onConflictDoUpdate({ target: [callBudget.key_hash, callBudget.hour], set: closed });
 }
 
-/** The source has answered in an hour it had closed. */
+/** Records that the source has answered in an hour that it had closed. */
 export async function openHour(
   db: NodePgDatabase,
   { keyHash, hour }: Pick<Permit, 'keyHash' | 'hour'>,
@@ -89,11 +88,11 @@ export async function openHour(
 
 export interface HourState {
   readonly calls: number;
-  /** The source's line, when it closed the hour itself. */
+  /** The diagnostic with which the source closed the hour; null if it did not. */
   readonly refused: string | null;
 }
 
-/** What is used of an hour. */
+/** How much of an hour's budget is used. */
 export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Promise<HourState> {
   const found = await db
     .select({ calls: callBudget.calls, refusedAt: callBudget.refused_at, diagnostic: callBudget.diagnostic })

@@ -25,36 +25,36 @@ export interface Pair {
   readonly exchange: string;
 }
 
-/** Which sessions to look at. */
+/** Which sessions to include. */
 export interface CompletenessScope {
-  /** Expected from their first complete session on; over the source's reach where nothing is there. */
+  /** Sessions of these are expected from the first complete one on, or else as far back as the source reaches. */
   readonly expected: readonly Pair[];
-  /** Also whatever else was ever loaded, between its first and last complete session. */
+  /** Include whatever else was ever loaded, from its first to its last complete session. */
   readonly others: boolean;
-  /** Instead of the range of each pair. */
+  /** First and last day, instead of the range of each pair. */
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
-  /** Nothing that is known of older days is looked at, nor of other pairs: quick on years of history. */
+  /** Coverage of older days, and of other pairs, is not read: fast on years of history. */
   readonly since?: Day | undefined;
-  /** With it, nothing that is known of newer days either. */
+  /** Coverage of newer days is not read. */
   readonly until?: Day | undefined;
 }
 
 const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
 
-/** What is known of an operation and session, best first; RANKS numbers the cases of `known`. */
+/** The cases of what is known about an operation and session, the best first, as the query ranks them. */
 const RANKS = { loaded: 1, empty: 2, not_published: 3, failed: 4, blocked: 5, partial: 6, unknown: 7 };
 
 /**
- * Every session an operation should have of an exchange, and what became of it: exchange, operation,
- * day, state, reason, detail, records, checked_at. The view etl.completeness and what reads gaps are
- * this one query.
+ * Every session that an operation should have for an exchange, and whether it is stored: exchange, operation, day,
+ * state, reason, detail, records, checked_at. The view etl.completeness and the commands that list gaps share this
+ * query.
  *
- * An operation asked per instrument counts as there with any instrument, unless the data of most is awaited; one
- * that knows no dates has a single line, complete once it was ever loaded and else with what was answered last, and none in a range that has an end. Where it is
- * quarters that should be there, their last days are the sessions.
+ * An operation that is asked per instrument is complete with any instrument, unless the data of most is awaited. One
+ * without dates has a single row, complete once it was ever loaded and otherwise with its last answer, and none in a
+ * range that has an end. For an operation about quarters, their last days are the sessions.
  *
- * @param now the moment at which to look; null: when the query runs.
+ * @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs.
  */
 function completenessSql(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
   const { expected, others } = scope;
@@ -121,7 +121,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
     coalesce(k.rank, ${RANKS.unknown}) as rank, k.diagnostic, coalesce(k.records, 0) as records, k.checked_at
   from due d left join known k using (operation, exchange, day) where not d.undated
   union all
-  -- Where the answer depends on no day, one without a record is not too early: it is empty.
+  -- If the answer depends on no day, one without a record is not too early, but empty.
   select d.exchange, d.operation, d.day, true, false, s.last_day is not null,
     case when k.rank = ${RANKS.not_published} then ${RANKS.empty} else coalesce(k.rank, ${RANKS.unknown}) end,
     k.diagnostic, coalesce(k.records, 0), coalesce(s.checked_at, k.checked_at)
@@ -145,7 +145,7 @@ select exchange, operation, day,
 from session, clock`;
 }
 
-/** Days after a session within which the nights that look back ask for it, and weekly ones once more. */
+/** For this many days after a session, nightly runs ask for it again; those of weekly operations once more. */
 const awaitedDays = (lookback: number, weekly: boolean) => Math.max(7, 2 * lookback) + (weekly ? 7 : 0);
 
 function operationRow(
@@ -155,7 +155,7 @@ function operationRow(
   const { name, emptyIsNormal, schedule, windows } = operation;
   const quarterly = isQuarterly(operation);
   const variants = expectedVariants(operation);
-  // Data is not late before the schedule asks for it; weekly operations have until their weekday.
+  // Data is not late before the schedule asks for it, which weekly operations do on their weekday.
   const due = publicationTime(operation, publishedAt);
   const cells = [
     text(name),
@@ -175,7 +175,7 @@ function pairRows(pairs: readonly Pair[]): string {
   return `values ${pairs.map((pair) => `(${text(pair.operation)}, ${text(pair.exchange)})`).join(',\n    ')}`;
 }
 
-/** Coverage `c` of these, as an index of it can look for. */
+/** The condition that coverage `c` is of these pairs, in a form that its index can use. */
 function isOf(pairs: readonly Pair[]): string {
   const list = (values: readonly string[]) => `array[${[...new Set(values)].map(text).join(', ')}]::text[]`;
   return `c.operation = any (${list(pairs.map((pair) => pair.operation))}) and c.exchange = any (${list(pairs.map((pair) => pair.exchange))})`;
@@ -183,13 +183,13 @@ function isOf(pairs: readonly Pair[]): string {
 
 const text = (value: string): string => pg.escapeLiteral(value);
 
-/** Settings the view is made with; a migration brings it in line when they change. */
+/** Settings that the view is created with; a migration brings it up to date when they change. */
 export type ViewSettings = Pick<
   Config,
   'EOD_EXCHANGES' | 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS' | 'EOD_LOOKBACK_SESSIONS'
 >;
 
-/** As they are where nothing is set. */
+/** The defaults. */
 export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
   EOD_EXCHANGES: settings.EOD_EXCHANGES.parse(undefined),
   EOD_TIMEZONE: settings.EOD_TIMEZONE.parse(undefined),
@@ -199,21 +199,21 @@ export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
 };
 
 const COMMENT =
-  'Every session an operation should have of an exchange, and whether it is there. From the first complete session on; over the last days the source reaches where nothing is loaded.';
+  'Every session that an operation should have for an exchange, and whether it is stored: from the first complete session on, or, if there is none, as far back as the source reaches.';
 
 const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   exchange: 'Exchange.',
   operation: 'Operation of the source.',
-  day: 'Session day; operations that know no dates have one line, of the last session.',
-  state: 'complete; missing: it should be there; pending: it is too early for it.',
+  day: 'Session day; operations without dates have one row, of the last session.',
+  state: 'complete; missing: it should be stored; pending: it is too early for it.',
   reason:
-    'Why it is not there: never_asked, failed, blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments were asked for); null when complete.',
-  detail: 'What the source or the failure said, where there was something.',
+    'Why it is not complete: never_asked, failed, blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments were asked for); null when complete.',
+  detail: 'What the source or the failure said, if anything.',
   records: 'Records of the session in the answers.',
   checked_at: 'When the session was last asked for; null when never.',
 };
 
-/** The pairs a schedule asks for: exchanges of each operation as far as EOD_EXCHANGES has them. */
+/** The pairs that the schedules ask for: each operation with its exchanges that are in EOD_EXCHANGES. */
 export function scheduledPairs({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>): Pair[] {
   return operations.flatMap(({ name, exchanges }) =>
     exchanges
@@ -222,10 +222,10 @@ export function scheduledPairs({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>)
   );
 }
 
-/** Makes, or brings up to date, the view etl.completeness; writes nothing when it is as it should be. */
+/** Creates the view etl.completeness or brings it up to date; writes nothing if it is up to date. */
 export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
   const query = completenessSql(wanted, { expected: scheduledPairs(wanted), others: true }, null);
-  // Postgres keeps views in words of its own: it is asked to compare them itself.
+  // Postgres stores views in a normalized form, so the comparison is done in SQL.
   await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
   const compared = await client.query<{ same: boolean }>(
     `select coalesce(pg_get_viewdef(to_regclass('etl.completeness')), '')
@@ -252,7 +252,7 @@ export interface SessionState extends Pair {
   readonly records: number;
 }
 
-/** When and with which settings to look. */
+/** The clock and settings of the query, and the database. */
 interface CompletenessContext {
   readonly config: ViewSettings;
   readonly clock: Clock;
@@ -263,7 +263,7 @@ interface CompletenessContext {
 const completenessQuery = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
   sql.raw(completenessSql(config, scope, clock.now()));
 
-/** An interface as drizzle takes the rows of a statement. */
+/** An interface as a type alias, which drizzle wants for the rows of a statement. */
 type Row<Shape> = { [Name in keyof Shape]: Shape[Name] };
 
 /** Every session of a scope, by operation, exchange and day. */
@@ -277,27 +277,27 @@ export async function readCompleteness(
   return found.rows;
 }
 
-/** Freshness and size of what is loaded of an operation and exchange. */
+/** How recent and how complete the data of an operation and exchange is. */
 export interface Freshness extends Pair {
-  /** Last session that is complete, or null. */
+  /** The last complete session; null if there is none. */
   readonly lastComplete: Day | null;
-  /** Last session whose data should be there by now. */
+  /** The last session whose data should be stored by now. */
   readonly lastDue: Day | null;
-  /** That session is not there. */
+  /** Is that session missing? */
   readonly late: boolean;
-  /** How many of the last sessions that should be there (MISSING_OF) are not. */
+  /** How many of the last MISSING_OF sessions that should be stored are missing. */
   readonly missingSessions: number;
   /** Records of the last complete session. */
   readonly lastRecords: number | null;
-  /** Median over the twenty complete sessions before it; null where there is none. */
+  /** Median over the twenty complete sessions before it; null if there are none. */
   readonly medianRecords: number | null;
 }
 
-/** Sessions looked at for what is missing, and for how large a session usually is. */
+/** How many sessions are looked at for missing ones, and for the usual number of records. */
 export const MISSING_OF = 30;
 const USUAL_OVER = 20;
 
-/** How recent and how full the data of each operation and exchange of a scope is. */
+/** The freshness of each operation and exchange of a scope. */
 export async function readFreshness(
   context: CompletenessContext,
   scope: CompletenessScope,

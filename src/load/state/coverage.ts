@@ -3,12 +3,12 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Preparing, runPrepared } from '../database/prepared.ts';
 import { coverage } from './schema/work.ts';
 
-/** The table, for SQL that is text. */
+/** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
 
 export type CoverageState = (typeof coverage.$inferSelect)['state'];
 
-/** What is now known of one session day (of one instrument, of one question). */
+/** What is known of one session day, and, where those are asked for, of one instrument and one question. */
 export interface CoverageEntry {
   readonly day: string;
   /** '' where the whole exchange was asked. */
@@ -25,28 +25,28 @@ interface CoverageOwner {
   readonly runId: number;
   readonly windowId: number | null;
   readonly coverage: readonly CoverageEntry[];
-  /** Days that are loaded no longer: their last rows were withdrawn, or records nobody asked for came for them. */
+  /** Days that no longer count as loaded: their last rows were withdrawn, or records came that were not asked for. */
   readonly reopened?: readonly string[];
-  /** Only over these states is anything written; over any when not given. */
+  /** Stored entries are replaced only if they have one of these states; without it, whatever their state. */
   readonly over?: readonly CoverageState[];
-  /** Given where nobody was asked now, because a kept answer was read once more. */
+  /** Given if the source was not asked now, because a kept answer was read again. */
   readonly reread?: Reread | undefined;
 }
 
-/** A kept answer that was read once more. */
+/** A kept answer that was read again. */
 export interface Reread {
   /** When the source was asked. */
   readonly askedAt: Date;
-  /** The windows that have read it: coverage of others was written for other answers, or for calls that failed. */
+  /** The windows that have read it: coverage of other windows is from other answers, or from calls that failed. */
   readonly windows: readonly number[];
-  /** Did it bring rows? Then its days are loaded, whatever else is known of them. */
+  /** Did it write rows? Then its days are loaded, whatever else is known of them. */
   readonly wroteRows: boolean;
 }
 
 /**
- * Records what is known of days. What was loaded stays `loaded` whatever a later call meets, since the
- * rows are still there, but for `reopened` days. An answer that is read once more changes what it said itself, and
- * not when that was asked. Rows are written in key order, so that two writers cannot deadlock.
+ * Records what is known of days. Except on `reopened` days, what was loaded stays `loaded` whatever a later call meets,
+ * because the rows are still there. An answer that is read again changes only entries of its own, and not the time of
+ * its call. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase & Preparing, owner: CoverageOwner): Promise<void> {
   const { operation, exchange, runId, windowId, coverage: entries, over, reread } = owner;
@@ -68,7 +68,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, owner: Cover
   };
   const { run_id, window_id, checked_at } = coverage;
   const read = sql`${window_id} = any(${sql.param(reread?.windows ?? [])}::bigint[])`;
-  // A kept answer takes the place of what was asked before it, as it did when it came.
+  // A kept answer replaces only what was asked before it, as it did when it was fetched.
   const isNewer =
     reread === undefined
       ? sql`true`
@@ -93,7 +93,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, owner: Cover
   await runPrepared(db, writing);
 }
 
-/** What is known of these days by the answer of this window. */
+/** The entries of these days that were written by this window. */
 export async function coverageOfWindow(
   db: NodePgDatabase,
   asked: {
@@ -120,7 +120,7 @@ export async function coverageOfWindow(
     .orderBy(day, instrument, variant);
 }
 
-/** Questions about days: of a whole exchange, or one by one of these instruments. */
+/** Questions about days: about a whole exchange, or about each of these instruments. */
 interface AskedDays {
   readonly operation: string;
   readonly exchange: string;
@@ -148,7 +148,7 @@ const answersTo = ({ operation, exchange, days, states }: Omit<AskedDays, 'instr
   and(
     eq(coverage.operation, operation),
     eq(coverage.exchange, exchange),
-    // As an array: a list of parameters has an end, and a range of thirty years more days than it.
+    // As an array, so that any number of days is one parameter.
     sql`${dayColumn} = any(${sql.param([...new Set(days)])}::date[])`,
     inArray(stateColumn, [...states]),
   );
@@ -156,7 +156,7 @@ const answersTo = ({ operation, exchange, days, states }: Omit<AskedDays, 'instr
 const isAsked = (names: readonly string[]) =>
   sql`${instrumentColumn} = any(${sql.param([...names])}::text[])`;
 
-/** Counts the answers to each question that has any: read once, however many they are, and put together by the server. */
+/** Counts the answers to each question that has any. Postgres aggregates, so few rows are returned. */
 export async function countAnswers(db: NodePgDatabase, asked: AskedDays): Promise<AnswerCount[]> {
   if (asked.days.length === 0) return [];
   return db
@@ -194,7 +194,7 @@ export async function instrumentsAnsweredEachDay(
 export interface AnswerList {
   readonly day: string;
   readonly variant: string;
-  /** Is it `not_published` that they have? */
+  /** Is their answer `not_published`? */
   readonly awaited: boolean;
   readonly instruments: readonly string[];
 }
@@ -213,11 +213,11 @@ export async function listAnswers(db: NodePgDatabase, asked: AskedDays): Promise
     .groupBy(dayColumn, variantColumn, isAwaited);
 }
 
-/** Answers to one question are awaited if most were empty when they were asked for: single instruments may have none. */
+/** An answer is awaited if most instruments had none when they were asked for; a few never have one. */
 const MOSTLY_AWAITED = sql`2 * count(*) filter (where ${coverage.state} = 'not_published') > count(*) filter (where ${coverage.state} in ('loaded', 'empty', 'not_published'))`;
 
 /**
- * How far an operation and exchange has come, by the questions of these variants.
+ * How far the data of an operation and exchange reaches, by the questions of these variants.
  *
  * @returns the watermark, which is the last loaded day up to `to`, and the first day from `from` on whose data
  *   is awaited; each null where there is none.
@@ -254,7 +254,7 @@ export async function readProgress(
   return { watermark: loaded?.day ?? null, awaited: awaited?.day ?? null };
 }
 
-/** What was asked so far of each operation and exchange that was ever asked. */
+/** The last loaded day, run and call of each operation and exchange that was ever asked for. */
 export function summarizeCoverage(db: NodePgDatabase) {
   const { operation, exchange } = coverage;
   return db
@@ -269,7 +269,7 @@ export function summarizeCoverage(db: NodePgDatabase) {
     .groupBy(operation, exchange);
 }
 
-/** The states of a day, the best first. A day asked for instrument by instrument has several. */
+/** The states of a day, the best first. A day that is asked for instrument by instrument has several. */
 const BEST_FIRST: readonly CoverageState[] = [
   'loaded',
   'empty',
@@ -279,7 +279,7 @@ const BEST_FIRST: readonly CoverageState[] = [
   'holiday',
 ];
 
-/** The best that is known of each of these days, of any of these operations and exchanges; not of days nobody asked about. */
+/** The states of these days, operations and exchanges, the best first; a day that was never asked for has none. */
 export async function bestStates(
   db: NodePgDatabase,
   asked: Record<'operations' | 'exchanges' | 'days', readonly string[]>,
@@ -296,7 +296,7 @@ export async function bestStates(
   return found.sort((a, b) => rank(a.state) - rank(b.state));
 }
 
-/** Exchanges of which this run asked for an operation's whole day, and there was nothing yet. */
+/** Exchanges for which this run asked for an operation's whole day and got no data. */
 export async function exchangesWithoutData(
   db: NodePgDatabase,
   asked: { readonly runId: number; readonly operation: string; readonly day: string },
@@ -319,8 +319,8 @@ export async function exchangesWithoutData(
 }
 
 /**
- * A select of exchange, day and records: the sessions of which an operation was loaded for the whole
- * exchange. For the SQL of checks, which is text.
+ * A select of exchange, day and records: the sessions that were loaded for the whole exchange. For the SQL of checks,
+ * which is built as text.
  */
 export function loadedSessionsSql(operation: string): string {
   return `select exchange, day, records from ${COVERAGE}

@@ -3,25 +3,25 @@ import { ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { databaseIdentity } from './schema/knowledge.ts';
 
-const ownNumber = sql<number>`(select oid::bigint from pg_database where datname = current_database())`;
+const ownOid = sql<number>`(select oid::bigint from pg_database where datname = current_database())`;
 
 /**
- * The id of this database, made when first asked for. A restored copy of a database has the row of the
- * original, and gets an id of its own: the queue is disposable, so no work is lost with the old name.
+ * The id of this database, created by the first call. A restored copy of a database has the row of the original, but
+ * another oid, and gets an id of its own: the queue is disposable, so no work is lost with the old name.
  */
 export async function databaseId(db: NodePgDatabase): Promise<string> {
   const { id, made_for } = databaseIdentity;
   const read = async () => {
     const found = await db
-      .select({ id, isOwn: sql<boolean>`${made_for} = ${ownNumber}` })
+      .select({ id, isOwn: sql<boolean>`${made_for} = ${ownOid}` })
       .from(databaseIdentity);
     return found[0]?.isOwn === true ? found[0].id : null;
   };
   const known = await read();
   if (known !== null) return known;
-  const made = { id: randomBytes(6).toString('hex'), made_for: ownNumber };
-  // Where two processes come at once, the second finds what the first has written.
-  const renamed = await db.update(databaseIdentity).set(made).where(ne(made_for, ownNumber));
+  const made = { id: randomBytes(6).toString('hex'), made_for: ownOid };
+  // If two processes do this at once, the second finds what the first has written.
+  const renamed = await db.update(databaseIdentity).set(made).where(ne(made_for, ownOid));
   if (renamed.rowCount === 0) await db.insert(databaseIdentity).values(made).onConflictDoNothing();
   const own = await read();
   if (own === null) throw new Error('the database has no id although one was just written');

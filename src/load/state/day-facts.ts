@@ -6,7 +6,7 @@ import { isoText } from './schema/columns.ts';
 import { responseBodies, responses } from './schema/source.ts';
 import { coverage, loads, windows } from './schema/work.ts';
 
-// What is known of the days of a data set: asked by its operation, exchange and days, as the indexes have them.
+// What is known about the days of a data set. All queries select by operation, exchange and days, as the indexes do.
 
 /** Days of some operations and exchanges. */
 interface DayScope {
@@ -24,7 +24,7 @@ const isOfPairs = (
     inArray(exchange, [...new Set(pairs.map((pair) => pair.exchange))]),
   );
 
-/** Every operation and exchange that was ever asked for; looks at one row of each, however many there are. */
+/** Every operation and exchange that was ever asked for; reads one index entry for each, not all rows. */
 export async function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
   const found = await db.execute<{ operation: string; exchange: string }>(sql`
     with recursive pair as (
@@ -39,7 +39,7 @@ export async function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
   return found.rows.map(({ operation, exchange }) => ({ operation, exchange }));
 }
 
-/** What the answers say of each day, the whole exchange or its instruments taken together. */
+/** What the answers say about each day, all instruments taken together. */
 export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope) {
   const { operation, exchange, day, state, records } = coverage;
   return db
@@ -56,7 +56,7 @@ export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope)
     .groupBy(operation, exchange, day);
 }
 
-/** The first day that was loaded, or found to be empty, of an operation and exchange; null where none was. */
+/** The first day of an operation and exchange that was loaded or found to be empty; null if there is none. */
 export async function firstKnownDay(db: NodePgDatabase, pair: Pair): Promise<Day | null> {
   const [first] = await db
     .select({ day: coverage.day })
@@ -73,10 +73,10 @@ export async function firstKnownDay(db: NodePgDatabase, pair: Pair): Promise<Day
   return first?.day ?? null;
 }
 
-/** What was asked about a day of an operation and exchange. */
+/** A day of an operation and exchange. */
 type DayOf = Pair & { readonly day: Day };
 
-/** What is known of one day, by instrument and question, and how many such lines there are. */
+/** What is known about a day, by instrument and question, and how many such rows there are. */
 export async function readDayCoverage(
   db: NodePgDatabase,
   { operation, exchange, day }: DayOf,
@@ -105,12 +105,12 @@ export async function readDayCoverage(
   return { total: await db.$count(coverage, isOfDay), listed };
 }
 
-/** Longer ranges than this are not asked for in one window: what covers a day ends within so many days of it. */
+/** No window has a longer range, so that a range around a day begins and ends within this many days of it. */
 const LONGEST_WINDOW_DAYS = 400;
 
 const lastDayOf = (day: Day) => sql`${day}::date + ${LONGEST_WINDOW_DAYS}::int`;
 
-/** The loads that covered a day, the newest first: what each brought, and revised. */
+/** The loads that covered a day, the newest first, with their counts. */
 export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
   return db
     .select({
@@ -145,7 +145,7 @@ export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: D
     .limit(limit);
 }
 
-/** Windows by their numbers, the newest first. */
+/** Windows by their ids, the newest first. */
 export function readWindows(db: NodePgDatabase, ids: readonly number[]) {
   return db
     .select({
@@ -167,7 +167,7 @@ export function readWindows(db: NodePgDatabase, ids: readonly number[]) {
     .orderBy(desc(windows.id));
 }
 
-/** The kept answers and files that speak of a day, the newest first; without what is in them. */
+/** The kept answers and files about a day, the newest first, without their bodies. */
 export function readDayAnswers(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
   return db
     .select({
@@ -200,7 +200,7 @@ export function readDayAnswers(db: NodePgDatabase, { operation, exchange, day }:
     .limit(limit);
 }
 
-/** When the first records of each day came, of windows that end with it. Seconds since 1970. */
+/** When the first records of each day were loaded, by windows that end on it. Seconds since 1970. */
 export function readArrivals(db: NodePgDatabase, { pairs, from, to }: DayScope) {
   const { operation, exchange, to_date, committed_at, fetched } = loads;
   return db

@@ -20,7 +20,7 @@ export async function readDecisions(db: NodePgDatabase): Promise<EventDecision[]
   }));
 }
 
-/** Writes a decision, in the place of an earlier one about the same event. */
+/** Stores a decision; it replaces an earlier one about the same event. */
 export async function writeDecision(db: NodePgDatabase, decision: EventDecision): Promise<void> {
   const decided = {
     ratio_new: decision.ratio?.new ?? null,
@@ -34,7 +34,7 @@ export async function writeDecision(db: NodePgDatabase, decision: EventDecision)
     .onConflictDoUpdate({ target: eventDecisions.event_id, set: decided });
 }
 
-/** @returns whether there was a decision to take back. */
+/** Deletes a decision. @returns false if there was none. */
 export async function removeDecision(db: NodePgDatabase, eventId: string): Promise<boolean> {
   const removed = await db.delete(eventDecisions).where(eq(eventDecisions.event_id, eventId));
   return removed.rowCount === 1;

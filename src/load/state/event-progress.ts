@@ -5,9 +5,9 @@ import type { EventDecision } from './event-decisions.ts';
 import { aliasProgress, eventProgress } from './schema/instruments.ts';
 import { loads } from './schema/work.ts';
 
-// What the corporate events of an exchange were worked out from last, so that they are not worked out again from the same.
+// What the corporate events of an exchange were last worked out from, so that it is not done again for the same inputs.
 
-/** What the events of an exchange follow from, as far as it takes to see that it has changed. */
+/** Identifies the inputs of an exchange's events, so that a change of them is noticed. */
 export interface EventInputs {
   readonly notices_state: number;
   readonly owners_state: number;
@@ -15,9 +15,11 @@ export interface EventInputs {
 }
 
 /**
- * @param operations whose loads bring notices.
- * @param rules the version of what reads them.
- * @returns null where there never was any notice.
+ * Identifies what the events of an exchange would be worked out from now.
+ *
+ * @param operations the data sets whose loads bring notices.
+ * @param rules the version of the code that reads notices.
+ * @returns null if there never was any notice.
  */
 export async function readEventInputs(
   db: NodePgDatabase,
@@ -49,14 +51,14 @@ export async function readEventInputs(
     .select({ state: aliasProgress.owners_state })
     .from(aliasProgress)
     .where(eq(aliasProgress.exchange, exchange));
-  const told = decisions
+  const decided = decisions
     .map((decision) => JSON.stringify(decision))
     .sort()
     .join('\n');
   return {
     notices_state: state ?? 0,
     owners_state: owners?.state ?? 0,
-    digest: createHash('sha256').update(`${rules}\n${told}`).digest('hex'),
+    digest: createHash('sha256').update(`${rules}\n${decided}`).digest('hex'),
   };
 }
 
@@ -69,7 +71,7 @@ async function readProgress(db: NodePgDatabase, exchange: string): Promise<Event
   return known ?? null;
 }
 
-/** Were the events of an exchange worked out from just this? */
+/** Were the events of an exchange last worked out from exactly these inputs? */
 export async function areEventsOf(
   db: NodePgDatabase,
   exchange: string,
@@ -84,7 +86,7 @@ export async function areEventsOf(
   );
 }
 
-/** Notes what the events of an exchange were worked out from. */
+/** Stores what the events of an exchange were worked out from. */
 export async function writeEventProgress(
   db: NodePgDatabase,
   exchange: string,

@@ -8,23 +8,23 @@ export { SEVERITIES };
 
 export type Severity = (typeof SEVERITIES)[number];
 
-/** One thing that is wrong, or was. */
+/** Something that is wrong, or was. */
 export type Finding = Awaited<ReturnType<typeof listFindings>>['findings'][number];
 
 interface FindingFilter {
   readonly check?: string | undefined;
-  /** These and nothing milder. */
+  /** Only findings of these severities. */
   readonly severity?: readonly Severity[] | undefined;
   readonly operation?: string | undefined;
   readonly exchange?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** Also those that a later look found no more. */
+  /** Include findings that a later check did not find again. */
   readonly resolved?: boolean | undefined;
   readonly limit: number;
 }
 
-/** Findings, the newest days first, and how many there are in all. */
+/** Findings, the newest days first, and how many match in all. */
 export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
   const { check, severity, operation, exchange, from, to } = filter;
   const matches = and(
@@ -54,47 +54,47 @@ export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
   };
 }
 
-/** Readies a transaction for a check: only one at a time is made, with a plan that fits. */
+/** Prepares a transaction for a check: takes the lock that lets only one run at a time, and sets up the planner. */
 export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
-  // Two at once would report the same finding twice, or wait for each other crosswise.
+  // Two at the same time could report the same finding twice, or deadlock.
   await lockUntilCommit(tx, 'eod:reconcile');
-  // Tables loaded a moment ago have no statistics yet: the planner believes that they are small and joins on
-  // one column of several. Hash joins use them all, and cost the same whatever it believes.
+  // Tables that were just loaded have no statistics yet: the planner takes them to be small and joins on one of several
+  // columns. Hash joins use all columns, and cost the same whatever the planner assumes.
   await tx.execute(sql`set local enable_nestloop = off`);
   await tx.execute(sql`set local enable_mergejoin = off`);
   await tx.execute(sql`set local jit = off`);
 }
 
-/** A check as far as its findings are concerned. */
-interface CheckToMake {
+/** What is needed to run a check and store its findings. */
+interface CheckToRun {
   readonly name: string;
   readonly operation: string;
-  /** Findings carry a day of the range; if not, all rows are looked at whatever the range is. */
+  /** Do findings carry a day of the range? If not, all rows are checked whatever the range is. */
   readonly dated: boolean;
-  /** A select of exchange, date, instrument, expected, found; see `Check` (jobs/quality). */
+  /** A select of exchange, date, instrument, expected, found; see `Check` (load/market/checks). */
   readonly sql: string;
 }
 
 interface CheckedRange {
   readonly from: string;
   readonly to: string;
-  /** Exchange and day of the calendar's sessions that the SQL of the check may ask for. */
+  /** Exchange and day of the calendar's sessions that the SQL of the check may use. */
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
 }
 
 export interface FindingCounts {
   /** Findings that are open now. */
   readonly open: number;
-  /** How many of the open ones were found for the first time or again after they had been resolved. */
+  /** How many of the open ones are new, or were found again after they had been resolved. */
   readonly fresh: number;
-  /** Findings that were open before and are not found any more. */
+  /** Findings that were open and were not found again. */
   readonly resolved: number;
 }
 
-/** Makes a check: one statement looks, keeps what is new or different, and closes what is no longer found. */
-export async function makeCheck(
+/** Runs a check: one statement looks for findings, stores new and changed ones, and resolves those not found again. */
+export async function runCheck(
   tx: NodePgDatabase,
-  check: CheckToMake,
+  check: CheckToRun,
   range: CheckedRange,
   kept: { readonly severity: Severity; readonly runId: number | null },
 ): Promise<FindingCounts> {
@@ -136,10 +136,10 @@ export async function makeCheck(
   return made.rows[0] ?? { open: 0, fresh: 0, resolved: 0 };
 }
 
-/** Resolves the findings of a check that is switched off: nobody wants to know them any more. */
+/** Resolves the findings of a check that is switched off. */
 export async function resolveFindings(
   tx: NodePgDatabase,
-  check: Pick<CheckToMake, 'name' | 'dated'>,
+  check: Pick<CheckToRun, 'name' | 'dated'>,
   { from, to }: Pick<CheckedRange, 'from' | 'to'>,
 ): Promise<void> {
   await tx

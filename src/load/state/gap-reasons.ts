@@ -1,4 +1,4 @@
-/** Why a session is not there, for people; the comments of the view etl.completeness say what each means. */
+/** Why a session is missing, as text; the comment of the view `etl.completeness` explains each. */
 export const GAP_REASONS = {
   never_asked: 'never asked',
   failed: 'failed',

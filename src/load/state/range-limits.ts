@@ -6,10 +6,10 @@ import { coverage, windows } from './schema/work.ts';
 import type { NewWindow } from './windows/plan.ts';
 
 /**
- * Stores what the answer to a window proves of the longest range that the source allows its operation and the key:
- * at least the length of the window; and no more than the length of the parts where it is the last part of a window
- * that was refused as a whole, and all of them were answered. Where one of them was refused for good, the window went too
- * far back, which says nothing of its length.
+ * Stores what an answered window proves about the longest range that the source allows its operation and the key: at
+ * least the length of the window. If it is the last part of a window that was refused, and all parts were answered,
+ * then at most the length of the parts. If a part was refused for good, the window went too far back, which says
+ * nothing about its length.
  */
 export async function learnRangeLimit(
   db: NodePgDatabase,
@@ -29,8 +29,8 @@ export async function learnRangeLimit(
     on conflict (key_hash, operation) do update set days = excluded.days, learned_at = clock_timestamp()`);
 }
 
-/** A limit is believed for so long; then the whole length is tried again, which costs a call where it still holds. */
-const BELIEVED = sql`interval '7 days'`;
+/** A limit is used for this long; then the full length is tried again, which costs a call if the limit still holds. */
+const LIMIT_USED_FOR = sql`interval '7 days'`;
 
 /** Limits learned for a key, by operation, in days. */
 export async function readRangeLimits(
@@ -43,7 +43,7 @@ export async function readRangeLimits(
     .where(
       and(
         eq(rangeLimits.key_hash, keyHash),
-        gt(rangeLimits.learned_at, sql`clock_timestamp() - ${BELIEVED}`),
+        gt(rangeLimits.learned_at, sql`clock_timestamp() - ${LIMIT_USED_FOR}`),
       ),
     );
   return new Map(found.map((row) => [row.operation, row.days]));
@@ -52,8 +52,8 @@ export async function readRangeLimits(
 type Asked = Pick<NewWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>;
 
 /**
- * Stores that the source has refused a range. It does not say whether the range is too long or goes too far back; a
- * day by itself is never too long.
+ * Stores that the source has refused a range. It does not say whether the range is too long or goes too far back, but a
+ * single day is never too long.
  */
 export async function noteRefusedRange(
   db: NodePgDatabase,
@@ -70,7 +70,7 @@ export async function noteRefusedRange(
            refused_at = excluded.refused_at`);
 }
 
-/** Stores that the source has answered a range where it has refused one before: no day of it is out of reach. */
+/** Stores that the source has answered a range: no day of it is out of reach, whatever was refused before. */
 export async function noteAnsweredRange(
   db: NodePgDatabase,
   keyHash: string,
@@ -83,9 +83,9 @@ export async function noteAnsweredRange(
      where key_hash = ${keyHash} and operation = ${operation} and exchange = ${exchange} and variant = ${variant}`);
 }
 
-/** What is known of how far back the source answers the window `w` with a key, as columns and a join. */
+/** SQL for what is known about how far back the source answers the window `w` with a key: a join, and its columns. */
 export function historyOf(keyHash: string): { readonly join: SQL; readonly columns: SQL } {
-  // A source that never answered a newer day may have refused for another reason.
+  // If the source never answered a newer day, it may have refused for another reason.
   const answersNewer = sql`(h.answered_day > h.refused_day or exists (
     select from ${coverage} c where c.operation = h.operation and c.exchange = h.exchange and c.variant = h.variant
        and c.day > h.refused_day and c.state in ('loaded', 'empty')))`;
@@ -93,15 +93,15 @@ export function historyOf(keyHash: string): { readonly join: SQL; readonly colum
     join: sql`left join ${historyLimits} h on h.key_hash = ${keyHash} and h.operation = w.operation
                 and h.exchange = w.exchange and h.variant = w.variant`,
     columns: sql`h.key_hash is not null as was_refused, h.diagnostic as range_diagnostic,
-             case when w.from_date <= h.refused_day and h.refused_at > clock_timestamp() - ${REACH_BELIEVED} and ${answersNewer}
+             case when w.from_date <= h.refused_day and h.refused_at > clock_timestamp() - ${OUT_OF_REACH_FOR} and ${answersNewer}
                   then h.refused_day end as out_of_reach`,
   };
 }
 
-/** So long a day stays out of reach; then it is asked for again, because a day given up in vain may be lost. */
-const REACH_BELIEVED = sql`interval '1 day'`;
+/** A day is out of reach for this long; then it is asked for again, since a day given up by mistake may be lost. */
+const OUT_OF_REACH_FOR = sql`interval '1 day'`;
 
-/** Has the source answered, or is it about to be asked for, a day newer than the one that it refused by itself? */
+/** Has the source answered, or will this run ask it for, a day newer than the single one that it refused? */
 export async function answersNewerDay(
   db: NodePgDatabase,
   keyHash: string,

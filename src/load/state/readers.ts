@@ -9,27 +9,27 @@ import { findings, sessions } from './schema/knowledge.ts';
 import { coverage, loads, rejects, runs, withdrawals } from './schema/work.ts';
 
 /**
- * What of `etl` tells where the rows of `market` come from and what is missing among them. Nothing that knows of access
- * keys, keeps whole answers, or is there for the work alone.
+ * The tables of `etl` that say where the rows of `market` come from and what is missing. Not among them are tables
+ * about access keys, kept answers, and those that only the work itself needs.
  */
 const READABLE = [coverage, findings, loads, observedAliases, rejects, runs, sessions, withdrawals]
   .map<string>(getTableName)
   .concat('completeness');
 
-/** The schemas of which a reader may read everything. */
+/** The schemas in which a reader may read everything. */
 const READ_WHOLE = 'market, market_history';
 
 const quote = pg.escapeIdentifier;
 
 interface Reader {
   readonly role: string;
-  /** Whose new tables it may read. */
+  /** The role whose new tables it may read. */
   readonly owner: string;
 }
 
 /**
- * The readers: roles that may by default privileges read what comes to `market`, and not change it. These are the only
- * record of who is one.
+ * The readers: roles whose default privileges let them read, but not change, new tables of `market`. There is no other
+ * record of who is a reader.
  */
 async function listReaders(client: ClientBase): Promise<Reader[]> {
   const { rows } = await client.query<Reader>(`
@@ -40,7 +40,7 @@ async function listReaders(client: ClientBase): Promise<Reader[]> {
   return rows;
 }
 
-/** Lets a role read what is there, and what the present role will make in the schemas of which all is readable. */
+/** Lets a role read what exists, and what the current role will create in the schemas of READ_WHOLE. */
 async function grantReading(client: ClientBase, role: string): Promise<void> {
   const to = `to ${quote(role)}`;
   await client.query(`
@@ -52,7 +52,7 @@ async function grantReading(client: ClientBase, role: string): Promise<void> {
     alter default privileges in schema market grant execute on functions ${to}`);
 }
 
-/** Takes back all that `grantReading` grants. */
+/** Revokes everything that `grantReading` grants. */
 async function revokeReading(client: ClientBase, { role, owner }: Reader): Promise<void> {
   const from = `from ${quote(role)}`;
   const defaults = `alter default privileges for role ${quote(owner)} in schema`;
@@ -64,12 +64,12 @@ async function revokeReading(client: ClientBase, { role, owner }: Reader): Promi
     revoke usage on schema ${READ_WHOLE}, etl ${from}`);
 }
 
-/** For tables of `etl` that have come since the readers got their rights, whose schema has no default privileges. */
+/** Grants readers the new tables of `etl`, a schema without default privileges. For after a migration. */
 export async function grantReadersAgain(client: ClientBase): Promise<void> {
   for (const { role } of await listReaders(client)) await grantReading(client, role);
 }
 
-/** Which roles become readers, and which are none any more: those named, or all. */
+/** Roles that become readers, and roles that stop being readers: those named, or all. */
 export interface ReaderChange {
   readonly add: readonly string[];
   readonly remove: readonly string[] | 'all';
@@ -77,14 +77,14 @@ export interface ReaderChange {
 
 export interface ReadersAfter {
   readonly readers: readonly string[];
-  /** Readers that cannot log in to this database, and what would let them. */
+  /** Readers that may not connect to this database, and the statement that would let them. */
   readonly shutOut: readonly { readonly role: string; readonly grant: string }[];
 }
 
 /**
- * Changes who may read, all or nothing.
+ * Changes who may read, in one transaction.
  *
- * @throws PipelineError `usage` where a role does not exist, owns the tables, or is to be removed and no reader.
+ * @throws PipelineError `usage` if a role does not exist, owns the tables, or is to be removed and is not a reader.
  */
 export function changeReaders(db: Database, { add, remove }: ReaderChange): Promise<ReadersAfter> {
   return transaction(db, async ({ client }) => {
@@ -93,7 +93,7 @@ export function changeReaders(db: Database, { add, remove }: ReaderChange): Prom
     for (const role of remove === 'all' ? [] : remove) {
       if (names.includes(role)) continue;
       const known = names.length === 0 ? '; there is none' : `; readers: ${names.join(', ')}`;
-      throw usageError(`the role "${role}" is no reader${didYouMean(role, names) || known}`);
+      throw usageError(`the role "${role}" is not a reader${didYouMean(role, names) || known}`);
     }
     for (const reader of before) {
       if (remove === 'all' || remove.includes(reader.role)) await revokeReading(client, reader);
@@ -129,5 +129,5 @@ async function checkRole(client: ClientBase, role: string): Promise<void> {
     );
     throw usageError(`there is no role "${role}" in this Postgres${guess}; "create role" makes one`);
   }
-  if (found.owns) throw usageError(`the role "${role}" owns the tables: it may read them as it is`);
+  if (found.owns) throw usageError(`the role "${role}" owns the tables, so it may read them already`);
 }

@@ -28,23 +28,23 @@ import { rejects, windows } from './schema/work.ts';
 
 const now = sql`clock_timestamp()`;
 
-/** A record that did not pass, in the order of the answer. */
+/** A rejected record of an answer. */
 export interface RejectEntry {
   readonly position: number;
   readonly record: unknown;
   readonly problems: (typeof rejects.$inferSelect)['problems'];
-  /** The day it names, where that can be read. */
+  /** The day that it names, if that can be read. */
   readonly day?: string;
 }
 
-/** A load as far as its rejects, and older ones, are concerned. */
+/** What is needed of a load to store its rejects and resolve older ones. */
 interface RejectsOfLoad {
   readonly runId: number;
   readonly windowId: number;
   readonly operation: string;
   readonly exchange: string;
   readonly rejects: readonly RejectEntry[];
-  /** Windows whose open rejects are among the records of this load, read once more. */
+  /** Other windows that have read the same answer, if it is read again: their open rejects are among its records. */
   readonly readByWindows?: readonly number[] | undefined;
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
   readonly coverage: readonly Pick<CoverageEntry, 'state'>[];
@@ -52,16 +52,16 @@ interface RejectsOfLoad {
   readonly fetchedAt: Date;
 }
 
-/** What the answer of a window was asked about. */
+/** What the answer of a window was asked for. */
 type Asked = Pick<
   typeof windows.$inferSelect,
   'from_date' | 'to_date' | 'instruments' | 'variant' | 'filtered'
 >;
 
 /**
- * Keeps the rejected records of a load, inside its transaction: each once for what was asked about, however often it
- * is sent; as resolved where an answer that was fetched later has been loaded in place of this one. Open rejects that the answer should hold, if they were still sent, and does not reject are resolved: the
- * record was read, or is no longer sent.
+ * Stores the rejected records of a load, inside its transaction: each once per question, however often it is sent, and
+ * as resolved if an answer to that question that was fetched later has been loaded. Resolves open rejects that this
+ * answer would contain if they were still sent, and does not reject: the record was read now, or is no longer sent.
  */
 export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Promise<void> {
   const [asked] = await tx
@@ -79,7 +79,7 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
   const present = new Map<string, PresentReject>();
   for (const entry of load.rejects) {
     const fingerprint = fingerprintOf(load, asked, entry);
-    // An answer may hold the same record twice.
+    // An answer may contain the same record twice.
     if (!present.has(fingerprint)) present.set(fingerprint, { ...entry, outdated: isOutdated(entry) });
   }
   // Locked in one order everywhere, so that two loads cannot deadlock.
@@ -88,13 +88,13 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
   await keepRejects(tx, load, asked, present);
 }
 
-/** Do the asked days, or those of a file, tell what a reject is of? */
+/** Do the days of a question, or of a file, say which day a reject is about? */
 function isDated(name: string): boolean {
   const dataSet = dataSetNamed(name);
   return !isOperation(dataSet) || dataSet.request.dates !== 'none';
 }
 
-/** Names a record and what it was asked about: a record that names no instrument means another one for each. */
+/** Identifies a record and its question: a record that names no instrument is about the one that was asked for. */
 function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day }: RejectEntry): string {
   const { per } = dataSetNamed(operation).windows;
   const days = isDated(operation) ? [day ?? asked.from_date, day ?? asked.to_date] : [];
@@ -104,13 +104,13 @@ function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day
     .digest('hex');
 }
 
-/** For JSON.stringify: Postgres keeps the keys of a record in an order of its own. */
+/** For JSON.stringify. The order must not matter, because jsonb does not keep it. */
 function sortedKeys(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A reject of an answer; `outdated`: an answer fetched later, and loaded before, has spoken in its place. */
+/** A reject of an answer; `outdated`: an answer to the same question that was fetched later has been loaded already. */
 type PresentReject = RejectEntry & { readonly outdated: boolean };
 
 async function outdatedTest(
@@ -133,10 +133,10 @@ async function outdatedTest(
 }
 
 /**
- * Locks the open rejects of days that were asked about.
+ * Locks the open rejects of the days that were asked for.
  *
- * @returns those that the answer makes out of date: none where nothing of it was stored or it is not believed, none
- *   that were seen in an answer fetched later, and none that are `present` in it.
+ * @returns the ids of those that the answer resolves: none if nothing of it was stored or its emptiness is in doubt,
+ *   none that were seen in an answer fetched later, and none that are `present` in it.
  */
 async function lockOutdated(
   tx: NodePgDatabase,
@@ -181,7 +181,7 @@ async function lockOutdated(
 /** One statement carries at most about this many characters of records. */
 const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
 
-/** Writes rejects that are new; of those that are known, when they were seen, and in which answer last. */
+/** Inserts new rejects; for known ones, updates when they were seen and in which answer last. */
 async function keepRejects(
   tx: NodePgDatabase,
   { runId, windowId, operation, exchange, fetchedAt }: RejectsOfLoad,
@@ -219,7 +219,7 @@ async function keepRejects(
     records = [];
     characters = 0;
   };
-  // In the order of their names, so that two loads cannot deadlock.
+  // In the order of the fingerprints, so that two loads cannot deadlock.
   for (const fingerprint of [...present.keys()].sort()) {
     const { position, record = null, problems, day, outdated } = present.get(fingerprint) as PresentReject;
     const text = JSON.stringify({ position, day, fingerprint, record, problems, outdated });
@@ -230,7 +230,7 @@ async function keepRejects(
   if (records.length > 0) await write();
 }
 
-/** Rejects that were resolved before this moment: open ones stay, because nobody else tells of their records. */
+/** Rejects that were resolved before this moment. Open ones are kept, because nothing else has their records. */
 const isOld = (before: Date) => lt(rejects.resolved_at, before.toISOString());
 
 /** How many rejects `pruneRejects` would delete. */
@@ -244,7 +244,7 @@ export async function pruneRejects(db: NodePgDatabase, before: Date): Promise<nu
   return deleted.rowCount ?? 0;
 }
 
-/** Is the reject one of these? As one parameter, since there may be any number of them. */
+/** The condition that a reject is one of these. One array parameter, because there may be any number of ids. */
 const hasId = (ids: readonly number[]) => sql`${rejects.id} = any(${sql.param(ids)}::bigint[])`;
 
 /** Which open rejects; nothing given means all. */
@@ -252,7 +252,7 @@ export interface RejectFilter {
   readonly ids?: readonly number[];
   readonly operations?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
-  /** Of this day, or of days around it. */
+  /** Only rejects of this day, or of days that include it. */
   readonly day?: string | undefined;
 }
 
@@ -275,7 +275,7 @@ const asOpenReject = {
   exchange: rejects.exchange,
   from: rejects.from_date,
   to: rejects.to_date,
-  /** Place in the answer or file, from 0. */
+  /** Position in the answer or file, from 0. */
   position: rejects.position,
   problems: rejects.problems,
   runId: rejects.run_id,
@@ -295,7 +295,7 @@ export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limi
     .limit(limit);
 }
 
-/** Numbers of open rejects. */
+/** Ids of open rejects. */
 export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): Promise<number[]> {
   const found = await db
     .select({ id: rejects.id })
@@ -315,14 +315,14 @@ export function countOpenRejects(db: NodePgDatabase) {
     .groupBy(operation, exchange);
 }
 
-/** One rejected record with all that is known of it. */
+/** A rejected record with everything that is known about it. */
 export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
-// Drizzle would read a record that is a JSON text, as "12", once more, as 12.
+// As text, because drizzle parses a jsonb string value such as "12" a second time, to 12.
 const recordText = sql<string | null>`${rejects.record}::text`;
 const recordOf = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
 
-/** One reject, or null when there is none of this number. */
+/** A reject; null if there is none with this id. */
 export async function readReject(db: NodePgDatabase, id: number) {
   const [found] = await db
     .select({
@@ -331,7 +331,7 @@ export async function readReject(db: NodePgDatabase, id: number) {
       instruments: windows.instruments,
       params: windows.params,
       resolvedAt: sql<string | null>`to_json(${rejects.resolved_at})#>>'{}'`,
-      /** The imported file it stands in, or null where it is of an answer. */
+      /** The imported file that contains it; null if it is of an answer. */
       file: windows.source_file,
       windowResponseId: windows.response_id,
     })
@@ -346,7 +346,7 @@ export async function readReject(db: NodePgDatabase, id: number) {
     .from(responses)
     .where(windowResponseId === null ? own : or(own, eq(responses.id, windowResponseId)))
     .limit(1);
-  /** Number of the kept answer that holds it; null where that is not kept. */
+  /** Id of the kept answer that contains it; null if that is not kept. */
   const responseId = kept?.id ?? null;
   return { ...reject, record: recordOf(reject.record), responseId };
 }
@@ -392,8 +392,8 @@ export async function unkeptFiles(db: NodePgDatabase, ids: readonly number[]) {
 }
 
 /**
- * A query for the ids of windows that have open rejects and whose answer is not kept. Windows of files
- * are not among them: their rows are read by the file's header, so only another import can read them again.
+ * A query for the ids of windows that have open rejects and whose answer is not kept, except windows of files: reading
+ * their rows takes the file's header, so only another import can do that.
  */
 export function windowsWithUnkeptRejects(filter: AnswerFilter): SQL {
   return sql`

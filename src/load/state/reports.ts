@@ -35,7 +35,7 @@ export interface RowDifference {
   readonly columns: Readonly<Record<string, { readonly old: string | null; readonly new: string | null }>>;
 }
 
-/** Everything about a run that has ended, or is under way. */
+/** The report of a run, ended or not. */
 export type RunReport = Awaited<ReturnType<typeof reportRun>>;
 
 /** What a run did of one operation and exchange. */
@@ -47,11 +47,11 @@ const inState = (state: WindowState) => countWindows(eq(windows.state, state));
 const secondsBetween = (from: SQL | Column, to: SQL | Column) =>
   sql`round(coalesce(extract(epoch from ${to} - ${from}), 0)::numeric, 3)`.mapWith(Number);
 
-/** A window that was split is counted in the windows that replaced it; only its calls are its own. */
+/** A window that was split is counted by the windows that replaced it; only its calls are its own. */
 const notSplit = ne(windows.state, 'split');
 
 const COUNTS = {
-  /** By how they ended; `open` is what has not ended. */
+  /** By how they ended; `open` ones have not. */
   windows: {
     total: countWindows(notSplit),
     loaded: inState('loaded'),
@@ -63,7 +63,7 @@ const COUNTS = {
     open: countWindows(isOpen()),
   },
   ...WINDOW_TOTALS,
-  /** Calls made for each window that loaded or was empty; null where there is none. */
+  /** Calls per window that was loaded or empty; null if there is none. */
   callsPerLoadedWindow:
     sql`round(sum(${windows.requests})::numeric / nullif(${countWindows(inArray(windows.state, ['loaded', 'empty']))}, 0), 2)`.mapWith(
       Number,
@@ -71,7 +71,7 @@ const COUNTS = {
   seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
 };
 
-/** Sample rows of a preview that its report carries. */
+/** How many sample rows of a preview its report contains. */
 const PREVIEW_ROWS = 100;
 
 /** Everything about one run. @throws PipelineError `usage` when there is no such run. */
@@ -88,7 +88,7 @@ export async function listRuns(db: NodePgDatabase, limit: number) {
   return readReports(db, ids);
 }
 
-/** A run in a list, without what is told of its windows one by one. */
+/** A run in a list, without details of its windows. */
 export type RunSummary = Awaited<ReturnType<typeof listRunSummaries>>[number];
 
 /**
@@ -109,13 +109,13 @@ export async function listRunSummaries(
   return selectSummaries(db, inArray(runs.id, listed));
 }
 
-/** One run in the same form, or null where there is none. */
+/** The summary of one run; null if there is no such run. */
 export async function readRunSummary(db: NodePgDatabase, runId: number): Promise<RunSummary | null> {
   const [summary] = await selectSummaries(db, eq(runs.id, runId));
   return summary ?? null;
 }
 
-/** What every list of runs tells of one; its windows are to be joined, and grouped by run. */
+/** The columns of a run's summary; the query has to join its windows and group by run. */
 const SUMMARY = {
   runId: runs.id,
   kind: runs.kind,
@@ -153,7 +153,7 @@ export function reportOperations(db: NodePgDatabase, runId: number) {
     .orderBy(min(windows.id));
 }
 
-/** Windows of a run that did not end well, the first ones. */
+/** The first windows of a run that failed, or were blocked or cancelled. */
 export function listUnloadedWindows(db: NodePgDatabase, runId: number, limit: number) {
   return db
     .select({
@@ -170,7 +170,7 @@ export function listUnloadedWindows(db: NodePgDatabase, runId: number, limit: nu
     .limit(limit);
 }
 
-/** What a window is called in a report. */
+/** The columns that identify a window in a report. */
 const WINDOW_NAME = {
   windowId: windows.id,
   operation: windows.operation,
@@ -188,7 +188,7 @@ export function suspiciousWindows(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(windows.id);
 }
 
-/** Reports of these runs, as far as they exist, in this order; the same few queries for any number of them. */
+/** The reports of these runs, in this order, with the same few queries for any number of runs. */
 async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
   if (runIds.length === 0) return [];
   const runId = windows.run_id;
@@ -255,9 +255,9 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
     states: states.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
-    /** Windows whose answer lacked more rows than may be withdrawn: somebody should look. */
+    /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
     suspicious: suspicious.get(run.runId) ?? [],
-    /** By day, the rows that whole answers did not list any more: withdrawn, or too many to be believed. */
+    /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */
     withdrawals: withdrawn.get(run.runId) ?? [],
     /** For a preview: sample rows that would change. */
     preview: (previews.get(run.runId) ?? []).map(({ sample }) => inTableOrder(sample)),
@@ -266,7 +266,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
   }));
 }
 
-/** A difference that jsonb has kept, and so sorted its own way, with its columns in the order of the table again. */
+/** A difference with its columns in the order of the table, which jsonb does not keep. */
 function inTableOrder(difference: RowDifference): RowDifference {
   const table = tables.find(({ name }) => `market.${name}` === difference.table);
   const columns = table?.fields.map(({ column }) => column) ?? [];

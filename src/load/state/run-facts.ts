@@ -22,9 +22,9 @@ import { accessKeys } from './schema/source.ts';
 import { loads, runs, windows } from './schema/work.ts';
 import { isOpen } from './windows/transitions.ts';
 
-// What the status, alerts, forecasts, comparisons and imports ask of runs and windows.
+// What the status, alerts, forecasts, comparisons and imports ask about runs and windows.
 
-/** When a run ended; now for one that is open. Null when there is no such run. */
+/** When a run ended, or the time now if it has not. Null if there is no such run. */
 export async function readRunEnd(db: NodePgDatabase, runId: number) {
   const [end] = await db
     .select({
@@ -36,19 +36,19 @@ export async function readRunEnd(db: NodePgDatabase, runId: number) {
   return end ?? null;
 }
 
-/** The server's time, and a moment as it reads it: a day and time with its zone. */
+/** A moment as the server reads the text, and the server's time. */
 export async function readMoment(db: NodePgDatabase, moment: string) {
   const at = sql`${moment}::timestamptz`;
   const [read] = await db
     .select({ at: isoText(at), now: isoText(sql`now`), isFuture: sql<boolean>`${at} > now` })
     .from(sql`clock_timestamp() as now`);
-  if (read === undefined) throw new Error('a select of one row brought none');
+  if (read === undefined) throw new Error('a select of one row returned none');
   return read;
 }
 
 /**
- * Is a window suspicious, of a run that stored what it asked? A later good answer for all of such a window takes
- * it off the list; one with rejected records does not, since it was not checked.
+ * The condition that a window is suspicious. A later good answer to all of the window's question settles that; one with
+ * rejected records does not, because its rows were not compared with the stored ones.
  */
 function isSuspicious(db: NodePgDatabase) {
   const later = alias(windows, 'later');
@@ -75,6 +75,7 @@ function isSuspicious(db: NodePgDatabase) {
   return and(isNotNull(windows.suspicious), notExists(better));
 }
 
+/** Joins the window's run, unless that is a preview, which stores nothing. */
 const ofStoringRun = and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview'));
 
 /** How many suspicious windows each operation and exchange has. */
@@ -88,7 +89,7 @@ export function countSuspiciousWindows(db: NodePgDatabase) {
     .groupBy(operation, exchange);
 }
 
-/** A window whose answer lacked too many rows. */
+/** A suspicious window, with the reason. */
 export type SuspiciousWindow = Awaited<ReturnType<typeof listSuspiciousWindows>>[number];
 
 /** Suspicious windows that touch these days, the newest first. */
@@ -114,14 +115,14 @@ export function listSuspiciousWindows(
     .limit(limit);
 }
 
-/** What the source, or the failure, said of a window. */
+/** What the source said, or else the failure of a window. */
 const said = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
 
-/** Was the window blocked because the source refuses this key? Its line was kept with the key. */
+/** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
 const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (
   select from ${accessKeys} k where k.key_hash = ${keyHash} and k.diagnostic = ${said}))`;
 
-/** The line with which the source refused a key and so stopped a run; null where it did not. */
+/** The diagnostic with which the source refused a key and stopped a run; null if it did not. */
 export async function refusalInRun(
   db: NodePgDatabase,
   runId: number,
@@ -136,9 +137,9 @@ export async function refusalInRun(
 }
 
 /**
- * What failed of a run, by operation and exchange, with the newest reason.
+ * How many windows of a run failed, by operation and exchange, with the newest reason.
  *
- * @param keyHash of a key whose refusal is left out; null: nothing is.
+ * @param keyHash failures because this key was refused are left out; null: none are.
  */
 export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: string | null) {
   const { operation, exchange } = windows;
@@ -160,7 +161,7 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
     .orderBy(operation, exchange);
 }
 
-/** Median of the seconds from start to end of the windows loaded last; null where there is none. */
+/** The median duration in seconds of the windows loaded last; null if there are none. */
 export async function medianWindowSeconds(db: NodePgDatabase): Promise<number | null> {
   const recent = db
     .select({ started_at: windows.started_at, finished_at: windows.finished_at })
@@ -176,7 +177,7 @@ export async function medianWindowSeconds(db: NodePgDatabase): Promise<number | 
   return found?.seconds ?? null;
 }
 
-/** SHA-256 hashes of files that an import has loaded in full. */
+/** SHA-256 hashes of the files that an import has loaded in full. */
 export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string>> {
   const found = await db
     .selectDistinct({ hash: sql<string>`${windows.source_hash}` })
@@ -188,7 +189,7 @@ export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string
   return new Set(found.map(({ hash }) => hash));
 }
 
-/** Why a window failed; null where it did not. */
+/** Why a window failed; null if it did not. */
 export async function failureOfWindow(db: NodePgDatabase, windowId: number): Promise<string | null> {
   const [window] = await db
     .select({ error: windows.error })
@@ -197,7 +198,7 @@ export async function failureOfWindow(db: NodePgDatabase, windowId: number): Pro
   return window?.error ?? null;
 }
 
-/** The load of a window and the days it was of; null where it loaded nothing. */
+/** The load of a window, with its days; null if it loaded nothing. */
 export async function readWindowLoad(db: NodePgDatabase, windowId: number) {
   const [load] = await db
     .select({
@@ -212,7 +213,7 @@ export async function readWindowLoad(db: NodePgDatabase, windowId: number) {
   return load ?? null;
 }
 
-/** When the last run of each kind has ended that loaded all it was to load, in seconds since the epoch. */
+/** When the last completed run of each kind ended, in seconds since the epoch. */
 export function lastCompletedRuns(db: NodePgDatabase) {
   return db
     .select({
@@ -233,7 +234,7 @@ export function countOpenWindows(db: NodePgDatabase) {
     .groupBy(windows.state);
 }
 
-/** The last day that a night was asked for, with its runs: how many are open or completed, and which failed; null where there was none. */
+/** The newest day of a nightly run, with how many of its runs are open or completed, and which failed; null if none. */
 export async function readNewestNight(db: NodePgDatabase) {
   const newest = db
     .select({ day: max(runs.to_date) })

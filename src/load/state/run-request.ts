@@ -6,11 +6,11 @@ export interface Target {
   readonly exchange: string;
   readonly from: Day;
   readonly to: Day;
-  /** From this day on, what is covered already is asked for again; null: never. */
+  /** From this day on, days are asked for again even if they are covered; null: never. */
   readonly refetchFrom: Day | null;
 }
 
-/** `preview` asks and rolls back; `gap_fill` is a backfill of what is missing. */
+/** `preview` fetches, compares and rolls back; `gap_fill` is a backfill of missing days. */
 export const RUN_KINDS = [
   'backfill',
   'nightly',
@@ -53,7 +53,7 @@ export const WINDOW_STATES = [
 
 export type WindowState = (typeof WINDOW_STATES)[number];
 
-/** Changes of state: none but these is made, and each only from one of the states it begins at (none: it is new). */
+/** All changes of state that are made, each only from one of the states in `from` (none: the row is inserted). */
 export type Transitions<State> = Readonly<
   Record<string, { readonly from: readonly State[]; readonly to: readonly State[]; readonly when: string }>
 >;

@@ -8,24 +8,24 @@ import { runs, windows } from './schema/work.ts';
 import { isOpen, canBegin as windowsThatMay } from './windows/transitions.ts';
 import { asksSource, cancelWindows, countWindows, reopenWindows, WINDOW_TOTALS } from './windows/windows.ts';
 
-/** What may become of a run. No statement sets a state that its transition does not list. */
+/** The transitions of a run. No statement sets a state that its transition does not list. */
 export const RUN_TRANSITIONS = {
-  start: { from: [], to: ['running'], when: 'It is written, in most cases with all of its windows.' },
+  start: { from: [], to: ['running'], when: 'It is inserted, in most cases with all of its windows.' },
   pause: { from: ['running'], to: ['paused'], when: 'No worker starts another window of it.' },
   finish: {
     from: ['running'],
     to: ['completed', 'failed', 'cancelled'],
-    when: 'No window is open any more. `cancelled`: an import that did not get to all of its files.',
+    when: 'It has no open window left. `cancelled`: an import that did not reach all of its files.',
   },
   cancel: {
     from: ['running', 'paused'],
     to: ['cancelled'],
-    when: 'Called off by hand; what is open of it ends with it.',
+    when: 'Cancelled by hand; its open windows are cancelled with it.',
   },
   reopen: {
     from: ['running', 'paused', 'failed'],
     to: ['running'],
-    when: 'Resumed; from `running` where the process that worked on it is gone.',
+    when: 'Resumed; from `running` if the process that worked on it is gone.',
   },
 } as const satisfies Transitions<RunState>;
 
@@ -34,10 +34,10 @@ type Transition = keyof typeof RUN_TRANSITIONS;
 /** A state that this transition ends in. */
 type RunAfter<Name extends Transition> = (typeof RUN_TRANSITIONS)[Name]['to'][number];
 
-/** Is the run in a state that this transition begins at? */
+/** The condition that the run is in a state that this transition starts from. */
 const canBegin = (transition: Transition): SQL => inArray(runs.state, [...RUN_TRANSITIONS[transition].from]);
 
-/** Makes this transition. @returns false when the run is in a state that it does not begin at. */
+/** Makes this transition. @returns false if the run is in a state that it does not start from. */
 async function moveRun<Name extends Transition>(
   db: NodePgDatabase,
   transition: Name,
@@ -54,27 +54,27 @@ async function moveRun<Name extends Transition>(
 const now = sql`clock_timestamp()`;
 
 /**
- * A number for a run that will be written later. When the connection breaks during the write, it is not known whether
- * the run was written: a second write under the same number does not make it twice.
+ * Reserves the id of a run that will be inserted later. If the connection breaks during the insert, it is not known
+ * whether the run was inserted; a second insert with the same id does not create it twice.
  */
 export const reserveRunId = (db: NodePgDatabase): Promise<number> => takeId(db, runs);
 
-/** A run to be written. */
+/** A run to be inserted. */
 interface NewRun {
   /** From `reserveRunId`. */
   readonly id?: number | undefined;
   readonly kind: RunKind;
   readonly requestedBy: string;
-  /** What was asked, as data. */
+  /** What was asked for, as data. */
   readonly request: object;
   readonly from: Day;
   readonly to: Day;
-  /** Unique name of a schedule's tick. */
+  /** Unique name of the time at which a schedule started it. */
   readonly tick?: string | undefined;
   readonly deferred?: readonly Target[];
 }
 
-/** @returns its number, or null when the same run exists already, by its number or its tick. */
+/** Inserts a run. @returns its id; null if a run with the same id or tick exists already. */
 export async function insertRun(
   db: NodePgDatabase,
   { id, kind, requestedBy, request, from, to, tick, deferred = [] }: NewRun,
@@ -97,12 +97,12 @@ export async function insertRun(
   return inserted[0]?.id ?? null;
 }
 
-/** Takes a run back that has no windows. */
+/** Deletes a run that has no windows. */
 export async function deleteRun(tx: NodePgDatabase, runId: number): Promise<void> {
   await tx.delete(runs).where(eq(runs.id, runId));
 }
 
-/** Sets the range of a run to that of its windows. @returns false when it has none. */
+/** Sets the range of a run to that of its windows. @returns false if it has none. */
 export async function setRunRange(db: NodePgDatabase, runId: number): Promise<boolean> {
   const range = db
     .select({
@@ -120,7 +120,7 @@ export async function setRunRange(db: NodePgDatabase, runId: number): Promise<bo
   return set.rowCount === 1;
 }
 
-/** State of a run, and as data what it was asked to do; null when there is no such run. */
+/** The state of a run, and what it was asked to do, as data; null if there is no such run. */
 export async function readRun(db: NodePgDatabase, runId: number) {
   const [run] = await db
     .select({ state: runs.state, request: runs.request })
@@ -139,7 +139,7 @@ export async function readRunAge(db: NodePgDatabase, runId: number): Promise<num
   return run?.age ?? 0;
 }
 
-/** Runs of every kind that are running, oldest first. */
+/** Ids of the running runs of a kind, or of all kinds, oldest first. */
 export async function runningRuns(db: NodePgDatabase, kind?: RunKind): Promise<number[]> {
   const found = await db
     .select({ id: runs.id })
@@ -149,14 +149,14 @@ export async function runningRuns(db: NodePgDatabase, kind?: RunKind): Promise<n
   return found.map((run) => run.id);
 }
 
-/** @returns false when it was not running. */
+/** Pauses a run. @returns false if it was not running. */
 export function pauseRun(db: NodePgDatabase, runId: number): Promise<boolean> {
   return moveRun(db, 'pause', { state: 'paused' }, runId);
 }
 
-/** Cancels a run and what is open of it. @returns false when it had ended already. */
+/** Cancels a run and its open windows. @returns false if it had ended already. */
 export async function cancelRun(tx: NodePgDatabase, runId: number, reason: string): Promise<boolean> {
-  // The run first: its lock waits for whoever is planning more windows of it, so that none is missed.
+  // The run first: its row lock waits for whoever is planning more of its windows, so that none is missed.
   const values = { state: 'cancelled', deferred: [], finished_at: now } as const;
   if (!(await moveRun(tx, 'cancel', values, runId))) return false;
   await cancelWindows(tx, runId, reason);
@@ -164,10 +164,10 @@ export async function cancelRun(tx: NodePgDatabase, runId: number, reason: strin
 }
 
 /**
- * Lets a run go on: what is left of a paused or interrupted one, what failed or was blocked of a
- * failed one.
+ * Resumes a run: a paused or interrupted one with the windows that are left, a failed one with those that failed or
+ * were blocked.
  *
- * @returns false when nothing is left to do: it is complete or cancelled.
+ * @returns false if nothing is left to do, because it is completed or cancelled.
  */
 export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<boolean> {
   const [run] = await tx
@@ -185,7 +185,7 @@ export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<bool
   return true;
 }
 
-/** A refused key ends a run before what waits for its bhav copies is planned: that is left to do too. */
+/** A refused key ends a run before the operations that wait for its bhav copies are planned: defers them again. */
 async function deferUnplanned(tx: NodePgDatabase, runId: number): Promise<void> {
   await tx.execute(sql`
     update ${runs} r set deferred = (
@@ -197,10 +197,10 @@ async function deferUnplanned(tx: NodePgDatabase, runId: number): Promise<void> 
 }
 
 /**
- * Takes the deferred targets of a running run, to be planned in the same transaction: its lock makes
- * it happen once.
+ * Takes the deferred targets of a running run, to be planned in the same transaction. The row lock makes sure that they
+ * are taken once.
  *
- * @returns null when there are none.
+ * @returns null if there are none.
  */
 export async function takeDeferred(tx: NodePgDatabase, runId: number) {
   const [run] = await tx
@@ -213,7 +213,7 @@ export async function takeDeferred(tx: NodePgDatabase, runId: number) {
   return run;
 }
 
-/** Notes with every running run that asks the source why it cannot go on; nothing more of it is planned. */
+/** Stores why running runs that ask the source cannot continue; no more of their windows are planned. */
 export async function stopPlanning(tx: NodePgDatabase, error: string): Promise<void> {
   await tx
     .update(runs)
@@ -221,9 +221,9 @@ export async function stopPlanning(tx: NodePgDatabase, error: string): Promise<v
     .where(and(eq(runs.state, 'running'), asksSource()));
 }
 
-/** How a run ends where its windows do not say it all. */
+/** How a run ends if its windows alone do not decide that. */
 export interface RunEnd {
-  /** `failed`: unless a window failed, which then says why. */
+  /** With `failed`, `error` is set only if no window failed: a failed window says why itself. */
   readonly state: 'failed' | 'cancelled';
   readonly error: string;
 }
@@ -234,9 +234,9 @@ const ENDED_RUN = { id: runs.id, kind: runs.kind, state: runs.state, from: runs.
 export type EndedRun = Omit<NonNullable<Awaited<ReturnType<typeof finishRun>>>, 'startedAt' | 'finishedAt'>;
 
 /**
- * Writes the totals and the end of a run that has no open window left.
+ * Ends a run that has no open window left, and writes its totals.
  *
- * @returns the run when it was this call that ended it, else null.
+ * @returns the run if this call ended it, else null.
  */
 export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd | null = null) {
   const total = db
@@ -278,7 +278,7 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
   return ended ?? null;
 }
 
-/** Ends a running run that is worked on no longer, as cancelled, and what is open of it. */
+/** Ends a run that nobody works on any more, and its open windows, as cancelled. @returns as `finishRun`. */
 export async function abandonRun(tx: NodePgDatabase, runId: number, reason: string) {
   const running = await tx
     .select({ id: runs.id })
@@ -290,7 +290,7 @@ export async function abandonRun(tx: NodePgDatabase, runId: number, reason: stri
   return finishRun(tx, runId, { state: 'cancelled', error: reason });
 }
 
-/** Runs that have ended and whose checks and alerts are yet to be done, the oldest first. */
+/** Ids of ended runs whose checks and alerts are still to be done, the oldest first. */
 export async function runsToFollowUp(db: NodePgDatabase): Promise<number[]> {
   const found = await db
     .select({ id: runs.id })
@@ -300,7 +300,7 @@ export async function runsToFollowUp(db: NodePgDatabase): Promise<number[]> {
   return found.map(({ id }) => id);
 }
 
-/** Counts an attempt at what follows a run. @returns the run, or null when that is not due any more. */
+/** Counts an attempt at a run's follow-up. @returns the run; null if the follow-up is no longer due. */
 export async function beginFollowUp(db: NodePgDatabase, runId: number) {
   const [begun] = await db
     .update(runs)
@@ -310,7 +310,7 @@ export async function beginFollowUp(db: NodePgDatabase, runId: number) {
   return begun ?? null;
 }
 
-/** Notes how what follows a run ended. Of a run that was reopened meanwhile it is due again at its next end. */
+/** Records how a run's follow-up ended, unless the run was reopened meanwhile: its next end makes it due again. */
 export async function endFollowUp(
   db: NodePgDatabase,
   { id, attempt }: { readonly id: number; readonly attempt: number },

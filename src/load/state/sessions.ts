@@ -3,7 +3,7 @@ import { and, between, eq, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { sessions } from './schema/knowledge.ts';
 
-/** The table, for SQL that is text. */
+/** The table's name, for SQL that is built as text. */
 export const SESSIONS = 'etl.sessions';
 
 /** A day on which an exchange was open. */
@@ -20,7 +20,7 @@ export function readSessions(
     .where(or(between(sessions.day, from, to), eq(sessions.kind, 'observed')));
 }
 
-/** A digest of stored sessions: reading the rows of ten years takes far longer. */
+/** A digest of stored sessions, which is much faster than reading the rows of ten years. */
 export async function digestStoredSessions(
   db: NodePgDatabase,
   { from, to }: { readonly from: string; readonly to: string },
@@ -33,17 +33,17 @@ export async function digestStoredSessions(
   return found[0]?.digest ?? '';
 }
 
-/** The same digest of rows. */
+/** The digest that `digestStoredSessions` returns for these rows. */
 export function digestSessions(rows: readonly SessionRow[]): string {
   const lines = rows.map(({ exchange, day, kind }) => `${exchange} ${day} ${kind}`).sort();
   return createHash('md5').update(lines.join(',')).digest('hex');
 }
 
 /**
- * Writes sessions that are new or of another kind than before; an observed one replaces nothing. Rows
- * are written in key order, so that two writers cannot deadlock.
+ * Writes sessions that are new or have another kind than before; an observed one never replaces another. Rows are
+ * written in key order, so that two writers cannot deadlock.
  *
- * @returns those that were written.
+ * @returns the sessions that were written.
  */
 export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRow[]): Promise<SessionRow[]> {
   if (rows.length === 0) return [];
@@ -63,7 +63,7 @@ export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRo
     .returning();
 }
 
-/** Removes sessions the calendar lists no longer. What was observed stays. */
+/** Removes sessions that the calendar no longer lists. Observed ones stay. */
 export async function removeSessions(
   db: NodePgDatabase,
   rows: readonly Pick<SessionRow, 'exchange' | 'day'>[],
@@ -81,7 +81,7 @@ export async function removeSessions(
     );
 }
 
-/** Days that are sessions because data came for them, though no calendar file lists them. */
+/** Days that count as sessions because data came for them, though no calendar file lists them. */
 export function readObservedSessions(db: NodePgDatabase): Promise<SessionRow[]> {
   return db
     .select()

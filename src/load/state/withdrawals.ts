@@ -6,8 +6,8 @@ import { dataSets } from '../../operations/registry.ts';
 import type { AnswerFilter } from './responses/to-replay.ts';
 import { dayRows, withdrawals } from './schema/work.ts';
 
-// Rows that whole answers did not list any more: what was withdrawn, and what was not because it was too much
-// to be believed. A person may accept the latter.
+// Rows that full answers no longer listed: those that were withdrawn, and those that were not, because they were too
+// many. A person may accept the latter.
 
 /** The key of a row, as text. */
 export type RowKey = Readonly<Record<string, string | null>>;
@@ -18,29 +18,29 @@ export interface DayWithdrawal {
   readonly table: string;
   /** Null where the table has no days. */
   readonly day: string | null;
-  /** Rows that were not listed. */
+  /** How many rows were not listed. */
   readonly gone: number;
-  /** The most rows the day had, since a person last accepted that it has fewer. */
+  /** The most rows that the day ever had, since a person last accepted that it has fewer. */
   readonly most: number;
-  /** Rows it has left, or would have. */
+  /** How many rows the day has left, or would have. */
   readonly left: number;
-  /** Why they were not withdrawn; null where they were. */
+  /** Why they were not withdrawn; null if they were. */
   readonly refused: string | null;
-  /** Keys of the rows that were not withdrawn; empty where they were. */
+  /** Keys of the rows, if they were not withdrawn; else empty. */
   readonly rows: readonly RowKey[];
-  /** When the answer was fetched that did not list them, where it is not the one that is being loaded. */
+  /** When the answer that did not list them was fetched, if it is not the one that is being loaded. */
   readonly fetchedAt?: string;
 }
 
-/** The most rows each day of a table ever had, for the SQL of withdrawals, which is text. */
+/** The table of the most rows that each day of a table ever had, for SQL that is built as text. */
 export const DAY_ROWS = 'etl.day_rows';
 
 /**
- * SQL that notes the rows of days where they are more than ever before.
+ * SQL that stores the number of rows of days, where it is larger than ever before.
  *
- * @param select table, exchange, day, rows.
- * @param notes.into the table that is written.
- * @param notes.accepted SQL of days from now on compared with these rows, even if they are fewer.
+ * @param select a query for table, exchange, day, rows.
+ * @param options.into the table to write.
+ * @param options.accepted SQL for the days whose number is stored even if it is smaller.
  */
 export const raiseDayRows = (
   select: string,
@@ -49,7 +49,7 @@ export const raiseDayRows = (
       on conflict (table_name, exchange, day) do update set most = excluded.most
        where excluded.most > d.most or d.day = any(${accepted})`;
 
-/** SQL that makes the rows of days those of another table. $1: exchange, $2: days. */
+/** SQL that replaces the entries of days by those of another table. $1: exchange, $2: days. */
 export const replaceDayRows = (table: string, from: string) => `
     with outdated as (
       delete from ${DAY_ROWS} d where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[])
@@ -58,10 +58,10 @@ export const replaceDayRows = (table: string, from: string) => `
     insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day
     on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most <> d.most`;
 
-/** In it, the day of a table that has none. */
+/** The day of the entry of a table without days. */
 export const NO_DAY = '0001-01-01';
 
-/** Refused withdrawals of tables that nobody has decided yet. */
+/** The condition for refused withdrawals of these tables that nobody has decided yet. */
 const isUndecided = (exchange: string, tables: readonly string[]) =>
   and(
     eq(withdrawals.state, 'refused'),
@@ -70,8 +70,8 @@ const isUndecided = (exchange: string, tables: readonly string[]) =>
   );
 
 /**
- * Notes what a load did about rows that were not listed. A refusal is valid until another whole answer of its
- * day, or a person, has decided.
+ * Stores what a load did about rows that were not listed. A refusal stays open until another full answer about its day,
+ * or a person, decides.
  */
 export async function writeWithdrawals(
   tx: NodePgDatabase,
@@ -89,19 +89,19 @@ export async function writeWithdrawals(
   }[],
   found: readonly DayWithdrawal[],
 ): Promise<void> {
-  const unknown = found.filter(({ refused }) => refused === null);
+  const inserted = found.filter(({ refused }) => refused === null);
   const refusals = found.flatMap((one) =>
     one.refused === null ? [] : [{ ...one, fetchedAt: one.fetchedAt ?? load.fetchedAt.toISOString() }],
   );
   for (const { table, days } of decided) {
     const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
     const ofTable = refusals.filter((one) => one.table === table);
-    unknown.push(...(await replaceRefusals(tx, { table, exchange: load.exchange, ofDays }, ofTable)));
+    inserted.push(...(await replaceRefusals(tx, { table, exchange: load.exchange, ofDays }, ofTable)));
   }
-  unknown.push(...refusals.filter(({ table }) => !decided.some((one) => one.table === table)));
-  if (unknown.length === 0) return;
+  inserted.push(...refusals.filter(({ table }) => !decided.some((one) => one.table === table)));
+  if (inserted.length === 0) return;
   await tx.insert(withdrawals).values(
-    unknown.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({
+    inserted.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({
       load_id: load.loadId,
       window_id: load.windowId,
       run_id: load.runId,
@@ -120,7 +120,7 @@ export async function writeWithdrawals(
   );
 }
 
-/** Days of which a person has accepted that an answer lacks rows, and when that answer was fetched. */
+/** Days for which a person has accepted that an answer lacks rows, and when that answer was fetched. */
 export async function acceptedDays(
   tx: NodePgDatabase,
   { table, exchange }: { readonly table: string; readonly exchange: string },
@@ -136,8 +136,8 @@ export async function acceptedDays(
 }
 
 /**
- * Copies what persons have accepted in another database, of the answers that were copied too: where those are
- * replayed, it counts. What is here already stays as it is.
+ * Copies the withdrawals that people have accepted in another database, of the answers that were copied too, so that
+ * they count when those are replayed. Ones that this database has already stay as they are.
  */
 export async function copyAccepted(
   source: NodePgDatabase,
@@ -166,20 +166,20 @@ export async function copyAccepted(
   const names = new Set(known.map(nameOf));
   const missing = found.filter((one) => !names.has(nameOf(one)));
   if (missing.length === 0) return;
-  // They belong to no load here.
+  // They belong to no load of this database.
   const values = missing.map(({ id: _, ...one }) => ({ ...one, load_id: 0, run_id: 0, window_id: 0 }));
   await target.insert(withdrawals).values(values);
 }
 
-/** The undecided refusals of these days; NO_DAY where the table has none. */
+/** The condition that a withdrawal is of one of these days; NO_DAY stands for a table without days. */
 export const onDays = (days: readonly string[]) =>
   sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`;
 
 /**
- * After days were compared with their answers: a refusal that was noted and came out again stays, brought up to
- * date, any other of these days is outdated.
+ * Updates the open refusals of days that were compared with their answers again: one that was refused again is updated,
+ * the others become outdated.
  *
- * @returns the refusals that were not noted yet.
+ * @returns the refusals that are not stored yet.
  */
 export async function replaceRefusals(
   tx: NodePgDatabase,
@@ -187,13 +187,13 @@ export async function replaceRefusals(
   refused: readonly (DayWithdrawal & { readonly fetchedAt: string })[],
 ): Promise<DayWithdrawal[]> {
   const { id, day, fetched_at, gone, most, rows_left, reason, rows } = withdrawals;
-  const noted = await tx
+  const stored = await tx
     .select({ id, day, fetched_at, facts: { gone, most, rows_left, reason, rows } })
     .from(withdrawals)
     .where(and(isUndecided(exchange, [table]), ofDays));
-  const isSame = (one: (typeof refused)[number], other: (typeof noted)[number]) =>
+  const isSame = (one: (typeof refused)[number], other: (typeof stored)[number]) =>
     one.day === other.day && Date.parse(one.fetchedAt) === Date.parse(other.fetched_at);
-  for (const other of noted) {
+  for (const other of stored) {
     const one = refused.find((each) => isSame(each, other));
     const facts = one && {
       gone: one.gone,
@@ -208,10 +208,10 @@ export async function replaceRefusals(
       .set(facts ?? { state: 'outdated' })
       .where(eq(id, other.id));
   }
-  return refused.filter((one) => !noted.some((other) => isSame(one, other)));
+  return refused.filter((one) => !stored.some((other) => isSame(one, other)));
 }
 
-/** Forgets what is known of the rows of tables that were emptied. */
+/** Deletes what is known about the rows of tables that were emptied. */
 export async function forgetWithdrawals(
   tx: NodePgDatabase,
   tables: readonly string[],
@@ -253,7 +253,7 @@ export function refusedWithdrawals(db: NodePgDatabase, limit: number, samples: n
     .limit(limit);
 }
 
-/** What these runs withdrew, or did not: by day, in the order of the loads. */
+/** What these runs withdrew or refused to withdraw: by day, in the order of the loads. */
 export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select(asWithdrawal)
@@ -262,7 +262,7 @@ export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(withdrawals.id);
 }
 
-/** A refused withdrawal; null where none of this number is undecided. */
+/** A refused withdrawal; null if there is none with this id that is still undecided. */
 export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
   const [found] = await tx
     .select({ ...asWithdrawal, rows: withdrawals.rows, fetchedAt: withdrawals.fetched_at })
@@ -277,8 +277,8 @@ export async function hasRefusals(tx: NodePgDatabase, windowId: number): Promise
   return (await tx.$count(withdrawals, refused)) > 0;
 }
 
-/** Notes that a person has accepted a withdrawal. From now on the day is compared with the rows it has now. */
-export async function noteAccepted(
+/** Stores that a person has accepted a withdrawal. From now on the day is compared with the rows that it has now. */
+export async function markAccepted(
   tx: NodePgDatabase,
   accepted: {
     readonly id: number;

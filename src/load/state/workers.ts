@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from './schema/columns.ts';
 import { workers } from './schema/work.ts';
 
-/** Says that a worker is alive; forgets those that have not been for a week. */
+/** Records that a worker is alive; deletes those that have not been for a week. */
 export async function markWorkerSeen(db: NodePgDatabase, worker: string): Promise<void> {
   await db
     .insert(workers)

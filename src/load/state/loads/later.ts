@@ -6,18 +6,18 @@ import { responses } from '../schema/source.ts';
 import { loads, rejects, windows } from '../schema/work.ts';
 import { isOf, type LoadGroup } from './loads.ts';
 
-// What an answer must know of the loads of other answers, above all of those that were fetched later: the answer
-// fetched last decides, in whatever order they are loaded.
+// What the load of an answer needs to know about the loads of others, above all of answers fetched later: the answer
+// that was fetched last counts, in whatever order they are loaded.
 
-/** Which loads may be about the same rows. */
+/** Selects the loads that may be about the same rows. */
 export interface LoadScope extends LoadGroup {
   /** Null where days do not matter. */
   readonly days: { readonly from: string; readonly to: string } | null;
 }
 
 /**
- * Committed loads of answers that were fetched after this moment (or at it) and may be about these rows. With
- * the locks of their days held, there will be no more.
+ * The condition for committed loads of answers that were fetched after this moment (or at the same time) and may be
+ * about these rows. While the locks of their days are held, no more can come.
  */
 function isLater(scope: LoadScope, fetchedAt: Date, orSameTime = false) {
   const { days } = scope;
@@ -29,9 +29,8 @@ function isLater(scope: LoadScope, fetchedAt: Date, orSameTime = false) {
 }
 
 /**
- * The load whose rows are there now: the last one that may be about the rows of a window's days, if it was of the
- * same answer to the same question, fetched before, and nothing of it was rejected, refused or odd. Null where there
- * is no such load.
+ * The load whose rows are stored now: the last one that may be about the days of a window, if it was of the same answer
+ * to the same question, fetched before, without rejects, warnings or suspicions. Null if there is no such load.
  */
 export async function lastCleanLoad(
   db: NodePgDatabase,
@@ -98,8 +97,8 @@ export async function lastCleanLoad(
 }
 
 /**
- * What the loads of answers later than that of a window were asked about. Of those fetched in one millisecond what was
- * asked decides, as in `answersToFold`.
+ * What later answers than that of a window were asked for, if they were loaded. For answers of the same millisecond,
+ * what they were asked for decides which is later, as in `answersToFold`.
  */
 export async function laterLoads(
   tx: NodePgDatabase,
@@ -119,18 +118,18 @@ export async function laterLoads(
     );
 }
 
-/** What was loaded or rejected before and may matter to an answer. */
+/** What was loaded or rejected before that may affect how an answer is stored. */
 export interface Known {
-  /** There are loads of answers that were fetched at the same moment or later. */
+  /** Are there loads of answers that were fetched at the same time or later? */
   readonly later: boolean;
-  /** There are open rejects. */
+  /** Are there open rejects? */
   readonly rejects: boolean;
 }
 
 /**
- * Looks once, with the locks held, whether anything speaks against storing an answer as the last one to its question.
+ * Finds out with one query, while the locks are held, whether an answer can be stored without regard to other answers.
  *
- * @param instruments only loads about one of these, or about all, matter; any load where there are none.
+ * @param scope.instruments only loads about one of these, or about all, matter; every load if there are none.
  */
 export async function readKnown(
   tx: Preparing,
@@ -152,7 +151,7 @@ export async function readKnown(
   return found.rows[0] ?? { later: true, rejects: true };
 }
 
-/** Is there a load of a later answer? */
+/** Is there a load of an answer that was fetched later (or at the same time)? */
 export async function hasLaterLoad(
   tx: NodePgDatabase,
   scope: LoadScope,
@@ -166,7 +165,7 @@ export async function hasLaterLoad(
   return (await later.limit(1)).length > 0;
 }
 
-/** A kept answer, and the load that stored it first. The numbers are null of the answer that is being loaded. */
+/** A kept answer, and the load that first stored it. The ids are null for the answer that is being loaded. */
 interface AnswerToFold {
   readonly responseId: number | null;
   readonly fetchedAt: string;
@@ -175,11 +174,11 @@ interface AnswerToFold {
 }
 
 /**
- * The kept answers that were loaded and may be about the rows of a scope, in the order in which they were
- * fetched. The answer of the window itself is among them, with `responseId` null, whether it was loaded before
- * or is being loaded now. What was asked decides the order of answers fetched in one millisecond.
+ * The kept answers that were loaded and may be about the rows of a scope, in the order in which they were fetched. The
+ * answer of the window itself is among them, with `responseId` null, whether it was loaded before or is being loaded
+ * now. Answers of the same millisecond are ordered by what they were asked for.
  *
- * @returns null where one that was loaded is not kept.
+ * @returns null if one that was loaded is not kept.
  */
 export async function answersToFold(
   tx: NodePgDatabase,
@@ -190,12 +189,12 @@ export async function answersToFold(
     sameInstruments,
     sameDays,
   }: LoadScope & {
-    /** Only answers about an instrument of the window … */
+    /** Only answers about an instrument of the window. */
     readonly sameInstruments: boolean;
-    /** … and about its days, or fetched about the same day. */
+    /** Only answers about the window's days, or fetched within two days of it. */
     readonly sameDays: boolean;
   },
-  /** `fetchedAt` is null where no answer is being loaded. */
+  /** `fetchedAt` is null if no answer is being loaded. */
   { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date | null },
 ): Promise<AnswerToFold[] | null> {
   const moment = sql`${fetchedAt?.toISOString() ?? null}::timestamptz`;
@@ -247,8 +246,8 @@ export async function answersToFold(
 }
 
 /**
- * Is the answer to the question of a window that was fetched at this moment among the loads? The moment
- * alone does not tell: workers fetch answers to several questions in one millisecond.
+ * Was the answer to a window's question that was fetched at this moment loaded before? The moment alone does not
+ * identify an answer, because workers fetch answers to several questions in the same millisecond.
  */
 export async function wasLoaded(
   tx: NodePgDatabase,

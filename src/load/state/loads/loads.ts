@@ -7,16 +7,16 @@ import { loads, runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 
-// Every load that was committed has a row in etl.loads, and a number of its own there: its state. States
-// are in the order of the commits, so whoever sees a state sees all before it, and none after it.
+// Every committed load has a row in etl.loads with a number: its state. States are in the order of the commits, so a
+// snapshot that has a state has all states before it, and none after its last one.
 
-/** The table for SQL that is text: the tables of `market` name their loads. */
+/** The table's name, for SQL that is built as text: rows of `market` refer to their loads. */
 export const LOADS = 'etl.loads';
 
-/** The number of a load that is beginning; the rows it writes carry it. */
+/** Takes the id of a load that begins; the rows that it writes carry it. */
 export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, loads);
 
-/** A window whose answer is being stored, and the number of the load. */
+/** A window whose answer is being stored, and the id of the load. */
 export interface BegunLoad {
   readonly loadId: number;
   readonly from: string;
@@ -26,9 +26,9 @@ export interface BegunLoad {
 
 /**
  * Begins the load of a window: locks its row until the transaction ends, so that nobody else ends it meanwhile, then
- * takes the advisory locks of these names, in one order everywhere.
+ * takes the advisory locks of these names, sorted, so that two loads cannot deadlock.
  *
- * @returns null when it has ended already.
+ * @returns null if it has ended already.
  */
 export async function beginLoad(
   tx: NodePgDatabase & Preparing,
@@ -51,15 +51,15 @@ export async function beginLoad(
   return found.rows[0] ?? null;
 }
 
-/** Rows a load changed, all within these days; '-infinity' and 'infinity' where they have none. */
+/** The days of the rows that a load changed; '-infinity' and 'infinity' if they have none. */
 export interface Written {
   readonly from: string;
   readonly to: string;
 }
 
 /**
- * Writes the row of a load, with the next state. Must be the last statement before the commit: until then
- * other loads wait here, so that no state is given out before the one below it is committed.
+ * Inserts the row of a load, with the next state. Must be the last statement before the commit: other loads wait here
+ * until then, so that no state is taken before the one below it is committed.
  */
 export async function insertLoad(
   tx: NodePgDatabase & Preparing,
@@ -68,14 +68,14 @@ export async function insertLoad(
     readonly windowId: number;
     readonly fetchedAt: Date;
     readonly whole: readonly string[];
-    /** Rows it changed, table by table. */
+    /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
-    /** Names the answer and the code that read it; nothing where it did not come from the source just now. */
+    /** SHA-256 of the answer and of the code that read it; not given if the source was not asked now. */
     readonly digest?: string | undefined;
-    /** Where a person had rows withdrawn that the answer of the window did not list: how many, and of which day. */
+    /** Given if a person accepted a withdrawal of the window: how many rows were withdrawn, and of which day. */
     readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
   },
-  /** Ends the window in the same statement. */
+  /** Ends the window, in the same statement. */
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
   const { accepted, written, digest = null } = load;
@@ -105,19 +105,19 @@ export async function insertLoad(
   );
 }
 
-/** Operations that fill the same tables, of one exchange. */
+/** Operations that fill the same tables, and an exchange. */
 export interface LoadGroup {
   readonly operations: readonly string[];
   readonly exchange: string;
 }
 
-/** The condition that a load is of such a group. */
+/** The condition that a load is of one of these operations, and of the exchange. */
 export const isOf = ({ operations, exchange }: LoadGroup) =>
   and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
 
 /**
- * Forgets the loads of operations whose tables were emptied: their states cannot be shown any more. The
- * emptying itself makes a state. To be called last before the commit.
+ * Deletes the loads of operations whose tables were emptied, since their states cannot be shown any more. The emptying
+ * gets a state itself. Must be the last call before the commit.
  */
 export async function forgetLoads(
   tx: NodePgDatabase,
@@ -132,7 +132,7 @@ export async function forgetLoads(
   await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
 }
 
-/** The first loads behind a state that changed rows of these operations and exchange, in the order of their states. */
+/** The first loads after a state that changed rows of these operations and exchange, in the order of their states. */
 export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: number, limit: number) {
   return db
     .select({
@@ -148,7 +148,7 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
     .limit(limit);
 }
 
-/** When the last of the answers loaded was fetched, in milliseconds since 1970; null where none was loaded. */
+/** When the newest of the loaded answers was fetched, in milliseconds since 1970; null if none was loaded. */
 export async function lastFetchedAt(db: NodePgDatabase, asked: LoadGroup): Promise<number | null> {
   const [found] = await db
     .select({ last: sql<number | null>`(extract(epoch from max(${loads.fetched_at})) * 1000)::float8` })
@@ -157,14 +157,14 @@ export async function lastFetchedAt(db: NodePgDatabase, asked: LoadGroup): Promi
   return found?.last ?? null;
 }
 
-/** How many loads of these operations and exchange changed something and have no kept answer. */
+/** How many loads of these operations and exchange wrote rows and have no kept answer. */
 export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
   const isKept = sql`exists (select from ${responses} r where r.operation = ${loads.operation}
     and r.exchange = ${loads.exchange} and r.fetched_at = ${loads.fetched_at})`;
   return db.$count(loads, and(isOf(asked), sql`${loads.inserted} + ${loads.updated} > 0 and not ${isKept}`));
 }
 
-/** How many loads of these operations and exchange there were, and how many of them brought rows. */
+/** How many loads of these operations and exchange there were, and how many of them inserted rows. */
 export async function countLoads(
   db: NodePgDatabase,
   asked: LoadGroup,

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from '../schema/columns.ts';
 import { loads, runs } from '../schema/work.ts';
 
-/** A state of the tables of `market`: all loads up to this one were committed, and none after it. */
+/** A state of the tables of `market`: all loads up to it were committed, and none after it. */
 interface StoredState {
   /** 0 before the first load. */
   readonly state: number;
@@ -15,14 +15,14 @@ const BEFORE_ALL: StoredState = { state: 0, committedAt: null };
 
 const asStoredState = { state: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
 
-/** A state by its number; 0 is the one before the first load. Null where there is none of this number. */
+/** A state by its number; 0 is the one before the first load. Null if there is none with this number. */
 export async function readState(db: NodePgDatabase, state: number): Promise<StoredState | null> {
   if (state === 0) return BEFORE_ALL;
   const [found] = await db.select(asStoredState).from(loads).where(eq(loads.state, state));
   return found ?? null;
 }
 
-/** The last state committed by a moment; the present one where none is given. */
+/** The last state that was committed by a moment; the current one if that is null. */
 export async function stateAt(db: NodePgDatabase, moment: string | null): Promise<StoredState> {
   const [found] = await db
     .select(asStoredState)
@@ -33,12 +33,12 @@ export async function stateAt(db: NodePgDatabase, moment: string | null): Promis
   return found ?? BEFORE_ALL;
 }
 
-/** The states before and after each of these runs: before its first load and after its last. */
+/** The states before the first load and after the last load of each of these runs. */
 export async function statesOfRuns(
   db: NodePgDatabase,
   runIds: readonly number[],
 ): Promise<{ runId: number; before: number; after: number }[]> {
-  // A run that loaded nothing changed nothing: before and after are the state at its end.
+  // For a run that loaded nothing, both are the state at its end.
   const atEnd = sql`market.state(coalesce(${runs.finished_at}, clock_timestamp()))`;
   return db
     .select({

@@ -5,13 +5,13 @@ import type { Database } from '../../database/database.ts';
 import { responseBodies, responses } from '../schema/source.ts';
 import { type AnswerFilter, matchesFilter } from './to-replay.ts';
 
-/** Answers copied with one transaction. */
+/** How many answers are copied at a time. */
 const COPIED = 500;
 
 /**
- * Copies kept answers of another database into this one, with the moments they were loaded. Answers
- * that are here already stay as they are: after an interruption it can simply be done again. What
- * was copied belongs to no window (number 0) until a replay reads it.
+ * Copies kept answers of another database into this one, with the times at which they were loaded. Answers that this
+ * one has already stay as they are, so after an interruption it can simply be repeated. A copied answer belongs to no
+ * window (id 0) until a replay reads it.
  *
  * @returns how many were new.
  */
@@ -30,7 +30,7 @@ export async function copyAnswers(
         id: answer.id,
         hash: answer.hash,
         at: answer.fetched_at,
-        // As a document, because a database of another version may lack columns, or have more.
+        // As a JSON object, because a database of another version may lack columns, or have more.
         facts: sql<string>`to_jsonb(answer)::text`,
       })
       .from(answer)
@@ -58,7 +58,7 @@ async function copyBodies(source: NodePgDatabase, target: NodePgDatabase, hashes
     .from(responseBodies)
     .where(inArray(responseBodies.hash, hashes));
   const here = new Set(known.map((row) => row.hash));
-  // One at a time: each may be as large as an answer can be.
+  // One at a time, because each may be large.
   for (const hash of hashes) {
     if (here.has(hash)) continue;
     const [body] = await source.select().from(responseBodies).where(eq(responseBodies.hash, hash));

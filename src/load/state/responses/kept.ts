@@ -11,22 +11,22 @@ import { windows } from '../schema/work.ts';
 
 const compress = promisify(brotliCompress);
 
-/** How the body of each encoding is read. Bodies were once compressed with gzip, and may be copied from where they are. */
+/** How a body of each encoding is decompressed. Older databases, from which answers may be copied, have gzip. */
 const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = {
   br: promisify(brotliDecompress),
   gzip: promisify(gunzip),
 };
 
-/** A body made ready for keeping, named by the SHA-256 of what it is before it is compressed. */
+/** A body ready to be kept, named by the SHA-256 of its uncompressed bytes. */
 export interface PackedBody {
   readonly hash: string;
   /** Length before compression. */
   readonly bytes: number;
-  /** The body, compressed with brotli the first time it is asked for. */
+  /** The body, compressed with brotli when this is first called. */
   readonly compressed: () => Promise<Buffer>;
 }
 
-/** An answer, or a file read in place of one, to be kept, with what its window does not say. */
+/** An answer or file to be kept, with what its window does not say about it. */
 export interface AnswerToKeep {
   readonly packed: PackedBody;
   readonly contentType: string | null;
@@ -35,15 +35,15 @@ export interface AnswerToKeep {
   readonly fetchedAt: Date;
 }
 
-/** A body shorter than this is compressed in less time than the database needs to say that it has it. */
+/** Compressing a shorter body takes less time than a query for whether it is kept already. */
 const WORTH_ASKING = 64 * 1024;
 
 /** The name of a body: SHA-256, in hex. */
 export const hashBody = (body: Buffer) => createHash('sha256').update(body).digest('hex');
 
 /**
- * Makes a body ready for keeping: to be called before the transaction that keeps it. A body that is not kept
- * yet begins to be compressed at once, in zlib's own threads; of one that is kept the name is all that is needed.
+ * Makes a body ready to be kept. Call it before the transaction that keeps it: compression of a body that is not kept
+ * yet starts at once in zlib's threads. Of a body that is kept already, only the name is needed.
  */
 export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
   const hash = hashBody(body);
@@ -62,18 +62,18 @@ export async function packBody(db: NodePgDatabase, body: Buffer): Promise<Packed
   };
   const isKept =
     body.length >= WORTH_ASKING && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
-  // Whoever keeps it learns of an error.
+  // The caller that keeps it gets the error.
   if (!isKept) packed.compressed().catch(() => undefined);
   return packed;
 }
 
-/** Writers of answers share this lock, so that no body is found and then pruned before it is pointed to. */
+/** Writers of answers share this lock, so that no body is found and then pruned before an answer refers to it. */
 const LOCK = sql`hashtextextended('eod response bodies', 0)`;
 
 /**
- * Keeps an answer inside its window's transaction. The same body again costs one small row.
- * The request's facts are the window's own, which never hold the access key. To be called after the
- * rows are merged: `loaded_at` is now, and with the locks of the days held its order is that of the loads.
+ * Keeps an answer inside its window's transaction. A body that is kept already costs only one small row. The request is
+ * described by the window's columns, which never hold the access key. Call it after the rows are merged, with the locks
+ * of the days held, so that `loaded_at` has the order of the loads.
  */
 export async function keepAnswer(
   tx: NodePgDatabase & Preparing,
@@ -86,7 +86,7 @@ export async function keepAnswer(
     await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
     isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   }
-  // It may have been known before and pruned since: then it is compressed only here.
+  // If it was kept when `packBody` looked and pruned since, it is compressed only here.
   const body = isKnown ? null : await compressed();
   await runPrepared(
     tx,
@@ -104,17 +104,17 @@ export async function keepAnswer(
   );
 }
 
-/** A kept answer with its request, as read again. */
+/** A kept answer with its request and its uncompressed body. */
 export type KeptAnswer = NonNullable<Awaited<ReturnType<typeof readKeptAnswer>>>;
 
-/** Reads a kept answer, or null when it has been pruned. */
+/** Reads a kept answer; null if it has been pruned. */
 export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
   const [kept] = await db
     .select({
       id: responses.id,
       operation: responses.operation,
       exchange: responses.exchange,
-      /** First day asked about; of a file the session. */
+      /** First day asked for; of a file, the session. */
       from: responses.from_date,
       to: responses.to_date,
       instruments: responses.instruments,
@@ -137,20 +137,20 @@ export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
   if (decompress === undefined) throw new Error(`a kept body has the unknown encoding ${encoding}`);
   return {
     ...answer,
-    /** Name of the file the body is, where it is no answer of the source. */
+    /** Name of the imported file that the body is; null if it is an answer. */
     file: kept.params.file ?? null,
     fetchedAt: new Date(fetchedAt),
     body: await decompress(body),
   };
 }
 
-/** Rows deleted with one transaction. */
+/** How many rows are deleted with one statement. */
 const BATCH = 1_000;
 
 const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
 
-/** Does no answer that meets the condition point to the body? */
-function nobodyPoints(db: NodePgDatabase, condition?: SQL): SQL {
+/** The condition that no answer which meets `condition` refers to the body. */
+function isUnused(db: NodePgDatabase, condition?: SQL): SQL {
   return notExists(
     db
       .select({ id: responses.id })
@@ -165,7 +165,7 @@ export async function prunable(db: NodePgDatabase, before: Date) {
   const [bodies] = await db
     .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
     .from(responseBodies)
-    .where(nobodyPoints(db, gte(responses.fetched_at, moment)));
+    .where(isUnused(db, gte(responses.fetched_at, moment)));
   return {
     responses: await db.$count(responses, lt(responses.fetched_at, moment)),
     bodies: bodies?.bodies ?? 0,
@@ -173,7 +173,7 @@ export async function prunable(db: NodePgDatabase, before: Date) {
   };
 }
 
-/** Deletes answers fetched before this moment, then the bodies nobody points to any more. */
+/** Deletes answers fetched before this moment, then the bodies that no answer refers to any more. */
 export async function prune(database: Database, before: Date) {
   const db = database.drizzle;
   const old = db
@@ -187,7 +187,7 @@ export async function prune(database: Database, before: Date) {
   for (let gone = BATCH; gone === BATCH; deleted += gone) {
     gone = (await db.delete(responses).where(inArray(responses.id, old))).rowCount ?? 0;
   }
-  const orphans = await db.select({ hash: responseBodies.hash }).from(responseBodies).where(nobodyPoints(db));
+  const orphans = await db.select({ hash: responseBodies.hash }).from(responseBodies).where(isUnused(db));
   let bodies = 0;
   let bytes = 0;
   for (let at = 0; at < orphans.length; at += BATCH) {
@@ -200,13 +200,13 @@ export async function prune(database: Database, before: Date) {
   return { responses: deleted, bodies, bytes };
 }
 
-/** Asks again, alone with the lock: a load may have pointed to a body since. */
+/** Checks again with the exclusive lock held, because a load may have used a body since. */
 function deleteBodies(database: Database, hashes: readonly string[]) {
   return transaction(database, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
     return tx
       .delete(responseBodies)
-      .where(and(inArray(responseBodies.hash, [...hashes]), nobodyPoints(tx)))
+      .where(and(inArray(responseBodies.hash, [...hashes]), isUnused(tx)))
       .returning({ size: bodySize });
   });
 }

@@ -22,7 +22,7 @@ import { rejects, windows } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */
 export interface AnswerFilter {
-  /** Operations and data sets of files, and with these the files of others that tell them, too. */
+  /** Operations and data sets of files; files of other data sets that fill the same tables are included. */
   readonly operations?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
   /** Answers that were asked about at least one day from here … */
@@ -44,16 +44,18 @@ export function matchesFilter(
   );
 }
 
-/** Is it of one of these data sets, or an imported file of another that tells what one of these holds? */
+/** Is it of one of these data sets, or an imported file of another one that fills their tables? */
 function isOf(table: Record<'operation' | 'params', Column>, names: readonly string[]): SQL | undefined {
-  const told = dataSetsAlsoFilling(dataSets, names);
+  const alsoFilling = dataSetsAlsoFilling(dataSets, names);
   return or(
     inArray(table.operation, [...names]),
-    told.length === 0 ? undefined : and(inArray(table.operation, told), sql`${table.params} ? 'file'`),
+    alsoFilling.length === 0
+      ? undefined
+      : and(inArray(table.operation, alsoFilling), sql`${table.params} ? 'file'`),
   );
 }
 
-/** Numbers of the newest kept answers of an operation; imported files are none. */
+/** Ids of the newest kept answers of an operation, without imported files. */
 export async function newestAnswers(db: NodePgDatabase, operation: string, limit: number): Promise<number[]> {
   const found = await db
     .select({ id: responses.id })
@@ -71,14 +73,14 @@ export function answeredPairs(db: NodePgDatabase) {
 }
 
 /**
- * A query for the ids of the answers to replay: those that match, and every newer one about
- * the same days, because loading an older answer alone could bring back what a newer one has replaced.
+ * A query for the ids of the answers to replay: those that match, and every newer one about the same days, because
+ * loading an older answer alone could bring back what a newer one has replaced.
  *
- * @param rejectsOnly only answers something was refused of that is open, in their own window or a replay's.
+ * @param rejectsOnly only answers with open rejects, whether of their own window or of a replay.
  */
 export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL {
   const all = !rejectsOnly && Object.values(filter).every((value) => value === undefined);
-  // All together, they need no search for newer ones.
+  // If all are chosen, no newer ones need to be looked for.
   if (all) return sql`select id from ${responses}`;
   const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
   const hasRejects = sql`exists (
@@ -100,11 +102,11 @@ export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL
 }
 
 /**
- * Answers fetched later that were asked for all of what an older one says, and were loaded without a reject;
- * the newest first.
+ * Answers that were fetched later, for everything that an older one was asked for, and loaded without a reject; the
+ * newest first.
  *
- * @param scope.anyDays whatever days they were asked about.
- * @param scope.files imported files count too. Without them there is at most one answer, the newest.
+ * @param scope.anyDays whether the days that they were asked for do not matter.
+ * @param scope.files whether imported files count too. Without them only the newest answer is returned.
  */
 export async function newerFullAnswers(
   db: NodePgDatabase,
@@ -144,7 +146,7 @@ export async function newerFullAnswers(
   return scope.files ? found : found.limit(1);
 }
 
-/** Answers that were copied from another database belong to the windows of the first replay that reads them. */
+/** Assigns answers that were copied from another database to the windows of the first replay that reads them. */
 export async function adoptAnswers(tx: NodePgDatabase, runId: number): Promise<void> {
   await tx
     .update(responses)
@@ -164,8 +166,8 @@ export async function windowsOfAnswer(db: NodePgDatabase, responseId: number): P
 }
 
 /**
- * When a replay came to the first answer of an operation and exchange that was loaded at this moment or
- * later; null when it has not come to one.
+ * When a replay started with the first answer of an operation and exchange that was loaded at this moment or later;
+ * null if it has not started with one.
  */
 export async function replayReached(
   db: NodePgDatabase,

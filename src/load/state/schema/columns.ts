@@ -12,10 +12,10 @@ import {
   timestamp,
 } from 'drizzle-orm/pg-core';
 
-/** What the pipeline knows about its own work. The queue is disposable; this is the truth. */
+/** The schema of what the pipeline knows about its own work: the source of truth, where the queue is disposable. */
 export const etl = pgSchema('etl');
 
-/** Columns that come again and again. */
+// Columns that many tables have.
 export const id = () => bigserial('id', { mode: 'number' }).primaryKey();
 export const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
 export const day = (name: string) => date(name, { mode: 'string' });
@@ -30,7 +30,7 @@ export const ofWindow = () => ({
   exchange: text('exchange').notNull(),
 });
 
-/** The rest of what a window asks for: days, instruments, variant, and whether only some of the records. */
+/** The rest of what a window asks for: days, instruments, variant, and whether for only some of the records. */
 export const asked = () => ({
   from_date: day('from_date').notNull(),
   to_date: day('to_date').notNull(),
@@ -39,13 +39,13 @@ export const asked = () => ({
   filtered: boolean('filtered').notNull(),
 });
 
-/** For constraints: is the value one of these? */
+/** For constraints: the condition that the value is one of these. */
 export const isOneOf = (column: Column, values: readonly string[]) =>
   sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`;
 
 export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 
-/** ISO 8601 in UTC with all digits: a run may end within a millisecond of its last load. */
+/** ISO 8601 in UTC to the microsecond, because a run may end in the same millisecond as its last load. */
 export const isoText = (moment: SQL) =>
   sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 

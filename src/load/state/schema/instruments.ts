@@ -52,17 +52,17 @@ export const observedAliases = etl.table(
   ],
 );
 
-/** Up to which state the names of each exchange are in `observed_aliases`. */
+/** By exchange, the state up to which the names in loaded rows are in `observed_aliases`. */
 export const aliasProgress = etl.table('alias_progress', {
   exchange: text('exchange').primaryKey(),
   state: bigint('state', { mode: 'number' }).notNull(),
-  /** The last of them that changed whose a symbol is, or since when an instrument is there. */
+  /** The last of these states that changed which instrument a symbol names, or an instrument's first day. */
   owners_state: bigint('owners_state', { mode: 'number' }).notNull().default(0),
 });
 
 /**
- * Whose a symbol is on which days, with its series and alone: the rows of `market.instrument_aliases` of these kinds, kept
- * as a table, so that prices of whole markets join it quickly.
+ * Which instrument a symbol names on which days, with its series and alone: the rows of `market.instrument_aliases` of
+ * these two kinds, kept as a table so that joins with the prices of a whole market are fast.
  */
 export const aliasOwners = etl.table(
   'alias_owners',
@@ -75,7 +75,7 @@ export const aliasOwners = etl.table(
     valid_from: day('valid_from').notNull(),
     valid_to: day('valid_to').notNull(),
     instrument_id: text('instrument_id').notNull(),
-    /** Differs where the line is a second one of a share (T0, BL). */
+    /** Differs from `instrument_id` where the line is a second one of a share (T0, BL). */
     share_id: text('share_id').notNull(),
   },
   (table) => [
@@ -87,13 +87,13 @@ export const aliasOwners = etl.table(
   ],
 );
 
-/** What the events of each exchange were worked out from last. */
+/** By exchange, what its corporate events were last worked out from. */
 export const eventProgress = etl.table('event_progress', {
   exchange: text('exchange').primaryKey(),
-  /** The last state of `loads` whose notices they know. */
+  /** The last state of `loads` whose notices they include. */
   notices_state: bigint('notices_state', { mode: 'number' }).notNull(),
   /** `alias_progress.owners_state` then. */
   owners_state: bigint('owners_state', { mode: 'number' }).notNull(),
-  /** Digest of the decisions then, and of the rules that read the lists. */
+  /** Digest of the decisions then, and of the version of the rules that read the lists. */
   digest: text('digest').notNull(),
 });

@@ -15,7 +15,7 @@ import { day, etl, id, isOneOf, moment, reference } from './columns.ts';
 /** How severe a finding can be, the mildest first. */
 export const SEVERITIES = ['info', 'warning', 'error'] as const;
 
-/** What the data sets say against one another; a finding never blocks or alters data. */
+/** Contradictions between data sets; a finding never blocks or changes data. */
 export const findings = etl.table(
   'findings',
   {
@@ -38,7 +38,7 @@ export const findings = etl.table(
   ],
 );
 
-/** Alerts that were raised, each kept once while it lasts, and whether the webhook took them. */
+/** Alerts that were raised, repeats counted in one row, and whether the webhook accepted them. */
 export const alerts = etl.table(
   'alerts',
   {
@@ -52,37 +52,37 @@ export const alerts = etl.table(
     repeated: integer('repeated').notNull().default(0),
     delivered_at: moment('delivered_at'),
     attempts: integer('attempts').notNull().default(0),
-    /** It is not sent again before this: while one worker sends it, the others leave it alone. */
+    /** It is not sent before this, so that no two workers send it at the same time. */
     next_attempt_at: moment('next_attempt_at').notNull().defaultNow(),
     error: text('error'),
   },
   (table) => [index('alerts_subject_idx').on(table.kind, table.subject)],
 );
 
-/** Sessions of the exchanges as the calendar knows them, for views that ask what should be there. */
+/** Trading sessions from the calendar, for views that compare what is stored with what should be. */
 export const sessions = etl.table(
   'sessions',
   {
     exchange: text('exchange').notNull(),
     day: day('day').notNull(),
-    /** session, special, or observed: data came for a day the calendar calls closed. */
+    /** `observed`: data came for a day that is closed according to the calendar. */
     kind: text('kind', { enum: ['session', 'special', 'observed'] }).notNull(),
   },
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );
 
-/** One row: what this database is called in the queue, so that several can share one Redis. */
+/** A single row: the name of this database in the queue, so that several databases can share one Redis. */
 export const databaseIdentity = etl.table(
   'database_identity',
   {
     id: text('id').notNull(),
-    /** The database the id was made for, as its server numbers databases: a restored copy is another one. */
+    /** The oid of the database that the id was made for: a restored copy has another. */
     made_for: bigint('made_for', { mode: 'number' }).notNull(),
   },
   () => [uniqueIndex('database_identity_one_idx').on(sql`(true)`)],
 );
 
-/** Files of `migrations/repeatable` as the last migration applied them; drizzle keeps the others in `etl.migrations`. */
+/** The files of `migrations/repeatable` that were applied, and in which form; `etl.migrations` has the migrations. */
 export const repeatableMigrations = etl.table('repeatable_migrations', {
   file: text('file').primaryKey(),
   /** SHA-256 of the file and of the newest migration, in hex. */
@@ -90,7 +90,7 @@ export const repeatableMigrations = etl.table('repeatable_migrations', {
   applied_at: moment('applied_at').notNull().defaultNow(),
 });
 
-/** What people have decided about corporate events; an event may come later, or go and come again. */
+/** What people have decided about corporate events. A decision outlives its event, which may return. */
 export const eventDecisions = etl.table(
   'event_decisions',
   {

@@ -15,7 +15,7 @@ export const callBudget = etl.table(
   (table) => [primaryKey({ name: 'call_budget_pkey', columns: [table.key_hash, table.hour] })],
 );
 
-/** What is known of each access key, by hash: a refused one is never used in a loop. */
+/** What is known of each access key, by its hash, so that a refused key is not tried again and again. */
 export const accessKeys = etl.table(
   'access_keys',
   {
@@ -29,7 +29,7 @@ export const accessKeys = etl.table(
   (table) => [check('access_keys_state', sql`${table.state} in ('unknown', 'good', 'refused')`)],
 );
 
-/** The longest range the source allows an operation and key, as far as that was proven. */
+/** The longest range that the source has been seen to allow an operation and key. */
 export const rangeLimits = etl.table(
   'range_limits',
   {
@@ -65,7 +65,7 @@ export const historyLimits = etl.table(
   ],
 );
 
-/** Bodies of answers, each kept once however often it came. */
+/** Bodies of answers, each stored once however often it was received. */
 export const responseBodies = etl.table('response_bodies', {
   /** SHA-256 of the body as it was read, in hex. */
   hash: text('hash').primaryKey(),
@@ -82,9 +82,9 @@ export const responses = etl.table(
     id: id(),
     ...ofWindow(),
     ...asked(),
-    /** As in windows. With `file` the body is not an answer but an imported file of that name. */
+    /** As in `windows`. With `file`, the body is not an answer but an imported file of that name. */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull(),
-    /** Day of the call in the source's zone: some answers belong to it. */
+    /** Day of the call in the source's zone, which is the day of some answers' rows. */
     called_on: day('called_on').notNull(),
     hash: text('hash')
       .notNull()

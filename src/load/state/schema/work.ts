@@ -40,7 +40,7 @@ export const runs = etl.table(
     kind: text('kind').$type<RunKind>().notNull(),
     state: text('state').$type<RunState>().notNull().default('running'),
     requested_by: text('requested_by').notNull(),
-    /** What was asked, as `RunRequest`; of a replay and an import, what those need. */
+    /** What was asked for: a `RunRequest`, or what a replay or an import needs. */
     request: jsonb('request').notNull(),
     from_date: day('from_date').notNull(),
     to_date: day('to_date').notNull(),
@@ -54,10 +54,10 @@ export const runs = etl.table(
     bytes: count('bytes'),
     ...recordCounts(),
     started_at: moment('started_at').notNull().defaultNow(),
-    /** When somebody last resumed it: how long it waits for a source that is down begins anew. */
+    /** When it was last resumed, which restarts the time that it waits for a source that is down. */
     resumed_at: moment('resumed_at'),
     finished_at: moment('finished_at'),
-    /** What follows its end, checks and alerts: `none` until then, and for runs that nothing follows. */
+    /** The checks and alerts after its end: `none` before that, and for runs that have none. */
     follow_up: text('follow_up', { enum: ['none', 'due', 'done', 'failed'] })
       .notNull()
       .default('none'),
@@ -88,13 +88,13 @@ export const windows = etl.table(
     to_date: day('to_date').notNull(),
     instruments: text('instruments').array().notNull().default([]),
     /**
-     * Request options and the variant asked for; never the access key. Of an import: `file`, the name of
-     * the csv, and `tickers`, the moment as of which its rows got theirs, where it has none itself.
+     * Request options and the variant asked for; never the access key. Of an import: `file`, the name of the CSV, and
+     * `tickers`, the moment as of which its rows were given tickers, if the file has none.
      */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull().default({}),
-    /** Which question of a day this is, where an operation asks several; see coverage. */
+    /** Names the question, where an operation asks several about a day; see `coverage`. */
     variant: text('variant').notNull().default(''),
-    /** Set by hand to a part of the day's data: does not count as coverage. */
+    /** Request options narrow it to a part of the day's data, so it does not count as coverage. */
     filtered: boolean('filtered').notNull().default(false),
     state: text('state').$type<WindowState>().notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
@@ -103,15 +103,15 @@ export const windows = etl.table(
     /** How often it was claimed while an earlier claim had not ended. */
     lost_workers: integer('lost_workers').notNull().default(0),
     requests: integer('requests').notNull().default(0),
-    /** How long it was put off because its answer was not ready; nothing else it waited for counts. */
+    /** How long it was postponed because its answer was not ready; no other wait counts. */
     not_ready_ms: integer('not_ready_ms').notNull().default(0),
     bytes: count('bytes'),
     ...recordCounts(),
-    /** The source's own line, where it answered with one. */
+    /** The diagnostic line that the source answered with. */
     diagnostic: text('diagnostic'),
     /** Why it failed, was blocked or skipped. */
     error: text('error'),
-    /** The answer lacked more rows than may be withdrawn: nothing was, and somebody should look. */
+    /** Why somebody should look at it, such as an answer that lacked too many rows to be withdrawn. */
     suspicious: text('suspicious'),
     /** The file an import read, and the SHA-256 of its bytes. */
     source_file: text('source_file'),
@@ -127,7 +127,7 @@ export const windows = etl.table(
   (table) => [
     index('windows_run_idx').on(table.run_id, table.state),
     index('windows_response_idx').on(table.response_id).where(sql`${table.response_id} is not null`),
-    // Of two windows that ask the same question the other waits. Files and kept answers are read without a request.
+    // Of two windows that ask the same question, one waits. Files and kept answers are read without a request.
     uniqueIndex('windows_asked_key')
       .on(
         table.operation,
@@ -151,23 +151,23 @@ export const windows = etl.table(
   ],
 );
 
-/** Loads that were committed: what was answered to which question, and its place in the order of the commits. */
+/** Loads that were committed: which question each answered, and its number in the order of the commits. */
 export const loads = etl.table(
   'loads',
   {
     id: id(),
     ...ofWindow(),
     ...asked(),
-    /** Tables of which the answer listed all rows that were asked about: what it does not list is not there. */
+    /** Tables of which the answer listed all rows that were asked for: rows that it does not list do not exist. */
     whole: text('whole').array().notNull().default([]),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
-    /** Given out as the last thing before the commit, under one lock: states are in the order of the commits. */
+    /** Taken as the last thing before the commit, under one lock, so that states are in the order of the commits. */
     state: reference('state').notNull(),
-    /** First and last day of the rows that it changed; null where it changed none, infinite where they have no day. */
+    /** First and last day of the rows that it changed; null if it changed none, infinite if they have no day. */
     changed_from: day('changed_from'),
     changed_to: day('changed_to'),
-    /** Names an answer of the source and the code that read it: the same again changes nothing. */
+    /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
     ...recordCounts(),
   },
@@ -176,7 +176,7 @@ export const loads = etl.table(
     index('loads_run_idx').on(table.run_id),
     index('loads_committed_idx').on(table.committed_at),
     index('loads_asked_idx').on(table.operation, table.exchange, table.to_date),
-    // Nearly always a load asks for loads of later answers in vain.
+    // Every load looks for loads of later answers, and nearly always finds none.
     index('loads_fetched_idx').on(table.fetched_at),
   ],
 );
@@ -196,7 +196,7 @@ export const dayRows = etl.table(
 
 const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
 
-/** By load and day, the rows that a whole answer did not list any more: withdrawn, or too many to be believed. */
+/** By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once. */
 export const withdrawals = etl.table(
   'withdrawals',
   {
@@ -210,7 +210,7 @@ export const withdrawals = etl.table(
     gone: integer('gone').notNull(),
     most: integer('most').notNull(),
     rows_left: integer('rows_left').notNull(),
-    /** When the answer was fetched that did not list them. */
+    /** When the answer that did not list them was fetched. */
     fetched_at: moment('fetched_at').notNull(),
     /** Keys of the rows, where they were not withdrawn. */
     rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
@@ -239,7 +239,7 @@ export const coverage = etl.table(
     instrument: text('instrument').notNull().default(''),
     variant: text('variant').notNull().default(''),
     state: text('state', { enum: COVERAGE_STATES }).notNull(),
-    /** Records of that day in the answer, where they carry their day. */
+    /** Records of that day in the answer, if records carry their day. */
     records: count('records'),
     diagnostic: text('diagnostic'),
     run_id: reference('run_id'),
@@ -260,18 +260,18 @@ export const rejects = etl.table(
   {
     id: id(),
     ...ofWindow(),
-    /** Place in the answer, from 0. */
+    /** Position in the answer, from 0. */
     position: integer('position').notNull(),
-    /** The day it names; the days asked about where it names none that can be read. */
+    /** The day that it names; if none can be read, the days that were asked for. */
     from_date: day('from_date').notNull(),
     to_date: day('to_date').notNull(),
-    /** SHA-256 of the record and of what it was asked about, in hex: one that comes again is the same reject. */
+    /** SHA-256 of the record and of what was asked for, in hex: a record that comes again is the same reject. */
     fingerprint: text('fingerprint').notNull(),
     record: jsonb('record'),
     problems: jsonb('problems')
       .$type<readonly { readonly path: string; readonly message: string }[]>()
       .notNull(),
-    /** When the first and the last answer with it were fetched. */
+    /** When the first and the last answer that contained it were fetched. */
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
     resolved_at: moment('resolved_at'),
@@ -284,9 +284,9 @@ export const rejects = etl.table(
   ],
 );
 
-/** Processes that work on runs, and when each was last alive. */
+/** Worker processes, and when each was last known to be alive. */
 export const workers = etl.table('workers', {
-  /** Host and process. */
+  /** Host and process id. */
   worker: text('worker').primaryKey(),
   seen_at: moment('seen_at').notNull().defaultNow(),
 });

@@ -19,39 +19,39 @@ export interface ClaimedWindow extends NewWindow {
   readonly runId: number;
   readonly runKind: RunKind;
   readonly attempts: number;
-  /** Attempts that failed and count. */
+  /** Failed attempts that count towards the limit. */
   readonly failedAttempts: number;
-  /** How many workers have ended while they worked on it. */
+  /** How often its worker was lost while it worked on it. */
   readonly lostWorkers: number;
-  /** Milliseconds it was put off in all because its answer was not ready. */
+  /** Milliseconds in all that it was postponed because its answer was not ready. */
   readonly notReadyMs: number;
 }
 
-/** What came of a claim. */
+/** The outcome of a claim. */
 export type Claim =
   | {
       readonly outcome: 'claimed';
       readonly window: ClaimedWindow;
-      /** Nobody knows whether the key is good: this call tries it, and the other workers wait for it. */
+      /** It is not known whether the key is good: this call tries it, and other workers wait for the result. */
       readonly probe: boolean;
-      /** The source has closed the hour: this call tries whether it still does. */
+      /** The source closed the hour: this call tries whether it still is. */
       readonly triesHour: boolean;
-      /** When the source last accepted the key, as far as it was written down. */
+      /** When the source last accepted the key, as far as that was stored; in milliseconds since the epoch. */
       readonly keyGoodAt: number | null;
-      /** The source has refused a range of the operation and exchange before. */
+      /** Has the source refused a range of the operation and exchange before? */
       readonly wasRefused: boolean;
     }
-  /** It has ended, or its run is paused, cancelled or over: nothing is to be done. */
+  /** The window has ended, or its run is not running: there is nothing to do. */
   | { readonly outcome: 'gone' }
   /** The source refused this key; no call may be made with it. */
   | { readonly outcome: 'refused'; readonly diagnostic: string }
   /** Another worker is trying the key. */
   | { readonly outcome: 'probing' }
-  /** The hour's budget holds no call for this kind of run. */
+  /** The hour's budget has no call left for this kind of run. */
   | { readonly outcome: 'spent' }
-  /** Its turn comes after that of so many others, at least: they ask the same, or show whether it is out of reach. */
+  /** At least this many windows come first: they ask the same question, or show whether it is out of reach. */
   | { readonly outcome: 'waits'; readonly ahead: number }
-  /** The source does not answer for its days up to this one, as it has shown. */
+  /** The source has shown that it does not answer for days up to `lastDay`, of which the window has some. */
   | {
       readonly outcome: 'out_of_reach';
       readonly window: NewWindow & { readonly id: number; readonly runId: number };
@@ -60,9 +60,8 @@ export type Claim =
     };
 
 /**
- * Claims a window, if its run goes on, the key may be used and the hour's budget has a call left. The
- * attempt and the call that follows are counted with the claim in one statement, so that what is
- * counted and what is asked cannot drift apart.
+ * Claims a window, if its run is running, the key may be used and the hour's budget has a call left. The attempt and
+ * the call are counted with the claim in one statement, so that no call is made without being counted.
  */
 export async function claimWindow(
   db: NodePgDatabase & Preparing,
@@ -78,7 +77,7 @@ export async function claimWindow(
   return tried ?? { outcome: 'spent' };
 }
 
-/** What came of it, unless that is a matter of the key or the budget and the key is not known to be good. */
+/** The outcome; null if the claim failed and it is not known whether the key is good, so that it has to be tried. */
 function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | null {
   if (seen === null) return { outcome: 'gone' };
   if (seen === 'asked') return { outcome: 'waits', ahead: 1 };
@@ -98,7 +97,7 @@ function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
   return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused };
 }
 
-/** What is known of the key and its hour, and of how far back the source answers. */
+/** What is known about the key and the hour, and about how far back the source answers. */
 interface SourceFacts {
   readonly keyAccepted: boolean;
   readonly keyRefused: boolean;
@@ -107,21 +106,21 @@ interface SourceFacts {
   readonly triesHour: boolean;
   readonly wasRefused: boolean;
   readonly rangeDiagnostic: string | null;
-  /** The last day that is out of reach, where days of the window are. */
+  /** The last day that is out of reach; null if no day of the window is. */
   readonly outOfReach: Day | null;
-  /** Windows that are to be asked first. */
+  /** How many windows come first. */
   readonly ahead: number;
 }
 
-/** A window that may be claimed, claimed or not, and what is known of the key. */
+/** A window that may be claimed, and what is known about the key. `attempts` is null if it was not claimed. */
 type Claimable = Omit<ClaimedWindow, 'attempts'> &
   (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) &
   SourceFacts;
 
 /**
- * How many windows are to be asked before `w`, counted up to twenty. Once the source has refused a range, the
- * run's windows of the operation and exchange are asked one at a time and the newest first, so that the first day that
- * is refused by itself shows that all the older ones are out of reach.
+ * How many windows come before `w`, counted up to twenty. Once the source has refused a range, the run's windows of the
+ * operation and exchange are asked one at a time, the newest first, so that the first single day that is refused shows
+ * that all older ones are out of reach.
  */
 const aheadOf = sql`case when h.refused_at > r.started_at then (
                select count(*) from (
@@ -131,13 +130,14 @@ const aheadOf = sql`case when h.refused_at > r.started_at then (
                       n.state = 'pending' and n.to_date > w.to_date and n.failed_attempts = 0 and n.not_ready_ms = 0))
                   limit 20) as first)::int else 0 end`;
 
-/** The index that lets only one window at a time ask a question. */
+/** The unique index that allows only one running window per question. */
 const ASKED_KEY = 'windows_asked_key';
 
 /**
- * Claims a window with a call of the hour's budget, where the key is known to be good or this call tries it.
+ * Claims a window and takes a call of the hour's budget, if the key is known to be good or this call tries it
+ * (`probe`).
  *
- * @returns null when the window has ended or its run does not go on; `asked` while another one asks the same question.
+ * @returns null if the window has ended or its run is not running; `asked` while another window asks the same question.
  */
 async function claimIfAllowed(
   db: NodePgDatabase & Preparing,
@@ -155,7 +155,7 @@ async function claimIfAllowed(
   }
 }
 
-/** Puts back what asks the same as a window in a run that does not go on: its worker may be gone, and nobody follows. */
+/** Puts back windows with the same question of runs that are not running: their worker may be gone for good. */
 async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> {
   const idle = sql`${windows.id} in (
     select o.id from ${windows} o join ${runs} r on r.id = o.run_id join ${windows} w on w.id = ${windowId}
@@ -210,7 +210,7 @@ async function claimWithCall(
   return found.rows[0] ?? null;
 }
 
-/** Undoes a claim that no call followed; the call stays counted in the hour it was meant for. */
+/** Undoes a claim after which no call was made; the call stays counted in its hour. */
 export async function unclaimWindow(db: NodePgDatabase, windowId: number): Promise<void> {
   const values = {
     state: 'pending',
@@ -226,17 +226,17 @@ const coveredSince = sql`
  where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant
    and c.checked_at > r.started_at and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null`;
 
-/** Open windows `n` of later nights that ask the same operation and exchange as `w`. */
+/** Open windows `n` of later nightly runs that ask for the same operation and exchange as `w`. */
 const askedLater = sql`
   from ${windows} n join ${runs} m on m.id = n.run_id
  where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and n.state in ${[...WINDOW_TRANSITIONS.claim.from]}
    and n.operation = w.operation and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
    and not n.filtered`;
 
-/** Days that a window speaks for and, where it asks for some, an instrument. */
+/** A day that a window asks about and, if it asks for instruments, one of them. */
 type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
 
-/** A window of a night that nobody works on, if part of it may be known or asked for by now; else null. */
+/** A pending window of a nightly run, if part of it may be loaded or asked for by a later run by now; else null. */
 export async function readWaitingNight(db: NodePgDatabase, windowId: number): Promise<NewWindow | null> {
   const found = await db.execute<NewWindow & Record<string, unknown>>(sql`
     select w.operation, w.exchange, w.from_date::text as "from", w.to_date::text as "to", w.instruments, w.params,
@@ -250,9 +250,9 @@ export async function readWaitingNight(db: NodePgDatabase, windowId: number): Pr
 }
 
 /**
- * Has each question of a window been answered since its run was planned, or is it asked by a later night?
+ * Has every question of a window been answered since its run was planned, or is it asked by a later nightly run?
  *
- * @param dated the answer depends on the days of the window, not on the day of the call.
+ * @param dated whether the answer depends on the days of the window, and not on the day of the call.
  */
 export async function isOvertaken(
   db: NodePgDatabase,

@@ -6,32 +6,32 @@ import { responses } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
 
-/** A window to be written. */
+/** A window to be inserted. */
 export interface NewWindow {
   readonly operation: string;
   readonly exchange: string;
   readonly from: Day;
   readonly to: Day;
   readonly instruments: readonly string[];
-  /** Request options; of an imported file, what a replay of it has to know. */
+  /** Request options; for an imported file, what a replay of it needs to know. */
   readonly params: Readonly<Record<string, string>>;
   readonly variant: string;
   readonly filtered: boolean;
 }
 
-/** A window as planned: one request's worth, or a stretch that needs no request and why. */
+/** A planned window: one request's worth, or a range that needs no request, with the reason. */
 export interface PlannedWindow extends NewWindow {
   readonly state: WindowAfter<'plan'>;
   readonly reason: string | null;
 }
 
-/** Windows written with one statement. */
+/** How many windows are inserted with one statement. */
 const BATCH = 2_000;
 
-/** The state in which a window is written that a worker is to take. */
+/** The state of a new window that a worker is to take. */
 const PLANNED: WindowAfter<'plan'> = 'pending';
 
-/** Writes planned windows of a run; skipped ones are over at once. */
+/** Inserts planned windows of a run; skipped ones end at once. */
 export async function insertWindows(
   tx: NodePgDatabase,
   runId: number,
@@ -64,7 +64,7 @@ function* batches(planned: Iterable<PlannedWindow>): Generator<PlannedWindow[]> 
 
 /** A file whose sessions are imported, one window each. */
 interface FileWindows {
-  /** Null where the rows follow from what is stored. */
+  /** Null if the rows are worked out from what is stored. */
   readonly file: string | null;
   /** SHA-256 of its bytes. */
   readonly hash: string | null;
@@ -79,9 +79,9 @@ interface FileWindows {
 }
 
 /**
- * Writes the windows of a file that is being imported, as `running`.
+ * Inserts the windows of a file that is being imported, as `running`.
  *
- * @returns their numbers in the order of the sessions; none when the run goes on no longer.
+ * @returns their ids in the order of the sessions; none if the run is not running any more.
  */
 export async function insertFileWindows(
   db: NodePgDatabase,
@@ -101,8 +101,8 @@ export async function insertFileWindows(
 }
 
 /**
- * Writes one window for each kept answer that `chosen` (a query of their ids) names, in the order the
- * answers were fetched.
+ * Inserts a window for each kept answer that `chosen` (a query of their ids) returns, in the order in which the answers
+ * were fetched.
  */
 export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
@@ -115,8 +115,8 @@ export async function insertReplayWindows(tx: NodePgDatabase, runId: number, cho
 }
 
 /**
- * Writes one window for each window that `chosen` (a query of their ids) names: what it rejected is
- * read once more. It is the new window's parent.
+ * Inserts a window for each window that `chosen` (a query of their ids) returns, to read its rejected records again.
+ * That one becomes the new window's parent.
  */
 export async function insertRereadWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
@@ -126,7 +126,7 @@ export async function insertRereadWindows(tx: NodePgDatabase, runId: number, cho
       from ${windows} r where r.id in (${chosen}) order by r.id`);
 }
 
-/** Writes windows of shorter ranges in the place of one that is split. */
+/** Inserts windows of shorter ranges that replace one that is split. */
 export async function insertPieces(
   tx: NodePgDatabase,
   parentId: number,

@@ -4,29 +4,29 @@ import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Transitions, WindowState } from '../run-request.ts';
 import { windows } from '../schema/work.ts';
 
-/** What may become of a window. No statement sets a state that its transition does not list. */
+/** The transitions of a window. No statement sets a state that its transition does not list. */
 export const WINDOW_TRANSITIONS = {
   plan: {
     from: [],
     to: ['pending', 'skipped'],
-    when: 'It is written, with its run or for a part of a window that is split. `skipped`: nothing is to be asked.',
+    when: 'It is inserted, with its run or for a part of a window that is split. `skipped`: there is nothing to ask for.',
   },
-  import: { from: [], to: ['running'], when: 'It is written when the import of its file begins.' },
+  import: { from: [], to: ['running'], when: 'It is inserted when the import of its file begins.' },
   claim: {
     from: ['pending', 'running'],
     to: ['running'],
-    when: 'A worker takes it; from `running` where the worker that had it is gone.',
+    when: 'A worker takes it; from `running` if the worker that had it is gone.',
   },
   release: { from: ['running'], to: ['pending'], when: 'Its worker puts it back for a later try.' },
   store: {
     from: ['pending', 'running'],
     to: ['loaded', 'empty', 'failed'],
-    when: 'Its answer is stored. From `pending` where it was put back while the answer was under way.',
+    when: 'Its answer is stored; from `pending` if it was put back while its answer was being fetched.',
   },
   end: {
     from: ['pending', 'running'],
     to: ['failed', 'blocked'],
-    when: 'It is given up, alone or with all of its run, operation or exchange.',
+    when: 'It is given up, alone or with all windows of its run, operation or exchange.',
   },
   skip: { from: ['pending', 'running'], to: ['skipped'], when: 'Nothing is to be loaded for it after all.' },
   split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges take its place.' },
@@ -42,13 +42,14 @@ export type WindowAfter<Name extends Transition> = (typeof WINDOW_TRANSITIONS)[N
 /** States of a window that has not ended. */
 const OPEN_STATES = ['pending', 'running'] as const satisfies readonly WindowState[];
 
-/** Is the window in a state that this transition begins at? */
+/** The condition that the window is in a state that this transition starts from. */
 export const canBegin = (transition: Transition): SQL =>
   inArray(windows.state, [...WINDOW_TRANSITIONS[transition].from]);
 
+/** The condition that the window has not ended. */
 export const isOpen = (): SQL => inArray(windows.state, [...OPEN_STATES]);
 
-/** An update that makes this transition; windows in a state that it does not begin at stay as they are. */
+/** An update that makes this transition; windows in a state that it does not start from stay as they are. */
 export function moveWindows<Name extends Transition>(
   db: NodePgDatabase,
   transition: Name,

@@ -5,7 +5,7 @@ import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
 import { canBegin, isOpen, moveWindows, type WindowAfter } from './transitions.ts';
 
-/** Runs that ask the source: the others read files or kept answers, and no worker takes their windows. */
+/** The condition that a run asks the source. Others read files or kept answers, and no worker takes their windows. */
 export const asksSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
 
 const now = sql`clock_timestamp()`;
@@ -20,9 +20,9 @@ export interface FailureInfo {
 /**
  * Puts a window back for a later try, keeping what went wrong.
  *
- * @param options.counts this attempt counts.
- * @param options.notReadyMs how long it is put off because its answer is not ready.
- * @param options.restart it is as if it had not been started: the time it then waits is not the source's.
+ * @param options.counts whether this attempt counts towards the limit.
+ * @param options.notReadyMs how long it is postponed because its answer is not ready.
+ * @param options.restart whether to forget when it was started, because the source is not what it waits for now.
  */
 export async function releaseWindow(
   db: NodePgDatabase,
@@ -48,9 +48,9 @@ export async function releaseWindow(
 }
 
 /**
- * Starts a window that is worked on without the queue.
+ * Starts a window that is processed without the queue.
  *
- * @returns false when it has ended, or its run was cancelled or paused.
+ * @returns false if it has ended, or its run is not running.
  */
 export async function startWindow(db: NodePgDatabase, windowId: number): Promise<boolean> {
   const started = await moveWindows(
@@ -69,7 +69,7 @@ export async function startWindow(db: NodePgDatabase, windowId: number): Promise
   return started.rowCount === 1;
 }
 
-/** Ends a window for which nothing is to be loaded. @returns false when it had ended already. */
+/** Ends a window for which there is nothing to load. @returns false if it had ended already. */
 export async function skipWindow(db: NodePgDatabase, windowId: number, reason: string): Promise<boolean> {
   const skipped = { state: 'skipped', error: reason, finished_at: now } as const;
   return (await moveWindows(db, 'skip', skipped, eq(windows.id, windowId))).rowCount === 1;
@@ -83,7 +83,7 @@ export type RecordCounts = Readonly<
   >
 >;
 
-/** How many of the windows of a group there are of which this holds. */
+/** How many windows of a group meet the condition. */
 export const countWindows = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number);
 
 const total = (name: 'requests' | 'bytes' | keyof RecordCounts) =>
@@ -103,7 +103,7 @@ export const WINDOW_TOTALS = {
   withdrawn: total('withdrawn'),
 };
 
-/** What is kept of an answer with its window. */
+/** What is stored with the window of an answer. */
 interface StoredWindow {
   readonly state: WindowAfter<'store'>;
   readonly error: string | null;
@@ -137,7 +137,7 @@ export function endingWindow(
   );
 }
 
-/** Ends a window whose answer is stored. @returns false when it had ended already. */
+/** Ends a window whose answer is stored. @returns false if it had ended already. */
 export async function storeWindow(
   tx: NodePgDatabase,
   windowId: number,
@@ -146,7 +146,7 @@ export async function storeWindow(
   return (await endingWindow(tx, windowId, stored)).rowCount === 1;
 }
 
-/** Selects a `NewWindow` with its numbers. */
+/** Selects a `NewWindow` with its ids. */
 const asWindow = {
   id: windows.id,
   runId: windows.run_id,
@@ -160,13 +160,13 @@ const asWindow = {
   filtered: windows.filtered,
 };
 
-/** Windows that ended together, with what their coverage needs. */
+/** A window that was ended, with what its coverage needs. */
 export interface EndedWindow extends NewWindow {
   readonly id: number;
   readonly runId: number;
 }
 
-/** Which open windows to end: one, or of running runs that ask the source those of a run, operation or exchange, or all. */
+/** Which open windows to end: one; or those of running runs that ask the source, of one run, operation or exchange. */
 export interface Selection {
   readonly runId?: number;
   readonly windowId?: number;
@@ -207,16 +207,16 @@ export async function endWindows(
   });
 }
 
-/** Ends what is open of a run as cancelled. */
+/** Cancels the open windows of a run. */
 export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: string): Promise<void> {
   const cancelled = { state: 'cancelled', error: reason, finished_at: now } as const;
   await moveWindows(tx, 'cancel', cancelled, eq(windows.run_id, runId));
 }
 
 /**
- * Lets the pending windows of a run begin as if they had never been started: the source has all of its time again.
+ * Resets the pending windows of a run as if they had never been started, so that all time limits start again.
  *
- * @param failed the windows that failed or were blocked too.
+ * @param failed whether to reopen windows that failed or were blocked, too.
  */
 export async function reopenWindows(tx: NodePgDatabase, runId: number, failed: boolean): Promise<void> {
   const ofRun = eq(windows.run_id, runId);
@@ -231,10 +231,10 @@ export async function reopenWindows(tx: NodePgDatabase, runId: number, failed: b
 }
 
 /**
- * Replaces a window by windows of shorter ranges. Its own row stays, as `split`, with the calls it
- * took; records are counted in its children.
+ * Replaces a window by windows of shorter ranges. Its own row stays, as `split`, with the calls that were made for it;
+ * records are counted in its children.
  *
- * @returns false when it had ended already: then nothing was written.
+ * @returns false if it had ended already; then nothing was written.
  */
 export async function splitWindow(
   tx: NodePgDatabase,
@@ -253,7 +253,7 @@ export async function splitWindow(
   return true;
 }
 
-/** Locks windows of a run and operation that were not started and span more than so many days. */
+/** Locks the pending windows of a run and operation that span more than this many days. @returns them. */
 export async function lockWiderWindows(
   tx: NodePgDatabase,
   asked: { readonly runId: number; readonly operation: string; readonly days: number },
@@ -273,7 +273,7 @@ export async function lockWiderWindows(
     .for('update');
 }
 
-/** What a window asks for; null where there is none of this number. */
+/** What a window asks for; null if there is none with this id. */
 export async function readWindow(db: NodePgDatabase, windowId: number) {
   const { id, run_id, operation, exchange, from_date, to_date } = windows;
   const [found] = await db
@@ -283,7 +283,7 @@ export async function readWindow(db: NodePgDatabase, windowId: number) {
   return found ?? null;
 }
 
-/** A window that has not ended, as the queue needs to know it. */
+/** A window that has not ended, with what the queue needs to know about it. */
 export type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
 
 /** Open windows of these runs that ask the source, in the order they were planned. */
@@ -293,7 +293,7 @@ export async function openWindows(db: NodePgDatabase, runIds: readonly number[])
       id: windows.id,
       runId: windows.run_id,
       kind: runs.kind,
-      /** Is it a part of a window that was split? */
+      /** Is it part of a window that was split? */
       piece: isNotNull(windows.parent_id).mapWith(Boolean),
       days: sql`${windows.to_date} - ${windows.from_date} + 1`.mapWith(Number),
       /** Was the source asked to prepare the answer? */
@@ -305,6 +305,7 @@ export async function openWindows(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(asc(windows.id));
 }
 
+/** Has the run a window that has not ended? */
 export async function hasOpenWindows(db: NodePgDatabase & Preparing, runId: number): Promise<boolean> {
   const open = db
     .select({ id: windows.id })
@@ -314,7 +315,7 @@ export async function hasOpenWindows(db: NodePgDatabase & Preparing, runId: numb
   return (await runPrepared(db, open)).rowCount === 1;
 }
 
-/** A window of a replay that has not ended. Without `responseId` it reads what its parent rejected. */
+/** A window of a replay that has not ended. Without `responseId` it reads the rejected records of its parent. */
 export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
 
 /** Open windows of a replay, in the order they were planned. */
@@ -326,7 +327,7 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number) {
     .orderBy(asc(windows.id));
 }
 
-/** A person has decided what was suspicious about the answer of a window. */
+/** Clears what was suspicious about the answer of a window, after a person has decided about it. */
 export async function clearSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
   await tx.update(windows).set({ suspicious: null }).where(eq(windows.id, windowId));
 }
