@@ -1,10 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { drizzle } from 'drizzle-orm/node-postgres';
+import fc from 'fast-check';
 import type { PoolClient } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { fillObservedAliases, updateObservedAliases } from '../../src/load/market/observed-aliases.ts';
+import {
+  countInserted,
+  fillObservedAliases,
+  updateObservedAliases,
+} from '../../src/load/market/observed-aliases.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
@@ -367,6 +372,86 @@ describe('market.instruments', () => {
     }
     await expectTrue(mixed);
     await expectTrue(ordered);
+  });
+
+  test('are the same whenever names are brought in between loads that rename rows or change only their values', async () => {
+    const days = ['2025-08-27', '2025-08-28', '2025-08-29'] as const;
+    const isins = ['INE000A01010', 'INE000B01018', ''] as const;
+    const store = await openStore();
+    let saved = 0;
+    const loaded = fc.record({
+      day: fc.constantFrom(...days),
+      rows: fc.uniqueArray(
+        fc.record({
+          symbol: fc.constantFrom('A', 'B', 'C'),
+          isin: fc.constantFrom(...isins),
+          close_price: fc.constantFrom('1', '2'),
+        }),
+        { minLength: 1, selector: (row) => row.symbol },
+      ),
+      isWhole: fc.boolean(),
+    });
+    const steps = fc.array(fc.oneof({ arbitrary: loaded, weight: 3 }, fc.constant('bring in' as const)), {
+      minLength: 10,
+      maxLength: 20,
+    });
+    await fc.assert(
+      fc.asyncProperty(steps, async (all) => {
+        for (const step of all) {
+          if (step === 'bring in') {
+            await updateObservedAliases(store);
+            continue;
+          }
+          const { day, rows, isWhole } = step;
+          saved += 1;
+          const source_saved_at = new Date(Date.UTC(2025, 8, 1) + saved * 1_000).toISOString();
+          await loadBhav(
+            store,
+            rows.map(({ symbol, ...values }) => nse(symbol, day, { ...values, source_saved_at })),
+            {
+              fullSets: isWhole
+                ? [{ table: bhavcopy, exchange: 'NSE', days: { from: day, to: day }, mayBeEmpty: false }]
+                : [],
+            },
+          );
+        }
+        await expectTrue(store);
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  test('of a load that changes only values are not read again', async () => {
+    const store = await openStore();
+    const row = (close_price: string, saved: string) =>
+      nse('A', '2025-08-29', { close_price, source_saved_at: saved });
+    const changed = async () =>
+      (await store.pool.query('select names_changed from etl.loads order by state')).rows.map(
+        (one) => one.names_changed,
+      );
+    await loadBhav(store, [row('1', '2025-08-29T10:00:00Z')]);
+    // The names of the first are not brought in yet, and its row carries the number of the second now.
+    await loadBhav(store, [row('2', '2025-08-29T11:00:00Z')]);
+    await updateObservedAliases(store);
+    await loadBhav(store, [row('3', '2025-08-29T12:00:00Z')]);
+    expect(await changed()).toEqual([true, true, false]);
+    await expectTrue(store);
+  });
+
+  test('are brought in during a run, once enough rows were inserted', async () => {
+    const store = await openStore();
+    const reached = async () =>
+      (await store.pool.query("select state::int from etl.alias_progress where exchange = 'NSE'")).rows[0]
+        ?.state;
+    await updateObservedAliases(store);
+    const before = await reached();
+    await loadBhav(store, [nse('A', '2025-08-28'), nse('B', '2025-08-28')]);
+    await countInserted(store, 2, 5);
+    expect(await reached()).toBe(before);
+    await loadBhav(store, [nse('A', '2025-08-29'), nse('B', '2025-08-29')]);
+    await countInserted(store, 2, 5);
+    expect(await reached()).toBeGreaterThan(before);
+    await expectTrue(store);
   });
 
   test('is filled by a migration where rows were loaded before it', async () => {

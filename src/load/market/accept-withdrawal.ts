@@ -77,6 +77,7 @@ export async function acceptWithdrawal(
       fetchedAt,
       whole: [table.name],
       written,
+      namesChanged: true,
       accepted: { withdrawn: gone, day },
     });
     return { id, table: table.name, exchange, day, withdrawn: gone, left };

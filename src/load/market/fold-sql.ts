@@ -90,7 +90,7 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
         select ${list(table.key, 't.')} from ${market.target} t where t.exchange = $2 and ${day === '' ? '$3::date[] is not null' : `t.${day} = any($3::date[])`}
         except select ${list(table.key, 'f.')} from ${tables.target} f) s join ${storedRow(market)} on true
     ), archived as (
-      ${archive(market, 'gone', { withdrawn: true, where: 'true', load: '$1' })}
+      ${archive(market, `gone s join ${storedRow(market)} on true`, { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (
       delete from ${market.target} t using gone s where ${sameKey('t', 's')}
     )
@@ -169,7 +169,7 @@ function storeStatement(
         begins + interval '1 microsecond', true, $2
         from compared s, greatest(statement_timestamp(), s._ended) as begins where s._action = 'remember'
     ), archived as (
-      ${archive(parts, 'compared', { withdrawn: false, where: "s._action = 'update'", load: '$2' })}
+      ${archive(parts, `compared s join ${storedRow(parts)} on true`, { withdrawn: false, where: "s._action = 'update'", load: '$2' })}
     ), updated as (
       update ${target} t set ${data.map((column) => `${quote(column)} = s.${quote(column)}`).join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2

@@ -258,7 +258,10 @@ async function foldAnswers(
     );
   }
   if (load.fresh === true) for (const text of sql.storePast) await client.query(text, [exchange, days]);
-  return { ...countsOf(stored.rows[0]), withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays: [] };
+  const counts = countsOf(stored.rows[0]);
+  // Which of the rows are named differently now was not compared.
+  const renamed = counts.written;
+  return { ...counts, renamed, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays: [] };
 }
 
 async function readTable(

@@ -29,6 +29,7 @@ import {
   setHintBits,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
+import { countInserted } from './observed-aliases.ts';
 
 /** All of one answer, ready to be stored. */
 interface WindowLoad {
@@ -84,6 +85,7 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
     const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
     const written = counts === null || load.preview ? 0 : counts.inserted + counts.updated;
+    await countInserted(database, load.preview ? 0 : (counts?.inserted ?? 0));
     for (const batch of load.batches) await setHintBits(database.pool, batch, load.exchange, written);
     return counts;
   } catch (error) {
@@ -173,7 +175,8 @@ async function storeLoad(
   if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
     await ending;
   } else {
-    const made = { whole: wholeTables(load, merged), written: merged.written };
+    const { written, namesChanged } = merged;
+    const made = { whole: wholeTables(load, merged), written, namesChanged };
     // The last statement before the commit: numbers of states have to follow the order of commits.
     await insertLoad(tx, { ...load, loadId, ...made }, ending);
   }
@@ -272,6 +275,8 @@ interface MergedTables {
   readonly counts: RecordCounts;
   readonly withdrawals: readonly DayWithdrawal[];
   readonly written: readonly Written[];
+  /** May its rows name instruments, or show their names on days, that they did not before? */
+  readonly namesChanged: boolean;
   /** Tables of which the kept answers were folded, see `mergeTable`. */
   readonly folded: readonly string[];
   /** What could not be decided. */
@@ -299,6 +304,7 @@ async function mergeTables(
   const written: Written[] = [];
   const folded: string[] = [];
   const undecided: string[] = [];
+  let namesChanged = false;
   for (const one of tables) {
     const { table, rows, fullSet } = one;
     const merged = await mergeTable(tx, { ...load, ...one, loadId, isLast: !later });
@@ -309,11 +315,12 @@ async function mergeTables(
     if (merged.written + merged.withdrawn > 0) {
       written.push(changedDays(table, rows, fullSet));
     }
+    namesChanged ||= merged.renamed + merged.withdrawn > 0;
     withdrawals.push(...merged.withdrawals);
     if (merged.folded) folded.push(table.name);
     if (merged.undecided !== null) undecided.push(merged.undecided);
   }
-  return { counts, withdrawals, written, folded, undecided };
+  return { counts, withdrawals, written, namesChanged, folded, undecided };
 }
 
 /** How many rows of each kind of change a preview keeps per table. */

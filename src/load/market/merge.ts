@@ -66,6 +66,8 @@ export interface Merged {
   readonly withdrawn: number;
   /** Rows written, whichever answer their values are from. */
   readonly written: number;
+  /** Written rows that are new or name their instrument differently from before. */
+  readonly renamed: number;
   /** Days with rows that were no longer listed, and what was done about them. */
   readonly withdrawals: readonly DayWithdrawal[];
   /** Days whose stored rows were compared with the rows that the answer lists (NO_DAY where the table has no days). */
@@ -175,7 +177,13 @@ export async function copyNewDays(
   if (now === undefined) return null;
   const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
   await copyRows(client, sql.copyNew, encodeRows(table, rows, { audit }));
-  return { ...NOTHING, inserted: rows.length, written: rows.length, checkedDays: daysOf(fullSet) };
+  return {
+    ...NOTHING,
+    inserted: rows.length,
+    written: rows.length,
+    renamed: rows.length,
+    checkedDays: daysOf(fullSet),
+  };
 }
 
 /** Where the rows belong, and the load that copies them. */
@@ -209,6 +217,7 @@ const NOTHING: Merged = {
   duplicate: 0,
   withdrawn: 0,
   written: 0,
+  renamed: 0,
   withdrawals: [],
   checkedDays: [],
 };
@@ -287,6 +296,7 @@ export function countsOf(row: Readonly<Record<string, string>> | undefined) {
     stale: count('stale'),
     duplicate: count('duplicate'),
     written: count('written'),
+    renamed: count('renamed'),
   };
 }
 

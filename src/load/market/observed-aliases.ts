@@ -37,6 +37,27 @@ export async function updateObservedAliases(database: Database): Promise<void> {
   }
 }
 
+/** So many new rows are worth bringing in their names before the end of a run. */
+const MANY_ROWS = 100_000;
+
+/** What was inserted through a database since names were last brought in, and whether they are being brought in now. */
+const inserted = new WeakMap<Database, { rows: number; busy: boolean }>();
+
+/**
+ * Counts the rows that a load has inserted, and brings in the names of many of them while other loads go on. Left to the
+ * end of a run, a first load of years would wait for it with nothing else to do. Never fails: the end of the run brings
+ * in what is left, and says what is wrong.
+ */
+export async function countInserted(database: Database, rows: number, enough = MANY_ROWS): Promise<void> {
+  const since = inserted.get(database) ?? { rows: 0, busy: false };
+  inserted.set(database, since);
+  since.rows += rows;
+  if (since.busy || since.rows < enough) return;
+  Object.assign(since, { rows: 0, busy: true });
+  await updateObservedAliases(database).catch(() => undefined);
+  since.busy = false;
+}
+
 /** Operations that fill tables whose rows name instruments. */
 const NAMING = dataSetsFilling(tables.filter(({ names }) => names.length > 0));
 
@@ -53,6 +74,8 @@ async function bringIn(tx: Transaction, exchange: string): Promise<boolean> {
   );
   const last = loads.at(-1);
   if (last === undefined) return false;
+  // The planner takes nearly every row for a name of its own, and would sort them all on disk.
+  await tx.execute(sql`set local enable_sort = off`);
   const changed: Names[] = [];
   let earlier = false;
   for (const table of tables) {

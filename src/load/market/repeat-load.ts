@@ -103,7 +103,11 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         warnings: [],
         suspicious: null,
       });
-      await insertLoad(tx, { ...load, ...begun, whole: last.whole, written: [] }, ending);
+      await insertLoad(
+        tx,
+        { ...load, ...begun, whole: last.whole, written: [], namesChanged: false },
+        ending,
+      );
       return counts;
     });
   } catch (error) {

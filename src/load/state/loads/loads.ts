@@ -2,6 +2,7 @@ import { and, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { nextId, takeId } from '../schema/columns.ts';
+import { aliasProgress } from '../schema/instruments.ts';
 import { responses } from '../schema/source.ts';
 import { loads, runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
@@ -70,6 +71,8 @@ export async function insertLoad(
     readonly whole: readonly string[];
     /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
+    /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
+    readonly namesChanged: boolean;
     /** SHA-256 of the answer and of the code that read it; not given if the source was not asked now. */
     readonly digest?: string | undefined;
     /** Given if a person accepted a withdrawal of the window: how many rows were withdrawn, and of which day. */
@@ -78,7 +81,7 @@ export async function insertLoad(
   /** Ends the window, in the same statement. */
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
-  const { accepted, written, digest = null } = load;
+  const { accepted, written, namesChanged, digest = null } = load;
   const day = accepted?.day ?? null;
   const from = written.map((one) => one.from).sort()[0] ?? null;
   const to =
@@ -97,12 +100,24 @@ export async function insertLoad(
     with w as ${window}
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
-      digest, committed_at, state)
+      names_changed, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
-      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, next.committed_at, next.state
+      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next`,
   );
+}
+
+/**
+ * Can a load `w` have replaced rows whose names are not in `etl.observed_aliases` yet? These rows carry the number of this
+ * load now, so the names have to be looked for among its rows. All loads of the same days that committed before are
+ * visible here, because they held the same advisory locks.
+ */
+function replacesNewNames({ from, to }: { readonly from: string | null; readonly to: string | null }) {
+  const { state } = aliasProgress;
+  return sql`exists (select from ${loads} l where l.exchange = w.exchange and l.names_changed
+      and l.changed_from <= ${to}::date and l.changed_to >= ${from}::date
+      and l.state > coalesce((select ${state} from ${aliasProgress} where ${aliasProgress.exchange} = w.exchange), 0))`;
 }
 
 /** Operations that fill the same tables, and an exchange. */
@@ -132,7 +147,10 @@ export async function forgetLoads(
   await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
 }
 
-/** The first loads after a state that changed rows of these operations and exchange, in the order of their states. */
+/**
+ * The first loads after a state that may have changed the names of instruments, of these operations and exchange, in the
+ * order of their states.
+ */
 export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: number, limit: number) {
   return db
     .select({
@@ -143,7 +161,7 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
       to: sql<string>`${loads.changed_to}`,
     })
     .from(loads)
-    .where(and(gt(loads.state, state), isOf(group), isNotNull(loads.changed_from)))
+    .where(and(gt(loads.state, state), isOf(group), loads.names_changed, isNotNull(loads.changed_from)))
     .orderBy(loads.state)
     .limit(limit);
 }

@@ -167,6 +167,8 @@ export const loads = etl.table(
     /** First and last day of the rows that it changed; null if it changed none, infinite if they have no day. */
     changed_from: day('changed_from'),
     changed_to: day('changed_to'),
+    /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
+    names_changed: boolean('names_changed').notNull().default(true),
     /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
     ...recordCounts(),
