@@ -313,11 +313,9 @@ export const settingGroups = {
     EOD_NOT_READY_BUDGET_MS: whole(10, 86_400_000)
       .default(900_000)
       .meta({ description: 'How long to wait in total for one answer that is being prepared.' }),
-    EOD_STALL_MS: whole(1_000, 600_000)
-      .default(20_000)
-      .meta({
-        description: 'A window whose worker has not reported for this long is given to another worker.',
-      }),
+    EOD_STALL_MS: whole(1_000, 600_000).default(20_000).meta({
+      description: 'A window whose worker has not reported for this long is given to another worker.',
+    }),
     EOD_QUEUE_PREFIX: z
       .string()
       .regex(/^[a-z][a-z0-9_]{0,30}$/, 'must be lower-case letters, digits and _')

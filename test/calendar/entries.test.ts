@@ -86,6 +86,8 @@ describe('readEntries', () => {
       `calendar file mine.csv, line 2: the header must be "${HEADER}"`,
     );
     expect(complaintAbout('')).toBe(`calendar file mine.csv, line 1: the header must be "${HEADER}"`);
-    expect(complaint('NSE,2027-01-26,holiday,"open')).toMatch(/^calendar file mine\.csv is not valid CSV: .*line 2/);
+    expect(complaint('NSE,2027-01-26,holiday,"open')).toMatch(
+      /^calendar file mine\.csv is not valid CSV: .*line 2/,
+    );
   });
 });
