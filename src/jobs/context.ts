@@ -6,7 +6,7 @@ import type { Source } from '../extract/types.ts';
 import type { Database } from '../load/database/database.ts';
 import type { Queues } from './worker/queue.ts';
 
-/** What the work needs, handed along as a plain argument. */
+/** What functions of this folder need; passed to them as a plain argument. */
 export interface Context {
   readonly config: Config;
   readonly log: Logger;
@@ -15,12 +15,12 @@ export interface Context {
   readonly calendar: LearningCalendar;
 }
 
-/** With the queue: what plans, enqueues and follows runs. */
+/** For what plans, enqueues and follows runs. */
 export interface QueueContext extends Context {
   readonly queues: Queues;
 }
 
-/** With the source: what does the work of a window. */
+/** For what works on windows. */
 export interface WorkContext extends QueueContext {
   readonly source: Source;
 }

@@ -65,7 +65,7 @@ function boardOf({ queues }: QueueContext): Board {
     return adapter;
   };
   createBullBoard({
-    queues: queues.shown.map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
+    queues: queues.bullQueues.map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
     serverAdapter: adapter,
     options: { uiConfig: { boardTitle: 'Queues', miscLinks: [{ text: 'Dashboard', url: '/' }] } },
   });

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
 import {
   type Answered,
-  judgeCount,
-  leavesAwaited,
+  classifyCount,
+  countsAwaited,
   markAnswered,
   questionKey,
 } from '../../src/jobs/runs/answered.ts';
@@ -64,11 +64,11 @@ function answersOf(name: string, instruments: readonly string[], covered: readon
     const awaited = rows.filter(({ state }) => state === 'not_published');
     const whole = rows.find(({ instrument }) => instrument === '')?.state ?? null;
     const count = { day, variant, whole, answers: rows.length, awaited: awaited.length };
-    const who = judgeCount(operation, instruments.length, count);
+    const who = classifyCount(operation, instruments.length, count);
     if (who === 'all') answered.set(key, who);
     if (who !== 'some') continue;
     const bits = new Uint8Array(Math.ceil(instruments.length / 8));
-    const counted = rows.filter((row) => !awaited.includes(row) || leavesAwaited(operation, count));
+    const counted = rows.filter((row) => !awaited.includes(row) || countsAwaited(operation, count));
     const names = counted.map(({ instrument: name }) => name).filter((name) => name !== '');
     markAnswered(
       bits,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
-import { createSourceClock, hourStart, turnWait, untilNextHour } from '../../src/jobs/worker/quota.ts';
+import { createSourceClock, fullHourWait, hourStart, untilNextHour } from '../../src/jobs/worker/quota.ts';
 import { manualClock } from '../sandbox/support.ts';
 
 describe('the clock hour', () => {
@@ -15,7 +15,7 @@ describe('the clock hour', () => {
   });
 
   test('no call starts within two seconds of its turn', () => {
-    const wait = (time: string) => turnWait(Date.parse(`2025-09-10T${time}Z`), IST);
+    const wait = (time: string) => fullHourWait(Date.parse(`2025-09-10T${time}Z`), IST);
     expect(wait('10:29:57')).toBe(0);
     expect(wait('10:29:59')).toBe(3_000);
     expect(wait('10:30:01')).toBe(1_000);

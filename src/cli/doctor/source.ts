@@ -6,7 +6,7 @@ import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { createSource, type ObservedDate, type Source } from '../../extract/index.ts';
 import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
-import { callsOf, permitOf, turnWait } from '../../jobs/worker/quota.ts';
+import { callsOf, fullHourWait, permitOf } from '../../jobs/worker/quota.ts';
 import type { Database } from '../../load/database/database.ts';
 import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/access-keys.ts';
 import { closeHour, openHour, readHour, takeCall } from '../../load/state/call-budget.ts';
@@ -70,7 +70,7 @@ export async function sourceChecks(
   }
   if (offline) return none('--offline: no call was made');
   // A call sent at the end of one hour and received in the next would count against the wrong one.
-  await sleep(turnWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
+  await sleep(fullHourWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
   const permit = permitOf(config, systemClock);
   if (db !== null && !(await takeCall(db.drizzle, permit))) {
     return none('the calls of this hour are used up, so none was made: try again in the next hour');

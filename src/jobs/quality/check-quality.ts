@@ -20,15 +20,15 @@ export interface CheckResult extends FindingCounts {
 interface QualityRange {
   readonly from: Day;
   readonly to: Day;
-  /** The run after which it is done, where there is one. */
+  /** The run that caused the check, if there is one. */
   readonly runId?: number;
 }
 
 /**
- * Lets the stored data sets check one another over a range of days and keeps what is wrong in the
- * table of findings. Reads `market`, changes nothing there.
+ * Compares the stored data sets with each other over a range of days, and stores what is wrong in the table of
+ * findings. Does not change the schema `market`.
  *
- * @returns a line for each check that is not switched off, in the order of `checks`.
+ * @returns the result of each check that is not switched off, in the order of `checks`.
  * @throws PipelineError `database_away`; `usage` for an unknown check in EOD_FINDING_SEVERITY.
  */
 export async function checkQuality(context: Context, range: QualityRange): Promise<CheckResult[]> {

@@ -8,29 +8,29 @@ import { closeRun, followUpRuns } from './finish.ts';
 import { planDeferred } from './plan-run.ts';
 
 /**
- * Moves a run on after a window ended: plans what waited for the bhav copies, and closes the run
- * once no window is open. Any worker may call it at any time; the run's row lock makes it happen once.
+ * Advances a run after a window has ended: once no window is open, it plans the deferred targets, and then closes the
+ * run. Any worker may call it at any time: a lock on the run's row makes sure that each step happens once.
  */
 export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
   const { db } = context;
   if (await hasOpenWindows(db.drizzle, runId)) return;
-  const planned = await planWaiting(context, runId);
+  const planned = await planDeferredTargets(context, runId);
   if (planned) {
     await enqueueOpenWindows(context, [runId]);
     if (await hasOpenWindows(db.drizzle, runId)) return;
   }
   const ended = await closeRun(context, runId);
   if (ended === null) return;
-  // The window has ended and the run has: what fails here is done later, and fails neither.
+  // Errors do not concern the window or the run, which have ended. Workers try again later.
   await followUpRuns(context).catch((error) => {
     context.log.warn(
       { runId, err: error },
-      'could not do what follows the end of the run; it is tried again',
+      'could not make the checks and alerts that follow the end of the run; they are tried again',
     );
   });
 }
 
-async function planWaiting(context: QueueContext, runId: number): Promise<boolean> {
+async function planDeferredTargets(context: QueueContext, runId: number): Promise<boolean> {
   return transaction(context.db, async (tx) => {
     const deferred = await takeDeferred(tx, runId);
     if (deferred === null) return false;

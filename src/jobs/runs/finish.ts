@@ -18,10 +18,11 @@ import { updateCorporateEvents } from '../events/update-events.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 
 /**
- * Ends a run that has no open window left, once the names its loads have brought are in `market.instruments`, and what
- * they say of corporate actions in `market.corporate_events`.
+ * Ends a run that has no open window left, after `market.instruments` and `market.corporate_events` are up to date with
+ * what it has loaded.
  *
- * @returns the run when it was this call that ended it, else null.
+ * @param end the state to end in and why; null: as its windows have ended.
+ * @returns the run if this call ended it, otherwise null.
  */
 export async function closeRun(
   context: Context,
@@ -41,17 +42,17 @@ export async function closeRun(
   return ended;
 }
 
-/** A follow-up that has failed this often is given up. */
+/** The checks and alerts after a run are given up when they have failed this often. */
 const FOLLOW_UP_ATTEMPTS = 5;
 
 /**
- * Does what follows the end of runs, as far as no other process is at it: checks of the data and alerts. A
- * process may end at any time between the end of a run and this, so every worker looks again from time to time.
+ * Makes the checks and alerts that follow the end of a run, for each run that still needs them and that no other
+ * process works on. A process may end between the end of a run and this, so every worker calls it from time to time.
  */
 export async function followUpRuns(context: Context): Promise<void> {
   const { db, log } = context;
   for (const runId of await runsToFollowUp(db.drizzle)) {
-    // It ends with the process that holds it: then the next one may begin at once.
+    // The lock ends with the process that holds it, so that another one can begin at once.
     const lock = await trySessionLock(db, `eod:follow-up:${runId}`);
     if (lock === null) continue;
     try {
@@ -61,7 +62,7 @@ export async function followUpRuns(context: Context): Promise<void> {
       if (done) await endFollowUp(db.drizzle, run, 'done');
       else if (run.attempt >= FOLLOW_UP_ATTEMPTS) {
         await endFollowUp(db.drizzle, run, 'failed');
-        log.error({ runId }, 'gave up what follows the end of the run: its checks or alerts are missing');
+        log.error({ runId }, 'gave up the checks and alerts that follow the end of the run');
       }
     } finally {
       await lock.release();
@@ -69,7 +70,7 @@ export async function followUpRuns(context: Context): Promise<void> {
   }
 }
 
-/** @returns false when a part of it failed, which is logged; the run stays as it ended. */
+/** @returns false if a part of it failed, which is logged. The state of the run stays as it is. */
 async function followUp(context: Context, run: EndedRun): Promise<boolean> {
   let done = true;
   const failed = (message: string) => (error: unknown) => {
@@ -77,20 +78,18 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
     context.log.warn({ runId: run.id, err: error }, message);
   };
   if (run.kind === 'nightly') {
-    await checkNight(context, run).catch(failed('the data could not be checked after the night'));
+    await checkNight(context, run).catch(failed('could not check the data after the nightly run'));
   }
-  const alerts = await alertsOfRun(context, run).catch(
-    failed('what the run should alert of could not be found out'),
-  );
+  const alerts = await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'));
   const ofNight =
     run.kind === 'preview'
       ? []
-      : await alertsOfNight(context).catch(failed('whether the night is complete could not be found out'));
+      : await alertsOfNight(context).catch(failed('could not determine whether the night is complete'));
   return (await raiseAlerts(context, [...(alerts ?? []), ...(ofNight ?? [])])) && done;
 }
 
 async function checkNight(context: Context, { id, from, to }: EndedRun): Promise<void> {
   const results = await checkQuality(context, { from, to, runId: id });
   const found = results.filter(({ fresh }) => fresh > 0);
-  if (found.length > 0) context.log.warn({ runId: id, found }, 'data sets disagree: the findings say where');
+  if (found.length > 0) context.log.warn({ runId: id, found }, 'data sets disagree: see the findings');
 }

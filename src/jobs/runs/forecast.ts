@@ -12,18 +12,18 @@ import { callsOf, permitOf } from '../worker/quota.ts';
 import { defaultInstruments, planInput, planRun } from './plan-run.ts';
 import { type PlanInput, planTargets } from './plan-windows.ts';
 
-/** What a run would ask of the source, before it asks. */
+/** What a run would request from the source for one operation and exchange. */
 export interface OperationForecast {
   readonly operation: string;
   readonly exchange: string;
-  /** Windows in all, skipped ones included. */
+  /** All windows, including skipped ones. */
   readonly windows: number;
   /** Calls to make. */
   readonly requests: number;
   readonly skipped: number;
-  /** Windows to ask that lie (in part) before the source's reach; they are asked all the same. */
+  /** Windows with days for which the source probably has no data any more (EOD_HISTORY_DAYS); they are asked for. */
   readonly outOfReach: number;
-  /** The instruments are not known yet: counted with those known now, or EOD_INSTRUMENT_LIMIT. */
+  /** Are the instruments not known yet? Then those known now are counted, up to EOD_INSTRUMENT_LIMIT. */
   readonly estimated: boolean;
 }
 
@@ -32,32 +32,32 @@ export interface Forecast {
   readonly from: Day;
   readonly to: Day;
   readonly requests: number;
-  /** Clock hours in which calls are made, at the calls a run of this kind may make; null: it never ends. */
+  /** Number of clock hours in which calls are made; null if this kind of run may make no calls. */
   readonly hours: number | null;
-  /** Expected end, ISO 8601; null where all calls are kept for the night. */
+  /** Expected end, ISO 8601; null if this kind of run may make no calls (EOD_NIGHTLY_RESERVE is 100 %). */
   readonly finishAt: string | null;
   readonly windows: number;
   readonly skipped: number;
   readonly outOfReach: number;
-  /** First day within the source's reach (EOD_HISTORY_DAYS). */
+  /** First day for which the source probably has data (EOD_HISTORY_DAYS). */
   readonly reachesBackTo: Day;
   /** Calls that a run of this kind may make in a clock hour, and how many of them are left in this one. */
   readonly callsPerHour: number;
   readonly leftThisHour: number;
-  /** Some operation's instruments are not known yet. */
+  /** Are the instruments of some operation not known yet? */
   readonly estimated: boolean;
   readonly operations: readonly OperationForecast[];
 }
 
 const NOTHING = { windows: 0, requests: 0, skipped: 0, outOfReach: 0 };
 
-/** Calls a second when nothing was measured yet. */
+/** Assumed duration of a call before any was measured, in seconds. */
 export const DEFAULT_SECONDS_PER_CALL = 0.5;
 const HOUR_MS = 3_600_000;
 
 /**
- * Plans a request without starting it. `requests` is what the run then calls when nothing fails and
- * the instruments of its deferred operations do not change meanwhile.
+ * Plans a request without starting it. `requests` is exact if no call fails and the instruments of deferred targets do
+ * not change until they are planned.
  */
 export async function forecastRun(context: Context, request: RunRequest): Promise<Forecast> {
   const { config, clock, db } = context;
@@ -92,7 +92,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
     from: days[0] as Day,
     to: days.at(-1) as Day,
     requests,
-    ...finish({
+    ...expectedFinish({
       requests,
       leftThisHour: calls.left,
       perHour: calls.perHour,
@@ -122,11 +122,11 @@ function addWindow(tally: Tally, { state, from, operation }: PlannedWindow, reac
     return;
   }
   tally.requests += 1;
-  // How far back the source keeps figures of quarters is not known.
+  // It is not known for how long the source keeps figures of quarters.
   if (from < reach && !isQuarterly(operationNamed(operation))) tally.outOfReach += 1;
 }
 
-/** What the plan of a target that asks per instrument would depend on with the instruments known now. */
+/** The plan input of a deferred target, with the instruments known now. */
 async function inputWithKnownInstruments(
   context: Context,
   request: RunRequest,
@@ -135,7 +135,7 @@ async function inputWithKnownInstruments(
   const { config } = context;
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
-  // Placeholders for instruments the bhav copies of the run will name; a symbol never starts with a space.
+  // Stand for instruments that the bhav copies of the run will tell. No symbol starts with a space.
   const placeholders = Array.from({ length: missing }, (_, place) => ` ${place}`);
   return planInput(context, { ...request, instruments: [...known, ...placeholders] }, target);
 }
@@ -144,22 +144,22 @@ interface Pace {
   readonly requests: number;
   readonly leftThisHour: number;
   readonly perHour: number;
-  /** Now and start of the clock hour, milliseconds since the epoch. */
+  /** The current time and the start of the clock hour, milliseconds since the epoch. */
   readonly now: number;
   readonly hour: number;
-  /** With all workers of this process at it. */
+  /** With EOD_CONCURRENCY calls at a time. */
   readonly secondsPerCall: number;
 }
 
-/** How many clock hours the calls take, and when the last is made (pure). */
-export function finish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
+/** How many clock hours the calls take, and when the last one is made (pure). */
+export function expectedFinish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
   const { requests, leftThisHour, perHour, now, hour, secondsPerCall } = pace;
   const later = Math.max(0, requests - leftThisHour);
   if (later === 0) {
     const end = now + requests * secondsPerCall * 1000;
     return { hours: requests === 0 ? 0 : 1, finishAt: new Date(end).toISOString() };
   }
-  // Everything is kept for the night: a backfill would never end.
+  // All calls are reserved for nightly runs: a backfill would never end.
   if (perHour <= 0) return { hours: null, finishAt: null };
   const further = Math.ceil(later / perHour);
   const inLast = later - (further - 1) * perHour;

@@ -9,17 +9,17 @@ import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
 interface NightlyScope {
-  /** The night to plan for. */
+  /** The day to plan for. */
   readonly date: Day;
-  /** Only these; all when not given. */
+  /** Limits the request to an operation or exchange; by default all. */
   readonly operation?: Operation;
   readonly exchange?: string;
 }
 
 /**
- * What a night asks for: from the last loaded session of each operation and exchange, less the
- * lookback for late corrections, to `date`, and from the first session whose data is awaited. After a week of
- * downtime that is the week.
+ * What a nightly run asks for: for each operation and exchange the days from its last loaded session to `date`, and
+ * before these the lookback for late corrections, or the days since the first session whose data may still be
+ * published. After a week without nightly runs that includes the whole week.
  */
 export async function nightlyRequest(context: Context, scope: NightlyScope): Promise<RunRequest> {
   const { config, clock, calendar, db } = context;
@@ -50,16 +50,16 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
 interface NightlyInput {
   readonly operation: Operation;
   readonly exchange: string;
-  /** Last loaded day, or null when nothing is loaded yet. */
+  /** Last loaded day, or null if nothing is loaded yet. */
   readonly watermark: Day | null;
-  /** First day whose data may be late, or null. */
+  /** First day whose data may still be published, or null. */
   readonly awaited: Day | null;
   readonly date: Day;
   readonly calendar: Calendar;
   readonly config: Pick<Config, 'EOD_LOOKBACK_SESSIONS' | 'EOD_HISTORY_DAYS'>;
 }
 
-/** The range of one operation and exchange (pure). */
+/** The range to ask for, of one operation and exchange (pure). */
 export function nightlyTarget({
   operation,
   exchange,
@@ -72,7 +72,7 @@ export function nightlyTarget({
   const base = { operation: operation.name, exchange, to: date };
   if (operation.windows.per === 'once') return { ...base, from: date, refetchFrom: null };
   const reach = addDays(date, -config.EOD_HISTORY_DAYS);
-  // A watermark beyond `date` (an older night is being repeated) counts as `date` itself.
+  // The watermark is after `date` if the run of an older night is repeated; then `date` counts.
   const edge = watermark === null || watermark > date ? date : watermark;
   const lookback = operation.schedule.lookback ? config.EOD_LOOKBACK_SESSIONS : 0;
   const first = calendar.lastSessions(exchange, edge, lookback + 1)[0] ?? edge;

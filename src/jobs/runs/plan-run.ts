@@ -20,27 +20,27 @@ import { keyHash } from '../worker/quota.ts';
 import {
   type Answered,
   areAnswered,
-  judgeCount,
-  leavesAwaited,
+  classifyCount,
+  countsAwaited,
   markAnswered,
   questionKey,
 } from './answered.ts';
 import { type PlanInput, planTargets, planWindows } from './plan-windows.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
 
-/** The operation whose newest file says which instruments are worth asking for one by one. */
+/** The operation whose newest answer tells which instruments to ask for, where operations ask one by one. */
 const INSTRUMENT_LIST = 'GetBhavCopyCM';
 
 export interface RunPlan {
-  /** Made as they are read. */
+  /** Generated when they are iterated. */
   readonly windows: Iterable<PlannedWindow>;
-  /** Targets that wait for the bhav copies of this run before they can be planned. */
+  /** Targets that can only be planned when the bhav copies of this run are loaded. */
   readonly deferred: readonly Target[];
 }
 
 /**
- * Plans every target of a request against what is covered now. Targets that ask instrument by
- * instrument wait for the bhav copies the same run is about to load, unless instruments are named.
+ * Plans every target of a request, less what is covered now. Targets that ask instrument by instrument are deferred if
+ * the same run is about to load the bhav copies that tell the instruments.
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
   await syncSessions(context);
@@ -71,7 +71,7 @@ function hasPending(input: PlanInput): boolean {
   return false;
 }
 
-/** Years a calendar was found not to know: a scheduler that plans every night says so once. */
+/** Unknown years that were logged, by calendar, so that a scheduler logs them only once. */
 const warned = new WeakMap<Calendar, Set<string>>();
 
 function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target[]): void {
@@ -86,7 +86,7 @@ function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target
   log.warn({ years }, 'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)');
 }
 
-/** Plans what waited for the bhav copies of its run. */
+/** Plans the deferred targets of a run. */
 export async function planDeferred(
   context: Context,
   request: RunRequest,
@@ -99,10 +99,10 @@ export async function planDeferred(
 
 type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
 
-/** No ticker comes near; longer names would not fit the index of the coverage. */
-const MAX_INSTRUMENT = 200;
+/** Far more than any ticker has; longer names would not fit into the index of the coverage table. */
+const MAX_INSTRUMENT_LENGTH = 200;
 
-/** All that the plan of a target depends on, gathered; for operations that ask per instrument this looks the instruments up. */
+/** Collects everything that the plan of a target depends on. */
 export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
   const { config, calendar, clock } = context;
   const operation = operationNamed(target.operation);
@@ -110,9 +110,9 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     operation.windows.per === 'instrument' && request.instruments.length === 0
       ? await defaultInstruments(context, target.exchange)
       : request.instruments;
-  const long = instruments.find((name) => name.length > MAX_INSTRUMENT);
+  const long = instruments.find((name) => name.length > MAX_INSTRUMENT_LENGTH);
   if (long !== undefined) {
-    throw usageError(`"${long.slice(0, 40)}…" is no instrument: it has ${long.length} characters`);
+    throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
   }
   const input = {
     operation,
@@ -131,8 +131,8 @@ export async function planInput(context: Context, request: PlanRequest, target: 
 }
 
 /**
- * The sessions of a range. Closed days alone, asked for again by hand, are asked for as they are:
- * the calendar may be wrong, and only the source knows.
+ * The sessions of a range. If it has none and the user asks for it again, all of its days count as sessions: the
+ * calendar may be wrong, and only the source can tell.
  */
 function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
   const { exchange, from, to, refetchFrom } = target;
@@ -141,7 +141,7 @@ function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target):
   return sessions.length === 0 && refetchFrom !== null && byDay ? eachDay(from, to) : sessions;
 }
 
-/** The configured length of a window, or the operation's own, as far as the source allows it. */
+/** The longest range of a window in days: from EOD_WINDOW_DAYS or the operation, limited to what the source allows. */
 async function windowDays({ config, db }: Context, operation: Operation): Promise<number | undefined> {
   if (operation.windows.per !== 'range') return undefined;
   const wanted = config.EOD_WINDOW_DAYS[operation.name] ?? operation.windows.days;
@@ -149,7 +149,7 @@ async function windowDays({ config, db }: Context, operation: Operation): Promis
   return Math.min(wanted, limits.get(operation.name) ?? wanted);
 }
 
-/** What is known of the very days and instruments that the plan asks about: coverage grows with every night. */
+/** Reads which questions are answered; only of the planned days and instruments, because coverage grows every night. */
 async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>) {
   const { operation, refetchFrom } = input;
   const { windows } = operation;
@@ -164,28 +164,31 @@ async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>)
     exchange: input.exchange,
     days: days.filter((day) => refetchFrom === null || day < refetchFrom),
     instruments: operation.request.instruments === 'none' ? [] : input.instruments,
-    // A day that should hold records and was empty is worth asking again.
+    // A day that should have records and was empty is asked for again.
     states: operation.emptyIsNormal ? (['loaded', 'empty', 'not_published'] as const) : (['loaded'] as const),
   };
   const answered = new Map<string, Answered>();
   const some: AnswerCount[] = [];
   for (const count of await countAnswers(db.drizzle, asked)) {
-    const who = judgeCount(operation, asked.instruments.length, count);
-    if (who === 'all') answered.set(questionKey(count.day, count.variant), who);
-    if (who === 'some') some.push(count);
+    const extent = classifyCount(operation, asked.instruments.length, count);
+    if (extent === 'all') answered.set(questionKey(count.day, count.variant), extent);
+    if (extent === 'some') some.push(count);
   }
-  for (const [key, bits] of await readWho(db.drizzle, operation, asked, some)) answered.set(key, bits);
+  for (const [key, bits] of await readAnsweredInstruments(db.drizzle, operation, asked, some)) {
+    answered.set(key, bits);
+  }
   return answered;
 }
 
-/** So many instruments and days are listed at once, which are some megabytes. */
-const LISTED = 100_000;
+/** How many pairs of an instrument and a day one query lists; the result has a few megabytes. */
+const LISTED_PAIRS = 100_000;
 
 /**
- * Who has an answer, to questions that only some instruments have one to. Most often a few instruments are new among thousands
- * that have an answer to each: these are found together, and only the others are listed day by day.
+ * Reads the instruments for which questions are answered, where these are only some. Most often a few instruments are
+ * new among thousands for which everything is answered: one query finds the latter, and only the others are listed day
+ * by day.
  */
-async function readWho(
+async function readAnsweredInstruments(
   db: NodePgDatabase,
   operation: Operation,
   asked: Parameters<typeof listAnswers>[1],
@@ -208,29 +211,29 @@ async function readWho(
       Uint8Array.from(always.get(variant) ?? []),
     ]),
   );
-  const leaving = new Set(
+  const countingAwaited = new Set(
     questions
-      .filter((question) => leavesAwaited(operation, question))
+      .filter((question) => countsAwaited(operation, question))
       .map(({ day, variant }) => questionKey(day, variant)),
   );
   const rest = asked.instruments.filter((_, place) =>
     [...always.values()].some((bits) => !areAnswered(bits, place, place + 1)),
   );
-  const atOnce = Math.max(1, Math.floor(LISTED / rest.length));
+  const atOnce = Math.max(1, Math.floor(LISTED_PAIRS / rest.length));
   for (let at = 0; rest.length > 0 && at < days.length; at += atOnce) {
     const listed = { ...asked, days: days.slice(at, at + atOnce), instruments: rest };
     for (const { day, variant, awaited, instruments } of await listAnswers(db, listed)) {
       const key = questionKey(day, variant);
-      if (!awaited || leaving.has(key)) markAnswered(answered.get(key), placesOf(instruments));
+      if (!awaited || countingAwaited.has(key)) markAnswered(answered.get(key), placesOf(instruments));
     }
   }
   return answered;
 }
 
 /**
- * Which instruments to ask for where an operation asks one by one and nobody named any: those of
- * EOD_INSTRUMENTS, or else the EOD_INSTRUMENT_LIMIT with the largest turnover in the newest stored
- * bhav copy of the exchange. Empty where no bhav copy is stored.
+ * The instruments to ask for if an operation asks one by one and the user names none: those of EOD_INSTRUMENTS, or the
+ * EOD_INSTRUMENT_LIMIT instruments with the largest turnover in the newest stored bhav copy of the exchange. Empty if
+ * no bhav copy is stored.
  */
 export async function defaultInstruments(
   { config, db }: Pick<Context, 'config' | 'db'>,

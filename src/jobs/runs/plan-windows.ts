@@ -10,29 +10,29 @@ export interface PlanInput {
   readonly to: Day;
   /** Sessions of the exchange from `from` to `to`. */
   readonly sessions: readonly Day[];
-  /** Instruments to ask for; empty means the whole exchange, where the operation can. */
+  /** Instruments to ask for; empty: the whole exchange, if the operation can do that. */
   readonly instruments: readonly string[];
-  /** Request options set by hand, by the source's parameter name. */
+  /** Request options that the user has set, by the source's parameter name. */
   readonly options: Readonly<Record<string, string>>;
-  /** What is known already and needs no asking, by `questionKey`. */
+  /** What is already answered and need not be asked, by `questionKey`. */
   readonly answered: ReadonlyMap<string, Answered>;
-  /** From this day on, what is known is asked for again. */
+  /** From this day on, what is answered is asked again. */
   readonly refetchFrom: Day | null;
   readonly today: Day;
-  /** A nightly run of today. */
+  /** Is this today's nightly run? */
   readonly live: boolean;
-  /** Longest range of a window in days; the operation's own where not set. */
+  /** Longest range of a window in days; by default that of the operation. */
   readonly windowDays?: number | undefined;
 }
 
 const COVERED = 'loaded already';
 
 /**
- * The windows of several targets, one target after the other, made as they are read and as often as they are read: years
- * of thousands of instruments are millions of them (pure).
+ * Plans the windows of several targets, one target after the other (pure). Windows are generated whenever the result is
+ * iterated, not stored: years of thousands of instruments are millions of windows.
  *
- * No question is asked twice: two ranges of one operation may need the same one, a quarter's ratios for instance,
- * and so may two operations that ask instrument by instrument, whose variants name their questions.
+ * No question is asked twice. Two ranges of an operation may need the same answer, e.g. the ratios of a quarter, and so
+ * may two operations that ask instrument by instrument and have the same variant of a question.
  */
 export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindow> {
   const repeated = repeatedQuestions(inputs);
@@ -42,15 +42,15 @@ export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindo
       for (const input of inputs) {
         for (const window of planWindows(input, repeated)) {
           const mayRepeat = repeated.size > 0 && repeated.has(questionOf(window));
-          const told = mayRepeat ? toldOnce(asked, window) : window;
-          if (told !== null) yield told;
+          const planned = mayRepeat ? skipRepeated(asked, window) : window;
+          if (planned !== null) yield planned;
         }
       }
     },
   };
 }
 
-/** Names a question of an exchange; where an operation has only one about a day, all its questions together. */
+/** The key of a question; an operation without variants has one key for all of its questions about an exchange. */
 const questionOf = ({
   operation,
   exchange,
@@ -60,7 +60,7 @@ const questionOf = ({
 }: Pick<PlannedWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>) =>
   variant === '' ? `${exchange}|${operation}` : `${exchange}|${variant}|${from}|${to}`;
 
-/** Questions that more than one target may ask: only of these it is kept which windows were planned. */
+/** The questions that more than one target may ask; only their planned windows have to be remembered. */
 function repeatedQuestions(inputs: readonly PlanInput[]): ReadonlySet<string> {
   const once = new Set<string>();
   const repeated = new Set<string>();
@@ -76,8 +76,13 @@ function repeatedQuestions(inputs: readonly PlanInput[]): ReadonlySet<string> {
   return repeated;
 }
 
-/** The window as it is to be planned after those asked before; null where one of them is the same. */
-function toldOnce(asked: Map<string, PlannedWindow>, window: PlannedWindow): PlannedWindow | null {
+/**
+ * Compares a window with those planned before it.
+ *
+ * @returns the window to plan, which is a skipped one if another operation asks the question; null if this operation
+ *   has planned the window already.
+ */
+function skipRepeated(asked: Map<string, PlannedWindow>, window: PlannedWindow): PlannedWindow | null {
   const { exchange, variant, from, to, instruments, params, operation } = window;
   const question = JSON.stringify([exchange, from, to, instruments, variant || [operation, params]]);
   const first = asked.get(question);
@@ -90,22 +95,22 @@ function toldOnce(asked: Map<string, PlannedWindow>, window: PlannedWindow): Pla
 }
 
 /**
- * Turns a range into windows, with the fewest calls that cover what is not known yet (pure).
+ * Divides a range into windows, with the fewest calls that get what is not loaded yet (pure).
  *
- * Sessions that are covered are left out; where a window's range spans a covered session between
- * two that are not, the session rides along: one call instead of two.
+ * Covered sessions are left out, unless they lie between two missing ones within the range of one window: then one call
+ * for all of them is better than two.
  *
- * @param apart questions that are not put together where they are known, see `askedRanges`.
+ * @param repeated questions that several targets ask: each keeps a window of its own, see `askedRanges`.
  */
 export function planWindows(
   input: PlanInput,
-  apart: ReadonlySet<string> = new Set(),
+  repeated: ReadonlySet<string> = new Set(),
 ): Iterable<PlannedWindow> {
   switch (input.operation.windows.per) {
     case 'once':
       return [planOnce(input)];
     case 'instrument':
-      return planAsks(input, apart);
+      return planAsks(input, repeated);
     case 'session':
       return planDays(input, 1);
     case 'range':
@@ -113,7 +118,7 @@ export function planWindows(
   }
 }
 
-/** Symbols of one call each: lists of 25, single symbols, or the whole exchange (an empty list). */
+/** Divides symbols into those of one call each: up to 25, a single one, or none for the whole exchange. */
 export function instrumentBatches(operation: Operation, instruments: readonly string[]): string[][] {
   const size = { none: 0, one: 1, many: MAX_INSTRUMENTS_PER_CALL }[operation.request.instruments];
   if (size === 0 || instruments.length === 0) return [[]];
@@ -122,16 +127,16 @@ export function instrumentBatches(operation: Operation, instruments: readonly st
   return batches;
 }
 
-/** Who has an answer to a question about a day; undefined: nobody, or it is asked again. */
+/** The instruments for which a question about a day is answered; undefined: none, or the question is asked again. */
 function answerOf({ answered, refetchFrom }: PlanInput, day: Day, variant: string): Answered | undefined {
   return refetchFrom === null || day < refetchFrom ? answered.get(questionKey(day, variant)) : undefined;
 }
 
-/** Do some instruments have an answer where others have none? If not, all of them have the same windows. */
-const differ = (answers: Iterable<Answered | undefined>) =>
+/** Are some questions answered for only some instruments? If not, all instruments have the same windows. */
+const instrumentsDiffer = (answers: Iterable<Answered | undefined>) =>
   [...answers].some((answer) => answer !== undefined && answer !== 'all');
 
-/** Options the operation declares; the others belong to other operations of the run. */
+/** The options that the operation declares; the others are for other operations of the run. */
 function ownOptions({ operation, options }: PlanInput): Record<string, string> {
   const declared = new Set(operation.request.options.map((option) => option.param));
   return Object.fromEntries(Object.entries(options).filter(([param]) => declared.has(param)));
@@ -144,17 +149,17 @@ function isFiltered({ operation, options }: PlanInput): boolean {
   );
 }
 
-/** What all windows of a target have in common. */
-function common(input: PlanInput): Pick<PlannedWindow, 'operation' | 'exchange' | 'filtered'> {
+/** The fields that all windows of a target share. */
+function sharedFields(input: PlanInput): Pick<PlannedWindow, 'operation' | 'exchange' | 'filtered'> {
   return { operation: input.operation.name, exchange: input.exchange, filtered: isFiltered(input) };
 }
 
-/** What is asked at once, or need not be; the same for many instruments. */
+/** A range that one call asks for, or that is skipped; it may be the same for many instruments. */
 type PlannedRange = Pick<PlannedWindow, 'from' | 'to' | 'params' | 'variant' | 'state' | 'reason'>;
 
-/** Field by field, which is several times as fast as by spreading, and there may be millions. */
+/** Copies field by field, which is several times faster than spreading: there may be millions of windows. */
 function windowOf(
-  { operation, exchange, filtered }: ReturnType<typeof common>,
+  { operation, exchange, filtered }: ReturnType<typeof sharedFields>,
   { from, to, params, variant, state, reason }: PlannedRange,
   instruments: readonly string[],
 ): PlannedWindow {
@@ -169,7 +174,7 @@ function planOnce(input: PlanInput): PlannedWindow {
   const isKnown = answerOf(input, day, '') === 'all';
   const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
   return windowOf(
-    common(input),
+    sharedFields(input),
     { from: day, to: day, params: ownOptions(input), variant: '', ...outcome },
     [],
   );
@@ -181,8 +186,8 @@ function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
     return;
   }
   const answers = new Map(input.sessions.map((day) => [day, answerOf(input, day, '')]));
-  const different = differ(answers.values());
-  const shared = common(input);
+  const different = instrumentsDiffer(answers.values());
+  const shared = sharedFields(input);
   let ranges: PlannedRange[] | undefined;
   let first = 0;
   for (const instruments of instrumentBatches(input.operation, input.instruments)) {
@@ -203,7 +208,7 @@ function noSession(input: PlanInput): PlannedWindow {
 function skipAll(input: PlanInput, reason: string): PlannedWindow {
   const { from, to } = input;
   const range = { from, to, params: ownOptions(input), variant: '', state: 'skipped', reason } as const;
-  return windowOf(common(input), range, []);
+  return windowOf(sharedFields(input), range, []);
 }
 
 interface Range {
@@ -211,11 +216,11 @@ interface Range {
   readonly to: Day;
 }
 
-/** The fewest ranges of at most `days` calendar days that hold every needed day. */
-function stretches(input: PlanInput, needed: (day: Day) => boolean, days: number): Range[] {
+/** The fewest ranges of at most `days` calendar days that contain every needed day. */
+function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: number): Range[] {
   const policy = input.operation.windows;
   const wanted =
-    policy.per === 'range' && policy.everyDay ? owedDays(input, needed) : input.sessions.filter(needed);
+    policy.per === 'range' && policy.everyDay ? withClosedDays(input, needed) : input.sessions.filter(needed);
   const ranges: { from: Day; to: Day; limit: Day }[] = [];
   for (const day of wanted) {
     const last = ranges.at(-1);
@@ -226,30 +231,34 @@ function stretches(input: PlanInput, needed: (day: Day) => boolean, days: number
 }
 
 /**
- * Needed sessions and the closed days beside them: records of some operations carry days that are
- * no session, and those come with the session before or after.
+ * The needed sessions, and the closed days before and after them: some operations have records of days that are not
+ * sessions, and these belong to the session next to them.
  */
-function owedDays({ from, to, sessions }: PlanInput, needed: (day: Day) => boolean): Day[] {
-  const owed: Day[] = [];
+function withClosedDays({ from, to, sessions }: PlanInput, needed: (day: Day) => boolean): Day[] {
+  const wanted: Day[] = [];
   let next = 0;
   let beforeNeeded = false;
   for (const day of eachDay(from, to)) {
     const session = sessions[next];
     const nextNeeded = session !== undefined && needed(session);
-    if (nextNeeded || (beforeNeeded && day !== session)) owed.push(day);
+    if (nextNeeded || (beforeNeeded && day !== session)) wanted.push(day);
     if (day !== session) continue;
     beforeNeeded = nextNeeded;
     next += 1;
   }
-  return owed;
+  return wanted;
 }
 
-/** Ranges that hold every day that is not covered, and the covered sessions outside of them in ranges of the same length, to be counted. */
+/**
+ * Ranges to ask for, which contain every day that is not covered, and skipped ranges of up to the same length with the
+ * other sessions.
+ */
 function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: number) {
-  const needed = stretches(input, (day) => !isCovered(day), days);
+  const needed = fewestRanges(input, (day) => !isCovered(day), days);
   const known: { from: Day; to: Day }[] = [];
-  /** The first range that does not end before the day; and the one before which the last of `known` lies. */
+  /** Index of the first needed range that does not end before the day. */
   let next = 0;
+  /** Index of the needed range that follows the last of `known`. */
   let before = 0;
   for (const day of input.sessions) {
     while ((needed[next]?.to ?? day) < day) next += 1;
@@ -267,7 +276,7 @@ function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: num
   ];
 }
 
-/** The questions of an operation that asks instrument by instrument, as far as the options choose them. */
+/** The questions of an operation that asks instrument by instrument, limited to those with the chosen options. */
 function chosenAsks(input: PlanInput): readonly Ask[] {
   const { windows } = input.operation;
   if (windows.per !== 'instrument') return [];
@@ -275,7 +284,7 @@ function chosenAsks(input: PlanInput): readonly Ask[] {
   return windows.asks(input).filter((ask) => options.every(([param, value]) => ask.params[param] === value));
 }
 
-function* planAsks(input: PlanInput, apart: ReadonlySet<string>): Generator<PlannedWindow> {
+function* planAsks(input: PlanInput, repeated: ReadonlySet<string>): Generator<PlannedWindow> {
   const { operation, exchange, from, to } = input;
   const asks = chosenAsks(input);
   if (asks.length === 0) {
@@ -298,17 +307,17 @@ function* planAsks(input: PlanInput, apart: ReadonlySet<string>): Generator<Plan
   const params = new Map<string, Ask['params']>();
   const questions = asks.map((ask): Question => {
     const answer = ask.always === true ? undefined : answerOf(input, ask.to, ask.variant);
-    // Often those of the question before: then one object, which is compared millions of times.
+    // Equal params become one object, because they are compared millions of times.
     const before = params.get(ask.variant) ?? ask.params;
     params.set(ask.variant, sameParams(before, ask.params) ? before : ask.params);
     return {
       ask: { ...ask, params: params.get(ask.variant) ?? ask.params },
       answer,
-      apart: apart.has(questionOf({ ...ask, exchange, operation: operation.name })),
+      isRepeated: repeated.has(questionOf({ ...ask, exchange, operation: operation.name })),
     };
   });
-  const different = differ(questions.map(({ answer }) => answer));
-  const shared = common(input);
+  const different = instrumentsDiffer(questions.map(({ answer }) => answer));
+  const shared = sharedFields(input);
   let ranges: AskedRange[] | undefined;
   for (const [place, instrument] of input.instruments.entries()) {
     if (ranges === undefined || different) ranges = askedRanges(questions, place);
@@ -319,23 +328,24 @@ function* planAsks(input: PlanInput, apart: ReadonlySet<string>): Generator<Plan
 interface Question {
   readonly ask: Ask;
   readonly answer: Answered | undefined;
-  /** Is it to be told by itself, because another target asks it too? */
-  readonly apart: boolean;
+  /** Does another target ask it too? */
+  readonly isRepeated: boolean;
 }
 
 type AskedRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name] };
 
 /**
- * The questions about one instrument. Those that are known are not told one by one, as years have thousands of them: those
- * of one variant that follow each other are one range, with the parameters that they share.
+ * The ranges for one instrument. Each question to ask has its own; consecutive answered questions of one variant are
+ * joined into one skipped range with the parameters that they share, because years have thousands of them. Questions
+ * that another target asks too are not joined, so that they can be compared.
  */
 function askedRanges(questions: readonly Question[], place: number): AskedRange[] {
   const ranges: AskedRange[] = [];
   const open = new Map<string, AskedRange>();
-  for (const { ask, answer, apart } of questions) {
+  for (const { ask, answer, isRepeated } of questions) {
     const { variant, from, to, params } = ask;
     const isKnown = areAnswered(answer, place, place + 1);
-    const last = isKnown && !apart ? open.get(variant) : undefined;
+    const last = isKnown && !isRepeated ? open.get(variant) : undefined;
     if (last !== undefined) {
       last.to = to;
       last.params = sharedParams(last.params, params);
@@ -343,7 +353,7 @@ function askedRanges(questions: readonly Question[], place: number): AskedRange[
     }
     const range: AskedRange = { variant, from, to, params, ...(isKnown ? KNOWN : ASKED) };
     ranges.push(range);
-    if (isKnown && !apart) open.set(variant, range);
+    if (isKnown && !isRepeated) open.set(variant, range);
     else open.delete(variant);
   }
   return ranges;

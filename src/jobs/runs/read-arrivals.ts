@@ -10,30 +10,30 @@ import {
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
-/** What comes later than this was not awaited: it was loaded afterwards, for a past range. */
+/** Data that is loaded later than this does not count as late: it was loaded for a past range. */
 export const AWAITED_HOURS = 48;
 
-/** How late the data of a session came. */
-export interface Arrival {
+/** How late the data of a session was loaded. */
+interface Arrival {
   readonly day: Day;
-  /** Hours after it was due; 0 where it was not late. */
+  /** Hours after it was due; 0 if it was not late. */
   readonly hours: number;
 }
 
-/** How late the data of a data set came over time. */
+/** How late the sessions of a data set were loaded. */
 export interface Lateness extends Pair {
-  /** Of sessions that came within AWAITED_HOURS. */
+  /** Sessions that were loaded within AWAITED_HOURS. */
   readonly arrivals: readonly Arrival[];
-  /** Sessions that were loaded after that. */
+  /** Number of sessions that were loaded after that. */
   readonly afterwards: number;
-  /** Hours of the session in the middle, and of the latest; null where none came in time. */
+  /** Median and maximum of the hours; null if there are no arrivals. */
   readonly median: number | null;
   readonly worst: number | null;
 }
 
 const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
 
-/** When the data of a day is due: as its operation's schedule asks for it, and not before it is published. Seconds since 1970. */
+/** When the data of a day is due: when its schedule asks for it, but not before it is published. Epoch seconds. */
 export function dueAt(operation: Operation, day: Day, config: DueSettings): number {
   const { schedule } = operation;
   const published = publicationTime(operation, config.EOD_PUBLISHED_AT);
@@ -54,7 +54,7 @@ interface Range {
   readonly to: Day;
 }
 
-/** The data sets that have sessions: of others it cannot be said when they should come. */
+/** The data sets with data for each session; for the others there is no time at which data is due. */
 export function withSessions(pairs: readonly Pair[]): Pair[] {
   return pairs.filter(({ operation }) => {
     const declared = operationNamed(operation);
@@ -62,7 +62,7 @@ export function withSessions(pairs: readonly Pair[]): Pair[] {
   });
 }
 
-/** How late the sessions of a range came, of these data sets. */
+/** Reads how late the sessions of a range were loaded, for each of these data sets. */
 export async function readLateness(
   context: Context,
   pairs: readonly Pair[],
@@ -96,12 +96,12 @@ export async function readLateness(
   });
 }
 
-/** How many records the sessions of a data set had. */
+/** The number of records of sessions of a data set. */
 export interface RowCounts extends Pair {
   readonly sessions: readonly { readonly day: Day; readonly records: number }[];
 }
 
-/** How many records the complete sessions of a range had, of these data sets. */
+/** Reads the number of records of each complete session in a range, for each of these data sets. */
 export async function readRowCounts(
   context: Context,
   pairs: readonly Pair[],

@@ -12,19 +12,19 @@ import { expectedVariants } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
-/** What a day of a data set is. */
+/** What is known about a day of a data set. */
 export type DayKind =
   /** Its session is loaded. */
   | 'complete'
-  /** Its session is known to have no records, and that is normal. */
+  /** Its session has no records, which is normal. */
   | 'empty'
   /** A weekday on which the exchange was closed. */
   | 'holiday'
-  /** Its session should be there and is not. */
+  /** Its session should be loaded and is not. */
   | 'missing'
-  /** An answer lacked more rows than may be withdrawn: somebody should look. */
+  /** An answer lacked more rows than may be withdrawn: a person should look at it. */
   | 'suspicious'
-  /** It is too early for it. */
+  /** Its data cannot be expected yet. */
   | 'pending'
   /** Nothing is expected: a weekend, a day before the first loaded one, or a day to come. */
   | 'nothing';
@@ -32,20 +32,20 @@ export type DayKind =
 export interface CoverageDay {
   readonly day: Day;
   readonly kind: DayKind;
-  /** Why it is missing. */
+  /** Why it is missing; null for every other kind. */
   readonly reason: GapReason | null;
   readonly records: number;
 }
 
-/** The days of a data set, from the first of a range to the last. */
+/** Every day of a range for one data set, ascending. */
 export interface DataSetDays extends Pair {
   readonly days: readonly CoverageDay[];
 }
 
-/** Windows that are named as suspicious at most. */
-const SUSPICIOUS = 1_000;
+/** At most this many suspicious windows are read. */
+const MAX_SUSPICIOUS = 1_000;
 
-/** The data sets there are: those that are scheduled, and whatever else was ever asked for. */
+/** The data sets to show: those that are scheduled, and any other operation that was ever asked for. */
 export async function listDataSets({ config, db }: Context): Promise<Pair[]> {
   const pairs = scheduledPairs(config);
   const isListed = (one: Pair) =>
@@ -59,7 +59,7 @@ export async function listDataSets({ config, db }: Context): Promise<Pair[]> {
 
 const nameOf = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
 
-/** What each day of a range is, of these data sets. */
+/** What is known about each day of a range, for each of these data sets. */
 export async function readDays(
   context: Context,
   pairs: readonly Pair[],
@@ -70,7 +70,7 @@ export async function readDays(
   const [sessions, summaries, suspicious, firsts] = await Promise.all([
     readCompleteness(context, { expected: pairs, others: false, from, to, since: from, until: to }),
     summarizeDays(db.drizzle, { pairs, from, to }),
-    listSuspiciousWindows(db.drizzle, { from, to }, SUSPICIOUS),
+    listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
     Promise.all(pairs.map((pair) => firstKnownDay(db.drizzle, pair))),
   ]);
   const sessionOf = new Map(sessions.map((one) => [`${nameOf(one)} ${one.day}`, one]));
@@ -88,7 +88,7 @@ export async function readDays(
       if (odd.some((one) => covers(one, day)) && session !== undefined)
         return { ...known, kind: 'suspicious' };
       if (session === undefined) {
-        // What knows no dates is there on the days on which it was asked for.
+        // Data without dates is complete on the days on which it was asked for.
         if (!hasSessions && summary?.isLoaded === true) return { ...known, kind: 'complete' };
         const isHoliday = hasSessions && calendar.kindOf(pair.exchange, day) === 'holiday';
         return { ...known, kind: isHoliday ? 'holiday' : 'nothing' };
@@ -109,7 +109,7 @@ export async function readDays(
 
 const covers = ({ from, to }: SuspiciousWindow, day: Day) => from <= day && day <= to;
 
-/** The years of which anything is known of any of these data sets, the newest first. */
+/** The years from the first in which any of these data sets has coverage to the current one, newest first. */
 export async function knownYears(context: Context, pairs: readonly Pair[]): Promise<number[]> {
   const last = Number(today(context.clock, context.config.EOD_TIMEZONE).slice(0, 4));
   const firsts = await Promise.all(pairs.map((pair) => firstKnownDay(context.db.drizzle, pair)));

@@ -14,32 +14,32 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
 
-/** Sessions in a row that are not there for the same reason. */
+/** Consecutive sessions that are missing for the same reason. */
 export interface Gap extends Pair {
   readonly from: Day;
   readonly to: Day;
   readonly sessions: number;
   readonly reason: GapReason;
-  /** What the source or the failure said of the newest of them, or null. */
+  /** The source's line or the error of the newest of them, or null. */
   readonly detail: string | null;
 }
 
 export interface Gaps {
-  /** First and last session looked at; null where there is none. */
+  /** First and last session of the report; null if there is none. */
   readonly from: Day | null;
   readonly to: Day | null;
   readonly gaps: readonly Gap[];
-  /** Sessions missing, over all gaps. */
+  /** Number of missing sessions in all gaps. */
   readonly total: number;
-  /** Sessions it is too early for: no gaps. */
+  /** Sessions whose data cannot be expected yet; they are not gaps. */
   readonly pending: readonly Gap[];
-  /** Sessions of the range that no calendar file lists: data came for them. */
+  /** Sessions of the range that no calendar file lists, known because there is data for them. */
   readonly observed: readonly Pick<SessionRow, 'exchange' | 'day'>[];
   /** `<exchange> <year>` without calendar data: Monday to Friday was assumed. */
   readonly unknownYears: readonly string[];
 }
 
-/** What to look at; everything scheduled and everything ever loaded when nothing is named. */
+/** What to report on; by default everything that is scheduled or was ever loaded. */
 export interface GapScope {
   readonly operations?: readonly Operation[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
@@ -47,7 +47,7 @@ export interface GapScope {
   readonly to?: Day | undefined;
 }
 
-/** Every session that should be there and is not, and why. */
+/** Reads every session that should be loaded and is not, with the reason. */
 export async function readGaps(context: Context, scope: GapScope): Promise<Gaps> {
   await syncSessions(context, scope.from);
   const names = scope.operations?.map((operation) => operation.name);
@@ -79,14 +79,14 @@ function completenessScope({ config }: Context, scope: GapScope): CompletenessSc
   const { operations, exchanges, from, to } = scope;
   if (operations === undefined || exchanges === undefined)
     return { expected: scheduledPairs(config), others: true, from, to };
-  // Both named by hand: expected together, scheduled or not.
+  // The user names both: all combinations are expected, whether they are scheduled or not.
   const expected = operations.flatMap(({ name }) =>
     exchanges.map((exchange) => ({ operation: name, exchange })),
   );
   return { expected, others: false, from, to };
 }
 
-/** Sessions of one state in ranges: neighbours of one operation and exchange with one reason (pure). */
+/** Joins sessions of one state to gaps: consecutive ones of one operation, exchange and reason (pure). */
 export function groupGaps(
   sessions: readonly SessionState[],
   state: Exclude<SessionState['state'], 'complete'>,
@@ -100,13 +100,13 @@ export function groupGaps(
       continue;
     }
     const last = gaps.at(-1);
-    const goesOn =
+    const continues =
       open &&
       last !== undefined &&
       last.operation === operation &&
       last.exchange === exchange &&
       last.reason === reason;
-    if (goesOn) {
+    if (continues) {
       gaps[gaps.length - 1] = {
         ...last,
         to: day,
@@ -122,17 +122,16 @@ export function groupGaps(
 }
 
 /**
- * The run that asks for exactly these gaps (pure). Whole sessions of an operation are one target,
- * so that one call may cover several gaps: what lies between is complete and is not asked for.
- * Where instruments are asked one by one each gap is its own: sessions between them count as there,
- * though some instrument may be missing.
+ * The request that asks for exactly these gaps (pure). The gaps of an operation and exchange become one target, so that
+ * one call may get several of them: sessions between them are complete and are not asked for. Where instruments are
+ * asked for one by one, each gap is a target of its own, because between gaps some instruments may be missing.
  */
 export function gapRequest(gaps: readonly Gap[]): RunRequest {
   const targets = new Map<string, Target>();
   gaps.forEach((gap, place) => {
     const { operation, exchange, from, to } = gap;
-    const apart = operationNamed(operation).windows.per === 'instrument';
-    const key = `${operation} ${exchange} ${apart ? place : ''}`;
+    const isSeparate = operationNamed(operation).windows.per === 'instrument';
+    const key = `${operation} ${exchange} ${isSeparate ? place : ''}`;
     const before = targets.get(key);
     targets.set(key, { operation, exchange, from: before?.from ?? from, to, refetchFrom: null });
   });

@@ -16,20 +16,22 @@ import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { keyHash, permitOf } from '../worker/quota.ts';
 
-/** Sessions of which the status says what is known; of operations that answer by quarter, so many last days of quarters. */
+/** How many sessions the status reports on … */
 export const RECENT_SESSIONS = 10;
+
+/** … or, for operations with figures of quarters, how many quarters. */
 const RECENT_QUARTERS = 4;
 
 export interface OperationStatus extends Freshness {
   /** The watermark: last session that is loaded, or null. */
   readonly lastLoaded: Day | null;
-  /** The last sessions (RECENT_SESSIONS) or quarters by what is known of them; `never` for those nobody asked about. */
+  /** Number of recent sessions or quarters by coverage state; `never` if they were never asked for. */
   readonly recent: Readonly<Partial<Record<CoverageState | 'never', number>>>;
-  /** Records that were rejected and are not resolved. */
+  /** Rejected records that are not resolved. */
   readonly openRejects: number;
-  /** Windows that lacked too many rows, with no good answer since: somebody should look. */
+  /** Windows that lacked too many rows, and no good answer since: a person should look at them. */
   readonly suspiciousWindows: number;
-  /** The run that asked last, and when, or null. */
+  /** The last run that asked, and when, or null. */
   readonly lastRun: number | null;
   readonly lastAskedAt: string | null;
 }
@@ -37,19 +39,19 @@ export interface OperationStatus extends Freshness {
 export interface Status {
   readonly queue: 'redis' | 'postgres';
   readonly database: 'DATABASE_URL' | 'private';
-  /** Workers seen within the last minute, and when one was seen last. */
+  /** Number of workers seen within the last minute, and when one was last seen. */
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly operations: readonly OperationStatus[];
   readonly openRuns: readonly RunProgress[];
-  /** The key's budget of this clock hour; null where no key is set. */
+  /** The key's budget of this clock hour; null if no key is set. */
   readonly quota: QuotaStatus | null;
   /** The line with which the source refused the key, or null. */
   readonly keyRefused: string | null;
-  /** Sessions no calendar file lists: data came for them. */
+  /** Sessions that no calendar file lists, known because there is data for them. */
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
 }
 
-/** Nothing is expected, or was ever loaded. */
+/** The freshness of a data set of which nothing is expected and nothing was ever loaded. */
 const UNKNOWN: Omit<Freshness, 'operation' | 'exchange'> = {
   lastComplete: null,
   lastDue: null,
@@ -59,7 +61,7 @@ const UNKNOWN: Omit<Freshness, 'operation' | 'exchange'> = {
   medianRecords: null,
 };
 
-/** What is loaded, what is missing, and what is being worked on. */
+/** Reads what is loaded, what is missing, and what is being worked on. */
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   const known = await summarizeCoverage(db.drizzle);
@@ -114,7 +116,7 @@ function quarterEnds(now: Day, count: number): Day[] {
   );
 }
 
-/** What is known of the last sessions of each pair, in their order. */
+/** Counts the recent sessions of each pair by coverage state, in the order of `pairs`. */
 async function recentSessions(
   { db, calendar, clock, config }: Context,
   pairs: readonly Pair[],
@@ -149,15 +151,15 @@ export interface QuotaStatus {
   readonly hour: string;
   readonly calls: number;
   readonly limit: number;
-  /** What of the limit backfills may use. */
+  /** The part of the limit that backfills may use. */
   readonly backfillLimit: number;
-  /** Until when backfills wait, ISO 8601; null when they need not. */
+  /** Until when backfills wait, ISO 8601; null if they need not wait. */
   readonly backfillsWaitUntil: string | null;
   /** The same for nightly runs. */
   readonly nightsWaitUntil: string | null;
 }
 
-/** What is used of the key's hour, and who waits for the next one. */
+/** Reads how much of the key's hour is used, and which runs wait for the next hour. Requires an access key. */
 export async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
   const permit = permitOf(config, clock);
   const hour = await readHour(db.drizzle, permit);
@@ -173,7 +175,7 @@ export async function quotaStatus({ config, clock, db }: Context): Promise<Quota
   };
 }
 
-/** Until when a run of this kind makes no more calls, ISO 8601; null when it may. */
+/** Until when a run of this kind waits with its calls, ISO 8601; null if it need not wait. */
 export function waitsUntil(quota: QuotaStatus, kind: RunKind): string | null {
   return queueOf(kind) === 'nightly' ? quota.nightsWaitUntil : quota.backfillsWaitUntil;
 }

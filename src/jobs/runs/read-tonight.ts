@@ -17,35 +17,35 @@ import type { Context } from '../context.ts';
 import { type NextTick, nextTicks } from '../worker/next-ticks.ts';
 import { queueOf } from '../worker/queue.ts';
 import { callsOf, keyHash, permitOf } from '../worker/quota.ts';
-import { DEFAULT_SECONDS_PER_CALL, finish } from './forecast.ts';
+import { DEFAULT_SECONDS_PER_CALL, expectedFinish } from './forecast.ts';
 import { type QuotaStatus, quotaStatus, waitsUntil } from './read-status.ts';
 
-/** Days of which sessions are looked at: what is missing for longer is for the calendar of all years. */
+/** How many days back sessions are shown; the coverage pages show older ones. */
 export const RECENT_DAYS = 60;
 
-/** Complete sessions whose median is the usual number of records. */
+/** The usual number of records is the median over this many complete sessions. */
 const USUAL_OVER = 20;
 
-/** Where the latest session of a data set is. */
+/** The state of the latest session of a data set. */
 export interface LatestSession extends Pair {
-  /** The latest session that should be there by now; null where there is none within RECENT_DAYS. */
+  /** The latest session that should be loaded by now; null if there is none within RECENT_DAYS. */
   readonly due: Day | null;
   readonly state: 'complete' | 'missing' | 'nothing';
   readonly reason: GapReason | null;
   readonly detail: string | null;
   /** Last session that is complete. */
   readonly lastComplete: Day | null;
-  /** Records of the last complete session, and the median over those before it. */
+  /** Number of records of the last complete session, and the median of those before it. */
   readonly records: number | null;
   readonly usual: number | null;
-  /** Sessions of RECENT_DAYS before the latest one that are missing. */
+  /** Number of missing sessions within RECENT_DAYS, without the latest one. */
   readonly missingBefore: number;
   readonly openRejects: number;
-  /** When it is asked for next, ISO 8601. */
+  /** When its schedule runs next, ISO 8601. */
   readonly next: string | null;
 }
 
-/** Why a run, or all of a queue, does not go on. */
+/** Why a run does not proceed. */
 export type Hindrance =
   | { readonly why: 'paused' }
   | { readonly why: 'no_worker'; readonly lastSeenAt: string | null }
@@ -55,7 +55,7 @@ export type Hindrance =
 
 /** A run that has not ended. */
 export interface OpenRun extends RunProgress {
-  /** When it is likely to end, ISO 8601; null where that cannot be told. */
+  /** When it will probably end, ISO 8601; null if that cannot be estimated. */
   readonly finishAt: string | null;
   readonly hindrances: readonly Hindrance[];
 }
@@ -63,14 +63,14 @@ export interface OpenRun extends RunProgress {
 export interface Tonight {
   readonly sessions: readonly LatestSession[];
   readonly openRuns: readonly OpenRun[];
-  /** The key's budget of this clock hour; null where no key is set. */
+  /** The key's budget of this clock hour; null if no key is set. */
   readonly quota: QuotaStatus | null;
   readonly keyRefused: string | null;
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly ticks: readonly NextTick[];
 }
 
-/** What is known of tonight, or of last night once it is over; the same few queries however long the history is. */
+/** Reads the state of the current or last night, with the same few queries however long the history is. */
 export async function readTonight(context: Context): Promise<Tonight> {
   const { config, clock, db } = context;
   const { EOD_ACCESS_KEY: key } = config;
@@ -111,7 +111,7 @@ export async function readTonight(context: Context): Promise<Tonight> {
 const isSame = (one: Pair, other: Pair) =>
   one.operation === other.operation && one.exchange === other.exchange;
 
-/** What the sessions of a data set, in the order of their days, say of the latest (pure). */
+/** Summarizes the sessions of a data set, given in the order of their days (pure). */
 export function latestOf(
   { operation, exchange }: Pair,
   sessions: readonly SessionState[],
@@ -133,7 +133,7 @@ export function latestOf(
     lastComplete: last?.day ?? null,
     records: last?.records ?? null,
     usual: median(before),
-    // Before the first complete one nothing was wanted.
+    // Sessions before the first complete one are not expected.
     missingBefore: first < 0 ? 0 : earlier.filter(({ state }) => state === 'missing').length,
   };
 }
@@ -146,13 +146,13 @@ function median(values: readonly number[]): number | null {
   return (low + high) / 2;
 }
 
-/** At the pace of late, with the calls that are left in this hour and in those that follow. */
+/** Estimates the end of a run from the recent duration of calls and the hourly budget. ISO 8601. */
 async function expectedEnd({ config, clock, db }: Context, run: RunProgress): Promise<string | null> {
   if (run.state !== 'running' || run.deferred) return null;
   const permit = permitOf(config, clock);
   const calls = callsOf(queueOf(run.kind), permit, await readHour(db.drizzle, permit));
   const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
-  return finish({
+  return expectedFinish({
     requests: run.total - run.ended,
     leftThisHour: calls.left,
     perHour: calls.perHour,

@@ -9,13 +9,13 @@ import * as stored from '../../load/state/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context, QueueContext } from '../context.ts';
-import { announceRun } from '../worker/enqueue.ts';
+import { enqueueRun } from '../worker/enqueue.ts';
 import { keyHash } from '../worker/quota.ts';
 import { advanceRun } from './advance.ts';
 import { planRun, type RunPlan } from './plan-run.ts';
 
 interface StartOptions {
-  /** Unique name of a schedule's tick; a second run of the same tick is not made. */
+  /** Unique name of a schedule's tick, so that it starts only one run. */
   readonly tick?: string;
   readonly requestedBy?: string;
 }
@@ -23,7 +23,7 @@ interface StartOptions {
 /**
  * Plans a request, writes the run with all its windows in one transaction and enqueues them.
  *
- * @returns the run's number, or null when a run of the same tick exists already.
+ * @returns the run's number, or null if the tick has a run already.
  */
 export async function startRun(
   context: QueueContext,
@@ -31,7 +31,7 @@ export async function startRun(
   options: StartOptions = {},
 ): Promise<number | null> {
   if (options.tick === undefined) {
-    // A night may be started by cron, and then nobody has mended the key.
+    // A nightly run may be started by cron: then nobody has replaced the refused key.
     if (request.kind !== 'nightly') await allowRefusedKey(context);
     await context.queues.resume();
   }
@@ -39,13 +39,13 @@ export async function startRun(
   const runId = await insertRun(context, request, plan, options);
   if (runId === null) return null;
   await writeHolidays(context, request, runId);
-  await announceRun(context, runId);
-  // A run with nothing to ask is over at once.
+  await enqueueRun(context, runId);
+  // A run with nothing to ask for ends at once.
   await advanceRun(context, runId);
   return runId;
 }
 
-/** Weekdays on which the exchange was closed are known without asking. */
+/** Records holidays in the coverage; they need no request. */
 async function writeHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
   if (request.kind === 'preview') return;
   for (const { operation, exchange, from, to } of request.targets) {
@@ -62,7 +62,7 @@ async function writeHolidays({ db, calendar }: Context, request: RunRequest, run
   }
 }
 
-/** A person asks for work: a refused key gets one more try. */
+/** Lets a refused key be tried once more, because a person asks for it. */
 async function allowRefusedKey({ config, db, log }: Context): Promise<void> {
   const wasRefused = await allowKeyTrial(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   if (wasRefused) log.warn('the access key was refused before; trying it once more');
@@ -88,46 +88,45 @@ async function insertRun(
       tick,
       deferred: plan.deferred,
     });
-    // The number is taken by the run that an earlier try has written, or the tick by another run.
+    // Either a try whose answer was lost has written the run, or the tick has another run.
     if (inserted === null) return tick === undefined ? id : null;
     await insertWindows(tx, id, plan.windows);
     return id;
   });
 }
 
-/** State of a run. @throws PipelineError `usage` when there is no such run. */
+/** Reads the state of a run. @throws PipelineError `usage` if there is no such run. */
 export async function runState({ db }: Context, runId: number): Promise<RunState> {
   const found = await stored.readRun(db.drizzle, runId);
   if (found === null) throw unknownRunError(runId);
   return found.state;
 }
 
-/** Calls a run off: what has not ended becomes `cancelled`. What is loaded stays. */
+/** Cancels a run: its open windows become `cancelled`, and what is loaded stays. @throws PipelineError `usage` */
 export async function cancelRun(context: Context, runId: number): Promise<void> {
   const cancelled = await transaction(context.db, (tx) => stored.cancelRun(tx, runId, 'cancelled by hand'));
   if (!cancelled) throw usageError(`run ${runId} has ended (${await runState(context, runId)})`);
 }
 
 /**
- * Goes on with a run: what is left of a paused or interrupted one, what failed or was blocked of
- * a failed one.
+ * Resumes a run: the open windows of a paused or interrupted one, the failed and blocked windows of a failed one.
  *
- * @throws PipelineError `usage` when nothing is left to do.
+ * @throws PipelineError `usage` if nothing is left to do.
  */
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
   await reopenRun(context, runId, () => allowRefusedKey(context));
-  await announceRun(context, runId);
-  // Last, because jobs of these windows may still wait in a stopped queue: taken on before the windows
-  // were open again, they would be done with, and nobody would come for the windows.
+  await enqueueRun(context, runId);
+  // Not before: a paused queue may still have jobs of these windows. A worker that took one before its window is open
+  // again would remove the job, and the window would be left without one.
   await context.queues.resume();
   await advanceRun(context, runId);
 }
 
 /**
- * Opens a run and what failed of it again, without asking anybody to work on it.
+ * Reopens a run and its failed windows without enqueueing them.
  *
- * @param before done once it is known that there is something to do.
- * @throws PipelineError `usage` when nothing is left to do.
+ * @param before is called once it is known that something is left to do.
+ * @throws PipelineError `usage` if nothing is left to do.
  */
 export async function reopenRun(
   context: Context,

@@ -15,19 +15,19 @@ import { EXCHANGES } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 
-/** The operation whose data proves that an exchange was open. */
+/** The operation whose data shows that an exchange was open. */
 const BHAV_COPY = 'GetBhavCopyCM';
 
-/** The reviewed calendar begins here. */
+/** First day of the reviewed calendar data. */
 const FIRST_DAY: Day = '2015-01-01';
 
 type SessionsContext = Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>;
 
 /**
- * Writes the sessions of the calendar where they differ from the stored ones, and adds the observed ones
- * to the calendar. Usually there is no difference.
+ * Brings the stored sessions up to date with the calendar, and adds the observed ones to the calendar. Usually nothing
+ * differs.
  *
- * @param from earlier than the first day of the reviewed calendar if somebody asks for earlier days.
+ * @param from first day to compare; FIRST_DAY if it is later.
  */
 export async function syncSessions(context: SessionsContext, from: Day = FIRST_DAY): Promise<void> {
   const { db, calendar, clock, config } = context;
@@ -52,7 +52,7 @@ interface ListedSessions {
   readonly digest: string;
 }
 
-/** By calendar and range, because a command asks for the same several times. */
+/** Cached by calendar and range, because a command needs the same list several times. */
 const listings = new WeakMap<Calendar, Map<string, ListedSessions>>();
 
 function listedSessions(calendar: Calendar, { from, to }: { from: Day; to: Day }): ListedSessions {
@@ -76,8 +76,8 @@ function listSessions(calendar: Calendar, from: Day, to: Day): ListedSessions {
 }
 
 /**
- * What to write and what to remove so that `present` becomes `wanted` (pure). An observed session
- * stays until the calendar itself lists its day.
+ * The rows to write and to remove so that `present` becomes `wanted` (pure). An observed session is only replaced, when
+ * the calendar lists its day.
  */
 export function sessionChanges(
   wanted: readonly SessionRow[],
@@ -101,9 +101,8 @@ function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly Sessi
 }
 
 /**
- * The days that an answer of the bhav copy proves to be sessions (pure): days that were asked for and have
- * rows in it, and any day that at least half of its rows belong to. A stray record with another date
- * proves nothing.
+ * The days that a bhav copy shows to be sessions (pure): requested days of which it has rows, and a day to which at
+ * least half of its rows belong. A single record with another date shows nothing.
  */
 export function provenDays(
   operation: string,
@@ -127,9 +126,8 @@ export function provenDays(
 }
 
 /**
- * Records the days that an exchange's bhav copy holds: a day that the calendar calls closed becomes a
- * session, in this and in every other process, and is logged once. Must be called before the coverage of
- * the answer is worked out, so that the day counts.
+ * Stores days with a bhav copy as sessions if the calendar lists them as closed. Other processes read them from there.
+ * Must be called before the coverage of the answer is determined, so that the day counts.
  */
 export async function observeSessions(
   context: SessionsContext & Pick<Context, 'log'>,
@@ -143,13 +141,13 @@ export async function observeSessions(
   for (const { day } of await writeSessions(db.drizzle, rows)) {
     log.warn(
       { exchange, day, listedAs: calendar.listed.kindOf(exchange, day) },
-      'a bhav copy came for a day the calendar calls closed: it is a session from now on',
+      'a bhav copy has rows for a day that the calendar lists as closed: it is a session from now on',
     );
   }
   await syncSessions(context);
 }
 
-/** Years of a range that the calendar has no data for; Monday to Friday is assumed in them. */
+/** `<exchange> <year>` for the years of a range without calendar data, in which Monday to Friday is assumed. */
 export function unknownYears(
   { calendar }: Pick<Context, 'calendar'>,
   exchanges: readonly string[],

@@ -7,7 +7,7 @@ import type { CoverageEntry, CoverageState } from '../../load/state/coverage.ts'
 import { type Operation, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 
-/** The window facts that decide which days it speaks for. */
+/** The fields of a window that decide which questions it asks. */
 export interface CoveredWindow {
   readonly from: Day;
   readonly to: Day;
@@ -16,7 +16,7 @@ export interface CoveredWindow {
   readonly filtered: boolean;
 }
 
-/** The day-and-instrument questions a window answers, before it is known how (pure). */
+/** The questions that a window asks: a day, an instrument and a variant each (pure). */
 export function questionsOf(
   operation: Operation,
   window: CoveredWindow,
@@ -31,7 +31,7 @@ export function questionsOf(
   );
 }
 
-/** Does the answer depend on the days that are asked for? Else it speaks for the day of the call. */
+/** Is the answer about the requested days? If not, it is about the day of the call. */
 export function dependsOnDays(operation: Operation, { variant }: Pick<CoveredWindow, 'variant'>): boolean {
   return operation.request.dates !== 'none' && !variant.startsWith('realtime/');
 }
@@ -46,7 +46,7 @@ function daysOf(
   return operation.windows.per === 'instrument' ? [window.to] : sessions;
 }
 
-/** When an answer was given, and what tells how long data is awaited. */
+/** The time of an answer, and what decides how long data may still be published. */
 interface AnswerTime {
   readonly clock: Clock;
   readonly calendar: Pick<Calendar, 'lastSessions'>;
@@ -54,8 +54,8 @@ interface AnswerTime {
 }
 
 /**
- * What an answer says about each session it was asked about: day by day where its records carry
- * their day, as a whole where they do not.
+ * What an answer means for the coverage of each session it was asked about: day by day if its records have a day, as a
+ * whole if they do not.
  */
 export function coverageOf(
   operation: Operation,
@@ -78,7 +78,7 @@ export function coverageOf(
   });
 }
 
-/** Can a rejected record be of this day and instrument? Then nothing listed does not mean that there is nothing. */
+/** May a rejected record be of this day and instrument? Then it is not known that there is no data. */
 function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: string): boolean {
   if (rejects.length > 0 && rejects.length === fetched) return true;
   return rejects.some(
@@ -89,9 +89,9 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
 }
 
 /**
- * What it means that an answer lists nothing of a day: that there is nothing, or that it may come yet. Data may be
- * late: nothing is believed only once as many further sessions as nights look back have been published, and of a quarter
- * once the next one is over.
+ * What it means if an answer has no records of a day: that there are none, or that they may still be published. Data
+ * may be late: there are none only once EOD_LOOKBACK_SESSIONS further sessions have been published, or, for a quarter,
+ * once the next quarter is over.
  */
 function emptyStateOf(
   operation: Operation,
@@ -103,16 +103,18 @@ function emptyStateOf(
     const awaited = daysBetween(to, calledOn) <= QUARTER_AWAITED_DAYS;
     return () => (awaited ? 'not_published' : 'empty');
   }
-  const { EOD_TIMEZONE, EOD_LOOKBACK_SESSIONS: nights } = config;
+  const { EOD_TIMEZONE, EOD_LOOKBACK_SESSIONS: lookback } = config;
   const time = timeAt(Math.floor(clock.now() / 1000), EOD_TIMEZONE).slice(0, 5);
-  const isOut = time >= publicationTime(operation, config.EOD_PUBLISHED_AT);
-  const lastOut = isOut ? calledOn : addDays(calledOn, -1);
-  const believedBefore =
-    nights === 0 ? addDays(lastOut, 1) : (calendar.lastSessions(exchange, lastOut, nights)[0] ?? lastOut);
-  return (day) => (day < believedBefore ? 'empty' : 'not_published');
+  const isPublished = time >= publicationTime(operation, config.EOD_PUBLISHED_AT);
+  const lastPublished = isPublished ? calledOn : addDays(calledOn, -1);
+  const emptyBefore =
+    lookback === 0
+      ? addDays(lastPublished, 1)
+      : (calendar.lastSessions(exchange, lastPublished, lookback)[0] ?? lastPublished);
+  return (day) => (day < emptyBefore ? 'empty' : 'not_published');
 }
 
-/** Counts the records of each day and, where a window asks for instruments, of each of those ('' are all of a day). */
+/** Counts the records of each day and, if a window asks for instruments, of each of these ('' counts all of a day). */
 function tallyOf(
   operation: Operation,
   { instruments }: CoveredWindow,
@@ -124,7 +126,7 @@ function tallyOf(
   let undated = 0;
   for (const { table, rows } of extracted.batches) {
     const shape = operation.shapes.find((candidate) => candidate.table === table);
-    // What the lines of a file tell besides, in a table of its own, is no further record of the data set.
+    // Rows of a table in `alsoInFiles` come from the same lines of the file and are not counted twice.
     if (shape === undefined) continue;
     const dayColumn = shape.dated ? table.dateColumn : null;
     if (dayColumn === null) {

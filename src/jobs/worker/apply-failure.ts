@@ -39,15 +39,15 @@ import {
 } from './failure-policy.ts';
 import type { WindowJob } from './queue.ts';
 
-/** A window that did not load, and what was decided about it. */
+/** A failed window, and what was decided about it. */
 interface Failure {
   readonly job: WindowJob;
-  /** Null when it could not even be claimed. */
+  /** Null if it could not be claimed. */
   readonly window: ClaimedWindow | null;
   readonly permit: Permit;
   readonly error: unknown;
   readonly action: FailureAction;
-  /** What its steps took, in milliseconds. */
+  /** How long its steps took. */
   readonly times?: StepTimes;
 }
 
@@ -55,8 +55,8 @@ type EndAction = Extract<FailureAction, { act: 'end' }>;
 type SplitAction = Extract<FailureAction, { act: 'split' }>;
 
 /**
- * Writes down what was decided about a window that did not load, for it and for the windows the decision
- * reaches. Never throws because Postgres is away: the window then stays as it is, and its job comes back.
+ * Stores what was decided about a failed window, for it and for the other windows in the scope of the decision. Does
+ * not throw if Postgres cannot be reached: then the window stays as it is, and its job is tried again.
  */
 export async function applyFailure(context: QueueContext, failure: Failure): Promise<void> {
   const { job, error, action } = failure;
@@ -64,7 +64,7 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const { runId, windowId } = job;
   const { log, db } = context;
   const info = failureInfo(error);
-  // Without Postgres its numbers must do.
+  // Without Postgres only its ids are logged.
   const window = failure.window ?? (await readWindow(db.drizzle, windowId).catch(() => null));
   const facts = window === null ? { runId, windowId } : windowFacts(window);
   const attempt = failure.window === null ? {} : { attempt: failure.window.failedAttempts + 1 };
@@ -78,19 +78,19 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
     const err = databaseError(thrown);
     const next = decideLocalFailure(err);
     if (next.act !== 'end') {
-      log.warn({ ...facts, err }, 'could not keep what went wrong');
+      log.warn({ ...facts, err }, 'could not store the failure of the window');
       return;
     }
-    // Left open, the window would be asked for again and again.
-    log.error({ ...facts, err }, 'could not keep what went wrong; the window ends as failed');
+    // An open window would be asked for again and again.
+    log.error({ ...facts, err }, 'could not store the failure of the window; it ends as failed');
     await transaction(db, (tx) => endWindows(tx, { runId, windowId }, next.state, info));
     await advanceRun(context, runId);
   }
 }
 
-/** An error for what needs a person, a warning for what is tried again, and less for what belongs to the day's work. */
+/** `error` for what needs a person, `warn` for what is tried again, and less for what is normal. */
 function levelOf({ action: { act }, error, window }: Failure): 'error' | 'warn' | 'info' | 'debug' {
-  // Out of reach like the day before it, which was an error.
+  // The source has no data that old. The first such window was logged as an error.
   if (window === null && error instanceof PipelineError && error.kind === 'range_refused') return 'info';
   if (act === 'end') return 'error';
   if (act === 'retry') return 'warn';
@@ -98,10 +98,10 @@ function levelOf({ action: { act }, error, window }: Failure): 'error' | 'warn' 
 }
 
 /**
- * The same for a window that is worked on without the queue, from a file or a kept answer: it ends as failed, with
- * the sentence that is returned.
+ * The same for a window that is loaded without the queue, from a file or a kept answer: it ends as failed.
  *
- * @throws what went wrong where the window is to stay open, because the work may go on later.
+ * @returns the error message.
+ * @throws the error if the window stays open, because the work may continue later.
  */
 export async function applyLocalFailure({ db }: Context, windowId: number, error: unknown): Promise<string> {
   const problem = databaseError(error);
@@ -114,8 +114,8 @@ export async function applyLocalFailure({ db }: Context, windowId: number, error
 async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<void> {
   const { job, window, permit, error, action } = failure;
   if (window !== null && error instanceof PipelineError && error.kind === 'range_refused') {
-    const explained = action.act === 'split' && action.named;
-    if (!explained) await learnReach(context, permit.keyHash, window, info.diagnostic ?? info.error);
+    const isTooLong = action.act === 'split' && action.named;
+    if (!isTooLong) await noteTooOldRange(context, permit.keyHash, window, info.diagnostic ?? info.error);
   }
   const { db } = context;
   switch (action.act) {
@@ -129,12 +129,12 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       return releaseWindow(db.drizzle, job.windowId, null, { restart: true });
     case 'rate_limit':
       if (action.closeHour) await closeHour(db.drizzle, permit, info.diagnostic ?? info.error);
-      // The wait for the next hour does not count as time the source took.
+      // The wait for the next hour is not counted as time in which the source prepares the answer.
       return releaseWindow(db.drizzle, job.windowId, info, { restart: true });
     case 'split':
       return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
     case 'end': {
-      // A window that was not even claimed met a key that is known to be refused.
+      // If the window was not claimed, the key is already known to be refused.
       if (action.scope === 'key' && window !== null) await pauseForKey(context, permit, info);
       const runs = await endWithCoverage(context, job, window, action, info);
       if (window !== null) {
@@ -147,11 +147,11 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
 }
 
 /**
- * Keeps that the source refused a range that may go too far back. Where a day by itself was refused and the source has
- * answered no newer one, the run asks for the newest session too: if that is answered, the older days are out of reach,
- * and none of them costs a call. A source that refuses it as well may still answer for some of them.
+ * Stores that the source refused a range that may go too far back. If a single day was refused and the source has not
+ * answered a newer one, the run asks for the newest session too. If that is answered, older days are out of reach and
+ * no call is made for them; if it is refused as well, the source may still answer some of them.
  */
-async function learnReach(
+async function noteTooOldRange(
   context: QueueContext,
   keyHash: string,
   window: ClaimedWindow,
@@ -168,7 +168,7 @@ async function learnReach(
   await enqueueOpenWindows(context, [runId]);
 }
 
-/** Raises one alert, from the worker that was told first, and stops the queues until somebody acts. */
+/** Pauses the queues until a person acts. The first worker that meets the refusal raises the alert. */
 async function pauseForKey(context: QueueContext, permit: Permit, info: FailureInfo): Promise<void> {
   const line = info.diagnostic ?? info.error;
   const first = await markKeyRefused(context.db.drizzle, permit, line);
@@ -178,8 +178,8 @@ async function pauseForKey(context: QueueContext, permit: Permit, info: FailureI
 }
 
 /**
- * Ends the windows an action reaches, with what it means for the coverage of their days, in one
- * transaction. A refusal of the key ends every open run: they all use the same key.
+ * Ends the windows in the scope of an action and records the coverage of their days, in one transaction. A refusal of
+ * the key ends every open run, because all of them use the key.
  *
  * @returns the runs of these windows.
  */
@@ -191,15 +191,15 @@ async function endWithCoverage(
   info: FailureInfo,
 ): Promise<number[]> {
   return transaction(db, async (tx) => {
-    // The run's row before its windows', as everywhere, so that two writers cannot deadlock.
+    // Runs are locked before windows, as everywhere, so that two writers cannot deadlock.
     if (action.scope === 'key') await stopPlanning(tx, info.error);
     const ended = await endWindows(tx, selectionOf(job, window, action), action.state, info);
     const calledOn = today(clock, config.EOD_TIMEZONE);
     for (const one of ended.sort(byKey)) {
-      // A preview stores nothing, whatever comes of it.
+      // A preview stores nothing.
       if (one.preview) continue;
       const operation = dataSetNamed(one.operation);
-      // Of a file nothing was expected.
+      // Data sets that come from files have no coverage.
       if (!isOperation(operation)) continue;
       const sessions = calendar.sessions(one.exchange, one.from, one.to);
       await writeCoverage(tx, {
@@ -230,7 +230,7 @@ function selectionOf(
   return { runId, windowId };
 }
 
-/** Coverage is written in one order everywhere, so that two writers cannot deadlock. */
+/** Coverage is written in the same order everywhere, so that two writers cannot deadlock. */
 function byKey(a: EndedWindow, b: EndedWindow): number {
   const key = (one: EndedWindow) =>
     [one.operation, one.exchange, one.from, one.instruments[0] ?? '', one.variant].join('|');
@@ -238,8 +238,8 @@ function byKey(a: EndedWindow, b: EndedWindow): number {
 }
 
 /**
- * Splits a window the source would not answer as a whole. Where the source named its limit, the run's other
- * windows of the operation are split before they are asked. Whether it is a limit shows when the parts are answered.
+ * Splits a window that the source does not answer as a whole. If the source named a limit, the run's other windows of
+ * the operation are split too. The limit is stored only when the parts are answered (`learnRangeLimit`).
  */
 async function splitAndEnqueue(
   context: QueueContext,
@@ -260,7 +260,7 @@ async function splitAndEnqueue(
   await enqueueOpenWindows(context, [runId]);
 }
 
-/** Cuts a window after a day up to which the source does not answer. */
+/** Splits a window after `lastDay`, up to which the source is known to have no data. */
 export async function cutWindow(
   context: QueueContext,
   window: NewWindow & { readonly id: number; readonly runId: number },
@@ -276,7 +276,7 @@ export async function cutWindow(
 
 type Range = Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to'>;
 
-/** A range in pieces of at most `days` days; days without a session are left out where they bring nothing. */
+/** Divides a range as `pieces` does; days without a session are left out if the operation has no records of them. */
 function piecesOf({ calendar }: Context, { operation, exchange, from, to }: Range, days: number) {
   const policy = operationNamed(operation).windows;
   const everyDay = policy.per !== 'range' || policy.everyDay;
@@ -284,8 +284,9 @@ function piecesOf({ calendar }: Context, { operation, exchange, from, to }: Rang
 }
 
 /**
- * A range in pieces of at most `days` days, oldest first (pure). Given the sessions, only what holds
- * one is asked for: a call for a weekend would bring nothing.
+ * Divides a range into pieces of at most `days` days, oldest first (pure).
+ *
+ * @param sessions if given, each piece begins at a session, and pieces without any are left out.
  */
 export function pieces(from: Day, to: Day, days: number, sessions?: readonly Day[]) {
   const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));

@@ -2,21 +2,21 @@ import type { Clock } from '../../core/clock.ts';
 import { circuitIsOpen, circuitPauseMs, type Outage } from './failure-policy.ts';
 
 /**
- * Remembers whether the source answers, for all windows of a process. What follows from that is decided by the
- * failure policy.
+ * The circuit breaker: remembers, for all windows of a process, whether the source answers. The failure policy decides
+ * what follows from that.
  */
 export interface Breaker {
   /** Null while the source answers. */
   outage(): Omit<Outage, 'runAgeMs'> | null;
-  /** One call is about to try the source; its outcome is told by one of the others. */
+  /** A single call is about to try the source. One of the other methods must be called with its outcome. */
   beginProbe(): void;
   succeeded(): void;
   failed(): void;
-  /** The call was not made, or said nothing about the source. */
+  /** The call was not made, or shows nothing about the source. */
   abandoned(): void;
 }
 
-/** A closed circuit. */
+/** Creates a breaker whose circuit is closed: the source answers. */
 export function createBreaker(clock: Clock): Breaker {
   let failures = 0;
   let downSince = 0;
@@ -42,7 +42,7 @@ export function createBreaker(clock: Clock): Breaker {
     failed() {
       const now = clock.now();
       if (failures === 0) downSince = now;
-      // Calls that were under way when the circuit opened tell nothing new.
+      // Calls that had begun before the circuit opened do not count.
       if (!circuitIsOpen(failures) || probing) failures += 1;
       failedAt = now;
       probing = false;

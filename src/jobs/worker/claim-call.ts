@@ -25,39 +25,38 @@ import {
   lostTooManyWorkers,
   NotItsTurn,
   type Outage,
-  PROBE_LOOK_MS,
+  PROBE_RECHECK_MS,
   RateLimited,
   WorkersLost,
 } from './failure-policy.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { hourStart, permitOf, type SourceClock, turnWait } from './quota.ts';
+import { fullHourWait, hourStart, permitOf, type SourceClock } from './quota.ts';
 
-/** What the work on the windows of one queue needs. */
+/** The context of a worker on one queue. */
 export interface WorkerContext extends WorkContext {
-  /** The queue the jobs come from: long waits are announced there. */
+  /** The queue of the jobs; rate limits are set there. */
   readonly queue: JobQueue<WindowJob>;
   readonly kind: WindowQueue;
   readonly breaker: Breaker;
   readonly sourceClock: SourceClock;
-  /** Ends calls and waits when the worker stops. */
+  /** Aborts calls and waits when the worker stops. */
   readonly signal: AbortSignal;
 }
 
-/** A window that was claimed, with the permission to make one call. */
+/** A claimed window, with the permission to make one call. */
 export interface ClaimedCall {
   readonly claim: Extract<Claim, { outcome: 'claimed' }>;
   readonly permit: Permit;
 }
 
 /**
- * Claims a window once a call may start: not at the turn of the hour, not while the source is down or
- * another worker tries the key, not beyond the hour's budget. Waits of seconds are waited for here;
- * the wait for the next hour is the queue's.
+ * Claims a window as soon as a call may start: not around the full hour, while the source is down, while another worker
+ * tries the key, or beyond the hour's budget. Short waits happen here; for the next hour, the queue waits.
  *
- * @returns null when there is nothing left to do for the window.
- * @throws RateLimited when the hour's budget is spent; NotItsTurn when others are to be asked first; WorkersLost when too many workers have ended with
- *   it; PipelineError when the key is refused, the source is down for too long, Postgres is away, or the
- *   worker is stopping.
+ * @returns null if nothing is left to do for the window.
+ * @throws RateLimited if the hour's budget is used up; NotItsTurn if other windows must be asked first; WorkersLost if
+ *   the window has lost too many workers; PipelineError if the key is refused, the source has been down for too long,
+ *   Postgres cannot be reached, or the worker is stopping.
  */
 export async function claimCall(
   context: WorkerContext,
@@ -67,7 +66,7 @@ export async function claimCall(
   if (context.kind === 'nightly' && (await skipOvertaken(context, windowId))) return null;
   for (;;) {
     const permit = permitOf(config, clock, sourceClock);
-    const wait = turnWait(sourceClock.now(), config.EOD_TIMEZONE) || (await outageWait(context, runId));
+    const wait = fullHourWait(sourceClock.now(), config.EOD_TIMEZONE) || (await outageWait(context, runId));
     if (wait > 0) {
       await pause(wait, signal);
       continue;
@@ -77,8 +76,8 @@ export async function claimCall(
       throw databaseError(error);
     });
     const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
-    const poisoned = lostTooManyWorkers(lostWorkers);
-    const isUsable = claim.outcome === 'claimed' && !poisoned && stillCounts(context, permit);
+    const lostTooMany = lostTooManyWorkers(lostWorkers);
+    const isUsable = claim.outcome === 'claimed' && !lostTooMany && isPermitValid(context, permit);
     if (isUsable && !(await isAnsweredByNow(context, claim.window))) return { claim, permit };
     breaker.abandoned();
     switch (claim.outcome) {
@@ -87,16 +86,16 @@ export async function claimCall(
           throw databaseError(error);
         });
         if (claim.probe) await endKeyTrial(db.drizzle, permit.keyHash);
-        if (poisoned) throw new WorkersLost(lostWorkers);
+        if (lostTooMany) throw new WorkersLost(lostWorkers);
         if (context.kind === 'nightly' && (await skipOvertaken(context, windowId))) return null;
-        // Postgres kept us waiting until the hour turned: the call would count against the next one.
+        // The claim took until the end of the hour: the call would count against the next one.
         break;
       case 'gone':
         return null;
       case 'refused':
         throw keyRefusedError(claim.diagnostic);
       case 'spent':
-        // Unless the hour turned while Postgres answered: what was spent was the old one.
+        // Unless a new hour has begun since: then the budget of the old one is used up.
         if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) === permit.hour) throw new RateLimited();
         break;
       case 'waits':
@@ -110,12 +109,15 @@ export async function claimCall(
         return null;
       }
       case 'probing':
-        await pause(PROBE_LOOK_MS, signal);
+        await pause(PROBE_RECHECK_MS, signal);
     }
   }
 }
 
-/** Nights pile up while the key is refused: what is known by now, or asked by a later night, is not asked again. */
+/**
+ * Skips a window of a nightly run if a later run has answered, or will ask, its questions. While a key is refused, the
+ * windows of several nights accumulate.
+ */
 async function skipOvertaken(context: WorkContext, windowId: number): Promise<boolean> {
   const { db } = context;
   const window = await readWaitingNight(db.drizzle, windowId);
@@ -123,7 +125,7 @@ async function skipOvertaken(context: WorkContext, windowId: number): Promise<bo
   return skipWindow(context.db.drizzle, windowId, 'known by now, or asked for by a later night');
 }
 
-/** Another night may have been answered between the look at what is known and the claim: from then on none can be. */
+/** Checks again after the claim, because another nightly run may have been answered shortly before it. */
 async function isAnsweredByNow(context: WorkerContext, window: ClaimedWindow): Promise<boolean> {
   return context.kind === 'nightly' && window.runKind === 'nightly' && isKnown(context, window);
 }
@@ -140,17 +142,17 @@ async function isKnown(
   });
 }
 
-/** Is it still the hour whose budget holds the call, and not its very end? */
-function stillCounts({ config, sourceClock }: WorkerContext, permit: Permit): boolean {
+/** Is it still the hour from whose budget the call was taken, and not its very end? */
+function isPermitValid({ config, sourceClock }: WorkerContext, permit: Permit): boolean {
   const now = sourceClock.now();
-  return hourStart(now, config.EOD_TIMEZONE) === permit.hour && turnWait(now, config.EOD_TIMEZONE) === 0;
+  return hourStart(now, config.EOD_TIMEZONE) === permit.hour && fullHourWait(now, config.EOD_TIMEZONE) === 0;
 }
 
 /**
- * Milliseconds until a call may start, as far as the source's health goes. After 0 a call to a source that is
- * down counts as the one that tries it: its outcome must be told.
+ * Milliseconds to wait because the source is down; 0: call now. If it is down, that call is the single one that tries
+ * it, and the breaker must be told its outcome.
  *
- * @throws PipelineError when the source has been down for too long.
+ * @throws PipelineError if the source has been down for too long.
  */
 async function outageWait(context: WorkerContext, runId: number): Promise<number> {
   const outage = await outageFor(context, runId).catch((error) => {
@@ -161,7 +163,7 @@ async function outageWait(context: WorkerContext, runId: number): Promise<number
   if (next.act === 'wait') return next.delayMs;
   if (next.act === 'give_up') {
     throw new PipelineError(
-      `the source has answered with errors, or not at all, for ${Math.round(outage.downMs / 1000)} s; nothing more is asked of it`,
+      `the source has answered with errors, or not at all, for ${Math.round(outage.downMs / 1000)} s; no further call is made`,
       { kind: 'network' },
     );
   }
@@ -169,7 +171,7 @@ async function outageWait(context: WorkerContext, runId: number): Promise<number
   return 0;
 }
 
-/** Waits. @throws PipelineError `aborted` where the worker stops meanwhile. */
+/** Waits. @throws PipelineError `aborted` if the worker stops meanwhile. */
 export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   await sleep(milliseconds, undefined, { signal }).catch(() => {
     throw new PipelineError('the worker is stopping', { kind: 'aborted' });
@@ -184,19 +186,22 @@ function keyRefusedError(diagnostic: string): PipelineError {
 }
 
 function outOfReachError(lastDay: Day, diagnostic: string): PipelineError {
-  return new PipelineError(`the source has no data up to ${lastDay}, as it answered before: ${diagnostic}`, {
-    kind: 'range_refused',
-    diagnostic,
-  });
+  return new PipelineError(
+    `the source has no data up to ${lastDay}, as an earlier answer says: ${diagnostic}`,
+    {
+      kind: 'range_refused',
+      diagnostic,
+    },
+  );
 }
 
-/** What the source's outage means to a run; null while the source answers. */
+/** The outage of the source with the age of a run; null while the source answers. */
 export async function outageFor(context: WorkerContext, runId: number): Promise<Outage | null> {
   if (context.breaker.outage() === null) return null;
   return outageOf(context, await readRunAge(context.db.drizzle, runId));
 }
 
-/** The same of a run of this age. Unit: milliseconds. */
+/** The same for a run whose age is known. Unit: milliseconds. */
 export function outageOf({ breaker }: WorkerContext, runAgeMs: number): Outage | null {
   const outage = breaker.outage();
   return outage === null ? null : { ...outage, runAgeMs };

@@ -5,18 +5,18 @@ import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts'
 
 const BATCH = 1_000;
 
-/** What is taken first, by BullMQ's priorities: the lowest. */
+/** Priorities in BullMQ: jobs with the lowest number are taken first. */
 export const PRIORITY = {
-  /** The source has prepared the answer, or is about to. */
+  /** Windows whose answer the source has prepared or is preparing. */
   prepared: 1,
-  /** Plus the days of the part of a window that was split. */
+  /** Parts of split windows; their number of days is added. */
   piece: 1,
   other: 1_000_000,
 } as const;
 
 /**
- * Makes sure the queue holds a job for every open window of these runs. Job ids follow from the
- * window, so what is there already stays as it is: this may run any number of times.
+ * Makes sure that the queue has a job for every open window of these runs. May be called any number of times: the job
+ * id is made from the window's, and BullMQ does not add a job whose id it has.
  */
 export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
   const [run] = runIds;
@@ -38,10 +38,10 @@ async function enqueue(context: QueueContext, runIds: readonly number[]): Promis
 }
 
 /**
- * The same for a run that is written already: a queue that is away for a moment does not undo it.
- * Workers find such windows by themselves (`requeueLostWindows`).
+ * The same for a run that has just been written. Does not throw if the queue cannot be reached: workers will enqueue
+ * the windows (`requeueLostWindows`).
  */
-export async function announceRun(context: QueueContext, runId: number): Promise<void> {
+export async function enqueueRun(context: QueueContext, runId: number): Promise<void> {
   try {
     await enqueueOpenWindows(context, [runId]);
   } catch (error) {
@@ -55,11 +55,11 @@ function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJ
     data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
     opts: {
       jobId: `run-${window.runId}-window-${window.id}`,
-      // Attempts are counted with the window, and bounded by the failure policy.
+      // Attempts are counted with the window and limited by the failure policy.
       attempts: 1_000_000,
       backoff: { type: 'eod' },
       priority: priorityOf(window),
-      // A kept finished job would block the same id from being added again by a resume.
+      // While a finished job is kept, a resumed run could not add a job with the same id.
       removeOnComplete: true,
       removeOnFail: true,
     },
@@ -67,8 +67,8 @@ function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJ
 }
 
 /**
- * The shortest pieces of split windows go first: a single day shows whether the source answers at all before each
- * long window has met the same error.
+ * The shortest parts of split windows come first: a single day shows whether the source answers at all, before every
+ * long window fails with the same error.
  */
 function priorityOf({ prepared, piece, days }: OpenWindow): number {
   if (prepared) return PRIORITY.prepared;

@@ -4,16 +4,16 @@ import type { Config } from '../../core/config.ts';
 import { momentText } from '../../core/wording.ts';
 import { type PlannedSchedule, plannedSchedules } from './scheduler.ts';
 
-/** A schedule with the next time it starts a night. */
+/** A schedule with the time of its next tick. */
 export interface NextTick extends PlannedSchedule {
   readonly timeZone: string;
   /** ISO 8601, UTC. */
   readonly next: string;
-  /** The same on the clocks of `timeZone`. */
+  /** The same in local time of `timeZone`. */
   readonly nextLocal: string;
 }
 
-/** When each operation and exchange is asked next, in the order of the declarations. */
+/** The next tick of every schedule, in the order of the operations. */
 export function nextTicks(config: Pick<Config, 'EOD_EXCHANGES' | 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
   const timeZone = config.EOD_TIMEZONE;
   const currentDate = new Date(clock.now());

@@ -26,9 +26,8 @@ import { digestOf, repeatAnswer } from './repeat-answer.ts';
 import { type Outcome, outcomeOf, storeAnswer } from './store-answer.ts';
 
 /**
- * Does the work of one window: claim, fetch outside any transaction, read, load in one transaction,
- * then move the run on. What is done about a failure is decided by the failure policy, written down,
- * and handed to BullMQ.
+ * Does the work of one window: claims it, fetches outside any transaction, reads, loads in one transaction, and then
+ * advances the run. After a failure, the failure policy decides what is done; that is stored and passed to BullMQ.
  */
 export async function processWindow(
   context: WorkerContext,
@@ -61,7 +60,7 @@ async function workOnWindow(
       const action = decideFailure(error, await situationOf(context, job, window), config);
       facts.outcome = action.act === 'end' ? action.state : action.act;
       await applyFailure(context, { job: job.data, window, permit, error, action, times });
-      // The windows that take its place move the run on.
+      // The windows that replace it advance the run.
       if (action.act === 'split') return;
       if (action.act !== 'await_data' || !action.waitInWorker)
         await handToQueue(context.queue, job, token, action, error);
@@ -82,21 +81,20 @@ async function situationOf(
     days: window === null ? 1 : splittableDays(window),
     intoHourMs: sourceClock.intoHour(),
     nextHourMs: untilNextHour(sourceClock.now(), config.EOD_TIMEZONE),
-    // A run whose age cannot be read has waited as long as the source has been down.
+    // If the age of the run cannot be read, it is taken for older than the outage.
     outage: await outageFor(context, job.data.runId).catch(() => outageOf(context, Number.POSITIVE_INFINITY)),
     queue: kind,
     chance: Math.random(),
   };
 }
 
-/** Only windows that ask for a range of days can be asked in parts. */
+/** The number of days of a window if it can be split, otherwise 1: only windows of ranges can. */
 function splittableDays({ operation, from, to }: ClaimedWindow): number {
   return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
 }
 
 /**
- * The one place that translates an action for BullMQ. Always throws: the error says what BullMQ is to do
- * with the job.
+ * Tells BullMQ what to do with a job. Always throws, because BullMQ is told by the class of the error.
  */
 export async function handToQueue(
   queue: Pick<JobQueue<unknown>, 'rateLimit'>,
@@ -123,7 +121,7 @@ export async function handToQueue(
   }
 }
 
-/** Puts a job off without counting an attempt. Always throws, as BullMQ asks. */
+/** Postpones a job without counting an attempt. Always throws, as BullMQ requires. */
 async function postponeJob(job: Job, delayMs: number, token: string | undefined): Promise<never> {
   await job.moveToDelayed(Date.now() + delayMs, token);
   throw new DelayedError();
@@ -136,7 +134,7 @@ async function fetchAndLoad(
   facts: StepFacts,
 ): Promise<void> {
   const { config, source, db, breaker, signal } = context;
-  // An answer is read as of its call: so it can be read again at any time, with the same result.
+  // An answer is read as of the time of its call, so that reading it again later gives the same result.
   const calledAt = context.clock.now();
   const { window } = claim;
   const operation = operationNamed(window.operation);
@@ -152,7 +150,7 @@ async function fetchAndLoad(
     calledOn: dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE),
   };
   const sentAt = performance.now();
-  const tellEnd = (outcome: 'success' | ErrorKind) =>
+  const publishEnd = (outcome: 'success' | ErrorKind) =>
     sourceCallEnded.publish({
       operation: operation.name,
       exchange,
@@ -161,13 +159,13 @@ async function fetchAndLoad(
     });
   const fetched = timeStep(times, 'fetch', () => source.fetch(operation, asked, signal));
   const answer = await fetched.catch(async (error) => {
-    tellEnd(error instanceof PipelineError ? error.kind : 'network');
+    publishEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { claim, permit }, error);
     throw error;
   });
-  tellEnd('success');
+  publishEnd('success');
   breaker.succeeded();
-  // Compressed while the answer is read: a load that waited for it could come after another call has shown that the key is refused.
+  // Compressing must not delay marking the key.
   const [packed] = await Promise.all([
     config.EOD_KEEP_RAW ? packBody(db.drizzle, answer.body) : null,
     markKeyAccepted(db.drizzle, permit, claim),
@@ -216,20 +214,27 @@ async function fetchAndLoad(
     rows,
   });
   Object.assign(facts, { outcome: state, bytes }, counts);
-  context.log[state === 'failed' ? 'error' : 'info']({ ...line, state, counts }, `window ${ENDS[state]}`);
+  context.log[state === 'failed' ? 'error' : 'info'](
+    { ...line, state, counts },
+    `window ${END_TEXTS[state]}`,
+  );
 }
 
-/** How a window that was answered ends, in words. */
-const ENDS = { loaded: 'loaded', empty: 'is empty', failed: 'failed: too many of its records were rejected' };
+/** The state of a window whose answer is stored, in words. */
+const END_TEXTS = {
+  loaded: 'loaded',
+  empty: 'is empty',
+  failed: 'failed: too many of its records were rejected',
+};
 
-/** Kept answers that are looked at to learn how the source ends its CSV. */
+/** How many kept answers are read to learn whether the source ends the last line of its CSV. */
 const COMPARED_ANSWERS = 5;
 
 /**
- * A CSV that ends without a line end may lack rows, or the end of a number. It is taken for whole only where
- * the newest kept answers of its operation do not end their last line either.
+ * Checks an answer in CSV whose last line has no line end: it may have been cut off. It counts as complete only if the
+ * newest kept answers of the operation have none either.
  *
- * @throws PipelineError `unreadable` where one of them does.
+ * @throws PipelineError `unreadable` if one of them has.
  */
 async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked: AskedFor): Promise<void> {
   for (const id of await newestAnswers(db.drizzle, name, COMPARED_ANSWERS)) {
@@ -242,13 +247,13 @@ async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked
   }
 }
 
-/** The source answers in an hour that it had closed: the others need not wait. */
+/** Lets all workers call again, because the source has answered in an hour that it had closed. */
 async function reopenHour({ db, queue }: WorkerContext, permit: Permit): Promise<void> {
   await openHour(db.drizzle, permit);
   await queue.removeRateLimitKey();
 }
 
-/** Passes on what a failed call says of the source's health and hour, and of the key where this call tried it. */
+/** Records what a failed call shows about the source and the hour's quota, and about the key if this call tried it. */
 async function recordEvidence(
   context: WorkerContext,
   { claim, permit }: ClaimedCall,
@@ -263,23 +268,23 @@ async function recordEvidence(
   else if (evidence.hour === 'open' && claim.triesHour) await reopenHour(context, permit);
   if (!claim.probe) return;
   if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, permit, claim);
-  // A refused key stays marked as being tried: see `markKeyRefused`.
+  // A refused key stays marked as being tried until `markKeyRefused`.
   else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
 }
 
-/** Source keys that were logged already, per run and operation of a database: once is enough. */
-const reported = new WeakMap<WorkContext['db'], Set<string>>();
+/** Unknown source fields that were logged, by run and operation of a database, so that each is logged once. */
+const loggedFields = new WeakMap<WorkContext['db'], Set<string>>();
 
 function logWarnings({ db, log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
   const { runId, operation } = window;
   for (const warning of extracted.warnings) log.warn(windowFacts(window), warning);
-  const before = reported.get(db) ?? new Set();
-  reported.set(db, before);
+  const before = loggedFields.get(db) ?? new Set();
+  loggedFields.set(db, before);
   const unknown = extracted.unknownFields.filter((field) => !before.has(`${runId}|${operation}|${field}`));
   if (unknown.length === 0) return;
   for (const field of unknown) before.add(`${runId}|${operation}|${field}`);
   log.warn(
     { runId, operation, fields: unknown },
-    'the source sends fields nobody declared; they are not stored',
+    'the source sends fields that are not declared; they are not stored',
   );
 }

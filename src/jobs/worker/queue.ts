@@ -8,18 +8,18 @@ import { type Database, setUpSession } from '../../load/database/database.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 
-/** What every job names: the database (its id) whose work it is. A worker of another one refuses it. */
+/** Every job has the id of its database; workers of another database refuse it. */
 interface DatabaseJob {
   readonly database: string;
 }
 
-/** A job names its window and carries nothing else: the database is the truth, and no secret travels. */
+/** A job only identifies its window: all else is in the database, and no secret gets into the queue. */
 export interface WindowJob extends DatabaseJob {
   readonly runId: number;
   readonly windowId: number;
 }
 
-/** A tick of a schedule: plan the nightly run of one operation and exchange. */
+/** A tick of a schedule, for which the nightly run of one operation and exchange is planned. */
 export interface TickJob extends DatabaseJob {
   readonly operation: string;
   readonly exchange: string;
@@ -31,14 +31,14 @@ export interface NewJob<Data> {
   readonly opts: JobsOptions;
 }
 
-/** What we use of BullMQ's Queue; the same on both backends. */
+/** The part of BullMQ's Queue that we use; the same on both backends. */
 export interface JobQueue<Data> {
   addBulk(jobs: NewJob<Data>[]): Promise<unknown>;
   pause(): Promise<void>;
   resume(): Promise<void>;
   isPaused(): Promise<boolean>;
   rateLimit(milliseconds: number): Promise<void>;
-  /** Ends what `rateLimit` began. */
+  /** Ends a rate limit that `rateLimit` has set. */
   removeRateLimitKey(): Promise<unknown>;
   getJobCounts(): Promise<Record<string, number>>;
   upsertJobScheduler(
@@ -62,43 +62,43 @@ export type WorkerSettings = Pick<
   | 'name'
 >;
 
-/** What we use of BullMQ's Worker. */
+/** The part of BullMQ's Worker that we use. */
 export interface JobWorker {
   close(force?: boolean): Promise<void>;
 }
 
 type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
 
-/** Nightly runs and backfills have a queue each, so that one can wait for the clock hour while the other goes on. */
+/** Nightly runs and backfills have a queue each, so that one can wait for the next hour while the other works. */
 export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;
 export type WindowQueue = (typeof WINDOW_QUEUES)[number];
 
-/** The queue of a run's windows: all but nightly runs wait with the backfills. */
+/** The queue of a run's windows: that of backfills for all but nightly runs. */
 export function queueOf(kind: RunKind): WindowQueue {
   return kind === 'nightly' ? 'nightly' : 'backfill';
 }
 
-/** A queue of BullMQ, whichever backend it has. */
-type ShownQueue = import('bullmq').Queue;
+/** A queue of BullMQ with either backend. */
+type BullQueue = import('bullmq').Queue;
 
-/** The queue, on Redis or on Postgres. Nothing outside this file knows which. */
+/** The queues, on Redis or on Postgres. */
 export interface Queues {
   readonly backend: 'redis' | 'postgres';
   /** Id of the database whose queues these are. */
   readonly databaseId: string;
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
-  /** All of them as BullMQ knows them, for a board that shows their jobs. */
-  readonly shown: readonly ShownQueue[];
-  /** No worker anywhere starts another window until `resume`. */
+  /** The queues themselves, for the page that shows their jobs. */
+  readonly bullQueues: readonly BullQueue[];
+  /** Until `resume`, no worker of any process starts another window. */
   pause(): Promise<void>;
   resume(): Promise<void>;
   /**
-   * Calls back whenever the queue's server is there again: it may have forgotten everything.
+   * Calls `listener` whenever the queue's server can be reached again: it may have lost all jobs.
    *
    * @returns a function that ends this.
    */
-  onReturn(listener: () => void): () => void;
+  onReconnect(listener: () => void): () => void;
   work<Data extends DatabaseJob>(
     queue: WindowQueue | 'ticks',
     processor: Processor<Data>,
@@ -111,28 +111,29 @@ interface QueueSettings {
   readonly db: Database;
   readonly config: Pick<Config, 'REDIS_URL' | 'EOD_QUEUE_PREFIX'>;
   readonly log: Logger;
-  /** Where BullMQ tells what it does, for traces. */
+  /** Receives the traces of BullMQ. */
   readonly telemetry?: Telemetry | undefined;
 }
 
 /**
- * Opens the queues: on Redis under `<prefix>:<id of the database>` where REDIS_URL is set, else in the schema
- * `<prefix>_queue` of the database.
- * Either is disposable: what is lost there is enqueued again from the stored windows. BullMQ is loaded only
- * now, because loading it takes half of the time of a command that only reads.
+ * Opens the queues: on Redis under `<prefix>:<id of the database>` if REDIS_URL is set, otherwise in the schema
+ * `<prefix>_queue` of the database. Lost jobs do no harm: they are enqueued again from the stored windows. BullMQ is
+ * imported only here, because that takes half of the time of a command that only reads.
+ *
+ * @throws PipelineError `usage` if the queue's tables in the database are missing and may not be created.
  */
 export async function openQueues(settings: QueueSettings): Promise<Queues> {
   const { db, config } = settings;
   const { REDIS_URL } = config;
-  // The queue may be in Postgres too, and is then as far away as that.
+  // The queue may be in Postgres too, so it is opened with the same retry.
   return db.withRetry(async ({ drizzle }) => {
     const id = await databaseId(drizzle);
     return REDIS_URL === undefined ? onPostgres(settings, id) : onRedis(settings, id, REDIS_URL);
   });
 }
 
-/** A processor that fails jobs of another database, for good: their windows are not ours. */
-function refusingOthers<Data extends DatabaseJob>(
+/** Wraps a processor so that jobs of another database fail for good. */
+function refuseForeignJobs<Data extends DatabaseJob>(
   databaseId: string,
   log: Logger,
   processor: Processor<Data>,
@@ -149,30 +150,29 @@ function refusingOthers<Data extends DatabaseJob>(
 }
 
 /**
- * While BullMQ prepares its schema, nothing listens to the connection it holds, and one that broke then
- * would end the process. The statement that fails reports the same error.
+ * A client whose `error` events are ignored. While BullMQ prepares its schema it does not listen to them, and a broken
+ * connection would end the process. The failed statement reports the same error.
  */
-class ListenedClient extends pg.Client {
+class QuietClient extends pg.Client {
   constructor(options?: pg.ClientConfig) {
     super(options);
     this.on('error', () => undefined);
   }
 }
 
-/** What is used of a connection to create the queue's tables. */
 type MigrationClient = Parameters<typeof import('bullmq').runMigrations>[0];
 
 /**
- * Creates the queue's tables in the database, or brings them up to this version of BullMQ. Where they are up to
- * date nothing is written, and reading and writing rows is all a role needs.
+ * Creates the queue's tables in the database, or updates them to this version of BullMQ. If they are up to date,
+ * nothing is written, and the role only needs the right to read and write rows.
  *
- * @throws PipelineError `usage` when that is needed and this role may not.
+ * @throws PipelineError `usage` if the tables have to be changed and the role has no right to do so.
  */
 export function prepareQueueTables({ db, config }: Pick<QueueSettings, 'db' | 'config'>): Promise<void> {
   return db.withRetry(({ pool }) => prepareTables(pool, config));
 }
 
-/** Are the queue's tables in the database there, and of this version of BullMQ or a newer one? Changes nothing. */
+/** Checks whether the queue's tables exist and are of this version of BullMQ or a newer one. Changes nothing. */
 export async function queueTablesState(
   { pool }: Database,
   config: Pick<Config, 'EOD_QUEUE_PREFIX'>,
@@ -204,12 +204,12 @@ async function prepareTables(pool: pg.Pool, config: QueueSettings['config']): Pr
   try {
     const { hasSchema, tables } = await stateOfTables(client, schema);
     if (tables === 'current') return client.release();
-    // Asked to create a schema that is there, Postgres refuses whoever may not create schemas.
+    // Even if the schema exists, Postgres refuses CREATE SCHEMA IF NOT EXISTS to roles that may not create schemas.
     const query = async (text: string, values?: unknown[]) =>
       hasSchema && text.startsWith('CREATE SCHEMA') ? undefined : client.query(text, values);
-    // Nothing but `query` is used of the client.
+    // BullMQ only uses `query` of the client.
     await runMigrations({ query } as unknown as MigrationClient, schema);
-    // The first job of a queue would create its sequence.
+    // Creates the sequences of job ids now; otherwise the first job of each queue would, which needs more rights.
     for (const name of [...WINDOW_QUEUES, 'ticks']) {
       await client.query(`select "${schema}".next_job_id($1)`, [name]);
     }
@@ -225,15 +225,15 @@ async function prepareTables(pool: pg.Pool, config: QueueSettings['config']): Pr
 }
 
 /**
- * BullMQ names its schema in the startup parameter `options`, which pgbouncer refuses. What the address says wins
- * over that, and the schema is set once the session is there.
+ * BullMQ sends its schema in the startup parameter `options`, which pgbouncer refuses. Empty options in the address
+ * override that; the schema is set when the session has begun.
  */
 function withoutStartupOptions(url: string): string {
   if (new URL(url).searchParams.has('options')) return url;
   return `${url}${url.includes('?') ? '&' : '?'}options=`;
 }
 
-/** Connections of one process to a queue in Postgres, about: one of each queue, and those of its workers. */
+/** About how many connections a process has to a queue in Postgres: one for each queue, and those of its workers. */
 export const QUEUE_CONNECTIONS = 10;
 
 /** The schema of a queue in Postgres. */
@@ -258,7 +258,7 @@ async function onPostgres(
       await client.query(`set search_path to "${queueSchema(config)}"`);
     },
     max,
-    Client: ListenedClient,
+    Client: QuietClient,
   });
   const queues = {
     nightly: new Queue<WindowJob>('nightly', { connection: connection(1), ...traced }),
@@ -268,7 +268,7 @@ async function onPostgres(
   try {
     for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
   } catch (error) {
-    // So that they can be opened again: what was opened must not stay behind.
+    // The caller may try again, so no connection may be left open.
     errors.mute();
     await Promise.allSettled(Object.values(queues).map((queue) => queue.close()));
     throw error;
@@ -276,13 +276,13 @@ async function onPostgres(
   return {
     backend: 'postgres',
     databaseId,
-    // BullMQ types the backend as well; whoever shows jobs does not ask for it.
-    shown: Object.values(queues) as unknown as ShownQueue[],
+    // The type of the backend, in which these queues differ, is not needed to show jobs.
+    bullQueues: Object.values(queues) as unknown as BullQueue[],
     ...joinQueues(queues, db),
-    // Jobs are as safe there as their windows.
-    onReturn: () => () => undefined,
+    // Jobs in Postgres cannot be lost without their windows.
+    onReconnect: () => () => undefined,
     work(name, processor, options) {
-      const own = refusingOthers(databaseId, log, processor, UnrecoverableError);
+      const own = refuseForeignJobs(databaseId, log, processor, UnrecoverableError);
       return startReconnectingWorker(() =>
         errors.listen(
           new Worker(name, own, { ...options, ...traced, connection: connection(2), autorun: false }),
@@ -306,7 +306,7 @@ async function onRedis(
     import('ioredis'),
   ]);
   const errors = errorLogger(log);
-  // BullMQ asks for null: its blocking calls must wait for a reconnect, however long it takes.
+  // BullMQ requires null, so that its blocking calls wait for a reconnect however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
   errors.listen(connection);
   const traced = telemetry === undefined ? {} : { telemetry };
@@ -320,14 +320,14 @@ async function onRedis(
   return {
     backend: 'redis',
     databaseId,
-    shown: Object.values(queues),
+    bullQueues: Object.values(queues),
     ...joinQueues(queues, db),
-    onReturn(listener) {
+    onReconnect(listener) {
       connection.on('ready', listener);
       return () => void connection.off('ready', listener);
     },
     work(name, processor, settings) {
-      const own = refusingOthers(databaseId, log, processor, UnrecoverableError);
+      const own = refuseForeignJobs(databaseId, log, processor, UnrecoverableError);
       return errors.listen(new Worker(name, own, { ...settings, ...options }));
     },
     async close() {
@@ -341,10 +341,10 @@ async function onRedis(
 /** Pause before a worker that could not connect is created again. */
 const RECONNECT_MS = 1_000;
 
-/** How long a worker that is closed waits for its first connection to be there. */
+/** How long closing a worker waits for its first connection. */
 const CONNECTING_MS = 5_000;
 
-/** What is used here of a BullMQ worker that was created with `autorun: false`. */
+/** The part of a BullMQ worker, created with `autorun: false`, that is used here. */
 interface Startable extends JobWorker {
   waitUntilReady(): Promise<unknown>;
   run(): Promise<unknown>;
@@ -352,9 +352,8 @@ interface Startable extends JobWorker {
 }
 
 /**
- * Starts a worker that comes to work however often its first connection fails. On Postgres BullMQ keeps
- * the error of a first connection that failed: a worker that ran would meet it again at once, in a loop
- * that leaves no time for anything else in its process.
+ * Starts a worker on Postgres, creating it anew until its first connection succeeds. BullMQ keeps the error of a failed
+ * first connection: a running worker would meet it again and again, in a loop that blocks the process.
  */
 function startReconnectingWorker(create: () => Startable): JobWorker {
   let worker = create();
@@ -371,7 +370,7 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
       }
       await sleep(RECONNECT_MS, undefined, { signal: closing.signal }).catch(() => undefined);
       if (closing.signal.aborted) return;
-      // Nobody waits for this, because the worker has no job.
+      // Not awaited, because the worker has no job.
       void worker.close(true).catch(() => undefined);
       worker = create();
     }
@@ -381,7 +380,7 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
   return {
     async close(force) {
       closing.abort();
-      // BullMQ would leave behind the connection that it has begun to open for notifications.
+      // Otherwise BullMQ would leave open the connection for notifications that it is about to make.
       const waited = new AbortController();
       await Promise.race([
         worker.waitUntilReady(),
@@ -393,14 +392,14 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
   };
 }
 
-interface Opened {
+interface QueueSet {
   readonly nightly: JobQueue<WindowJob>;
   readonly backfill: JobQueue<WindowJob>;
   readonly ticks: JobQueue<TickJob>;
 }
 
 function joinQueues(
-  { nightly, backfill, ticks }: Opened,
+  { nightly, backfill, ticks }: QueueSet,
   db: Database,
 ): Pick<Queues, 'windows' | 'ticks' | 'pause' | 'resume'> {
   return {
@@ -416,12 +415,12 @@ function joinQueues(
   };
 }
 
-/** The same error is not logged again for so long. */
+/** For this long the same error is not logged again. */
 const REPEAT_MS = 5_000;
 
 /**
- * Logs errors of connections. The drivers reconnect by themselves; an error that nothing listens to would
- * end the process. While we close, a server that stops before the last connection does is not reported.
+ * Logs errors of connections; without a listener they would end the process. The drivers reconnect by themselves. After
+ * `mute` nothing is logged, because the server may stop while the queues are being closed.
  */
 function errorLogger(log: Logger) {
   let closing = false;
@@ -431,7 +430,7 @@ function errorLogger(log: Logger) {
       emitter.on('error', (error) => {
         const { message } = error;
         const at = Date.now();
-        // While a server is away BullMQ tries many times a second, and says so each time.
+        // While a server cannot be reached, BullMQ tries many times a second and reports each failure.
         if (closing || (message === last.message && at - last.at < REPEAT_MS)) return;
         last = { message, at };
         log.warn({ err: error }, 'queue connection');

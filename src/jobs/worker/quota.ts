@@ -4,31 +4,37 @@ import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
 import type { Source } from '../../extract/types.ts';
 import type { HourState, Permit } from '../../load/state/call-budget.ts';
-import { ACCEPTED_KEY_TRUST_MS, HOUR_LOOK_MS, isTurnOfHour, REFUSED_KEY_REST_MS } from './failure-policy.ts';
+import {
+  ACCEPTED_KEY_TRUST_MS,
+  HOUR_RECHECK_MS,
+  isStartOfHour,
+  REFUSED_KEY_REST_MS,
+} from './failure-policy.ts';
 import type { WindowQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
 
 /**
- * No call starts this close to the turn of the hour: sent in the old hour and received in the new,
- * it would count against the wrong one.
+ * No call starts within this time before or after the full hour: it could be sent in one hour and be counted by the
+ * source in the other.
  */
-const TURN_MS = 2_000;
+const FULL_HOUR_MARGIN_MS = 2_000;
 
 type QuotaSettings = Pick<
   Config,
   'EOD_ACCESS_KEY' | 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE' | 'EOD_TIMEZONE' | 'EOD_TIMEOUT_MS'
 >;
 
-/** Names a key without revealing it. */
+/** Identifies a key without revealing it. */
 export function keyHash(accessKey: string): string {
   return createHash('sha256').update(accessKey).digest('hex').slice(0, 16);
 }
 
 /**
- * What a call made now depends on: the key, the clock hour and the shares of its budget.
+ * The facts on which it depends whether a call may be made now: the key, the clock hour, its budget and how much of it
+ * backfills may use.
  *
- * @param sourceClock the clock by which the source counts its hours; ours where it is not known.
+ * @param sourceClock the clock by which the source counts hours; by default our own.
  */
 export function permitOf(config: QuotaSettings, clock: Clock, sourceClock = clock): Permit {
   const now = clock.now();
@@ -36,9 +42,9 @@ export function permitOf(config: QuotaSettings, clock: Clock, sourceClock = cloc
     keyHash: keyHash(config.EOD_ACCESS_KEY ?? ''),
     now,
     hour: hourStart(sourceClock.now(), config.EOD_TIMEZONE),
-    closedBefore: now - HOUR_LOOK_MS,
+    closedBefore: now - HOUR_RECHECK_MS,
     limit: config.EOD_CALLS_PER_HOUR,
-    // A share of 0.3 is not exact in binary.
+    // Rounding errors of the subtraction must not cost a call.
     backfillLimit: Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9),
     keyGoodSince: now - ACCEPTED_KEY_TRUST_MS,
     keyRefusedSince: now - REFUSED_KEY_REST_MS,
@@ -46,15 +52,18 @@ export function permitOf(config: QuotaSettings, clock: Clock, sourceClock = cloc
   };
 }
 
-/** The clock by which the source counts its hours. */
+/** The clock by which the source counts hours. */
 export interface SourceClock extends Clock {
-  /** Milliseconds since the hour turned, by the source's Date headers alone. */
+  /** Milliseconds since the full hour, by the source's Date headers alone. */
   intoHour(): number;
-  /** The source says that the hour's quota is used up. Soon after the turn, its hour has not turned yet. */
+  /** To be called when the source says that the hour's quota is used up. */
   hourRefused(): void;
 }
 
-/** Follows the source's Date headers, and its refusals where its quota turns later than those say. */
+/**
+ * Creates a clock that follows the source's Date headers. If the source refuses calls at the start of an hour, its
+ * quota is still that of the hour before: then the clock is set back.
+ */
 export function createSourceClock({
   clock,
   source,
@@ -71,12 +80,12 @@ export function createSourceClock({
     now: () => dated() - lagMs,
     intoHour,
     hourRefused() {
-      lagMs = isTurnOfHour(intoHour()) ? intoHour() + HOUR_LOOK_MS : 0;
+      lagMs = isStartOfHour(intoHour()) ? intoHour() + HOUR_RECHECK_MS : 0;
     },
   };
 }
 
-/** Start of the clock hour; Indian hours turn at half past in UTC. Milliseconds since the epoch. */
+/** Start of the clock hour in a zone (Indian hours begin at half past in UTC). Milliseconds since the epoch. */
 export function hourStart(nowMs: number, zone: string): number {
   const offset = zoneOffsetSeconds(zone, Math.floor(nowMs / 1000)) * 1000;
   return Math.floor((nowMs + offset) / HOUR_MS) * HOUR_MS - offset;
@@ -84,17 +93,17 @@ export function hourStart(nowMs: number, zone: string): number {
 
 /** Milliseconds until calls may start in the next clock hour. */
 export function untilNextHour(nowMs: number, zone: string): number {
-  return hourStart(nowMs, zone) + HOUR_MS + TURN_MS - nowMs;
+  return hourStart(nowMs, zone) + HOUR_MS + FULL_HOUR_MARGIN_MS - nowMs;
 }
 
-/** Milliseconds to wait because the hour is about to turn or has just turned; 0 otherwise. */
-export function turnWait(nowMs: number, zone: string): number {
+/** Milliseconds to wait because it is shortly before or after the full hour; 0 otherwise. */
+export function fullHourWait(nowMs: number, zone: string): number {
   const into = nowMs - hourStart(nowMs, zone);
-  if (into < TURN_MS) return TURN_MS - into;
-  return into > HOUR_MS - TURN_MS ? untilNextHour(nowMs, zone) : 0;
+  if (into < FULL_HOUR_MARGIN_MS) return FULL_HOUR_MARGIN_MS - into;
+  return into > HOUR_MS - FULL_HOUR_MARGIN_MS ? untilNextHour(nowMs, zone) : 0;
 }
 
-/** Calls that the runs of a queue may make in an hour, and how many of them are left in this one. */
+/** How many calls the runs of a queue may make in an hour, and how many of them are left in this one. */
 export function callsOf(
   queue: WindowQueue,
   permit: Permit,

@@ -6,44 +6,44 @@ import { repeatLoad } from '../../load/market/repeat-load.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import type { Answered } from './store-answer.ts';
+import type { AnsweredWindow } from './store-answer.ts';
 
-/** Folders of the code that decides what is stored of an answer. */
-const READING = ['extract', 'operations', 'jobs/worker'];
+/** Folders with the code that decides what is stored of an answer. */
+const READING_CODE = ['extract', 'operations', 'jobs/worker'];
 
-let readingCode: string | undefined;
+let readingCodeHash: string | undefined;
 
-/** Names the code that reads answers, so that after any change of it they are read again. */
-function nameReadingCode(): string {
-  if (readingCode === undefined) {
+/** A hash of the code that reads answers: after any change of it, they are read again. */
+function hashReadingCode(): string {
+  if (readingCodeHash === undefined) {
     const hash = createHash('sha256');
     const source = fileURLToPath(new URL('../../', import.meta.url));
-    for (const folder of READING) {
+    for (const folder of READING_CODE) {
       for (const file of readdirSync(join(source, folder), { recursive: true, withFileTypes: true })) {
         if (file.isFile()) hash.update(file.name).update(readFileSync(join(file.parentPath, file.name)));
       }
     }
-    readingCode = hash.digest('hex');
+    readingCodeHash = hash.digest('hex');
   }
-  return readingCode;
+  return readingCodeHash;
 }
 
-/** Names a body together with the code and the setting it is read by. */
+/** Identifies a body together with the code and the setting that it is read with. */
 export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string): string {
-  return createHash('sha256').update(`${nameReadingCode()} ${config.EOD_TIMEZONE} ${bodyHash}`).digest('hex');
+  return createHash('sha256').update(`${hashReadingCode()} ${config.EOD_TIMEZONE} ${bodyHash}`).digest('hex');
 }
 
 /**
- * Ends a window whose answer is byte for byte the one that was loaded last, where nothing has touched its rows
- * since; nights ask the last sessions again each evening.
+ * Ends a window without reading its answer, if that is byte for byte the one that was loaded last and the rows have not
+ * changed since. This is common, because nightly runs ask for the last sessions again.
  *
- * @returns the counts; null where the answer has to be read.
+ * @returns the counts; null if the answer has to be read.
  */
 export async function repeatAnswer(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
-  { window, calledAt, ...answered }: Omit<Answered, 'extracted'> & { readonly digest: string },
+  { window, calledAt, ...answered }: Omit<AnsweredWindow, 'extracted'> & { readonly digest: string },
 ): Promise<RecordCounts | null> {
-  // What a preview would show, and what was asked in part, has to be compared.
+  // A preview compares rows, and filtered answers are not repeats of whole ones: these have to be read.
   if (answered.preview || window.filtered || window.instruments.length > 0) return null;
   const { id: windowId, runId, exchange, from, to } = window;
   return repeatLoad(db, {

@@ -11,19 +11,18 @@ import { enqueueOpenWindows } from './enqueue.ts';
 import { WINDOW_QUEUES } from './queue.ts';
 import { permitOf } from './quota.ts';
 
-/** How often a running worker looks for windows the queue has lost, … */
+/** How often a worker looks for windows that the queue has lost. */
 const EVERY_MS = 30_000;
 
-/** … and how soon again when it could not. */
-const AGAIN_MS = 2_000;
+/** How soon it tries again after an error. */
+const RETRY_MS = 2_000;
 
-/** Job states in which a window will yet be worked on. */
+/** States of jobs that are still to be worked on. */
 const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
 
 /**
- * Enqueues open windows the queue does not know (it was lost, or the process that planned them ended
- * between commit and enqueue), ends runs whose last worker ended before it could, and does what follows
- * the end of runs where their last worker ended before that.
+ * Does what processes left undone when they ended: enqueues open windows that have no job (the queue may also have been
+ * lost), ends runs without open windows, and makes the checks and alerts that follow the end of a run.
  */
 export async function requeueLostWindows(context: QueueContext): Promise<void> {
   await followUpRuns(context);
@@ -31,7 +30,7 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
   if (runs.length === 0) return;
   const open = await openWindows(context.db.drizzle, runs);
   const { config, clock, queues } = context;
-  // The next window tries the key; refused again, it rests for as long, and what waited for it ends.
+  // After its rest a refused key is tried by the next window. If it is refused again, open windows end as blocked.
   if (await hasRested(context.db.drizzle, permitOf(config, clock))) await queues.resume();
   let queued = 0;
   for (const kind of WINDOW_QUEUES) {
@@ -43,9 +42,8 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
 }
 
 /**
- * Says that this worker is alive, requeues lost windows and brings the names of instruments up to date: now, from time
- * to time, and at once when the queue's server is back. A server that is away just now is no reason not to start: it is
- * tried again soon.
+ * Records that this worker is alive, requeues lost windows and brings the names of instruments up to date: now, every
+ * EVERY_MS, and as soon as the queue's server is back. Errors are logged, and it is tried again soon.
  */
 export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
   let timer: NodeJS.Timeout | undefined;
@@ -62,11 +60,11 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     try {
       await markWorkerSeen(context.db.drizzle, `${hostname()} ${process.pid}`);
       await requeueLostWindows(context);
-      // Of a run that has ended they are; of a long one they follow from time to time.
+      // The end of a run updates them; this is for runs that take long.
       await updateObservedAliases(context.db);
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
-      next = AGAIN_MS;
+      next = RETRY_MS;
     }
     busy = false;
     if (stopped) return;
@@ -74,7 +72,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     timer.unref();
   }
 
-  const stopListening = context.queues.onReturn(() => void run());
+  const stopListening = context.queues.onReconnect(() => void run());
   await run();
   return {
     stop() {

@@ -14,7 +14,7 @@ import { handToQueue } from './process-window.ts';
 import type { TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 
-/** Further exchanges of an operation follow the first after this many minutes each. */
+/** Each further exchange of an operation is scheduled this many minutes after the one before. */
 const STAGGER_MINUTES = 2;
 
 const WEEKDAY = { daily: '*', sunday: '0', friday: '5', saturday: '6' } as const;
@@ -45,8 +45,8 @@ function cronOf({ schedule }: Operation, place: number): string {
 }
 
 /**
- * Makes the job schedulers those of the declarations: adds, changes, and removes what no operation
- * declares any more. Any number of processes may do this: they queue up, because BullMQ refuses a scheduler that is being added twice at the same moment.
+ * Makes the job schedulers in the queue those that the operations declare. Any number of processes may do this, one
+ * after the other: BullMQ refuses a scheduler that is being added twice at the same time.
  */
 export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
   const { config, db } = context;
@@ -67,7 +67,7 @@ async function updateSchedules({ config, queues, log }: QueueContext): Promise<P
   }
   for (const schedule of planned) {
     const same = known.find((scheduler) => scheduler.key === schedule.id);
-    // Upserting an unchanged scheduler would throw away a tick that is due right now.
+    // Upserting an unchanged scheduler would discard a tick that is due now.
     const isSame =
       same?.pattern === schedule.pattern &&
       same.tz === config.EOD_TIMEZONE &&
@@ -86,10 +86,10 @@ async function updateSchedules({ config, queues, log }: QueueContext): Promise<P
   return planned;
 }
 
-/** Plans the nightly run of a tick; a tick that was handled already makes no second run. */
+/** Plans the nightly run of a tick, unless the tick has a run already. */
 export async function processTick(context: QueueContext, job: Job<TickJob>): Promise<void> {
   const { operation, exchange } = job.data;
-  // The tick's own time, not the clock's: a tick that is handled late is still about its own night.
+  // The time of the tick, not of the clock: a tick that is handled late is still for its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
   const date = dayAt(Math.floor(due / 1000), context.config.EOD_TIMEZONE);
   const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });
@@ -99,30 +99,30 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   });
   context.log.info(
     { operation, exchange, date, runId },
-    runId === null ? 'tick had its run already' : 'night planned',
+    runId === null ? 'the tick has a run already' : 'nightly run planned',
   );
 }
 
-/** Handles a tick, and tells BullMQ what the failure policy decides where that fails. */
+/** Handles a tick. If that fails, BullMQ is told what the failure policy decides. */
 async function workTick(context: QueueContext, job: Job<TickJob>, token: string | undefined): Promise<void> {
   try {
     const { operation, exchange, database } = job.data;
     await runStep('plan', { database, operation, exchange }, () => processTick(context, job));
   } catch (error) {
     const action = decideLocalFailure(error);
-    context.log.warn({ tick: job.data, err: error, action }, 'the night was not planned');
+    context.log.warn({ tick: job.data, err: error, action }, 'could not plan the nightly run');
     await handToQueue(context.queues.ticks, job, token, action, error);
   }
 }
 
-/** How often the schedules are compared with the queue: one that lost its memory gets them back. */
+/** How often the schedules are compared with those in the queue, which may have been lost. */
 const SYNC_MS = 60_000;
 
-/** Keeps the schedules in the queue and plans the nights they announce. Any number may run. */
+/** Keeps the schedules in the queue and plans the nightly runs. Any number of processes may do this. */
 export async function startScheduler(context: QueueContext): Promise<RunningWorker> {
   await syncSchedules(context);
   await ensureNextPartitions(context.db.pool);
-  // A tick that meets an outage is put off by the failure policy.
+  // Without retry, because the failure policy postpones a tick when Postgres cannot be reached.
   const once = { ...context, db: context.db.withoutRetry };
   const worker = context.queues.work<TickJob>(
     'ticks',

@@ -17,36 +17,36 @@ import { readKept, readKeptSource, sessionOf } from '../replay/read-kept.ts';
 import { observeSessions, provenDays } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
-/** A window with its answer, read. */
-export interface Answered extends ReadAnswer {
+/** A window with its answer, which has been read. */
+export interface AnsweredWindow extends ReadAnswer {
   readonly window: CoveredWindow & {
     readonly id: number;
     readonly runId: number;
     readonly operation: string;
     readonly exchange: string;
   };
-  /** The time of the call: what an empty answer means depends on it. */
+  /** Time of the call in epoch milliseconds: it decides what an empty answer means. */
   readonly calledAt: number;
-  /** Bytes of the body as it was sent. */
+  /** Size of the body as it was sent. */
   readonly bytes: number;
   readonly preview: boolean;
-  /** Names the answer and the code that read it, where it came from the source just now. */
+  /** From `digestOf`, if the answer has just come from the source. */
   readonly digest?: string;
-  /** Kept for replay; left out where nothing is to be kept. */
+  /** The answer as it is kept for replay; undefined if it is not to be kept. */
   readonly answer?: AnswerToKeep | undefined;
-  /** Where an answer is read once more, the other windows that have read it. */
+  /** For an answer that is loaded again, the other windows that have loaded it. */
   readonly readByWindows?: readonly number[];
-  /** Are all kept answers loaded anew, into tables that held nothing? */
+  /** Are all kept answers being loaded into tables that were empty? */
   readonly fresh?: boolean;
-  /** Was it worked out here? Then however many rows it withdraws, none is missing by mistake. */
+  /** Was it computed from stored data? Then it may withdraw any number of rows. */
   readonly trusted?: boolean;
 }
 
 /**
- * Stores what an answer holds: rows, rejects, coverage and the end of its window. Fetched just now
- * or kept for years, an answer is treated the same way.
+ * Stores an answer: its rows, rejects and coverage, and the end of its window. Kept answers are treated like those just
+ * fetched.
  *
- * @returns null when the window had ended already.
+ * @returns null if the window had already ended.
  */
 export async function storeAnswer(
   context: Context,
@@ -62,19 +62,19 @@ export async function storeAnswer(
     fresh,
     trusted,
     ...file
-  }: Answered,
+  }: AnsweredWindow,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
-  const { outcome, warnings, ...believed } = storablePart(context, extracted, calledAt);
-  // First, so that a day the calendar was wrong about counts in the coverage.
-  const proven = provenDays(window.operation, window, believed.extracted);
+  const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
+  // Before the coverage, in which a day counts that the calendar wrongly lists as closed.
+  const proven = provenDays(window.operation, window, storable.extracted);
   if (!preview)
     await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);
     });
   const { coverage, fullSets, suspicions } = daysOfAnswer(context, window, {
     ...file,
-    ...believed,
+    ...storable,
     calledAt,
   });
   return loadWindow(db, {
@@ -82,7 +82,7 @@ export async function storeAnswer(
     runId: window.runId,
     operation: window.operation,
     exchange: window.exchange,
-    batches: believed.extracted.batches,
+    batches: storable.extracted.batches,
     rejects: extracted.rejects,
     fullSets,
     preserved: file.preserved,
@@ -102,7 +102,7 @@ export async function storeAnswer(
   });
 }
 
-/** The part of an answer that may be stored: nothing, where too many records were rejected. */
+/** The part of an answer that is stored: no rows if too many records were rejected. */
 function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted, calledAt: number) {
   const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
   const { batches, warnings } = limitSavedAt(extracted, calledAt);
@@ -118,21 +118,21 @@ function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted,
   };
 }
 
-/** What an answer says of its days, and which rows it lists in full, as of its call. */
+/** What an answer means for the coverage of its days, and what it lists in full. */
 function daysOfAnswer(
   { config, calendar }: Pick<Context, 'config' | 'calendar'>,
-  window: CoveredWindow & Pick<Answered['window'], 'operation' | 'exchange'>,
-  { extracted, partial, calledAt }: Pick<Answered, 'extracted' | 'partial' | 'calledAt'>,
+  window: CoveredWindow & Pick<AnsweredWindow['window'], 'operation' | 'exchange'>,
+  { extracted, partial, calledAt }: Pick<AnsweredWindow, 'extracted' | 'partial' | 'calledAt'>,
 ) {
   const dataSet = dataSetNamed(window.operation);
   const clock: Clock = { now: () => calledAt };
-  const suspicions = strayText(extracted);
+  const suspicions = strayRecordsText(extracted);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const asked = isOperation(dataSet)
     ? coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config })
     : [];
   const coverage = asked.map((entry) =>
-    // Part of an answer was not what was asked for: what else is wrong with it cannot be told.
+    // Some records are not what was asked for, so the others cannot be trusted to be complete.
     suspicions.length === 0
       ? entry
       : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
@@ -148,9 +148,9 @@ function daysOfAnswer(
 }
 
 /**
- * Reads a kept answer as it would be stored if it came now, to be folded with others.
+ * Reads a kept answer to apply it again together with others (`load/market/fold.ts`).
  *
- * @returns null for a file without tickers: under which ones its rows were stored depended on what was stored.
+ * @returns null for a file without tickers, because those its rows were stored with depended on what was stored then.
  */
 export async function readToFold(context: Context, kept: KeptAnswer): ReturnType<ReadKept> {
   const session = kept.file === null ? null : sessionOf(readKept(context, kept), kept);
@@ -165,19 +165,19 @@ export async function readToFold(context: Context, kept: KeptAnswer): ReturnType
   return { batches: extracted.batches, fullSets, preserved: file.preserved };
 }
 
-function strayText({ strays = 0 }: Extracted): string[] {
+function strayRecordsText({ strays = 0 }: Extracted): string[] {
   if (strays === 0) return [];
   return [
     `${strays === 1 ? 'a record is' : `${strays} records are`} of a day or an exchange that was not asked for`,
   ];
 }
 
-/** A source's clock may be ahead of ours by so much. */
+/** The source's clock may be this far ahead of ours. */
 const CLOCK_TOLERANCE_MS = 3_600_000;
 
 /**
- * A record cannot have been saved after it was sent: where it says so, the time of the call counts, since it
- * would make every later correction look old.
+ * Replaces times at which records were saved by the time of the call if they are later than that: they must be wrong,
+ * and would make every later correction look older than the record.
  */
 function limitSavedAt(
   { batches }: Extracted,
@@ -208,15 +208,15 @@ function limitSavedAt(
   };
 }
 
-/** How a window that was answered ends. */
+/** The state in which an answered window ends. */
 export interface Outcome {
   readonly state: 'loaded' | 'empty' | 'failed';
   readonly error: string | null;
 }
 
 /**
- * Half a day must not look like a day: where more records than the allowed share were rejected,
- * none is stored, and the window fails.
+ * Decides the state of an answered window. If more records than the allowed share were rejected, the window fails and
+ * no row is stored, so that half a day cannot look like a whole one.
  */
 export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number): Outcome {
   if (fetched === 0) return { state: 'empty', error: null };
@@ -230,9 +230,9 @@ export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number)
 }
 
 /**
- * What an answer is the full set of, so that rows it does not list any more can be withdrawn
- * (pure). Nothing is, when it was asked for certain instruments or a part of the day, when records
- * were rejected (one of them may be the missing row), or on the evening of a day without records.
+ * What an answer lists in full, so that stored rows that it does not list can be withdrawn (pure). That is nothing if
+ * the request named instruments or filters, if records were rejected (a missing row may be among them), or if the data
+ * of a day may still be published.
  */
 export function fullSetsOf(
   dataSet: DataSet,
@@ -246,7 +246,7 @@ export function fullSetsOf(
   const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);
   return (
     dataSet.shapes
-      // An answer in one shape says nothing of the rows that came in another.
+      // An answer in one shape does not list the rows that came in another.
       .filter((shape) => shape.fullSet !== 'none' && (filled.length === 0 || filled.includes(shape.table)))
       .map((shape) => ({
         table: shape.table,

@@ -9,36 +9,36 @@ import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } fr
 import { createSourceClock } from './quota.ts';
 import { startRequeueing } from './requeue.ts';
 
-/** How often alerts that could not be delivered are sent again. */
+/** How often undelivered alerts are sent again. */
 const ALERTS_MS = 60_000;
 
-/** Windows in flight have this long to finish after a stop before they are rolled back. */
+/** How long windows in progress may take to finish after a stop; then they are aborted. */
 const GRACE_MS = 7_000;
 
-/** The rollback may take this long. */
+/** How long the rollback of aborted windows may take. */
 const ROLL_BACK_MS = 2_000;
 
 export interface RunningWorker {
   /**
-   * Takes no new window, lets those in flight finish for a few seconds, then rolls the rest back
-   * and puts it into the queue again. Never takes longer than about ten seconds.
+   * Takes no new window, waits a few seconds for those in progress, then rolls back the others and puts them into the
+   * queue again. Takes ten seconds at most.
    */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Starts taking windows, after enqueueing the open windows that the queue has lost. */
+/** Starts working on windows, after enqueueing the open windows that the queue has lost. */
 export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
-  // The failure policy puts a window off when Postgres is away.
+  // Without retry, because the failure policy postpones a window when Postgres cannot be reached.
   const context = { ...opened, db: opened.db.withoutRetry };
   const { config, queues, clock } = context;
   limitHeapGrowth();
   const abort = new AbortController();
-  // The budget may hold calls again since a worker last looked: the limit was raised, or the hour turned.
+  // The budget may have calls left again: the limit may have been raised, or a new hour begun.
   await Promise.all(WINDOW_QUEUES.map((kind) => queues.windows[kind].removeRateLimitKey())).catch((error) =>
-    context.log.warn({ err: error }, 'could not look at the hour again; workers will within a minute'),
+    context.log.warn({ err: error }, 'could not lift the rate limit of the queue; it ends within a minute'),
   );
   const requeueing = await startRequeueing(context);
-  // Both queues ask the same source, so they share what is known of its health.
+  // Both queues call the same source, so they share what is known about it.
   const breaker = createBreaker(clock);
   const sourceClock = createSourceClock(context);
   const workers = WINDOW_QUEUES.map((kind) => {
@@ -65,20 +65,20 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   };
 }
 
-/** Settings shared by every worker: the jobs of killed workers are started again, and the failure policy sets the pauses. */
+/** The BullMQ settings of every worker: jobs of workers that were killed are started again after EOD_STALL_MS. */
 export function workerSettings({ config }: Pick<Context, 'config'>, concurrency: number): WorkerSettings {
   return {
     concurrency,
     lockDuration: config.EOD_STALL_MS,
     stalledInterval: Math.max(500, Math.floor(config.EOD_STALL_MS / 2)),
-    // How often a window may lose its worker is counted with the window: see MAX_LOST_WORKERS.
+    // Lost workers are counted with the window: see MAX_LOST_WORKERS.
     maxStalledCount: 1_000_000,
-    // After a broken connection BullMQ would rest for 15 s.
+    // By default BullMQ waits 15 s after a broken connection.
     runRetryDelay: 1_000,
-    // BullMQ looks at manual rate limits (the clock hour) only where a limiter is set.
+    // BullMQ follows a rate limit set by hand (for the clock hour) only if it has a limiter.
     limiter: { max: 1_000_000, duration: 1_000 },
     settings: {
-      // Only what the queue itself could not do comes here.
+      // Used only for errors of the queue itself; the failure policy sets all other pauses.
       backoffStrategy: (attempt) => backoffMs(attempt ?? 1, config.EOD_BACKOFF_MS, Math.random()),
     },
   };
@@ -88,12 +88,12 @@ async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortCo
   const closed = Promise.all(workers.map((worker) => worker.close()));
   if (await endsWithin(closed, graceMs)) return;
   abort.abort();
-  // While it reconnects, BullMQ waits for the end of a connection it does not have. Nothing is lost
-  // with what is left behind: its jobs stall, and other workers take them.
+  // While BullMQ reconnects, `close` waits for a connection that it does not have. It can be left unfinished: the jobs
+  // stall, and other workers take them.
   await endsWithin(closed, ROLL_BACK_MS);
 }
 
-/** @returns false when time is up first. @throws what `work` throws. */
+/** @returns false if `work` takes longer. @throws what `work` throws. */
 async function endsWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
   const done = new AbortController();
   const late = sleep(milliseconds, false, { signal: done.signal }).catch(() => false);
@@ -104,14 +104,13 @@ async function endsWithin(work: Promise<unknown>, milliseconds: number): Promise
   }
 }
 
-/** How far the heap may grow beyond what was alive at the last full collection. Unit: percent. */
+/** How far the heap may grow beyond its size after the last full garbage collection. Unit: percent. */
 const GROWTH = 50;
 
 /**
- * Keeps the memory of a worker near what its windows in flight really need. Left alone, V8 lets the
- * read records of past windows pile up to three times that before it collects them: 350 MB instead of
- * 250 MB, at the same speed (docs/performance.md). V8 looks at this setting at each full collection, so
- * it may be set while running.
+ * Limits the memory of a worker. By default V8 keeps the records of past windows until the heap is three times as large
+ * as needed: 350 MB instead of 250 MB, at the same speed (docs/performance.md). V8 reads this setting at each full
+ * collection, so it can be set in a running process.
  */
 function limitHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWTH}`);
