@@ -3,17 +3,15 @@ import { exchangesWithoutData } from '../../load/state/coverage.ts';
 import { reportRun, suspiciousWindows } from '../../load/state/reports.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/run-facts.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
-
 import { type EndedRun, readRun } from '../../load/state/runs.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type Gap, readGaps } from '../runs/read-gaps.ts';
 import { keyHash } from '../worker/quota.ts';
-import { toldSessions } from './late-data.ts';
-import { listed } from './listed.ts';
-import { type Alert, keyAlert } from './send-alerts.ts';
+import { readAlertedSessions } from './late-data.ts';
+import { type Alert, keyAlert, listText } from './send-alerts.ts';
 
-/** The alerts of a run that has ended. */
+/** Determines the alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
   if (run.kind === 'preview') return [];
   const key = await stoppedByKey(context, run);
@@ -24,12 +22,12 @@ export async function alertsOfRun(context: Context, run: EndedRun): Promise<Aler
     await completion(context, run),
   ];
   if (run.kind === 'nightly') alerts.push(await lateness(context, run));
-  // What is missing because of the key needs another key first.
+  // Gaps that a refused key has caused are not reported: the key has to be replaced first.
   if (run.kind === 'nightly' && key === null) alerts.push(await gaps(context, run));
   return alerts.filter((alert) => alert !== null);
 }
 
-/** A run that the key stopped raises the alert of the key, which is the same for all such runs. */
+/** The alert of the key, if that stopped the run; it is the same for all runs that the key stopped. */
 async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const hash = keyHash(config.EOD_ACCESS_KEY ?? '');
@@ -37,7 +35,7 @@ async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Ale
   return line === null ? null : keyAlert(hash, line);
 }
 
-/** @param key the alert of the key if that stopped the run: the windows it blocked are left out. */
+/** @param key the alert of the key, if that stopped the run: the windows that it blocked are left out. */
 async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const failed = await failuresOfRun(db.drizzle, run.id, key?.subject ?? null);
@@ -45,12 +43,12 @@ async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promi
   return {
     kind: 'run_failed',
     subject: `${run.kind}: ${failed.map(({ what }) => what).join(', ')}`,
-    message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) failed: ${listed(failed.map(({ what, windows, reason }) => `${what} (${windows}: ${reason})`))}`,
+    message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) failed: ${listText(failed.map(({ what, windows, reason }) => `${what} (${windows}: ${reason})`))}`,
     facts: { run: run.id, runKind: run.kind, from: run.from, to: run.to, failed },
   };
 }
 
-/** Told where somebody wants to hear of it. */
+/** Raised only if EOD_ALERT_ON names it. */
 async function completion({ db, config }: Context, run: EndedRun): Promise<Alert | null> {
   if (run.state !== 'completed' || !config.EOD_ALERT_ON.includes('run_completed')) return null;
   const { windows, requests, fetched, inserted, updated, rejected } = await reportRun(db.drizzle, run.id);
@@ -83,21 +81,22 @@ async function suspicion({ db }: Context, run: EndedRun): Promise<Alert | null> 
   return {
     kind: 'suspicious',
     subject: found.map(({ what }) => what).join(', '),
-    message: `run ${run.id} got answers that somebody should look at: ${listed(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
+    message: `run ${run.id} got answers that somebody should look at: ${listText(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
     facts: { run: run.id, windows: found },
   };
 }
 
-/** The night is over, and the exchange's bhav copy of the day is not there. */
+/** The nightly run has ended after EOD_PUBLISHED_AT, and the bhav copy of the day is not loaded. */
 async function lateness(context: Context, run: EndedRun): Promise<Alert | null> {
   const { db, config, clock, calendar } = context;
   const [hours = 0, minutes = 0] = config.EOD_PUBLISHED_AT.split(':').map(Number);
   const due = epochOf(run.to, hours * 3_600 + minutes * 60, config.EOD_TIMEZONE) * 1_000;
   if (clock.now() < due) return null;
   const asked = { runId: run.id, operation: 'GetBhavCopyCM', day: run.to };
-  const told = await toldSessions(context);
+  const wasAlerted = await readAlertedSessions(context);
   const late = (await exchangesWithoutData(db.drizzle, asked)).filter(
-    (exchange) => calendar.sessions(exchange, run.to, run.to).length > 0 && !told({ ...asked, exchange }),
+    (exchange) =>
+      calendar.sessions(exchange, run.to, run.to).length > 0 && !wasAlerted({ ...asked, exchange }),
   );
   if (late.length === 0) return null;
   return {
@@ -113,7 +112,7 @@ async function lateness(context: Context, run: EndedRun): Promise<Alert | null> 
   };
 }
 
-/** The sessions that the night asked for and that are still missing. */
+/** The sessions that the nightly run asked for and that are still missing. */
 async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
   const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
   const asked = request?.targets ?? [];
@@ -134,7 +133,7 @@ async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
   return {
     kind: 'gaps',
     subject: missing.map(gapName).join(', '),
-    message: `sessions are missing after the night: ${listed(missing.map(gapName))}`,
+    message: `sessions are missing after the night: ${listText(missing.map(gapName))}`,
     facts: { run: run.id, gaps: missing },
   };
 }

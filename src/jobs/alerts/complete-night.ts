@@ -7,15 +7,15 @@ import { failuresOfRun, readNewestNight } from '../../load/state/run-facts.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './send-alerts.ts';
 
-/** A session that falls due in a night is at most a week old: weekly operations ask on their weekday. */
+/** A session that becomes due on a day is at most a week old: some operations are scheduled once a week. */
 const LOOK_BACK_DAYS = 8;
 
 /**
- * What is told once a night is complete: of EOD_HEARTBEAT_URL, and where EOD_ALERT_ON says so. A night is complete
- * when none of its runs is open, everything that falls due on its day is there, and one of its runs has failed in
- * nothing. What the key has no right to is not due.
+ * The alerts for a complete night: `heartbeat` if EOD_HEARTBEAT_URL is set, and `night_completed` if EOD_ALERT_ON names
+ * it. A night is complete if all its runs have ended, everything that became due on its day is loaded, and one of its
+ * runs has completed. Data to which the key has no right does not count.
  *
- * @returns nothing while the newest night is not complete.
+ * @returns none if the newest night is not complete.
  */
 export async function alertsOfNight(context: Context): Promise<Alert[]> {
   const { config, db } = context;
@@ -28,7 +28,7 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
   if (night === null || night.open > 0) return [];
   const due = await sessionsDueOn(context, night.day);
   if (due.some(({ state }) => state === 'missing')) return [];
-  if (night.completed === 0 && !(await failedInRightsOnly(context, night.failed))) return [];
+  if (night.completed === 0 && !(await someLackedRightsOnly(context, night.failed))) return [];
   return wanted.map((kind) => ({
     kind,
     subject: night.day,
@@ -37,7 +37,7 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
   }));
 }
 
-/** The sessions that fall due on a day, of all operations and exchanges in use. */
+/** The sessions that became due on a day, of all scheduled operations and exchanges. */
 async function sessionsDueOn({ config, db }: Context, day: Day): Promise<SessionState[]> {
   const from = addDays(day, -LOOK_BACK_DAYS);
   const scope = { expected: scheduledPairs(config), others: false, since: from };
@@ -45,30 +45,32 @@ async function sessionsDueOn({ config, db }: Context, day: Day): Promise<Session
   const read = (one: Day) => readCompleteness({ config, db, clock: endOf(one) }, scope);
   const [before, after] = [await read(addDays(day, -1)), await read(day)];
   const name = ({ operation, exchange, day: session }: SessionState) => `${operation} ${exchange} ${session}`;
-  // Whether a complete session was due before is not said, and makes no difference.
+  // It is unknown, and does not matter, whether complete sessions were due before.
   const dueBefore = new Set(before.filter(({ state }) => state === 'missing').map(name));
   return after.filter(
     (session) =>
       session.day >= from &&
       session.state !== 'pending' &&
       (session.state === 'complete' ? session.day === day : !dueBefore.has(name(session))) &&
-      !isNoRight(session.detail),
+      !isMissingRight(session.detail),
   );
 }
 
-const NO_RIGHT: readonly (ErrorKind | undefined)[] = [
+const MISSING_RIGHTS: readonly (ErrorKind | undefined)[] = [
   'operation_blocked',
   'exchange_blocked',
   'instrument_blocked',
 ];
 
-/** Does the source say that the key has no right to what was asked? */
-const isNoRight = (line: string | null) => line !== null && NO_RIGHT.includes(diagnose(line)?.kind);
+/** Does a line of the source say that the key has no right to what was requested? */
+const isMissingRight = (line: string | null) =>
+  line !== null && MISSING_RIGHTS.includes(diagnose(line)?.kind);
 
-async function failedInRightsOnly({ db }: Context, runs: readonly number[]): Promise<boolean> {
+/** Did at least one of these failed runs only fail because the key has no right to something? */
+async function someLackedRightsOnly({ db }: Context, runs: readonly number[]): Promise<boolean> {
   for (const run of runs) {
     const failures = await failuresOfRun(db.drizzle, run, null);
-    if (failures.length > 0 && failures.every(({ reason }) => isNoRight(reason))) return true;
+    if (failures.length > 0 && failures.every(({ reason }) => isMissingRight(reason))) return true;
   }
   return false;
 }

@@ -5,13 +5,12 @@ import { factsOfAlerts } from '../../load/state/alerts.ts';
 import { type Pair, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
-import { listed } from './listed.ts';
-import { type Alert, raiseAlerts } from './send-alerts.ts';
+import { type Alert, listText, raiseAlerts } from './send-alerts.ts';
 
-/** Sessions of so many days are looked at: what is missing for longer was told, or was not expected. */
+/** How many days back sessions are checked. Alerts about older ones have been raised, or they were not expected. */
 const LOOK_BACK_DAYS = 7;
 
-/** A session of an operation and exchange that is not there. */
+/** A session of an operation and exchange that is not loaded. */
 interface LateSession {
   readonly operation: string;
   readonly exchange: string;
@@ -20,15 +19,15 @@ interface LateSession {
 }
 
 /**
- * Raises one alert for all sessions that should have been there for EOD_LATE_AFTER_MINUTES, are not, and were not
- * told of before, whether a night asked for them or not. Never throws: what goes wrong is logged.
+ * Raises one alert for all sessions that were due EOD_LATE_AFTER_MINUTES ago, are not loaded and are not in an earlier
+ * alert, whether a nightly run asked for them or not. Never throws: errors are logged.
  *
- * @param since when this process began to look, in milliseconds since the epoch: where nothing is there of the last
- *   days, only what has become late since then is told, so that a new database raises no alert for last week.
+ * @param since when this process began to check, in epoch milliseconds. If no recent session of a data set is loaded,
+ *   only those that became late after this are reported, so that a new database raises no alert for last week.
  */
 export async function checkLateData(context: Context, since: number): Promise<void> {
   if ((await lateSessions(context, since).catch(logged(context))).length === 0) return;
-  // Two processes that look at the same moment must not tell it twice: the second looks again, or leaves it to the first.
+  // Checked again under a lock, so that two processes do not raise the same alert.
   await workWithSessionLock(context.db, 'eod:late-data', async () => {
     const late = await lateSessions(context, since);
     if (late.length > 0) await raiseAlerts(context, [await alertOf(context, late)]);
@@ -37,7 +36,7 @@ export async function checkLateData(context: Context, since: number): Promise<vo
 
 function logged({ log }: Context): (error: unknown) => never[] {
   return (error) => {
-    log.warn({ err: error }, 'could not look for data that is late');
+    log.warn({ err: error }, 'could not check for late data');
     return [];
   };
 }
@@ -47,22 +46,22 @@ async function lateSessions(context: Context, since: number): Promise<LateSessio
   const delay = config.EOD_LATE_AFTER_MINUTES * 60_000;
   const { late, loaded } = await sessionsAt(context, clock.now() - delay);
   if (late.length === 0) return [];
-  const told = await toldSessions(context);
-  const untold = late.filter((session) => !told(session));
-  if (untold.every((session) => loaded.has(pairOf(session)))) return untold;
+  const wasAlerted = await readAlertedSessions(context);
+  const fresh = late.filter((session) => !wasAlerted(session));
+  if (fresh.every((session) => loaded.has(pairOf(session)))) return fresh;
   const before = new Set((await sessionsAt(context, since - delay)).late.map(nameOf));
-  return untold.filter((session) => loaded.has(pairOf(session)) || !before.has(nameOf(session)));
+  return fresh.filter((session) => loaded.has(pairOf(session)) || !before.has(nameOf(session)));
 }
 
 /**
- * What was due at a moment and is not there now, other than what the source refuses, since its refusal was told; and
- * of which operations and exchanges anything is there.
+ * The sessions that were due at a time (epoch milliseconds) and are not loaded now, without those that the source has
+ * refused, which raise other alerts; and the operations and exchanges with a recent session that is loaded.
  */
-async function sessionsAt(context: Context, moment: number) {
+async function sessionsAt(context: Context, time: number) {
   const { config, db } = context;
-  const clock: Clock = { now: () => moment };
+  const clock: Clock = { now: () => time };
   const from = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
-  // Without a first day of ours: before its first complete session nothing is expected of a pair.
+  // `from` is not set, so that sessions before the first complete one of a pair are not expected.
   const scope = { expected: scheduledPairs(config), others: false, since: from };
   const sessions = (await readCompleteness({ config, clock, db }, scope)).filter(({ day }) => day >= from);
   const late = sessions.flatMap(({ operation, exchange, day, state, reason }): LateSession[] =>
@@ -73,8 +72,8 @@ async function sessionsAt(context: Context, moment: number) {
   return { late, loaded: new Set(sessions.filter(({ state }) => state === 'complete').map(pairOf)) };
 }
 
-/** A session as an alert names it, or a range of sessions. */
-interface Told {
+/** A session, or a range of sessions, in the facts of an alert. */
+interface AlertedSessions {
   readonly operation: string;
   readonly exchange: string;
   readonly day?: Day;
@@ -82,16 +81,20 @@ interface Told {
   readonly to?: Day;
 }
 
-/** Was a session named by an alert already, of this kind or by the gaps a night has left? */
-export async function toldSessions({ config, db }: Context) {
+/**
+ * Reads which sessions recent alerts have reported, as late or as gaps after a nightly run.
+ *
+ * @returns a function that tells whether a session is among them.
+ */
+export async function readAlertedSessions({ config, db }: Context) {
   const kinds = config.EOD_ALERT_ON.filter((kind) => kind === 'late_data' || kind === 'gaps');
   const facts = await factsOfAlerts(db.drizzle, ['late_data', ...kinds], LOOK_BACK_DAYS + 1);
-  const told = facts.flatMap(({ sessions, gaps }) => [
-    ...((sessions ?? []) as readonly Told[]),
-    ...((gaps ?? []) as readonly Told[]),
+  const alerted = facts.flatMap(({ sessions, gaps }) => [
+    ...((sessions ?? []) as readonly AlertedSessions[]),
+    ...((gaps ?? []) as readonly AlertedSessions[]),
   ]);
   return ({ operation, exchange, day }: Omit<LateSession, 'reason'>): boolean =>
-    told.some(
+    alerted.some(
       (one) =>
         one.operation === operation &&
         one.exchange === exchange &&
@@ -116,7 +119,7 @@ async function alertOf({ config, db }: Context, late: readonly LateSession[]): P
   return {
     kind: 'late_data',
     subject: names.join(', '),
-    message: `data is not there ${minutes} minutes after it should be: ${[listed(items), ...hints].join('; ')}`,
+    message: `data is not there ${minutes} minutes after it should be: ${[listText(items), ...hints].join('; ')}`,
     facts: { minutes, sessions: late, workers: workers.seen },
   };
 }

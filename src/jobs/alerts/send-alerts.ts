@@ -7,19 +7,19 @@ import { messageOf } from '../../core/errors.ts';
 import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
 import type { Context } from '../context.ts';
 
-/** `heartbeat`: for EOD_HEARTBEAT_URL; `test`: sent by hand, and not kept. */
+/** `heartbeat`: a request to EOD_HEARTBEAT_URL; `test`: sent by hand and not stored. */
 type AlertKind = (typeof ALERT_KINDS)[number] | 'heartbeat' | 'test';
 
-/** Kinds that say that all is well. */
-const GOOD_NEWS: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
+/** Kinds of alerts that report a success. */
+const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
 
-/** Good news of a run or night is told once, however often it is found out, and is forgotten after so long. */
-const GOOD_NEWS_DAYS = 60;
+/** A success is stored for this long, and reported only once in this time. */
+const SUCCESS_DAYS = 60;
 
-/** Something a person should know now. */
+/** Something that a person should know. */
 export interface Alert {
   readonly kind: AlertKind;
-  /** Same kind and subject within EOD_ALERT_REPEAT_HOURS: the same alert, sent once. */
+  /** Alerts of the same kind and subject are sent once within EOD_ALERT_REPEAT_HOURS. */
   readonly subject: string;
   /** One sentence for people. */
   readonly message: string;
@@ -27,45 +27,50 @@ export interface Alert {
 }
 
 /**
- * The access key is refused, or its month used up. The same subject from every worker and every run
- * that the key has stopped, so that all of them make one alert.
+ * The alert that the access key is refused or its monthly quota is used up. All workers and runs that the key has
+ * stopped raise the same one, because the subject is the same.
  *
- * @param line what the source said.
+ * @param line the source's diagnostic line.
  */
 export function keyAlert(keyHash: string, line: string): Alert {
   return {
     kind: 'access_key',
     subject: keyHash,
-    message: `the source takes no more calls with this access key (${line}); nothing more is asked until you run a command again`,
+    message: `the source takes no more calls with this access key (${line}); no call is made until you run a command again`,
     facts: { diagnostic: line },
   };
 }
 
-/** What raising and delivering need. */
+/** At most this many items are listed in a message; the facts of the alert contain all. */
+const MAX_LISTED = 5;
+
+/** The first items as a text, with the number of the others. */
+export function listText(items: readonly string[]): string {
+  const more = items.length - MAX_LISTED;
+  return items.slice(0, MAX_LISTED).join('; ') + (more > 0 ? `; and ${more} more` : '');
+}
+
 type AlertContext = Pick<Context, 'config' | 'db' | 'log'>;
 
 /**
- * Keeps alerts in the database and tries to deliver them. Never throws: an alert that cannot be kept
- * or sent is logged, and what was going on goes on.
+ * Stores alerts in the database and tries to deliver them. Never throws: alerts that cannot be stored or sent are
+ * logged.
  *
- * @returns false when they could not be kept: nobody will hear of them.
+ * @returns false if they could not be stored, and so will not be sent.
  */
 export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[]): Promise<boolean> {
   if (alerts.length === 0) return true;
   const { config, db, log } = context;
   try {
     for (const alert of alerts) {
-      const isGood = GOOD_NEWS.includes(alert.kind);
-      const isNew = await recordAlert(
-        db,
-        alert,
-        isGood ? 24 * GOOD_NEWS_DAYS : config.EOD_ALERT_REPEAT_HOURS,
-      );
-      if (isNew && isGood) await forgetAlerts(db.drizzle, GOOD_NEWS, GOOD_NEWS_DAYS);
-      if (isNew) log[isGood ? 'info' : 'error']({ alert: alert.kind, ...alert.facts }, alert.message);
+      const isSuccess = SUCCESSES.includes(alert.kind);
+      const repeatHours = isSuccess ? 24 * SUCCESS_DAYS : config.EOD_ALERT_REPEAT_HOURS;
+      const isNew = await recordAlert(db, alert, repeatHours);
+      if (isNew && isSuccess) await forgetAlerts(db.drizzle, SUCCESSES, SUCCESS_DAYS);
+      if (isNew) log[isSuccess ? 'info' : 'error']({ alert: alert.kind, ...alert.facts }, alert.message);
     }
   } catch (error) {
-    log.error({ err: error, alerts }, 'alerts could not be kept');
+    log.error({ err: error, alerts }, 'alerts could not be stored');
     return false;
   }
   await deliverAlerts(context);
@@ -83,7 +88,7 @@ interface SentAlert {
 }
 
 /**
- * Sends what was not delivered yet and is due. Never throws.
+ * Sends the stored alerts that are due. Never throws.
  *
  * @returns how many were delivered.
  */
@@ -119,13 +124,13 @@ async function deliver(
   const redact = redactor([webhook, heartbeat, secret, config.EOD_ACCESS_KEY]);
   const isHeartbeat = alert.kind === 'heartbeat';
   try {
-    if (isHeartbeat) await askHeartbeat(heartbeat ?? '', signal);
+    if (isHeartbeat) await sendHeartbeat(heartbeat ?? '', signal);
     else await postJson(webhook ?? '', alertBody(alert, redact), { secret, signal });
   } catch (error) {
     const problem = redact(messageOf(error));
     await noteDelivery(db.drizzle, id, problem);
     const message = isHeartbeat
-      ? 'EOD_HEARTBEAT_URL did not answer; it is tried again later'
+      ? 'EOD_HEARTBEAT_URL did not accept the request; it is sent again later'
       : 'the webhook did not accept the alert; it is sent again later';
     log.warn({ alert: alert.kind, problem }, message);
     return false;
@@ -135,8 +140,8 @@ async function deliver(
 }
 
 /**
- * The JSON that is posted: `text` for Slack and those that understand its webhooks, and the facts for
- * programs. `&`, `<` and `>` are escaped in `text`, so that nothing in it is taken for a mention.
+ * The JSON that is posted: `text` for Slack and compatible receivers, the other members for programs. In `text`, `&`,
+ * `<` and `>` are escaped, so that Slack takes nothing in it for a mention.
  */
 export function alertBody(
   alert: SentAlert,
@@ -146,7 +151,7 @@ export function alertBody(
   return JSON.parse(redact(JSON.stringify({ text: `eod: ${escaped}`, ...alert }))) as Record<string, unknown>;
 }
 
-/** Nobody waits longer than this for a webhook. */
+/** Timeout of a request to a webhook or the heartbeat URL. */
 const TIMEOUT_MS = 5_000;
 
 /** How a document is posted. */
@@ -159,7 +164,7 @@ interface PostOptions {
 /**
  * Posts a document as JSON.
  *
- * @throws Error when there is no answer in time, or one that is not 2xx.
+ * @throws Error if there is no answer within TIMEOUT_MS, or its status is not 2xx.
  */
 export async function postJson(
   address: string,
@@ -171,7 +176,7 @@ export async function postJson(
     secret === undefined
       ? {}
       : { [SIGNATURE_HEADER]: signatureOf(body, secret, Math.floor(Date.now() / 1_000)) };
-  await ask(address, {
+  await send(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...signature },
     body,
@@ -183,39 +188,39 @@ export async function postJson(
 const SIGNATURE_HEADER = 'x-eod-signature';
 
 /**
- * The signature of a body: `t=<seconds since the epoch>,v1=<HMAC-SHA256 of "<seconds>.<body>" in hex>`. The time is signed
- * too, so that whoever has heard an alert cannot send it again much later.
+ * The signature of a body: `t=<seconds since the epoch>,v1=<HMAC-SHA256 of "<seconds>.<body>" in hex>`. The time is
+ * signed too, so that an intercepted alert cannot be sent again much later.
  */
 export function signatureOf(body: string, secret: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;
 }
 
-/** Pauses between the tries of a heartbeat, in milliseconds; after the last it is tried again as alerts are. */
+/** Pauses between the first tries of a heartbeat. If all fail, it is sent again later like any alert. */
 const HEARTBEAT_PAUSES_MS = [500, 2_000];
 
-/** Asks a monitor's address, a few times where it does not answer. @throws Error of the last try. */
-async function askHeartbeat(address: string, signal?: AbortSignal): Promise<void> {
+/** Sends a GET request to the monitor, a few times if it fails. @throws Error of the last try. */
+async function sendHeartbeat(address: string, signal?: AbortSignal): Promise<void> {
   for (const pauseMs of HEARTBEAT_PAUSES_MS) {
     try {
-      return await ask(address, { method: 'GET', signal });
+      return await send(address, { method: 'GET', signal });
     } catch {
       await sleep(pauseMs, undefined, signal === undefined ? {} : { signal });
     }
   }
-  await ask(address, { method: 'GET', signal });
+  await send(address, { method: 'GET', signal });
 }
 
-type Asked = Pick<NonNullable<Parameters<typeof request>[1]>, 'method' | 'headers' | 'body'> & {
+type RequestOptions = Pick<NonNullable<Parameters<typeof request>[1]>, 'method' | 'headers' | 'body'> & {
   readonly signal?: AbortSignal | undefined;
 };
 
-async function ask(address: string, { signal, ...options }: Asked): Promise<void> {
+async function send(address: string, { signal, ...options }: RequestOptions): Promise<void> {
   const late = AbortSignal.timeout(TIMEOUT_MS);
   const answer = await request(address, {
     ...options,
     signal: signal === undefined ? late : AbortSignal.any([signal, late]),
   });
-  // What it says does not matter, but an unread answer keeps its connection.
+  // The body does not matter, but a connection is freed only when it has been read.
   await answer.body.dump();
   if (answer.statusCode < 200 || answer.statusCode > 299) {
     throw new Error(`${options.method === 'GET' ? 'it' : 'the webhook'} answered ${answer.statusCode}`);

@@ -2,32 +2,32 @@ import type { Context } from '../context.ts';
 import { checkLateData } from './late-data.ts';
 import { deliverAlerts } from './send-alerts.ts';
 
-/** How often data that is late and alerts that could not be delivered are looked for. */
+/** How often late data and undelivered alerts are checked. */
 const EVERY_MS = 60_000;
 
 /**
- * Looks from now on for data that is late, and sends the alerts that are due. Every process that keeps running does, whatever
- * its role: where the scheduler is gone a worker says so, and the other way round.
+ * Checks periodically for late data, and sends alerts that are due. Every long-running process does this, whatever its
+ * role, so that a worker notices when the scheduler is gone, and the other way round.
  */
 export function startAlertWatch(opened: Context): { stop(): Promise<void> } {
-  // What cannot be done now is done a minute later.
+  // Without retry: what fails is done a minute later.
   const context = { ...opened, db: opened.db.withoutRetry };
   const since = context.clock.now();
   const stopping = new AbortController();
-  const look = async () => {
+  const check = async () => {
     await checkLateData(context, since);
     await deliverAlerts(context, stopping.signal);
   };
-  let looking = look();
+  let checking = check();
   const timer = setInterval(() => {
-    looking = looking.then(look);
+    checking = checking.then(check);
   }, EVERY_MS);
   timer.unref();
   return {
     async stop() {
       clearInterval(timer);
       stopping.abort();
-      await looking;
+      await checking;
     },
   };
 }

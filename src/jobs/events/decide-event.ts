@@ -7,7 +7,7 @@ import { removeDecision, writeDecision } from '../../load/state/event-decisions.
 import type { Context } from '../context.ts';
 import { updateCorporateEvents } from './update-events.ts';
 
-/** Shares after for shares before, of a factor of prices such as `1:2`, which halves them; null where it is none. */
+/** The share ratio of a price factor such as `1:2`, which halves prices: two shares for one. Null if it is invalid. */
 export function ratioOfFactor(text: string): ShareRatio | null {
   const found = WHOLE_RATIO.exec(text.trim());
   const [a, b] = [Number(found?.[1]), Number(found?.[2])];
@@ -15,12 +15,12 @@ export function ratioOfFactor(text: string): ShareRatio | null {
 }
 
 /**
- * Writes what a person has decided about an event, or takes it back, and brings `market.corporate_events` up to date.
+ * Stores a person's decision about an event, or removes it, and brings `market.corporate_events` up to date.
  *
- * @param decision shares after for shares before; null: the event is ignored.
+ * @param decision the share ratio to apply; null: the event is ignored; `reset`: the decision is removed.
  * @param by who decides.
- * @returns the event as it is then; null where there is no event of this name.
- * @throws PipelineError `usage` when there is no decision to take back.
+ * @returns the event as it is afterwards; null if there is no event with this id.
+ * @throws PipelineError `usage` if there is no decision to remove.
  */
 export async function decideEvent(
   context: Context,

@@ -32,30 +32,30 @@ import { type CorporateEvent, priceFactor, workOutEvents } from './work-out-even
 const DATA_SET = 'CorporateEvents';
 
 /**
- * Works out `market.corporate_events` anew where notices, decisions or owners of symbols have changed since the last
- * time. What changes is loaded like an answer, by a run of its own (`events`), so that it has a state, revisions
- * and history. Safe to repeat, and to call from several processes.
+ * Brings `market.corporate_events` up to date if notices, decisions or owners of symbols have changed since the last
+ * time. Changes are loaded like an answer, by a run of kind `events`, so that they have revisions and a history. Safe
+ * to repeat, and to call from several processes.
  *
  * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function updateCorporateEvents(context: Context): Promise<void> {
-  // The end of every run comes here: where nothing of it has changed there is nothing to read, and nothing to wait for.
-  if ((await outdated(context)).length === 0) return;
+  // Checked before the lock is taken, because this is called at the end of every run.
+  if ((await readOutdated(context)).length === 0) return;
   const lock = await takeSessionLock(context.db, 'eod:events');
   try {
-    // With the lock held, whoever worked on such a run is gone.
+    // Open runs are abandoned ones, because their process must have held the lock.
     for (const id of await runningRuns(context.db.drizzle, 'events')) {
       await abandonRun(context.db.drizzle, id, 'its process ended before it did');
     }
-    // Read before the notices: what comes meanwhile is worked in the next time.
-    const behind = await outdated(context);
+    // Read before the notices, so that changes made meanwhile are noticed the next time.
+    const outdated = await readOutdated(context);
     const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
-    for (const { exchange, decisions } of behind) {
+    for (const { exchange, decisions } of outdated) {
       const rows = await eventRows(context, exchange, decisions);
       if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
     }
     if (changed.length > 0 && !(await storeEvents(context, changed))) return;
-    for (const { exchange, inputs } of behind) {
+    for (const { exchange, inputs } of outdated) {
       await writeEventProgress(context.db.drizzle, exchange, inputs);
     }
   } finally {
@@ -68,17 +68,17 @@ const NOTICES = dataSetsFilling(tables.filter(({ name }) => NOTICE_TABLES.includ
   ({ name }) => name,
 );
 
-/** The exchanges whose events were worked out from something else than is there now, and from what they would be. */
-async function outdated({ db }: Context) {
+/** The exchanges whose events were made from other inputs than are stored now, with the new inputs. */
+async function readOutdated({ db }: Context) {
   const decisions = await readDecisions(db.drizzle);
-  const behind: { exchange: string; inputs: EventInputs; decisions: readonly EventDecision[] }[] = [];
+  const outdated: { exchange: string; inputs: EventInputs; decisions: readonly EventDecision[] }[] = [];
   for (const exchange of EXCHANGES) {
     const asked = { operations: NOTICES, decisions, rules: packageVersion() };
     const inputs = await readEventInputs(db.drizzle, exchange, asked);
     if (inputs === null || (await areEventsOf(db.drizzle, exchange, inputs))) continue;
-    behind.push({ exchange, inputs, decisions });
+    outdated.push({ exchange, inputs, decisions });
   }
-  return behind;
+  return outdated;
 }
 
 async function eventRows(
@@ -91,8 +91,8 @@ async function eventRows(
   const symbols = [...new Set(notices.map(({ symbol }) => symbol))];
   const owners = groupBy(await readSymbolOwners(db.pool, exchange, symbols), ({ symbol }) => symbol);
   const codes = exchange === 'BSE' ? await readScripCodes(db.pool) : new Map<number, string>();
-  // A symbol means one share on a day: the one whose code is told, else, where a daily list tells of it, the one that had
-  // the symbol then.
+  // All notices of a symbol and day are about one share: the one with the scrip code in one of them, otherwise the
+  // owner of the symbol.
   const ofShares = [...groupBy(notices, ({ symbol, exDate }) => `${symbol}\n${exDate}`).values()].flatMap(
     (same) => {
       const { symbol, exDate } = same[0] as Notice;
@@ -106,8 +106,9 @@ async function eventRows(
 }
 
 /**
- * The instrument that a list means by a symbol (pure). A daily list means who had it on the day of the event. An export means
- * who had it on the day of the export, so the one that had it last, unless that began to trade after the event only.
+ * The instrument that a list means by a symbol (pure). A daily list means the one that had the symbol on the day of the
+ * event. An export means the one that had it on the day of the export, which is the last owner, unless that was first
+ * seen after the event.
  */
 function ownerOf(
   { exDate, symbolOfDay }: Pick<Notice, 'exDate' | 'symbolOfDay'>,
@@ -122,7 +123,7 @@ function ownerOf(
   return (then ?? last).instrumentId;
 }
 
-/** An event as a row of `market.corporate_events`, without its source audit: it has none. */
+/** An event as a row of `market.corporate_events`; it has no source audit. */
 function rowOf(event: CorporateEvent): Row {
   return {
     exchange: event.exchange,
@@ -138,7 +139,7 @@ function rowOf(event: CorporateEvent): Row {
     ratio_new: event.ratio === null ? null : String(event.ratio.new),
     ratio_old: event.ratio === null ? null : String(event.ratio.old),
     amount: event.amount,
-    // What new shares are offered for says nothing of what the old ones are worth.
+    // The terms of a rights issue do not tell how prices change, unless a person has set a ratio.
     price_factor:
       event.ratio === null || (event.kind === 'rights' && event.status !== 'applied')
         ? null
@@ -151,15 +152,15 @@ function rowOf(event: CorporateEvent): Row {
 }
 
 /**
- * The moment to store events under. What was worked out last decides, on whichever machine: clocks may differ, go back or
- * stand still.
+ * The call time with which events are stored, in epoch milliseconds. It is always later than the last one, because the
+ * newest answer decides, and the clocks of machines may differ or be set back.
  */
-async function momentOf({ db, clock }: Context, exchange: string): Promise<number> {
+async function nextCallTime({ db, clock }: Context, exchange: string): Promise<number> {
   const last = await lastFetchedAt(db.drizzle, { operations: [DATA_SET], exchange });
   return Math.max(clock.now(), Math.floor(last ?? 0) + 1);
 }
 
-/** @returns whether all were stored. */
+/** @returns false if some were not stored. */
 async function storeEvents(
   context: Context,
   changed: readonly (readonly [exchange: string, rows: readonly Row[]])[],
@@ -207,7 +208,7 @@ async function storeEvents(
         warnings: [],
         unknownFields: [],
       },
-      calledAt: await momentOf(context, exchange),
+      calledAt: await nextCallTime(context, exchange),
       bytes: 0,
       preview: false,
       trusted: true,

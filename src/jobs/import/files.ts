@@ -16,11 +16,10 @@ export interface ImportFile {
 }
 
 /**
- * The files of the exchanges at these paths: each file that is named, and every file in or below a folder that
- * ends in .csv, .dat or .zip and is not hidden. They are sorted by the day in the name (files without one come
- * first), then by name.
+ * Finds the files to import: each named file, and in named folders and below them every file that ends in .csv, .dat or
+ * .zip and is not hidden. They are sorted by the day in their name (files without one come first), then by name.
  *
- * @throws PipelineError `usage` for a path that is not there, and when there is nothing to import.
+ * @throws PipelineError `usage` if a path cannot be read, or if there is no file.
  */
 export async function findFiles(paths: readonly string[]): Promise<string[]> {
   const found = new Set<string>();
@@ -34,7 +33,7 @@ export async function findFiles(paths: readonly string[]): Promise<string[]> {
     }
     for (const inside of await listFolder(path)) found.add(inside);
   }
-  if (found.size === 0) throw usageError(`${paths.join(', ')}: no .csv, .dat or .zip file is in there`);
+  if (found.size === 0) throw usageError(`there is no .csv, .dat or .zip file in ${paths.join(', ')}`);
   const rank = (path: string) => `${dayInName(path) ?? ''}|${path}`;
   return [...found].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
@@ -51,8 +50,8 @@ async function listFolder(folder: string): Promise<string[]> {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** Reads a whole file for its hash. */
-export async function fingerprint(path: string): Promise<ImportFile> {
+/** Hashes a file. An error is returned, not thrown. */
+export async function hashFile(path: string): Promise<ImportFile> {
   const hash = createHash('sha256');
   try {
     for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
@@ -62,7 +61,7 @@ export async function fingerprint(path: string): Promise<ImportFile> {
   }
 }
 
-/** Does `work` for every item, `width` at a time, until all are done or `signal` aborts. */
+/** Calls `work` for every item, `width` at a time, until all are done or `signal` aborts. @throws its first error. */
 export async function inParallel<Item>(
   items: readonly Item[],
   { width, signal }: { readonly width: number; readonly signal?: AbortSignal | undefined },
@@ -89,11 +88,11 @@ export async function inParallel<Item>(
 type Read<Session> = () => Promise<readonly Session[]>;
 
 /**
- * Keeps files that hold the same session in order, while other files are stored at the same time: the
- * last file of a session wins, and which one is last must not depend on which was read faster.
+ * Makes sure that files with the same session are stored in the order in which they were started, while other files are
+ * stored in parallel: the last file of a session overrides the others, however fast each of them is read.
  *
- * @returns a function that reads a file at once, and stores it when all files that were started before
- *   it are read and those with the same sessions are stored. It fails as its `read` and `store` do.
+ * @returns a function that reads a file at once, and stores it when all files that were started before it are read and
+ *   those with the same sessions are stored. It throws what `read` and `store` throw.
  */
 export function createTurns<Session extends Pick<FileSession, 'dataSet' | 'exchange' | 'day'>>() {
   const storing = new Map<string, Promise<unknown>>();

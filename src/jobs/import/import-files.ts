@@ -10,7 +10,7 @@ import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { createTurns, findFiles, fingerprint, type ImportFile, inParallel } from './files.ts';
+import { createTurns, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
   type FileReport,
@@ -20,36 +20,36 @@ import {
   readSessions,
 } from './import-sessions.ts';
 
-/** The report of an import: the run, and what became of each file. */
+/** The report of an import: its run and the result for each file. */
 export interface ImportReport extends Omit<RunReport, 'failures'> {
-  /** Windows that failed, and files that could not be read and so have none. */
+  /** Failed windows, and files that could not be read and so have no window. */
   readonly failures: readonly (RunReport['failures'][number] | ReturnType<typeof failureOfFile>)[];
-  /** In the order of their names, without the files that were not reached. */
+  /** Sorted by name, without the files that were not reached. */
   readonly files: readonly FileReport[];
   /** How many files were not reached before a signal or a cancellation. */
   readonly left: number;
-  /** Rows where a file differs from what was stored before; the first few of each file. */
+  /** Rows in which a file differs from what was stored before; the first few of each file. */
   readonly differences: readonly FileDifference[];
 }
 
 export interface ImportOptions {
   readonly paths: readonly string[];
-  /** Read files again that were imported in full before. */
+  /** Import files again that were imported completely before? */
   readonly force: boolean;
-  /** Stops between two files. */
+  /** Stops the import between two files. */
   readonly signal?: AbortSignal;
   /** Called when the run has its number, and after each file; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
 }
 
-/** Differences one report lists. */
+/** A report lists at most this many differences. */
 const MAX_DIFFERENCES = 500;
 
 /**
- * Imports the exchanges' own bhav copy files: reads each, and stores its sessions as answers of the
- * source are stored. A bad file is named and the others go on.
+ * Imports files of the exchanges: reads each, and stores its sessions like answers of the source. A file that cannot be
+ * read is reported, and the others are imported.
  *
- * @throws PipelineError `usage` for paths that are not there; `database_away` when Postgres is away.
+ * @throws PipelineError `usage` if a path cannot be read; `database_away` if Postgres cannot be reached.
  */
 export async function importFiles(opened: Context, options: ImportOptions): Promise<ImportReport> {
   const { signal } = options;
@@ -59,7 +59,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   const paths = await findFiles(options.paths);
   const asked = { paths: options.paths, force: options.force };
   const runId = await reserveRunId(opened.db.drizzle);
-  // Before the run is written, so that nobody takes it for one whose process is gone.
+  // The lock is taken before the run is written, so that no other process takes the run for an abandoned one.
   const lock = await takeSessionLock(opened.db, lockName(runId), (db) =>
     writeRun({ ...context, db }, runId, asked),
   );
@@ -68,7 +68,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   try {
     const files: ImportFile[] = [];
     await inParallel(paths, { width, signal }, async (path, at) => {
-      files[at] = await fingerprint(path);
+      files[at] = await hashFile(path);
     });
     const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
     const withoutTickers = await importAll(context, runId, fresh, {
@@ -85,7 +85,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
   } finally {
     const bad = tally.files().filter((file) => file.state === 'failed');
-    // An outage may have ended it; its run is ended once Postgres is back.
+    // With retry: if an outage of Postgres stopped the import, its run is ended when Postgres is back.
     await closeImport(opened, runId, lock, {
       bad: bad.map(({ file, error }) => `${file}: ${error}`),
       stopped,
@@ -102,7 +102,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   };
 }
 
-/** A file that has no window, in the shape of a window that failed. */
+/** A file without a window, in the shape of a failed window. */
 function failureOfFile({ file, error }: FileReport) {
   return {
     windowId: null,
@@ -117,7 +117,7 @@ function failureOfFile({ file, error }: FileReport) {
   };
 }
 
-/** What has become of the files so far. */
+/** The results of the files so far. */
 interface Tally {
   add(report: FileReport, differences?: readonly FileDifference[]): void;
   files(): FileReport[];
@@ -153,7 +153,7 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
   };
 }
 
-/** Leaves out files that cannot be read, were imported before, or have the same content as another. */
+/** Leaves out and reports files that cannot be read, were imported before, or have the same content as another. */
 async function selectNewFiles(
   context: Context,
   files: readonly ImportFile[],
@@ -178,18 +178,18 @@ interface Round {
   readonly tally: Tally;
   readonly width: number;
   readonly signal: AbortSignal | undefined;
-  /** Null: put off files whose rows have no tickers, so that the others can bring them. */
+  /** Null: postpone files whose rows have no tickers, because the other files may have them. */
   readonly tickers: ImportTickers | null;
 }
 
-/** @returns files that were put off, in order. */
+/** @returns the files that were postponed, in order. */
 async function importAll(
   context: Context,
   runId: number,
   files: readonly ImportFile[],
   { tally, width, signal, tickers }: Round,
 ): Promise<ImportFile[]> {
-  const putOff = new Set<ImportFile>();
+  const postponed = new Set<ImportFile>();
   let cancelled = false;
   const inTurn = createTurns<FileSession>();
   await inParallel(files, { width, signal }, async (file) => {
@@ -199,7 +199,7 @@ async function importAll(
         () => readSessions(context, file.path),
         async (sessions) => {
           if (tickers === null && sessions.some((session) => session.withoutTickers)) {
-            putOff.add(file);
+            postponed.add(file);
             return;
           }
           const outcome = await importSessions(context, runId, file, sessions, tickers);
@@ -212,19 +212,19 @@ async function importAll(
       tally.add(notLoaded(file.path, 'failed', error.message));
     }
   });
-  return files.filter((file) => putOff.has(file));
+  return files.filter((file) => postponed.has(file));
 }
 
-/** The lock is held as long as the process of an import lives, so that others see when it is dead. */
+/** The process of an import holds this lock, so that others notice when it is gone. */
 const lockName = (runId: number) => `eod:import:${runId}`;
 
-/** Writes the run of an import under a number from `reserveRunId`, after ending those whose process is gone. Safe to repeat. */
+/** Ends abandoned imports, and writes the run of an import with a number from `reserveRunId`. Safe to repeat. */
 async function writeRun(
   context: Context,
   runId: number,
   asked: { readonly paths: readonly string[]; readonly force: boolean },
 ): Promise<void> {
-  await endDeadImports(context);
+  await endAbandonedImports(context);
   const day = today(context.clock, context.config.EOD_TIMEZONE);
   await insertRun(context.db.drizzle, {
     id: runId,
@@ -236,7 +236,7 @@ async function writeRun(
   });
 }
 
-async function endDeadImports(context: Context): Promise<void> {
+async function endAbandonedImports(context: Context): Promise<void> {
   for (const id of await runningRuns(context.db.drizzle, 'import')) {
     const lock = await trySessionLock(context.db, lockName(id));
     if (lock === null) continue;
@@ -244,10 +244,10 @@ async function endDeadImports(context: Context): Promise<void> {
   }
 }
 
-/** Bad files that the error of the run names at most. */
-const NAMED = 20;
+/** The error of the run names at most this many bad files. */
+const MAX_NAMED = 20;
 
-/** Ends the run with its totals: as failed if a file was bad, as cancelled if files were not reached. */
+/** Ends the run: as cancelled if files were not reached, as failed if a file was bad. */
 async function closeImport(
   context: Context,
   runId: number,
@@ -258,8 +258,8 @@ async function closeImport(
   try {
     await setRunRange(db.drizzle, runId);
     if (end.stopped !== null) return await cancelImport(context, runId, end.stopped);
-    const more = end.bad.length > NAMED ? ` and ${end.bad.length - NAMED} more` : '';
-    const bad = `${end.bad.length === 1 ? 'a file was' : `${end.bad.length} files were`} not imported: ${end.bad.slice(0, NAMED).join('; ')}${more}`;
+    const more = end.bad.length > MAX_NAMED ? ` and ${end.bad.length - MAX_NAMED} more` : '';
+    const bad = `${end.bad.length === 1 ? 'a file was' : `${end.bad.length} files were`} not imported: ${end.bad.slice(0, MAX_NAMED).join('; ')}${more}`;
     await closeRun(context, runId, end.bad.length === 0 ? null : { state: 'failed', error: bad });
   } finally {
     await lock.release();

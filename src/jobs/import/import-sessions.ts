@@ -22,16 +22,16 @@ import { storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
 import { NO_TICKERS, sessionAnswer, tablesOf } from './session-answer.ts';
 
-/** Differences listed for one session of a file. */
-const LISTED = 10;
+/** At most this many differences are listed for one session of a file. */
+const MAX_LISTED = 10;
 
-/** What became of one file. */
+/** The result for one file. */
 export interface FileReport {
   readonly file: string;
-  /** Kind of file, or null where it is not known; all kinds of an archive that holds several. */
+  /** The format, or null if it is unknown; for an archive, the formats of all its files. */
   readonly format: string | null;
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
-  /** Records of the file, of which a row may hold two; the sum of the counts that follow, but for `withdrawn`. */
+  /** Number of records, of which a line may have two: the sum of the counts below, without `withdrawn`. */
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
@@ -44,21 +44,20 @@ export interface FileReport {
   readonly error: string | null;
 }
 
-/** A row where a file differs from what was stored. */
+/** A row in which a file differs from what was stored. */
 export type FileDifference = RowDifference & { readonly file: string };
 
-/** The tickers an import gives to rows without any: the same ones for all of its files. */
+/** The tickers for rows that have none: the same for all files of an import. */
 export interface ImportTickers {
   readonly known: Tickers;
-  /** The server's time when they were looked up, so that a replay finds the same ones. */
+  /** Database time when they were looked up, so that a replay finds the same ones. */
   readonly asOf: string;
 }
 
-/** What a file brought. */
 interface FileOutcome {
   readonly report: FileReport;
   readonly differences: readonly FileDifference[];
-  /** The run was cancelled while the file was read: the file was not loaded. */
+  /** Was the run cancelled before the whole file was loaded? */
   readonly cancelled: boolean;
 }
 
@@ -68,7 +67,7 @@ export function notLoaded(file: string, state: 'skipped' | 'failed', error: stri
   return { file, format: null, sessions: [], ...counts, state, error };
 }
 
-/** Reads a file. @throws PipelineError `unreadable` that says what is wrong with it. */
+/** Reads a file. @throws PipelineError `unreadable` */
 export async function readSessions({ config }: Context, path: string): Promise<FileSession[]> {
   let bytes: Buffer;
   try {
@@ -80,10 +79,10 @@ export async function readSessions({ config }: Context, path: string): Promise<F
 }
 
 /**
- * Stores the sessions of a file, each with a window and a transaction of its own, and keeps the csv they
- * were read from.
+ * Stores the sessions of a file, each in a window and a transaction of its own, and keeps the CSV that they were read
+ * from. If Postgres refuses rows, the file is reported as failed.
  *
- * @throws PipelineError `database_away` when Postgres is away; rows that it refuses fail only their file.
+ * @throws PipelineError `database_away` if Postgres cannot be reached.
  */
 export async function importSessions(
   context: Context,
@@ -113,7 +112,7 @@ export async function importSessions(
     }
     const { dataSet: operation, exchange, day: from, to } = session;
     const facts = { ...windowFacts({ id: windowId, runId, operation, exchange, from, to }), file: file.path };
-    // Years of files are thousands of lines: nobody reads them unless something is wrong.
+    // At `debug`, because years of files would be thousands of lines.
     context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
     const problem = await failureOfWindow(context.db.drizzle, windowId);
     if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
@@ -121,11 +120,11 @@ export async function importSessions(
     for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
       sums[name] += counts[name];
     }
-    // New rows, and rows as they were, differ from nothing.
+    // New and unchanged rows are not differences.
     if (counts.updated + counts.withdrawn === 0) continue;
     const stored = await readWindowLoad(context.db.drizzle, windowId);
     if (stored === null) continue;
-    const listing = { limit: LISTED, rounded: everRounded() };
+    const listing = { limit: MAX_LISTED, rounded: everRounded() };
     for (const table of tablesOf(session)) {
       const found = await differencesOfLoad(context.db.pool, table, stored, listing);
       differences.push(...found.map((one) => ({ file: file.path, ...one })));
@@ -143,10 +142,10 @@ export async function importSessions(
 }
 
 /**
- * Writes one window for each session of a file, all of them before the first is loaded: so a file of
- * which some sessions were not loaded is known, and is read again. `params` hold what a replay needs.
+ * Writes a window for each session of a file before the first is loaded, so that a file that was not loaded completely
+ * is recognized and imported again. `params` has what a replay needs.
  *
- * @returns their numbers, or null when the run was cancelled.
+ * @returns the ids of the windows, or null if the run was cancelled.
  */
 async function openFileWindows(
   { db }: Context,
@@ -175,7 +174,7 @@ async function openFileWindows(
   return inserted.length === 0 ? null : inserted;
 }
 
-/** Compresses the csv of a session; sessions of the same csv share the result. */
+/** @returns a function that compresses the CSV of a session; consecutive sessions of the same CSV share the result. */
 function createPacker({ config, db }: Context): (session: FileSession) => Promise<PackedBody> | null {
   let last: { readonly content: FileContent; readonly packed: Promise<PackedBody> } | undefined;
   return ({ content }) => {

@@ -7,40 +7,40 @@ import type { PreservedColumns } from '../../load/market/merge.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 
-/** The table that stores the rows of a session. */
+/** The table in which the rows of a session are stored. */
 export const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
 
-/** All tables that a session fills. */
+/** All tables in which rows of a session are stored. */
 export const tablesOf = (session: Pick<FileSession, 'dataSet' | 'also'>) =>
   session.also === null ? [tableOf(session)] : [tableOf(session), session.also.table];
 
-/** Tickers for files whose rows have their own. */
+/** For files whose rows have tickers. */
 export const NO_TICKERS: Tickers = new Map();
 
-/** An answer, or a session of a file, as it was read. */
+/** What was read of an answer, or of a session of a file. */
 export interface ReadAnswer {
   readonly extracted: Extracted;
-  /** May lack rows of its day although nothing was left out on purpose: none is withdrawn. */
+  /** May it lack rows of its day? Then no stored row is withdrawn. */
   readonly partial?: boolean;
-  /** Stored values that stand, because this answer knows less. */
+  /** The columns whose stored values are kept, because this answer does not have them. */
   readonly preserved?: PreservedColumns;
 }
 
 /**
- * Makes an answer that can be stored from a session of a file, whether it was read just now or kept.
+ * Converts a session of a file to an answer that can be stored.
  *
- * @param tickers used only if the file has none of its own.
+ * @param tickers are used only if the rows of the file have none.
  */
 export async function sessionAnswer(pool: Pool, session: FileSession, tickers: Tickers): Promise<ReadAnswer> {
   const { also, day, rejects, warnings } = session;
   const rows = session.withoutTickers
-    ? nameRows([...session.rows], day, await readSymbolsOfDay(pool, day), tickers)
+    ? setTickers([...session.rows], day, await readSymbolsOfDay(pool, day), tickers)
     : session.rows;
   return {
     extracted: {
       batches: [{ table: tableOf(session), rows }, ...(also === null ? [] : [also])],
       rejects,
-      // What its rows tell besides is no record more: it must not make rejects look few.
+      // Rows of the further table are not counted: they would lower the share of rejects.
       fetched: rows.length + rejects.length,
       warnings,
       unknownFields: [],
@@ -51,11 +51,10 @@ export async function sessionAnswer(pool: Pool, session: FileSession, tickers: T
 }
 
 /**
- * Gives rows that have only a scrip code the ticker an analyst would look for (pure): the one stored for
- * that day, else the one stored for the nearest session, else the code itself. A ticker that two
- * companies have used goes to the one that used it nearer to the day.
+ * Sets the ticker of rows that have only a scrip code (pure): the one stored for that day, or for the nearest session,
+ * or the code itself. If two companies have used a ticker, the one that used it nearer to the day gets it.
  */
-function nameRows(
+function setTickers(
   rows: readonly Row[],
   day: string,
   stored: ReadonlyMap<string, string>,

@@ -9,20 +9,19 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { readKept, sessionOf } from './read-kept.ts';
 
-/** A kept answer that is about to be loaded once more. */
+/** A kept answer that is about to be loaded again. */
 interface OldAnswer {
   readonly window: { readonly operation: string };
   readonly responseId: number;
   readonly extracted: Extracted;
-  /** What a file does not know. */
+  /** The columns that a file does not have; undefined for an answer of the source. */
   readonly preserved?: PreservedColumns | undefined;
   readonly read: (answer: KeptAnswer) => Extracted;
 }
 
 /**
- * Does a newer answer cover everything in this one? Then this one could only undo what the newer one
- * did: bring back rows it no longer listed, or older values. Only an answer that was the full set of its
- * days, without a reject, covers another.
+ * Does a newer answer cover everything in this one? Then loading this one could only bring back older values, or rows
+ * that the newer one no longer listed. Only an answer that lists its days in full, without rejects, covers another.
  */
 export async function isOutdated(
   context: Context,
@@ -31,14 +30,14 @@ export async function isOutdated(
   const { db } = context;
   const { shapes } = dataSetNamed(window.operation);
   const filled = filledTables(extracted);
-  // Of what only files of some formats fill, no other answer speaks.
+  // Tables that only files of some formats fill are not covered by other answers.
   if (filled.some((table) => !shapes.some((shape) => shape.table === table))) return false;
   const shapesHere = shapes.filter(({ table, fullSet }) =>
     filled.length === 0 ? fullSet !== 'none' : filled.includes(table),
   );
   if (shapesHere.length === 0 || shapesHere.some(({ fullSet }) => fullSet === 'none')) return false;
   const anyDays = shapesHere.every(({ fullSet }) => fullSet === 'exchange');
-  // Files cover files only, and all of them have to be read; for answers the newest is enough.
+  // Only files may be covered by files; then each newer file is read. Of newer answers, the newest is enough.
   const files = preserved !== undefined;
   const newer = await newerFullAnswers(db.drizzle, responseId, { anyDays, files });
   const id = newer.find(({ isFile }) => !isFile)?.id;
@@ -51,15 +50,15 @@ export async function isOutdated(
 }
 
 /**
- * Does one of these files cover everything in the older one? Only if it lists all rows of its day and has
- * every column that the older one has: the others would be lost.
+ * Does one of these files cover everything in an older one? Only if it lists all rows of its day and has every column
+ * that the older one has, whose values would be lost otherwise.
  */
 async function isCoveredByFile(
   context: Context,
   files: readonly { readonly id: number }[],
   preserved: PreservedColumns | undefined,
 ): Promise<boolean> {
-  // A file lacks the source's own times, which an answer has: it covers no answer, and none was asked for.
+  // Answers are not covered by files, which lack the times at which the source received and saved a record.
   if (preserved === undefined) return false;
   const lacking = new Set(preserved.columns);
   for (const { id } of files) {
@@ -77,7 +76,7 @@ function readAgain(context: Context, kept: KeptAnswer): FileSession | undefined 
     return sessionOf(readKept(context, kept), kept);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
-    // It covers nothing; its own window will say why it cannot be read.
+    // It covers nothing; the error is reported with its own window.
     return undefined;
   }
 }

@@ -14,20 +14,20 @@ import { dataSets } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 
-/** What a replay was asked to do; kept with its run. */
+/** What a replay is to do; stored with its run. */
 export interface ReplayRequest extends AnswerFilter {
   readonly kind: 'replay';
   /** Only answers with open rejects, and the rejected records whose answer is not kept. */
   readonly rejectsOnly: boolean;
-  /** Groups of tables, with their exchange, that were empty: every answer is loaded, so that history comes out the same. */
+  /** Groups (`<operation>|<exchange>`) whose tables were empty: every answer is loaded, to get the same history. */
   readonly fresh: readonly string[];
 }
 
 const groupNames = new Map<string, string>();
 
 /**
- * Operations that fill the same tables are a group, named by its first operation. Answers of a group are
- * loaded one after the other; groups are worked on side by side.
+ * The group of an operation, named by the first of its members. Operations that fill the same tables, also indirectly
+ * through a third one, are a group: their answers are loaded one after the other, those of other groups in parallel.
  */
 export function tableGroupOf(operation: string): string {
   const known = groupNames.get(operation);
@@ -50,16 +50,16 @@ export function tableGroupOf(operation: string): string {
   return name;
 }
 
-/** Operations that fill the same tables, and an exchange of which answers of theirs are kept. */
+/** A group of operations, and an exchange for which answers of them are kept. */
 interface Group {
   readonly name: string;
   readonly operations: readonly string[];
   readonly exchange: string;
 }
 
-/** A group of which every kept answer is loaded. */
+/** A group of which every kept answer is loaded, into empty tables. */
 interface FreshGroup extends Group {
-  /** Was it loaded before? Then that is forgotten. */
+  /** Had its tables rows before? Then the state that refers to these is removed too. */
   readonly emptied: boolean;
 }
 
@@ -76,10 +76,10 @@ async function keptGroups({ db }: Context, { operations: named, exchanges }: Ans
 }
 
 /**
- * Groups whose tables hold nothing yet, so that there is no newer row an older answer could replace.
+ * The groups whose tables are empty, so that there is no newer row that an older answer could replace.
  *
- * @throws PipelineError `usage` for a table that is empty beside a history that is not: somebody emptied it,
- *   and loading it anew would write the history twice.
+ * @throws PipelineError `usage` for an empty table whose history is not empty: somebody emptied it, and loading it
+ *   again would write the history twice.
  */
 async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<FreshGroup[]> {
   const fresh: FreshGroup[] = [];
@@ -101,13 +101,13 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<F
     }
     if (filled) continue;
     const loads = await countLoads(db.drizzle, group);
-    // Where no answer ever brought a row, nothing was emptied.
+    // If loads never brought a row, the tables were never filled, and their answers need not be loaded again.
     if (loads.all === 0 || loads.withRows > 0) fresh.push({ ...group, emptied: loads.withRows > 0 });
   }
   return fresh;
 }
 
-/** @throws PipelineError `usage` where rows would be lost, because answers they came from are not kept. */
+/** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
 async function checkAllKept({ db }: Context, groups: readonly Group[]): Promise<void> {
   for (const group of groups) {
     const unkept = await countUnkeptLoads(db.drizzle, group);
@@ -120,16 +120,17 @@ async function checkAllKept({ db }: Context, groups: readonly Group[]): Promise<
 
 interface ReplayOptions {
   readonly rejectsOnly?: boolean;
-  /** Empty the tables and their history first, and load everything anew. */
+  /** Empty the tables and their history first, and load every kept answer. */
   readonly rebuild?: boolean;
   readonly requestedBy?: string;
 }
 
 /**
- * Writes a run of kind `replay` with a window for each kept answer, in the order they were fetched,
- * and for rejects without a kept answer one for each window that rejected them.
+ * Writes a run of kind `replay` with a window for each kept answer, in the order of their calls. For rejects whose
+ * answer is not kept, it has one for each window that rejected them.
  *
- * @returns the run's number, or null when there is nothing to replay.
+ * @returns the run's number, or null if there is nothing to replay.
+ * @throws PipelineError `usage` if the tables cannot be rebuilt.
  */
 export async function planReplay(
   context: Context,
@@ -141,7 +142,7 @@ export async function planReplay(
   const fresh = rebuild
     ? groups.map((group) => ({ ...group, emptied: true }))
     : await freshGroups(context, groups);
-  // Tables are emptied whole, whoever filled them, and so are filled from answers about any day.
+  // Whole tables are emptied, so all answers of the operations that fill them are needed.
   const filter = rebuild
     ? { exchanges: asked.exchanges, operations: [...new Set(groups.flatMap((group) => group.operations))] }
     : asked;
@@ -160,11 +161,11 @@ export async function planReplay(
       kind: 'replay',
       requestedBy,
       request,
-      // Until its windows are known.
+      // Replaced below, when its windows are known.
       from: day,
       to: day,
     });
-    // An earlier try has written it, and only its answer was lost.
+    // An earlier try has written it, but the connection was lost before it was confirmed.
     if (inserted === null) return runId;
     await insertReplayWindows(tx, runId, answersToReplay(filter, rejectsOnly));
     if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
@@ -178,7 +179,7 @@ export async function planReplay(
   if (planned !== null && emptied.length > 0) {
     const operations = emptied.flatMap((group) => group.operations);
     await vacuumTables(context.db, operations).catch((error) =>
-      context.log.warn({ err: error }, 'the emptied tables were not vacuumed; they will take twice the room'),
+      context.log.warn({ err: error }, 'could not vacuum the emptied tables; they will take twice the space'),
     );
   }
   return planned;

@@ -13,12 +13,12 @@ import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
 
-/** The settings that kept answers are read with. */
+/** The settings with which kept answers are read. */
 function readSettings({ EOD_ACCESS_KEY, EOD_TIMEZONE }: Context['config']) {
   return { accessKey: EOD_ACCESS_KEY ?? '', timeZone: EOD_TIMEZONE };
 }
 
-/** Reads a kept answer of the source with the code of today. @throws PipelineError `unreadable` */
+/** Reads a kept answer of the source with the current code. @throws PipelineError `unreadable` */
 export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted {
   return readAnswer(
     operationNamed(kept.operation),
@@ -28,18 +28,18 @@ export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted
   );
 }
 
-/** The data set of files without tickers. */
+/** The data set whose files may have no tickers. */
 const BHAV_COPY = 'GetBhavCopyCM';
 
-/** Reads the files that are kept among the answers of one replay. */
+/** Reads the kept files of one replay. */
 export interface FileReader {
-  /** @throws PipelineError `unreadable` if the file, as it is read today, does not hold the window's session. */
+  /** @throws PipelineError `unreadable` if the file, as it is read now, does not contain the window's session. */
   read(window: ReplayWindow, kept: KeptAnswer): Promise<ReadAnswer>;
 }
 
 /**
- * The file that was read last is remembered, because a file of many sessions is asked for once for each
- * of them. So are the tickers of one import, whose files follow one another.
+ * Creates a reader that caches the last file, because a file with many sessions is read for each of them, and the
+ * tickers of the last import, because its files come one after the other.
  */
 export function createFileReader(context: Context): FileReader {
   const { db } = context;
@@ -53,8 +53,8 @@ export function createFileReader(context: Context): FileReader {
   const tickersFor = async (runId: number, asOf: string | undefined): Promise<Tickers> => {
     if (asOf === undefined) return readTickers(db.pool);
     if (last?.asOf !== asOf) {
-      // The import saw the rows that this replay loaded before it reached that moment. When that was is
-      // read from the windows, so that a replay that was interrupted finds the same.
+      // The import looked tickers up in the rows that were loaded before it. In this replay, these are the rows that it
+      // has loaded so far; the time is read from its windows, so that an interrupted replay finds the same tickers.
       const asked = { runId, operation: BHAV_COPY, exchange: 'BSE', loadedAt: asOf };
       last = { asOf, tickers: await readTickers(db.pool, await replayReached(db.drizzle, asked)) };
     }
@@ -77,7 +77,7 @@ export function readKept({ config }: Context, { file, body }: KeptAnswer): FileS
   return readCsvFile(file ?? '', body, config.EOD_TIMEZONE);
 }
 
-/** The session a kept file was loaded for, among those it holds. */
+/** The session for which a kept file was loaded, among all that the file contains. */
 export function sessionOf(sessions: readonly FileSession[], kept: KeptAnswer): FileSession | undefined {
   return sessions.find(
     ({ dataSet, exchange, day }) =>
@@ -87,18 +87,20 @@ export function sessionOf(sessions: readonly FileSession[], kept: KeptAnswer): F
 
 function noSession({ file, exchange, from }: KeptAnswer): PipelineError {
   return new PipelineError(
-    `${file}, as it is read today, holds no session ${from} of ${exchange}; if that is right, import the file again by force`,
+    `${file}, as it is read now, has no session ${from} of ${exchange}; if that is right, import the file again by force`,
     { kind: 'unreadable' },
   );
 }
 
-/** Marks in stored records where something was left out; see extract/sanitize.ts. */
+/** Marks shortened values in stored records; see extract/sanitize.ts. */
 const SHORTENED = '…';
 
 /**
- * Reads the open rejects of the window's parent again, from the records as they were stored, because the
- * answer is not kept. Rows of files cannot be read alone and stay rejected. Records that were shortened for storing stay rejected, because they are not
- * complete, and so do those of tables whose rows depend on their place in the answer.
+ * Reads the open rejects of the window's parent again, from the stored records, because the answer is not kept. Some
+ * records stay rejected: those of files, which cannot be read one by one, those that were shortened, and those of
+ * tables with a field that depends on the place in the answer.
+ *
+ * @returns what was read, and when the records were rejected (epoch milliseconds).
  */
 export async function readRejectedRecords(
   { db, config }: Context,

@@ -22,23 +22,22 @@ import { isOutdated } from './outdated.ts';
 import { type ReplayRequest, tableGroupOf } from './plan-replay.ts';
 import { createFileReader, type FileReader, readKeptSource, readRejectedRecords } from './read-kept.ts';
 
-/** What all windows of a group of tables and an exchange have in common. */
-interface GroupFacts {
-  /** Its tables were empty: every answer is loaded. */
+/** What all windows of a group of operations and an exchange share. */
+interface GroupContext {
+  /** Were its tables empty? Then every answer is loaded. */
   readonly fresh: boolean;
   readonly files: FileReader;
 }
 
 /**
- * Works on a replay in this process, without the queue and without the source. Answers of one group of
- * tables and exchange are loaded one after the other, in the order they were first loaded;
- * EOD_CONCURRENCY groups are worked on at the same time. When the signal stops it, what is left stays
- * open, to be resumed.
+ * Works on a replay in this process, without the queue and the source. The answers of a group of operations and an
+ * exchange are loaded one after the other, in the order of their calls; EOD_CONCURRENCY groups are worked on at the
+ * same time. If the signal stops it, the remaining windows stay open, and the run can be resumed.
  *
- * @throws PipelineError `usage` when another process works on the run; `database_away` when Postgres goes away.
+ * @throws PipelineError `usage` if another process works on the run; `database_away` if Postgres cannot be reached.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  // Begun again after an outage, it continues with what is left.
+  // When this is repeated after an outage, it continues with the remaining windows.
   const worked = await workWithSessionLock(context.db, `eod:replay:${runId}`, async (db) => {
     await workGroups({ ...context, db }, runId, signal);
     await closeRun({ ...context, db }, runId);
@@ -60,7 +59,7 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [name, windows] = next;
-      // The next answer is read while one is stored; it is stored after it, since their order matters.
+      // The next answer is read while this one is stored, but stored only after it, because their order matters.
       let ahead = readAhead(context, windows[0]);
       for (const [at, window] of windows.entries()) {
         if (signal.aborted || broken || !(await startWindow(db.drizzle, window.id))) return;
@@ -80,13 +79,13 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
 }
 
-/** A kept answer; of the source's own also what was read of it. What is read of a file depends on what is stored. */
+/** A kept answer. That of a file is not read yet, because what is read of it depends on stored data. */
 interface KeptReading {
   readonly kept: KeptAnswer;
   readonly extracted?: Extracted;
 }
 
-/** Reads the answer that a window loads again. @returns null where it reads none, or one that has been pruned. */
+/** Begins to read the answer that a window loads again. @returns null if it has none, or it has been pruned. */
 function readAhead(context: Context, window: ReplayWindow | undefined): Promise<KeptReading | null> {
   const reading = async () => {
     const id = window?.responseId ?? null;
@@ -95,7 +94,7 @@ function readAhead(context: Context, window: ReplayWindow | undefined): Promise<
     return kept.file === null ? { kept, extracted: readKeptSource(context, kept) } : { kept };
   };
   const answer = reading();
-  // Whoever stores it learns of an error.
+  // An error is handled when the answer is stored.
   answer.catch(() => undefined);
   return answer;
 }
@@ -104,15 +103,15 @@ async function replayWindow(
   context: Context,
   window: ReplayWindow,
   answer: Promise<KeptReading | null>,
-  facts: GroupFacts,
+  group: GroupContext,
 ): Promise<void> {
   const { log } = context;
   try {
     if (window.responseId === null) await replayRecords(context, window);
-    else await replayAnswer(context, window, window.responseId, await answer, facts);
+    else await replayAnswer(context, window, window.responseId, await answer, group);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
-    log.error({ ...windowFacts(window), err: error }, 'answer cannot be replayed');
+    log.error({ ...windowFacts(window), err: error }, 'could not replay the answer');
   }
 }
 
@@ -121,7 +120,7 @@ async function replayAnswer(
   window: ReplayWindow,
   responseId: number,
   answer: KeptReading | null,
-  { fresh, files }: GroupFacts,
+  { fresh, files }: GroupContext,
 ): Promise<void> {
   const { db } = context;
   if (answer === null) {
@@ -148,7 +147,7 @@ async function replayAnswer(
       readByWindows: sharing.filter((id) => id !== window.id),
     }),
   );
-  // A rebuild loads every answer of years.
+  // At `debug`, because a rebuild may load the answers of years.
   context.log.debug({ ...windowFacts(window), counts, ms: times }, 'answer loaded again');
 }
 
