@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Fails when a production dependency has a known vulnerability that nobody has explained.
-// Explanations are in scripts/audit-exceptions.json: { "<package>": "<why it does not concern us>" }.
+// Fails if a production dependency has a known vulnerability that is not listed as an exception in
+// scripts/audit-exceptions.json: { "<package>": "<why it does not concern us>" }.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
@@ -16,7 +16,7 @@ function parsed() {
 
 const report = parsed();
 if (report === null || report.vulnerabilities === undefined) {
-  // Mirrors of the registry often lack the audit service: that is no statement about our packages.
+  // Not a failure, because mirrors of the registry often have no audit service.
   const why =
     report?.message ?? report?.error?.summary ?? run.stderr.trim().split('\n').at(-1) ?? 'no answer';
   console.log(
@@ -28,6 +28,7 @@ if (report === null || report.vulnerabilities === undefined) {
 const exceptions = JSON.parse(readFileSync(new URL('audit-exceptions.json', import.meta.url), 'utf8'));
 const found = Object.entries(report.vulnerabilities);
 const unexplained = found.filter(([name]) => exceptions[name] === undefined);
-for (const [name, { severity }] of unexplained) console.error(`audit: ${name}: ${severity}, not explained`);
-console.log(`audit: ${found.length} vulnerable packages, ${unexplained.length} not explained`);
+for (const [name, { severity }] of unexplained)
+  console.error(`audit: ${name}: ${severity}, not an exception`);
+console.log(`audit: ${found.length} vulnerable packages, ${unexplained.length} of them not exceptions`);
 process.exit(unexplained.length === 0 ? 0 : 1);

@@ -1,10 +1,9 @@
-// Makes dist/ from src/: each file of TypeScript becomes one of JavaScript, and other files (calendar data) are
-// copied.
+// Builds dist/ from src/: each TypeScript file becomes a JavaScript file, and other files (calendar data) are copied.
 //
-//   node scripts/build.mjs             checks the types as well, and fails where they are wrong
-//   node scripts/build.mjs --if-stale  only where src/ has changed, and without the check, which takes longest
+//   node scripts/build.mjs             checks types first, and fails if they are wrong
+//   node scripts/build.mjs --if-stale  only if src/ has changed, and without the type check, which takes longest
 //
-// A checkout runs its build. bin/eod.mjs calls `ensureBuilt`, so that nobody ever runs sources of yesterday.
+// In a checkout, bin/eod.mjs calls `ensureBuilt`, so that a stale build is never run.
 import { spawnSync } from 'node:child_process';
 import {
   closeSync,
@@ -29,23 +28,23 @@ const at = (...path) => join(root, ...path);
 const COMPILER = at('node_modules', 'esbuild');
 const TYPE_CHECKER = at('node_modules', 'typescript', 'bin', 'tsc');
 /**
- * Packages of many small modules, which take most of the time that a command needs to start: their parts that
- * are used are put together into a few files, `dist/packages/`.
+ * Packages of many small modules, which would take most of the time in which a command starts. The parts of them that
+ * are used are bundled into a few files, `dist/packages/`.
  */
 const BUNDLED = /^(csv-parse|drizzle-orm|zod)(\/|$)/;
-/** Files that are compiled; the build replaces what ends so by `.js`. */
+/** Files that are compiled; the extension becomes `.js`. */
 const SOURCE = /\.tsx?$/;
 /** Written by npm when it has changed the packages. */
 const INSTALLED = at('node_modules', '.package-lock.json');
-/** Written last: its time says of which sources the build is. */
+/** Its time is that at which the build was begun: sources that are newer are not in it. */
 const STAMP = at('dist', 'built-from-sources-until');
 const LOCK = at('dist.lock');
 
 const WAIT_MS = 50;
-/** A builder that was killed leaves its lock behind; its process is looked for. */
+/** A lock without a process id is taken for a new one for this long. */
 const LOCK_WITHOUT_OWNER_MS = 5_000;
 
-/** Is there a build, of sources and packages as they are now? Times of directories tell of files removed. */
+/** Is the build of the current sources and packages? The times of folders change when files are removed. */
 function isFresh() {
   const stamp = statSync(STAMP, { throwIfNoEntry: false });
   if (stamp === undefined) return false;
@@ -56,10 +55,10 @@ function isFresh() {
 }
 
 /**
- * Builds where there is no build of these sources. Any number of processes may call this at once: one
+ * Builds if there is no build of the current sources. Any number of processes may call this at the same time: one
  * builds, the others wait for it.
  *
- * @returns {string | null} what is wrong, in one sentence.
+ * @returns {string | null} what is wrong, in one sentence, or null.
  */
 export async function ensureBuilt() {
   if (isFresh()) return null;
@@ -73,7 +72,7 @@ export async function ensureBuilt() {
   });
 }
 
-/** Compiles into a folder of its own and puts it in place as a whole: nobody meets half a build. */
+/** Compiles into a new folder that then replaces dist/, so that no process sees half a build. */
 async function build() {
   const started = new Date();
   const [fresh, old] = [at(`dist.new-${process.pid}`), at(`dist.old-${process.pid}`)];
@@ -95,7 +94,7 @@ async function build() {
   }
 }
 
-/** The commit this is built of, for packages and images, in which there is no git: REVISION, or that of the checkout; else ''. */
+/** The commit that is built, for packages and images without git: from REVISION or the checkout; '' if unknown. */
 function commit() {
   const { REVISION } = process.env;
   if (REVISION) return REVISION.slice(0, 7);
@@ -105,9 +104,9 @@ function commit() {
   return asked?.status === 0 ? String(asked.stdout).trim() : '';
 }
 
-/** @returns {Promise<boolean>} whether every file could be compiled; what is wrong has been printed. */
+/** @returns {Promise<boolean>} false if a file could not be compiled; the errors are printed. */
 async function compile(folder) {
-  // Loaded here: most commands find a build.
+  // Imported here, because most commands need not build.
   const esbuild = await import('esbuild');
   const files = readdirSync(at('src'), { recursive: true }).filter((name) => SOURCE.test(name));
   const options = {
@@ -122,7 +121,7 @@ async function compile(folder) {
     chunkNames: 'packages/[name]-[hash]',
     sourcemap: true,
     sourcesContent: false,
-    // Problems are printed to stderr: they must not get into the results of a command.
+    // esbuild prints warnings to stderr, so that they do not get into the results of a command.
     logLevel: 'warning',
     plugins: [{ name: 'bundle some packages', setup: resolveImports }],
   };
@@ -132,7 +131,7 @@ async function compile(folder) {
   );
 }
 
-/** Our own files stay apart, and so do packages that are not bundled. */
+/** Keeps our own files separate, and leaves packages that are not bundled as imports. */
 function resolveImports(esbuild) {
   const own = at('src');
   esbuild.onResolve({ filter: /./ }, ({ kind, path, importer }) => {
@@ -175,12 +174,12 @@ function takeLock() {
 function ownerLives() {
   try {
     const owner = Number(readFileSync(LOCK, 'utf8'));
-    // Made a moment ago, its number yet to be written.
+    // The lock is new, and the process id is not written yet.
     if (owner === 0) return Date.now() - statSync(LOCK).mtimeMs < LOCK_WITHOUT_OWNER_MS;
     process.kill(owner, 0);
     return true;
   } catch (error) {
-    // EPERM: it lives and is somebody else's. ENOENT: the lock was given back meanwhile.
+    // EPERM: the process belongs to another user. ENOENT: the lock was released meanwhile.
     return error.code === 'EPERM' || error.code === 'ENOENT';
   }
 }
@@ -188,7 +187,7 @@ function ownerLives() {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (process.argv[2] === '--if-stale') {
     const problem = await ensureBuilt();
-    // `npm ci --omit=dev` prepares the package too, without a compiler; eod says what to do when it is called.
+    // `npm ci --omit=dev` runs this too, without a compiler. That is no error: eod says what to do when it is run.
     if (problem !== null) process.stderr.write(`${problem}\n`);
     process.exitCode = problem === null || !existsSync(COMPILER) ? 0 : 1;
   } else {

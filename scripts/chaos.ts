@@ -1,4 +1,4 @@
-// The chaos suite in its long form: npm run test:chaos -- --kills 200 --seed 1
+// Runs the long form of the chaos tests: npm run test:chaos -- --kills 200 --seed 1
 import { parseArgs } from 'node:util';
 import type { Backend } from '../test/support/chaos/plan.ts';
 import { type ChaosFigures, runChaos } from '../test/support/chaos/run.ts';
@@ -15,7 +15,7 @@ const { values } = parseArgs({
   },
 });
 
-// So that what was started is ended too.
+// Exits on signals, so that the processes that the tests have started are ended too.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
 
 const started = performance.now();

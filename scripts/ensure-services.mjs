@@ -1,6 +1,6 @@
-// What `npm test` needs beyond npm packages are three programs: redis-server, pgbouncer for the one test of
-// poolers, and chromium for that of the dashboard. Postgres comes from npm, and the tests start all of them
-// themselves: here we only see to it that the programs are there.
+// Besides npm packages, `npm test` needs three programs: redis-server, pgbouncer (for the test of poolers) and chromium
+// (for the test of the dashboard). Postgres comes from npm. The tests start all of these themselves; this script only
+// makes sure that the programs are installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 
@@ -24,28 +24,28 @@ function commandsFor(programs) {
 
 /** @param {string[]} programs */
 function install(programs) {
-  // Debian starts what it installs. The tests want servers of their own, and a machine that only
-  // wanted to test should not be left with services; this file is Debian's way to say so.
-  const ours = !existsSync(POLICY);
-  if (ours) writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  // Debian starts the services that it installs, unless this file forbids it. The tests start servers of their own, and
+  // a machine on which tests are run should not be left with running services.
+  const isOurs = !existsSync(POLICY);
+  if (isOurs) writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
   try {
     for (const [program, ...args] of commandsFor(programs)) {
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
       if (spawnSync(program, args, { stdio: 'inherit', env }).status !== 0) return;
     }
   } finally {
-    if (ours) rmSync(POLICY, { force: true });
+    if (isOurs) rmSync(POLICY, { force: true });
   }
 }
 
 if (missing().length > 0 && process.getuid?.() === 0 && works('apt-get', ['--version'])) {
-  console.log(`${missing().join(' and ')} missing: installing with apt-get`);
+  console.log(`installing ${missing().join(' and ')} with apt-get`);
   install(missing());
 }
 if (missing().length > 0) {
   const commands = commandsFor(missing()).map((command) => `sudo ${command.join(' ')}`);
   console.error(
-    `The tests need ${missing().join(' and ')} on the PATH. On Debian or Ubuntu install by\n  ${commands.join(' && ')}`,
+    `The tests need ${missing().join(' and ')} on the PATH. On Debian or Ubuntu, install with\n  ${commands.join(' && ')}`,
   );
   process.exit(1);
 }

@@ -1,5 +1,5 @@
-// Writes the parts of the documentation that follow from the code: `npm run docs:generate`.
-// A test fails while a page is not what this would write.
+// Writes the parts of the documentation that are generated from the code: `npm run docs:generate`.
+// A test fails if a page differs from what this would write.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../src/core/config.ts';
@@ -23,7 +23,7 @@ import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
 const END = '<!-- End of the generated part. -->';
 
-/** The errors of each kind that differ in what is done about them. */
+/** Examples of errors, several for a kind if they are handled differently. */
 const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Partial<ErrorFacts> }[]>> = {
   credential: [{ what: 'the access key is refused' }],
   monthly_quota: [{ what: 'the monthly quota is used up', facts: { diagnostic: 'line' } }],
@@ -82,7 +82,7 @@ const FIRST: Situation = {
   chance: 0,
 };
 
-/** The columns: what may be known when a failure is decided on. */
+/** The situations in which an error is decided on: a column of the table each. */
 const SITUATIONS: readonly { readonly heading: string; readonly situation: Situation }[] = [
   { heading: 'first', situation: FIRST },
   { heading: 'of a range of 30 days', situation: { ...FIRST, days: 30 } },
@@ -100,7 +100,7 @@ const SITUATIONS: readonly { readonly heading: string; readonly situation: Situa
   },
 ];
 
-const REACH: Readonly<Record<Scope, string>> = {
+const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
   window: '',
   operation: ', with what is left of the operation',
   exchange: ', with what is left of the exchange',
@@ -122,11 +122,11 @@ function wording(action: FailureAction): string {
     case 'put_back':
       return 'put back';
     case 'end':
-      return `\`${action.state}\`${REACH[action.scope]}`;
+      return `\`${action.state}\`${SCOPE_TEXTS[action.scope]}`;
   }
 }
 
-/** How often the window is tried in all where only the attempts bound it. */
+/** The maximum number of attempts, if only that limits how often a window is tried. */
 function attemptsOf(error: PipelineError): string {
   const act = (attempt: number) => decideFailure(error, { ...FIRST, attempt }, config).act;
   if (act(1) !== 'retry') return act(1) === 'end' ? '1' : 'not counted';
@@ -137,7 +137,7 @@ function attemptsOf(error: PipelineError): string {
 
 const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;
 
-/** The failure policy as a table, from what it decides. */
+/** The decisions of the failure policy as a table. */
 function failureTable(): string {
   const rows = (Object.keys(EXAMPLES) as ErrorKind[]).flatMap((kind) =>
     EXAMPLES[kind].map(({ what, facts }) => {
@@ -186,7 +186,7 @@ function transitionTable(
 
 const COMMENTS = 'migrations/repeatable/comments.sql';
 
-/** The tables of the schema etl with their columns, as their comments in the database say. */
+/** The tables of the schema etl and their columns, with their comments in the database. */
 function tableList(): string {
   const sql = readFileSync(pageFile(COMMENTS), 'utf8');
   const comments = [
@@ -203,7 +203,7 @@ function tableList(): string {
 
 const VIEWS = ['instruments', 'prices', 'views'].map((name) => `migrations/repeatable/${name}.sql`);
 
-/** The views of the schema market with their columns, and its functions, as their comments in the database say. */
+/** The views and functions of the schema market, with their comments in the database. */
 function viewList(): string {
   const sql = VIEWS.map((file) => readFileSync(pageFile(file), 'utf8')).join('\n');
   const comments = [
@@ -216,7 +216,7 @@ function viewList(): string {
     if (kind === 'COLUMN') return [`| \`${column}\` | ${text} |`];
     const heading = `\n## market.${name}\n\n`;
     if (kind === 'VIEW') return [`${heading}${text}\n\n| column | meaning |\n| --- | --- |`];
-    // An aggregate is declared with what it is made of, which no caller needs.
+    // There is no match for an aggregate: all of them take and return numeric.
     const declared = new RegExp(
       `^CREATE OR REPLACE FUNCTION (market\\.${name}\\([^)]*\\))\\s+RETURNS\\s+(.+?)\\s+LANGUAGE`,
       'ms',
@@ -230,7 +230,7 @@ function viewList(): string {
   return lines.join('\n').trim();
 }
 
-/** The generated parts: the page, the file each follows from, and its text. */
+/** The generated parts of pages: the page, the file that a part is generated from, and its text. */
 const PARTS: readonly { readonly page: string; readonly source: string; readonly text: () => string }[] = [
   { page: 'docs/reliability.md', source: 'src/jobs/worker/failure-policy.ts', text: failureTable },
   {
@@ -258,13 +258,13 @@ export function pageFile(page: string): string {
   return fileURLToPath(new URL(`../${page}`, import.meta.url));
 }
 
-/** The text of a page as it should be. @throws Error when it has no place for a generated part. */
+/** Replaces the generated parts in the text of a page. @throws Error if the page has no place for one of them. */
 export function withGeneratedParts(page: string, text: string): string {
   return PARTS.filter((part) => part.page === page).reduce((before, { source, text: generate }) => {
     const mark = `<!-- Generated by \`npm run docs:generate\` from ${source}. -->`;
     const begin = before.indexOf(mark);
     const end = before.indexOf(END, begin);
-    if (begin < 0 || end < 0) throw new Error(`${page} has lost the part that is generated from ${source}`);
+    if (begin < 0 || end < 0) throw new Error(`${page} has no place for the part generated from ${source}`);
     return `${before.slice(0, begin + mark.length)}\n\n${generate()}\n\n${before.slice(end)}`;
   }, text);
 }

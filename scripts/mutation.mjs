@@ -1,15 +1,14 @@
 /**
- * Measures with Stryker how many small changes to the pure core its tests notice, module by module:
- * `npm run test:mutation`, or `npm run test:mutation -- envelope times` for some of them. It takes
- * minutes a module, so CI does not run it. It fails when a module stays below the threshold.
+ * Measures with Stryker, for each module of the pure core, how many small changes to it (mutants) its tests notice:
+ * `npm run test:mutation`, or `npm run test:mutation -- envelope times` for some modules. It takes minutes for each
+ * module, so CI does not run it. It fails if a module is below the threshold.
  *
- * Each module answers to its own tests only: a change that just a distant test notices counts as
- * missed. So does one that fails while a test file is loaded or in `beforeAll`, because then no test has
- * failed; call the code under test inside of tests.
+ * Only the tests listed for a module are run. A mutant also counts as missed if it fails while a test file is loaded or
+ * in `beforeAll`, because then no test has failed: call the code under test inside of tests.
  */
 import { Stryker } from '@stryker-mutator/core';
 
-/** Share of the changes that have to be noticed. */
+/** The share of mutants that must be noticed. */
 const THRESHOLD = 0.92;
 
 const MODULES = {
@@ -45,7 +44,7 @@ for (const [module, tests] of selected) {
     reporters: ['progress-append-only'],
     logLevel: 'warn',
     warnings: false,
-    // Stryker rewrites this file through an interface of TypeScript that version 7 no longer has.
+    // Stryker rewrites this file with an API that TypeScript 7 no longer has.
     tsconfigFile: 'none',
     ignorePatterns: ['.eod', 'dist', 'docs'],
   }).runMutationTest();
@@ -54,7 +53,7 @@ for (const [module, tests] of selected) {
 for (const { module, share, noticed, counted } of summary) {
   console.log(`${(share * 100).toFixed(1).padStart(5)} %  ${noticed} of ${counted}  ${module}`);
 }
-// A module without mutants is not there any more: its share is NaN.
+// The share is NaN, which fails too, if a module has no mutants because it no longer exists.
 if (!summary.every(({ share }) => share >= THRESHOLD)) process.exitCode = 1;
 
 function report(module, mutants) {

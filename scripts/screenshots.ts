@@ -1,5 +1,5 @@
-// Makes the pictures of docs/dashboard.md from made-up data: `npm run docs:screenshots`. It needs chromium, and a
-// minute; look at each picture before it is committed.
+// Makes the screenshots in docs/dashboard.md from simulated data: `npm run docs:screenshots`. It needs chromium and
+// takes a minute. Look at each screenshot before you commit it.
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,8 +30,8 @@ const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
 const LAPTOP = { width: 1280, height: 860 };
 const PHONE = { width: 390, height: 800 };
 
-/** The pictures: page, theme, window. `whole`: the page to its end, else what the window shows. */
-const PICTURES = [
+/** `whole`: the whole page, otherwise only the part in the viewport. */
+const SCREENSHOTS = [
   { name: 'tonight', path: '/', colorScheme: 'light', viewport: LAPTOP, whole: true },
   { name: 'tonight-phone', path: '/', colorScheme: 'dark', viewport: PHONE, whole: false },
   { name: 'coverage', path: '/coverage', colorScheme: 'dark', viewport: LAPTOP, whole: false },
@@ -53,27 +53,27 @@ const PICTURES = [
   { name: 'freshness', path: '/freshness', colorScheme: 'dark', viewport: LAPTOP, whole: false },
 ] as const;
 
-/** How far back the made-up data goes, in days. */
-const REACH = 325;
+/** How many days back the data goes. */
+const DAYS_BACK = 325;
 
-type Closing = () => Promise<unknown>;
+type Cleanup = () => Promise<unknown>;
 
 async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'eod-screenshots-'));
-  const closings: Closing[] = [async () => rmSync(folder, { recursive: true, force: true })];
+  const cleanups: Cleanup[] = [async () => rmSync(folder, { recursive: true, force: true })];
   try {
-    const context = await openPipeline(folder, closings);
-    await fill(context);
-    await picture(context, closings);
+    const context = await openPipeline(folder, cleanups);
+    await loadData(context);
+    await takeScreenshots(context, cleanups);
   } finally {
-    for (const close of closings.reverse()) await close();
+    for (const cleanUp of cleanups.reverse()) await cleanUp();
   }
 }
 
-/** A sandbox, a private Postgres of its own and all that works on them. */
-async function openPipeline(folder: string, closings: Closing[]): Promise<WorkContext> {
+/** Starts a sandbox and a private Postgres, and opens what works on them. */
+async function openPipeline(folder: string, cleanups: Cleanup[]): Promise<WorkContext> {
   const sandbox = await startSandbox({ accessKey: 'demo', instrumentsPerExchange: 120, splits: true });
-  closings.push(() => sandbox.close());
+  cleanups.push(() => sandbox.close());
   const config = loadConfig({
     EOD_BASE_URL: sandbox.url,
     EOD_ACCESS_KEY: 'demo',
@@ -84,18 +84,18 @@ async function openPipeline(folder: string, closings: Closing[]): Promise<WorkCo
   });
   const log = createLog(config);
   const server = await startEmbeddedPostgres({ dataDir: join(folder, 'postgres'), log });
-  closings.push(() => server.stop());
+  cleanups.push(() => server.stop());
   const db = openDatabase({ url: server.url, log, connections: 12 });
-  closings.push(() => db.close());
+  cleanups.push(() => db.close());
   await migrateDatabase(db, config);
   const queues = await openQueues({ db, config, log });
-  closings.push(() => queues.close());
+  cleanups.push(() => queues.close());
   const source = createSource(sourceSettings(config), log);
-  closings.push(() => source.close());
+  cleanups.push(() => source.close());
   return { config, log, db, queues, source, calendar: loadCalendar(), clock: systemClock };
 }
 
-/** Plans a backfill. @param names of the operations; all when not given. */
+/** Starts a backfill. @param names of the operations; by default all. */
 async function plan(context: WorkContext, from: Day, to: Day, names?: readonly string[]): Promise<number> {
   const chosen = operations.filter(({ name }) => names?.includes(name) ?? true);
   const targets = chosen.flatMap((operation) =>
@@ -113,7 +113,7 @@ async function plan(context: WorkContext, from: Day, to: Day, names?: readonly s
   return runId;
 }
 
-/** Works on a run until this share of it is done. */
+/** Works on a run until this share of its windows has ended. */
 async function workUntil(context: WorkContext, runId: number, share: number): Promise<void> {
   const worker = await startWorker(context);
   for (;;) {
@@ -124,8 +124,8 @@ async function workUntil(context: WorkContext, runId: number, share: number): Pr
   await worker.stop();
 }
 
-/** Most of a year, with what happens in one: days that are missing, one that is suspicious, rejects, findings. */
-async function fill(context: WorkContext): Promise<void> {
+/** Loads most of a year, with what may happen in one: missing days, a suspicious one, rejects, findings. */
+async function loadData(context: WorkContext): Promise<void> {
   const now = today(systemClock, context.config.EOD_TIMEZONE);
   const yesterday = addDays(now, -1);
   const day = (back: number) => addDays(now, -back);
@@ -136,31 +136,31 @@ async function fill(context: WorkContext): Promise<void> {
     'GetTotalTradeHighlights',
     'GetSeriesChange',
   ];
-  // Days between two runs are missing.
-  await workUntil(context, await plan(context, day(REACH), day(150), daily), 1);
+  // The days between two runs are missing.
+  await workUntil(context, await plan(context, day(DAYS_BACK), day(150), daily), 1);
   await workUntil(context, await plan(context, day(144), day(95), daily), 1);
   await workUntil(context, await plan(context, day(91), yesterday, daily), 1);
   await workUntil(context, await plan(context, day(60), yesterday), 1);
-  await story(context, now);
-  // Under way while the pictures are made.
+  await addIncidents(context, now);
+  // This run is still open when the screenshots are made.
   await workUntil(
     context,
-    await plan(context, day(REACH + 200), day(REACH + 1), ['GetBhavCopyCM', 'GetCircuitBreakers']),
+    await plan(context, day(DAYS_BACK + 200), day(DAYS_BACK + 1), ['GetBhavCopyCM', 'GetCircuitBreakers']),
     0.4,
   );
 }
 
-/** What no sandbox does by itself. */
-async function story({ db, calendar }: WorkContext, now: Day): Promise<void> {
+/** Writes what the sandbox does not simulate: a suspicious window, nightly times of loads, rejects and findings. */
+async function addIncidents({ db, calendar }: WorkContext, now: Day): Promise<void> {
   const { pool } = db;
   const sessions = calendar.lastSessions('NSE', addDays(now, -1), 120);
-  const odd = sessions.at(-70) ?? now;
+  const suspiciousDay = sessions.at(-70) ?? now;
   await pool.query(
     `update etl.windows set suspicious = 'the answer lacks 41 of 118 rows that the day had; nothing was withdrawn'
       where operation = 'GetBhavCopyCM' and exchange = 'NSE' and from_date = $1`,
-    [odd],
+    [suspiciousDay],
   );
-  // As if each night had been asked for in its evening: a few minutes after it was due, now and then hours.
+  // As if each day had been loaded in its evening: a few minutes after it was due, sometimes hours.
   await pool.query(
     `update etl.loads set committed_at = (to_date + time '21:16') at time zone 'Asia/Kolkata'
         + make_interval(mins => 8 + (hashtext(operation || to_date) & 31)
@@ -192,17 +192,17 @@ async function story({ db, calendar }: WorkContext, now: Day): Promise<void> {
   }
 }
 
-async function picture(context: WorkContext, closings: Closing[]): Promise<void> {
+async function takeScreenshots(context: WorkContext, cleanups: Cleanup[]): Promise<void> {
   const stopping = new AbortController().signal;
   const server = await startHttpServer(context, { roles: ['web'], stopping });
-  closings.push(() => server.close());
+  cleanups.push(() => server.close());
   const browser: Browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox'],
   });
-  closings.push(() => browser.close());
+  cleanups.push(() => browser.close());
   mkdirSync(IMAGES, { recursive: true });
-  for (const { name, path, colorScheme, viewport, whole } of PICTURES) {
+  for (const { name, path, colorScheme, viewport, whole } of SCREENSHOTS) {
     const page = await browser.newPage({ colorScheme, viewport, reducedMotion: 'reduce' });
     await page.goto(`${server.url}${path}`);
     const file = join(IMAGES, `${name}.png`);

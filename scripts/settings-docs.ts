@@ -1,4 +1,4 @@
-// What is written from the settings in src/core/config.ts: tables, .env.example and a JSON schema.
+// Makes the tables of docs/configuration.md, .env.example and a JSON schema from the settings in src/core/config.ts.
 import { z } from 'zod';
 import { loadConfig, settingGroups, settings } from '../src/core/config.ts';
 import { SECRET_SETTINGS } from '../src/core/environment.ts';
@@ -9,11 +9,11 @@ const defaults = loadConfig({});
 
 interface Described {
   readonly name: Name;
-  /** As Markdown; says of secrets that they are. */
+  /** In Markdown; says so if the setting is a secret. */
   readonly description: string;
-  /** As it is written in an environment; empty where there is none. */
+  /** The default as it is written in an environment; empty if there is none. */
   readonly defaultText: string;
-  /** The default, or an example where there is none. */
+  /** The default, or an example if there is none. */
   readonly example: string;
   readonly isSecret: boolean;
 }
@@ -24,12 +24,12 @@ function described(name: Name): Described {
   const given = Array.isArray(examples) ? String(examples[0]) : null;
   const value = defaults[name];
   const isEmpty = value === undefined || JSON.stringify(value) === '{}';
-  // A share is a number here and is written otherwise: it has its default as the example.
+  // The example of a share is its default, because the default itself is a fraction here.
   const written = Array.isArray(value) ? value.join(',') : String(value);
   const defaultText = isEmpty ? '' : (given ?? written);
   const example = given ?? defaultText;
   if (description === '' || example === '') {
-    throw new Error(`${name} needs a description, and an example where it has no default`);
+    throw new Error(`${name} needs a description, and an example if it has no default`);
   }
   const suffix = isSecret && !description.includes('Secret:') ? ' Secret.' : '';
   return { name, description: `${description}${suffix}`, defaultText, example, isSecret };
@@ -40,7 +40,7 @@ const groups = Object.entries(settingGroups).map(([title, group]) => ({
   settings: (Object.keys(group) as Name[]).map(described),
 }));
 
-/** The settings as tables, by what they are about. */
+/** The settings as Markdown tables, one for each group. */
 export function settingTables(): string {
   const code = (text: string) => (text === '' ? '' : `\`${text}\``);
   const row = ({ name, defaultText, description }: Described) =>
@@ -54,7 +54,7 @@ export function settingTables(): string {
 
 const WIDTH = 110;
 
-/** Markdown as a comment: links as the names of their pages, in lines of WIDTH characters at most. */
+/** Markdown as lines of a comment, of at most WIDTH characters; links become the names of their pages. */
 function comment(markdown: string): string[] {
   const text = markdown.replace(/\[([^\]]+)\]\((\w[\w-]*\.md)\)/g, 'docs/$2');
   const lines = ['#'];
@@ -84,13 +84,13 @@ export function envExample(): string {
   return `${[ENV_HEAD, ...parts].join('\n')}\n`.replace(/\n(# --- )/g, '\n\n$1').replace(/\n{3,}/g, '\n\n');
 }
 
-/** Nothing at all means that a setting is not set. */
+// Numbers as text; an empty text means that the setting is not set.
 const WHOLE_NUMBER = '^\\s*\\d*\\s*$';
 const ABOVE_ZERO = '^\\s*(0*[1-9]\\d*)?\\s*$';
 
 /**
- * The settings as a JSON schema, for tools that write environments: what is a number or a flag may be one there too.
- * Further variables are allowed, but none that looks like a mistyped setting.
+ * The settings as a JSON schema, for tools that write environments. Numbers and flags may be JSON numbers and booleans.
+ * Further variables are allowed, except unknown ones that begin with EOD_.
  */
 export function settingsSchema(): string {
   const names = Object.keys(settings);
@@ -125,7 +125,7 @@ export function settingsSchema(): string {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Settings of eod-pipeline',
     description:
-      'What can be said of each setting by itself. Of texts the program looks at more: "eod config" has the last word.',
+      'Rules for each setting by itself. The program checks more than a schema can: run "eod config" for a full check.',
     type: 'object',
     properties: Object.fromEntries(all.map((one) => [one.name, property(one)])),
     propertyNames: { anyOf: [{ not: { pattern: '^EOD_' } }, { enum: names }] },

@@ -1,5 +1,5 @@
-// Runs tests on the Node of the Docker image: all that need no servers, and of the others some of each kind. The
-// whole suite runs on the machine's Node. npm ships Node as a package.
+// Runs tests on the Node version of the Docker image: all unit tests, and some integration tests of each kind. (The
+// whole suite runs on the machine's Node.) That version is installed as an npm package.
 //
 //   node scripts/test-on-lts.mjs
 import { spawnSync } from 'node:child_process';
@@ -31,7 +31,7 @@ function run(command, args) {
 /** @returns {number} the exit code of the first step that failed, or 0. */
 function main() {
   if (process.versions.node.startsWith(`${LTS}.`)) {
-    console.log(`this is Node ${process.versions.node}: nothing to be done beside the suite`);
+    console.log(`this is Node ${process.versions.node}: the test suite is enough`);
     return 0;
   }
   const folder = mkdtempSync(join(tmpdir(), 'eod-node-'));

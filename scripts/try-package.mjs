@@ -1,5 +1,5 @@
-// Makes the package that npm would publish, installs it in an empty folder as a user would, and runs it there: what it
-// leaves out, or finds only in a checkout, is missed here. Needs a build (`npm run build`).
+// Makes the package that npm would publish, installs it in an empty folder as a user would, and runs it there, to find
+// files that the package lacks. Needs a build (`npm run build`).
 //
 //   node scripts/try-package.mjs
 import { spawn, spawnSync } from 'node:child_process';
@@ -26,7 +26,7 @@ const NEEDED = [
   'migrations/meta/_journal.json',
   'package.json',
 ];
-/** Sources, tests, settings of somebody. */
+/** Sources, tests and local settings. */
 const UNWANTED = /^(src|test|bench|scripts|node_modules)\/|\.test\.[jt]s|(^|\/)\.env$|\.tgz$/;
 
 /** SIGTERM ends a service within this time, as docs/commands.md says. */
@@ -39,7 +39,7 @@ function check(is, what) {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'eod-package-'));
-// Of the user's settings npm alone gets to know.
+// The program gets no other variables, so that settings of the user cannot change the result; npm gets all of them.
 const { PATH = '', HOME = '' } = process.env;
 const work = join(folder, 'work');
 mkdirSync(work);
@@ -93,7 +93,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Runs it as a service, which loads what `demo` does not: scheduler, queue, dashboard. */
+/** Runs `eod up`, which loads what `eod demo` does not: scheduler, queue, dashboard. */
 async function serve() {
   const env = { PATH, HOME, EOD_HTTP_PORT: '0' };
   const service = spawn(process.execPath, [eodFile, '--demo', 'up', '--roles', 'scheduler,web'], {
