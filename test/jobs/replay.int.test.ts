@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
@@ -128,5 +128,35 @@ describe('all operations, corrected once and with an instrument missing once', (
     ]);
     expect(both.map((one) => one.status).sort()).toEqual(['fulfilled', 'rejected']);
     expect((await reportRun(original.db.drizzle, runId)).state).toBe('completed');
+  });
+
+  test('answers about other days do not wait for one that is stored, those about the same day do', async () => {
+    const { pool } = original.db;
+    const runId =
+      (await planReplay(
+        original,
+        { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] },
+        { rebuild: true },
+      )) ?? 0;
+    const states = async (ofMonday: boolean) =>
+      (
+        await pool.query<{ state: string }>(
+          'select state from etl.windows where run_id = $1 and (from_date = $2) = $3 order by id',
+          [runId, WEEK.from, ofMonday],
+        )
+      ).rows.map(({ state }) => state);
+    const holder = await pool.connect();
+    const lock = `hashtextextended('eod|bhavcopy_cm|NSE|${WEEK.from}', 0)`;
+    await holder.query(`select pg_advisory_lock(${lock})`);
+    const working = workReplay(original, runId, new AbortController().signal);
+    try {
+      await vi.waitFor(async () => expect(await states(false)).toContain('loaded'), 20_000);
+      expect(await states(true)).toEqual(['running', 'pending', 'pending']);
+    } finally {
+      await holder.query(`select pg_advisory_unlock(${lock})`);
+      holder.release();
+      await working;
+    }
+    expect(new Set([...(await states(true)), ...(await states(false))])).toEqual(new Set(['loaded']));
   });
 });

@@ -1,6 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { windowFacts } from '../../core/log.ts';
+import { createSlots, type Slots } from '../../core/slots.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
@@ -13,6 +14,7 @@ import {
   skipWindow,
   startWindow,
 } from '../../load/state/windows/windows.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { ReadAnswer } from '../import/session-answer.ts';
 import { closeRun } from '../runs/finish.ts';
@@ -30,9 +32,9 @@ interface GroupContext {
 }
 
 /**
- * Works on a replay in this process, without the queue and the source. The answers of a group of operations and an
- * exchange are loaded one after the other, in the order of their calls; EOD_CONCURRENCY groups are worked on at the
- * same time. If the signal stops it, the remaining windows stay open, and the run can be resumed.
+ * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY answers are loaded at the same
+ * time, but those that may be about the same rows one after the other, in the order of their calls. If the signal stops
+ * it, the remaining windows stay open, and the run can be resumed.
  *
  * @throws PipelineError `usage` if another process works on the run; `database_away` if Postgres cannot be reached.
  */
@@ -54,30 +56,85 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
     ({ operation, exchange }) => `${tableGroupOf(operation)}|${exchange}`,
   );
   const files = createFileReader(context);
+  const slots = createSlots(config.EOD_CONCURRENCY);
   const waiting = [...groups];
-  let broken = false;
+  const broken = new AbortController();
+  const stop = AbortSignal.any([signal, broken.signal]);
   const work = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    for (let next = waiting.shift(); next !== undefined && !stop.aborted; next = waiting.shift()) {
       const [name, windows] = next;
-      // The next answer is read while this one is stored, but stored only after it, because their order matters.
-      let ahead = readAhead(context, windows[0]);
-      for (const [at, window] of windows.entries()) {
-        if (signal.aborted || broken || !(await startWindow(db.drizzle, window.id))) return;
-        const answer = ahead;
-        await answer.catch(() => undefined);
-        ahead = readAhead(context, windows[at + 1]);
-        await replayWindow(context, window, answer, { fresh: fresh.has(name), files });
-      }
+      await workGroup(context, windows, { fresh: fresh.has(name), files }, { slots, stop });
     }
   };
   const workers = Array.from({ length: Math.min(config.EOD_CONCURRENCY, groups.size) }, () =>
     work().catch((error) => {
-      broken = true;
+      broken.abort();
       throw error;
     }),
   );
   for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
 }
+
+/** A window that is being stored. */
+interface Storing {
+  readonly window: ReplayWindow;
+  /** Must it be stored after all before it and before all after it? */
+  readonly alone: boolean;
+  readonly done: Promise<unknown>;
+}
+
+/**
+ * Stores the windows of a group, each once those before it that may be about the same rows are stored. Answers about
+ * different days have no row in common and are stored side by side, as many as there are slots.
+ */
+async function workGroup(
+  context: Context,
+  windows: readonly ReplayWindow[],
+  facts: GroupContext,
+  { slots, stop }: { readonly slots: Slots; readonly stop: AbortSignal },
+): Promise<void> {
+  let storing: Storing[] = [];
+  const errors: unknown[] = [];
+  const failed = (error: unknown) => {
+    errors.push(error);
+    return false;
+  };
+  let ahead = readAhead(context, windows[0]);
+  for (const [at, window] of windows.entries()) {
+    const answer = ahead;
+    const alone = !isOfItsDays(window) || (await answer.catch(() => null))?.kept.file !== null;
+    await Promise.all(
+      storing
+        .filter((other) => alone || other.alone || overlap(other.window, window))
+        .map(({ done }) => done),
+    );
+    await slots.take();
+    const started =
+      !stop.aborted &&
+      errors.length === 0 &&
+      (await startWindow(context.db.drizzle, window.id).catch(failed));
+    if (!started) {
+      slots.release();
+      break;
+    }
+    ahead = readAhead(context, windows[at + 1]);
+    const done: Promise<unknown> = replayWindow(context, window, answer, facts)
+      .catch(failed)
+      .finally(() => {
+        slots.release();
+        storing = storing.filter((other) => other.window !== window);
+      });
+    storing = [...storing, { window, alone, done }];
+  }
+  await Promise.all(storing.map(({ done }) => done));
+  if (errors.length > 0) throw errors[0];
+}
+
+/** Are all records of an answer of the days it was asked for? Others are rejected then. */
+const isOfItsDays = ({ operation }: ReplayWindow) =>
+  dataSetNamed(operation).shapes.every(({ dated }) => dated);
+
+const overlap = (one: ReplayWindow, other: ReplayWindow) => one.from <= other.to && other.from <= one.to;
 
 /** A kept answer. That of a file is not read yet, because what is read of it depends on stored data. */
 interface KeptReading {
