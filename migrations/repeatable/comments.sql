@@ -89,6 +89,7 @@ COMMENT ON COLUMN etl.loads.state IS 'Number of the state it made: states are in
 COMMENT ON COLUMN etl.loads.changed_from IS 'First day of the rows that it changed; null if it changed none, -infinity if they have no day.';
 COMMENT ON COLUMN etl.loads.changed_to IS 'Last day of the rows that it changed; null if it changed none, infinity if they have no day.';
 COMMENT ON COLUMN etl.loads.names_changed IS 'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.';
+COMMENT ON COLUMN etl.loads.hash IS 'SHA-256 of the body, in hex, as in etl.responses: it orders answers to one question that were fetched in the same millisecond. Empty if there is no body.';
 COMMENT ON COLUMN etl.loads.digest IS 'SHA-256 of the answer and of the code that read it, in hex: an answer is not read again if the last load of its days has the same. Null for imports and replays.';
 COMMENT ON COLUMN etl.loads.fetched IS 'Records in the answer: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
 COMMENT ON COLUMN etl.loads.inserted IS 'Rows that were new.';

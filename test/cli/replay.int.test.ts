@@ -101,6 +101,7 @@ test('a record that still fails is said to, with exit code 1', async () => {
   await writeRejects(drizzle({ client }), {
     runId: 1,
     windowId: 900,
+    hash: '',
     operation: 'GetSeriesChange',
     exchange: 'BSE',
     rejects: [{ position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] }],

@@ -202,6 +202,7 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
       writeRejects(tx, {
         runId: 1,
         windowId,
+        hash: '',
         operation: 'GetSeriesChange',
         exchange: 'NSE',
         // Each begins at another record, and the last ones are no longer sent in the odd ones.

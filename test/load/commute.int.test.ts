@@ -6,7 +6,7 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { packBody } from '../../src/load/state/responses/kept.ts';
+import { hashBody, packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type Sent } from '../jobs/replay-support.ts';
@@ -39,6 +39,8 @@ const KINDS = {
   company: { operation: 'GetSectoralClassification', lists: 'none', mayBeEmpty: true },
 } as const;
 type Kind = keyof typeof KINDS;
+const EXCHANGES = ['NSE', 'BSE'] as const;
+type Exchange = (typeof EXCHANGES)[number];
 
 interface Listed {
   readonly day: number;
@@ -53,6 +55,7 @@ interface Answer {
   /** Fetched in the very millisecond of the one before. */
   readonly atOnce: boolean;
   readonly kind: Kind;
+  readonly exchange: Exchange;
   readonly from: number;
   readonly to: number;
   readonly part: 'whole' | 'filtered' | 'instruments' | 'rejects';
@@ -61,7 +64,9 @@ interface Answer {
 }
 
 const answerOf = fc.record({
-  atOnce: fc.constantFrom(false, false, false, false, false, true),
+  /** Fetched in the very millisecond of the one before; `again`: and asked the same. */
+  atOnce: fc.constantFrom<false | 'other' | 'again'>(false, false, false, false, 'other', 'again'),
+  exchange: fc.constantFrom<Exchange>('NSE', 'NSE', 'NSE', 'BSE'),
   kind: fc.constantFrom<Kind>('session', 'session', 'session', 'range', 'exchange', 'instrument', 'company'),
   from: fc.nat(DAYS.length - 1),
   length: fc.constantFrom(0, 0, 0, 1, 2),
@@ -85,8 +90,21 @@ const answerOf = fc.record({
   }),
   twice: fc.constantFrom(0, 0, 1, 3),
 });
-const answersOf = fc.array(answerOf, { minLength: 4, maxLength: 12 }).map((drawn) =>
-  drawn.map(({ length, missing, cells, twice, ...answer }, fetched): Answer => {
+/** With the questions of those that ask what the one before did. */
+const drawnOf = fc.array(answerOf, { minLength: 4, maxLength: 12 }).map((drawn) => {
+  const asked: typeof drawn = [];
+  for (const one of drawn) {
+    const last = asked.at(-1);
+    if (one.atOnce !== 'again' || last === undefined) asked.push(one);
+    else {
+      const { kind, exchange, from, length, part } = last;
+      asked.push({ ...one, kind, exchange, from, length, part });
+    }
+  }
+  return asked;
+});
+const answersOf = drawnOf.map((drawn) =>
+  drawn.map(({ atOnce, length, missing, cells, twice, ...answer }, fetched): Answer => {
     const { kind, from } = answer;
     const { lists } = KINDS[kind];
     const to = kind === 'instrument' ? from : Math.min(DAYS.length - 1, from + length);
@@ -114,7 +132,7 @@ const answersOf = fc.array(answerOf, { minLength: 4, maxLength: 12 }).map((drawn
       value: (record.value + 1) % 3,
       saved: (record.saved + fetched) % SAVED.length,
     }));
-    return { ...answer, part, fetched, to, records: [...one, ...again] };
+    return { ...answer, atOnce: atOnce !== false, part, fetched, to, records: [...one, ...again] };
   }),
 );
 
@@ -126,27 +144,19 @@ const scheduleOf = fc.record({
   repeated: fc.array(fc.constantFrom(true, false, false), { minLength: 12, maxLength: 12 }),
 });
 
-/** Two answers to one question are never fetched in the very same millisecond: they would count as one. */
 function fetchedAt(answers: readonly Answer[], { fetched }: Answer): number {
-  let minute = 0;
-  let asked = new Set<string>();
-  for (const answer of answers.slice(0, fetched + 1)) {
-    const { kind, part } = answer;
-    const question = JSON.stringify([kind, part === 'filtered', questionOf(answer)]);
-    if (!answer.atOnce || asked.has(question)) {
-      minute += 1;
-      asked = new Set();
-    }
-    asked.add(question);
-  }
-  return FIRST_CALL + minute * 60_000;
+  const minutes = answers.slice(0, fetched + 1).filter(({ atOnce }) => !atOnce).length;
+  return FIRST_CALL + minutes * 60_000;
 }
 
 const keyOf = ({ day, symbol }: Listed) => `${day} ${symbol}`;
 /** All rows of an exchange's whole set are of one day. */
 const dayOf = (kind: Kind, day: number) => (KINDS[kind].lists === 'days' ? day : 0);
 
-/** Questions that were answered in one millisecond count in the order of their operations, days and instruments. */
+/**
+ * Questions that were answered in one millisecond count in the order of their operations, days and instruments, and
+ * answers to one question in that of the hashes of their bodies.
+ */
 function inOrder(answers: readonly Answer[]): Answer[] {
   const place = (one: Answer) => [
     fetchedAt(answers, one),
@@ -154,6 +164,7 @@ function inOrder(answers: readonly Answer[]): Answer[] {
     one.to,
     questionOf(one).instruments.join(),
     `${one.part === 'filtered'}`,
+    hashBody(bodyOf(one)),
   ];
   const compare = (a: Answer, b: Answer) => {
     const [left, right] = [place(a), place(b)];
@@ -184,7 +195,7 @@ interface ModelRow {
 function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: string[]; refused: string[] } {
   const rows: string[] = [];
   const refused = new Set<string>();
-  for (const kind of Object.keys(KINDS) as Kind[]) {
+  for (const { exchange, kind } of tablesOfExchanges()) {
     const known = new Map<string, ModelRow>();
     const most = new Map<number, number>();
     const { lists, mayBeEmpty } = KINDS[kind];
@@ -192,7 +203,7 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
       [...known]
         .filter(([key, row]) => row.live && dayOf(kind, Number(key.split(' ')[0])) === day)
         .map(([key]) => key);
-    for (const answer of inOrder(all).filter((one) => one.kind === kind)) {
+    for (const answer of inOrder(all).filter((one) => one.kind === kind && one.exchange === exchange)) {
       // Half of its records and more were refused, so none was stored.
       if (answer.part === 'rejects' && answer.records.length === 0) continue;
       const days = Array.from({ length: answer.to - answer.from + 1 }, (_, at) => answer.from + at);
@@ -216,7 +227,7 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
       const tooEarly = kind === 'exchange' && answer.records.length === 0;
       if (answer.part !== 'whole' || lists === 'none' || tooEarly) continue;
       for (const day of asked) {
-        const name = `${kind} ${lists === 'days' ? DAYS[day] : ''}`;
+        const name = `${exchange} ${kind} ${lists === 'days' ? DAYS[day] : ''}`;
         refused.delete(name);
         const gone = live(day).filter((key) => !best.has(key));
         if (gone.length === 0) continue;
@@ -237,17 +248,27 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
       if (!isLive) continue;
       const [day, symbol] = key.split(' ').map(Number) as [number, number];
       const shown = kind === 'session' || kind === 'range' || kind === 'instrument' ? DAYS[day] : '';
-      rows.push([kind, shown, `S${symbol}`, `V${value}`, SAVED[saved] ?? indianTime(saved)].join(' '));
+      rows.push(
+        [exchange, kind, shown, `S${symbol}`, `V${value}`, SAVED[saved] ?? indianTime(saved)].join(' '),
+      );
     }
   }
   return { rows: rows.sort(), refused: [...refused].sort() };
 }
 
-function questionOf({ kind, from, to, part, fetched }: Answer) {
+const tablesOfExchanges = () =>
+  EXCHANGES.flatMap((exchange) => (Object.keys(KINDS) as Kind[]).map((kind) => ({ exchange, kind })));
+
+function bodyOf({ exchange, kind, part, records }: Answer): Buffer {
+  const value = records.map((record) => sent(exchange, kind, record));
+  return Buffer.from(JSON.stringify({ Value: part === 'rejects' ? [...value, { Unknown: 1 }] : value }));
+}
+
+function questionOf({ exchange, kind, from, to, part, fetched }: Answer) {
   const [first, last] = [DAYS[from], DAYS[to]] as [string, string];
   const some = kind === 'instrument' ? [`S${fetched % 3}`] : [`S${from}`, `S${from + 5}`, `S${from + 10}`];
   return {
-    exchange: 'NSE',
+    exchange,
     from: first,
     to: last,
     instruments: part === 'instruments' ? some : [],
@@ -257,7 +278,7 @@ function questionOf({ kind, from, to, part, fetched }: Answer) {
 }
 
 /** A record as the source sends it. */
-function sent(kind: Kind, { day, symbol, saved, value }: Listed): Sent {
+function sent(exchange: Exchange, kind: Kind, { day, symbol, saved, value }: Listed): Sent {
   const [year, month, date] = (DAYS[day] as string).split('-');
   const onDay = `${month}-${date}-${year}`;
   const name = `S${symbol}`;
@@ -267,7 +288,7 @@ function sent(kind: Kind, { day, symbol, saved, value }: Listed): Sent {
     case 'session':
       return {
         TradDt: onDay,
-        Src: 'NSE',
+        Src: exchange,
         Symbol: name,
         SctySrs: 'EQ',
         FinInstrmNm: text,
@@ -329,14 +350,21 @@ async function load(at: Context, answers: readonly Answer[], answer: Answer, { a
   const variant = kind === 'instrument' ? 'eod/Standalone' : '';
   const window = await at.db.pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
-     values ($1, $2, 'NSE', $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
-    [runId, operation.name, asked.from, asked.to, asked.instruments, asked.params, variant, filtered],
+     values ($1, $2, $9, $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
+    [
+      runId,
+      operation.name,
+      asked.from,
+      asked.to,
+      asked.instruments,
+      asked.params,
+      variant,
+      filtered,
+      asked.exchange,
+    ],
   );
   const id = window.rows[0]?.id ?? 0;
-  const records = answer.records.map((record) => sent(kind, record));
-  const body = Buffer.from(
-    JSON.stringify({ Value: part === 'rejects' ? [...records, { Unknown: 1 }] : records }),
-  );
+  const body = bodyOf(answer);
   const calledAt = fetchedAt(answers, answer);
   const contentType = 'application/json';
   const raw = { body, contentType, bytes: body.length };
@@ -365,22 +393,28 @@ async function load(at: Context, answers: readonly Answer[], answer: Answer, { a
 const SAVED_TEXT = `coalesce(to_char(source_saved_at at time zone 'Asia/Kolkata', 'MM-DD-YYYY HH24:MI:SS'), '')`;
 async function stored(): Promise<string[]> {
   const found = await context.db.pool.query<{ row: string }>(
-    `select concat_ws(' ', 'session', trade_date, symbol, instrument_full_name, ${SAVED_TEXT}) as row from market.bhavcopy_cm
-     union all select concat_ws(' ', 'range', change_date, scrip_id, scrip_name, ${SAVED_TEXT}) from market.series_changes
-     union all select concat_ws(' ', 'exchange ', purpose_code, corporate_action_type, ${SAVED_TEXT}) from market.corporate_action_categories
-     union all select concat_ws(' ', 'instrument', as_of_date, symbol, 'V' || eps, ${SAVED_TEXT}) from market.financial_ratios
-     union all select concat_ws(' ', 'company ', symbol, company_name, ${SAVED_TEXT}) from market.sectoral_classification`,
+    `select concat_ws(' ', exchange, 'session', trade_date, symbol, instrument_full_name, ${SAVED_TEXT}) as row from market.bhavcopy_cm
+     union all select concat_ws(' ', exchange, 'range', change_date, scrip_id, scrip_name, ${SAVED_TEXT}) from market.series_changes
+     union all select concat_ws(' ', exchange, 'exchange ', purpose_code, corporate_action_type, ${SAVED_TEXT}) from market.corporate_action_categories
+     union all select concat_ws(' ', exchange, 'instrument', as_of_date, symbol, 'V' || eps, ${SAVED_TEXT}) from market.financial_ratios
+     union all select concat_ws(' ', exchange, 'company ', symbol, company_name, ${SAVED_TEXT}) from market.sectoral_classification`,
   );
   return found.rows.map(({ row }) => row).sort();
 }
 
 async function refusals(): Promise<{ id: number; fetchedAt: number; name: string }[]> {
-  const found = await context.db.pool.query<{ id: number; at: Date; operation: string; day: string | null }>(
-    `select id::int, fetched_at as at, operation, day::text from etl.withdrawals where state = 'refused' order by id`,
+  const found = await context.db.pool.query<{
+    id: number;
+    at: Date;
+    exchange: string;
+    operation: string;
+    day: string | null;
+  }>(
+    `select id::int, fetched_at as at, exchange, operation, day::text from etl.withdrawals where state = 'refused' order by id`,
   );
-  return found.rows.map(({ id, at, operation, day }) => {
+  return found.rows.map(({ id, at, exchange, operation, day }) => {
     const kind = (Object.keys(KINDS) as Kind[]).find((one) => KINDS[one].operation === operation);
-    return { id, fetchedAt: at.getTime(), name: `${kind} ${day ?? ''}` };
+    return { id, fetchedAt: at.getTime(), name: `${exchange} ${kind} ${day ?? ''}` };
   });
 }
 

@@ -205,6 +205,7 @@ async function answer(
       filtered,
     },
     calledAt,
+    hash: hashBody(body),
     bytes: body.length,
     preview: false,
     ...(step.kept ? {} : { digest: digestOf(context, hashBody(body)) }),

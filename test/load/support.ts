@@ -79,6 +79,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     fullSets: answer.fullSets ?? [],
     maxWithdrawShare: 0.1,
     fetchedAt: answer.fetchedAt ?? new Date(),
+    hash: '',
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],

@@ -64,6 +64,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     fullSets: [],
     maxWithdrawShare: 0.1,
     fetchedAt: new Date(),
+    hash: '',
     suspicions: [],
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,

@@ -12,7 +12,7 @@ import {
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
 import type { RowDifference } from '../../load/state/reports.ts';
-import { type PackedBody, packBody } from '../../load/state/responses/kept.ts';
+import { hashBody, type PackedBody, packBody } from '../../load/state/responses/kept.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
@@ -99,7 +99,7 @@ export async function importSessions(
   let cancelled = windowIds === null;
   for (const [at, windowId] of (windowIds ?? []).entries()) {
     const session = sessions[at] as FileSession;
-    const load = { runId, windowId, session, tickers: tickers?.known ?? NO_TICKERS, packed: pack(session) };
+    const load = { runId, windowId, session, tickers: tickers?.known ?? NO_TICKERS, csv: pack(session) };
     const times: StepTimes = {};
     const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, windowId, error));
@@ -174,16 +174,23 @@ async function openFileWindows(
   return inserted.length === 0 ? null : inserted;
 }
 
+/** The CSV of a session: compressed if it is to be kept, else its hash. */
+interface PackedCsv {
+  readonly content: FileContent;
+  readonly hash: string | undefined;
+  readonly packed: Promise<PackedBody> | null;
+}
+
 /** @returns a function that compresses the CSV of a session; consecutive sessions of the same CSV share the result. */
-function createPacker({ config, db }: Context): (session: FileSession) => Promise<PackedBody> | null {
-  let last: { readonly content: FileContent; readonly packed: Promise<PackedBody> } | undefined;
+function createPacker({ config, db }: Context): (session: FileSession) => PackedCsv {
+  let last: PackedCsv | undefined;
   return ({ content }) => {
-    if (!config.EOD_KEEP_RAW) return null;
     if (last?.content !== content) {
-      last = { content, packed: packBody(db.drizzle, content.bytes) };
-      last.packed.catch(() => undefined);
+      const packed = config.EOD_KEEP_RAW ? packBody(db.drizzle, content.bytes) : null;
+      packed?.catch(() => undefined);
+      last = { content, hash: packed === null ? hashBody(content.bytes) : undefined, packed };
     }
-    return last.packed;
+    return last;
   };
 }
 
@@ -192,12 +199,12 @@ interface Load {
   readonly windowId: number;
   readonly session: FileSession;
   readonly tickers: Tickers;
-  readonly packed: Promise<PackedBody> | null;
+  readonly csv: PackedCsv;
 }
 
 async function importSession(
   context: Context,
-  { runId, windowId, session, tickers, packed }: Load,
+  { runId, windowId, session, tickers, csv }: Load,
 ): Promise<RecordCounts | null> {
   const { clock, config, db } = context;
   const { dataSet, exchange, day, to } = session;
@@ -219,9 +226,10 @@ async function importSession(
     calledAt,
     bytes: 0,
     preview: false,
+    hash: csv.hash,
     answer:
-      packed === null
+      csv.packed === null
         ? undefined
-        : { packed: await packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
+        : { packed: await csv.packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
   });
 }

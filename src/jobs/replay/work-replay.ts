@@ -198,6 +198,7 @@ async function replayAnswer(
       window,
       ...answered,
       calledAt: kept.fetchedAt.getTime(),
+      hash: kept.hash,
       bytes: 0,
       preview: false,
       fresh,

@@ -172,12 +172,14 @@ async function fetchAndLoad(
   ]);
   if (claim.triesHour) await reopenHour(context, permit);
   if (claim.wasRefused) await noteAnsweredRange(db.drizzle, permit.keyHash, window);
+  const hash = packed?.hash ?? hashBody(answer.body);
   const answered = {
     window,
     calledAt,
     bytes: answer.bytes,
     preview: window.runKind === 'preview',
-    digest: digestOf(context, packed?.hash ?? hashBody(answer.body)),
+    hash,
+    digest: digestOf(context, hash),
     answer:
       packed === null
         ? undefined

@@ -41,7 +41,11 @@ export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string):
  */
 export async function repeatAnswer(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
-  { window, calledAt, ...answered }: Omit<AnsweredWindow, 'extracted'> & { readonly digest: string },
+  {
+    window,
+    calledAt,
+    ...answered
+  }: Omit<AnsweredWindow, 'extracted'> & { readonly digest: string; readonly hash: string },
 ): Promise<RecordCounts | null> {
   // A preview compares rows, and filtered answers are not repeats of whole ones: these have to be read.
   if (answered.preview || window.filtered || window.instruments.length > 0) return null;
@@ -56,6 +60,7 @@ export async function repeatAnswer(
     sessions: calendar.sessions(exchange, from, to),
     fetchedAt: new Date(calledAt),
     digest: answered.digest,
+    hash: answered.hash,
     bytes: answered.bytes,
     answer: answered.answer,
   });

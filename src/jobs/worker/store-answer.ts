@@ -30,6 +30,8 @@ export interface AnsweredWindow extends ReadAnswer {
   /** Size of the body as it was sent. */
   readonly bytes: number;
   readonly preview: boolean;
+  /** SHA-256 of the body, if the answer is not to be kept. */
+  readonly hash?: string | undefined;
   /** From `digestOf`, if the answer has just come from the source. */
   readonly digest?: string;
   /** The answer as it is kept for replay; undefined if it is not to be kept. */
@@ -57,6 +59,7 @@ export async function storeAnswer(
     bytes,
     preview,
     answer,
+    hash,
     digest,
     readByWindows,
     fresh,
@@ -93,6 +96,7 @@ export async function storeAnswer(
     warnings: [...extracted.warnings, ...warnings],
     suspicions,
     fetchedAt: new Date(calledAt),
+    hash: hash ?? answer?.packed.hash ?? '',
     bytes,
     preview,
     answer,

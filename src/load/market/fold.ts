@@ -5,7 +5,7 @@ import { dataSetsFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
-import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads/later.ts';
+import { answersToFold, hasLaterLoad, hasLoadsSince, type LoadScope } from '../state/loads/later.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
 import { acceptedDays, type DayWithdrawal, NO_DAY, onDays, replaceRefusals } from '../state/withdrawals.ts';
 import { foldSql } from './fold-sql.ts';
@@ -46,6 +46,8 @@ interface TableLoad extends TableAnswer {
   readonly exchange: string;
   /** When the source was asked. */
   readonly fetchedAt: Date;
+  /** SHA-256 of the body; empty where there is none. */
+  readonly hash: string;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
   /** Are all kept answers being loaded again, into tables that were empty? Then the history is restored as well. */
@@ -81,7 +83,7 @@ export async function mergeTable(
   const { table, rows, days, fetchedAt } = load;
   const sql = mergeSql(table);
   const scope = scopeOf(load);
-  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, fetchedAt, { orSameTime: true }));
+  const isLast = load.isLast || !(await hasLoadsSince(tx, scope, fetchedAt));
   if (isLast) {
     const added =
       scope.whole === 'days'
@@ -102,7 +104,7 @@ export async function mergeTable(
   if (folded !== null) return { ...folded, folded: true, undecided: null };
   await client.query(`truncate ${sql.stage}`);
   await stageRows(client, table, rows);
-  if (!(await hasLaterLoad(tx, scope, fetchedAt))) return mergeAsLast();
+  if (!(await hasLaterLoad(tx, scope, load))) return mergeAsLast();
   return mergeCertain(client, load, scope);
 }
 
@@ -130,14 +132,18 @@ async function hasConflict(client: PoolClient, table: TableDefinition, fetchedAt
 }
 
 /**
- * Folds the kept answers about the load's days, if anything was loaded that was fetched after it.
+ * Folds the answers about some days anew where something was loaded that was fetched after this moment, or another
+ * answer that was fetched at it.
  *
  * @returns null if there was nothing, or not all answers are kept; then nothing was written.
  */
-export async function foldIfLate(tx: Transaction, load: Omit<TableLoad, 'rows'>): Promise<Merged | null> {
+export async function foldIfLate(
+  tx: Transaction,
+  load: Omit<TableLoad, 'rows' | 'hash'>,
+): Promise<Merged | null> {
   const scope = scopeOf({ ...load, rows: [] });
-  if (!(await hasLaterLoad(tx, scope, load.fetchedAt))) return null;
-  return foldAnswers(tx, { ...load, rows: null }, scope);
+  if (!(await hasLoadsSince(tx, scope, load.fetchedAt, 2))) return null;
+  return foldAnswers(tx, { ...load, hash: '', rows: null }, scope);
 }
 
 /** Which rows an answer may be about, and what the loads of these rows are found by. */
@@ -188,7 +194,7 @@ async function foldAnswers(
     tx,
     // Where the day of a row comes from the request, only requests for the same days can list it.
     { ...scope, sameInstruments: few, sameDays: few && day !== undefined && day.from !== 'answer' },
-    { windowId: load.windowId, fetchedAt: load.rows === null ? null : load.fetchedAt },
+    { ...load, fetchedAt: load.rows === null ? null : load.fetchedAt },
   );
   if (answers === null) return null;
   const sql = foldSql(table, whole);
@@ -292,13 +298,15 @@ async function readTable(
  * unless a later answer lists their days in full without them, and values that were saved later. Withdraws nothing.
  */
 async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): Promise<MergedTable> {
-  const { table, exchange, fullSet, fetchedAt } = load;
+  const { table, exchange, fullSet, fetchedAt, windowId, hash } = load;
   const { keepCertain } = foldSql(table, scope.whole);
   const certain = await client.query<Record<string, string>>(keepCertain, [
     exchange,
     scope.operations,
     fetchedAt.toISOString(),
     fullSet === undefined ? null : daysOf(fullSet),
+    windowId,
+    hash,
   ]);
   const left = { ...countsOf(certain.rows[0]), unlisted: Number(certain.rows[0]?.unlisted) };
   const { preserved: _, ...answer } = load;

@@ -46,6 +46,8 @@ interface WindowLoad {
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
   /** When the source was asked. */
   readonly fetchedAt: Date;
+  /** SHA-256 of the body; empty where there is none. */
+  readonly hash: string;
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];

@@ -24,6 +24,8 @@ interface RepeatedAnswer {
   /** The sessions that were asked for. */
   readonly sessions: readonly string[];
   readonly digest: string;
+  /** SHA-256 of the body. */
+  readonly hash: string;
   readonly fetchedAt: Date;
   /** Bytes the answer took on the wire. */
   readonly bytes: number;

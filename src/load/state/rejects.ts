@@ -21,7 +21,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { isOperation } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from './coverage.ts';
-import { laterLoads } from './loads/later.ts';
+import { isLaterLoad, laterLoads, type OwnAnswer } from './loads/later.ts';
 import { type AnswerFilter, matchesFilter } from './responses/to-replay.ts';
 import { responses } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
@@ -38,9 +38,8 @@ export interface RejectEntry {
 }
 
 /** What is needed of a load to store its rejects and resolve older ones. */
-interface RejectsOfLoad {
+interface RejectsOfLoad extends OwnAnswer {
   readonly runId: number;
-  readonly windowId: number;
   readonly operation: string;
   readonly exchange: string;
   readonly rejects: readonly RejectEntry[];
@@ -48,8 +47,6 @@ interface RejectsOfLoad {
   readonly readByWindows?: readonly number[] | undefined;
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
   readonly coverage: readonly Pick<CoverageEntry, 'state'>[];
-  /** When the source was asked. */
-  readonly fetchedAt: Date;
 }
 
 /** What the answer of a window was asked for. */
@@ -136,7 +133,7 @@ async function outdatedTest(
  * Locks the open rejects of the days that were asked for.
  *
  * @returns the ids of those that the answer resolves: none if nothing of it was stored or its emptiness is in doubt,
- *   none that were seen in an answer fetched later, and none that are `present` in it.
+ *   none that were seen in a later answer, and none that are `present` in it.
  */
 async function lockOutdated(
   tx: NodePgDatabase,
@@ -156,6 +153,7 @@ async function lockOutdated(
     .select({
       id: reject.id,
       outdated: sql<boolean>`${reject.last_seen_at} <= ${fetchedAt.toISOString()}::timestamptz
+        and not (${reject.last_seen_at} = ${fetchedAt.toISOString()}::timestamptz and ${isLaterLoad(reject.window_id, load)})
         and ${reject.fingerprint} <> all(${sql.param(present)}::text[])
         and (${reject.window_id} = any(${sql.param(readByWindows)}::bigint[]) or ${answered})`,
     })

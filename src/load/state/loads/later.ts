@@ -1,10 +1,27 @@
-import { and, eq, gt, gte, inArray, isNull, lt, lte, notExists, or, sql } from 'drizzle-orm';
+import {
+  and,
+  type Column,
+  eq,
+  getTableName,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  lte,
+  ne,
+  notExists,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
+import { placeOf, questionOf } from '../schema/columns.ts';
 import { responses } from '../schema/source.ts';
 import { loads, rejects, windows } from '../schema/work.ts';
-import { isOf, type LoadGroup } from './loads.ts';
+import { isOf, LOADS, type LoadGroup } from './loads.ts';
 
 // What the load of an answer needs to know about the loads of others, above all of answers fetched later: the answer
 // that was fetched last counts, in whatever order they are loaded.
@@ -15,14 +32,34 @@ export interface LoadScope extends LoadGroup {
   readonly days: { readonly from: string; readonly to: string } | null;
 }
 
+/** The answer of a window. */
+export interface OwnAnswer {
+  readonly windowId: number;
+  readonly fetchedAt: Date;
+  /** SHA-256 of its body; empty where there is none. */
+  readonly hash: string;
+}
+
 /**
- * The condition for committed loads of answers that were fetched after this moment (or at the same time) and may be
- * about these rows. While the locks of their days are held, no more can come.
+ * SQL that is text: is an answer of this row of loads later than that of a window?
+ *
+ * @param own placeholders.
  */
-function isLater(scope: LoadScope, fetchedAt: Date, orSameTime = false) {
+export const isLaterThanOwn = (row: string, own: Readonly<Record<keyof OwnAnswer, string>>) =>
+  `(${placeOf(row)}) > (select ${own.fetchedAt}::timestamptz, ${questionOf('w')}, ${own.hash}::text from etl.${getTableName(windows)} w where w.id = ${own.windowId})`;
+
+/** The same for a query of loads. */
+const isLater = ({ windowId, fetchedAt, hash }: OwnAnswer): SQL => sql`(${sql.raw(placeOf(LOADS))}) > (
+  select ${fetchedAt.toISOString()}::timestamptz, ${sql.raw(questionOf('w'))}, ${hash}::text from ${windows} w where w.id = ${windowId})`;
+
+/**
+ * The condition for committed loads of answers that were fetched at this moment or later and may be about these rows.
+ * While the locks of their days are held, no more can come.
+ */
+function isSince(scope: LoadScope, fetchedAt: Date) {
   const { days } = scope;
   return and(
-    (orSameTime ? gte : gt)(loads.fetched_at, fetchedAt.toISOString()),
+    gte(loads.fetched_at, fetchedAt.toISOString()),
     isOf(scope),
     days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
   );
@@ -88,7 +125,11 @@ export async function lastCleanLoad(
             .select({ id: other.id })
             .from(other)
             .where(
-              and(concerns(other), or(gt(other.state, last.state), gt(other.fetched_at, last.fetched_at))),
+              and(
+                concerns(other),
+                ne(other.id, last.id),
+                or(gt(other.state, last.state), gte(other.fetched_at, last.fetched_at)),
+              ),
             ),
         ),
       ),
@@ -96,26 +137,13 @@ export async function lastCleanLoad(
   return found ?? null;
 }
 
-/**
- * What later answers than that of a window were asked for, if they were loaded. For answers of the same millisecond,
- * what they were asked for decides which is later, as in `answersToFold`.
- */
-export async function laterLoads(
-  tx: NodePgDatabase,
-  scope: LoadScope,
-  { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date },
-) {
-  const { fetched_at, from_date, to_date, instruments, variant, filtered, whole } = loads;
-  const own = sql`(select ${fetchedAt.toISOString()}::timestamptz, w.from_date, w.to_date, w.instruments from ${windows} w where w.id = ${windowId})`;
+/** What later answers than that of a window were asked for, if they were loaded. */
+export async function laterLoads(tx: NodePgDatabase, scope: LoadScope, own: OwnAnswer) {
+  const { from_date, to_date, instruments, variant, filtered, whole } = loads;
   return tx
     .select({ from: from_date, to: to_date, instruments, variant, filtered, whole })
     .from(loads)
-    .where(
-      and(
-        isLater(scope, fetchedAt, true),
-        sql`(${fetched_at}, ${from_date}, ${to_date}, ${instruments}) > ${own}`,
-      ),
-    );
+    .where(and(isSince(scope, own.fetchedAt), isLater(own)));
 }
 
 /** What was loaded or rejected before that may affect how an answer is stored. */
@@ -141,7 +169,7 @@ export async function readKnown(
   const found = await runPrepared<Known & Record<string, unknown>>(
     tx,
     sql`
-    select exists (select from ${loads} where ${and(isLater(scope, fetchedAt, true), asked.length === 0 ? undefined : overlaps)}) as later,
+    select exists (select from ${loads} where ${and(isSince(scope, fetchedAt), asked.length === 0 ? undefined : overlaps)}) as later,
            exists (select from ${rejects} where ${and(
              inArray(rejects.operation, [...scope.operations]),
              eq(rejects.exchange, scope.exchange),
@@ -151,18 +179,28 @@ export async function readKnown(
   return found.rows[0] ?? { later: true, rejects: true };
 }
 
-/** Is there a load of an answer that was fetched later (or at the same time)? */
-export async function hasLaterLoad(
-  tx: NodePgDatabase,
-  scope: LoadScope,
-  fetchedAt: Date,
-  { orSameTime = false } = {},
-): Promise<boolean> {
+/** Condition: is there a load by the window of this number of an answer later than this one? */
+export const isLaterLoad = (windowId: Column, own: OwnAnswer) =>
+  sql`exists (select from ${loads} where ${loads.window_id} = ${windowId} and ${isLater(own)})`;
+
+/** Is there a load of an answer later than that of a window? */
+export async function hasLaterLoad(tx: NodePgDatabase, scope: LoadScope, own: OwnAnswer): Promise<boolean> {
   const later = tx
     .select({ id: loads.id })
     .from(loads)
-    .where(isLater(scope, fetchedAt, orSameTime));
+    .where(and(isSince(scope, own.fetchedAt), isLater(own)));
   return (await later.limit(1)).length > 0;
+}
+
+/** Are there as many loads of answers that were fetched at this moment or later? */
+export async function hasLoadsSince(
+  tx: NodePgDatabase,
+  scope: LoadScope,
+  fetchedAt: Date,
+  atLeast = 1,
+): Promise<boolean> {
+  const since = tx.select({ id: loads.id }).from(loads).where(isSince(scope, fetchedAt));
+  return (await since.limit(atLeast)).length === atLeast;
 }
 
 /** A kept answer, and the load that first stored it. The ids are null for the answer that is being loaded. */
@@ -176,7 +214,7 @@ interface AnswerToFold {
 /**
  * The kept answers that were loaded and may be about the rows of a scope, in the order in which they were fetched. The
  * answer of the window itself is among them, with `responseId` null, whether it was loaded before or is being loaded
- * now. Answers of the same millisecond are ordered by what they were asked for.
+ * now.
  *
  * @returns null if one that was loaded is not kept.
  */
@@ -195,7 +233,7 @@ export async function answersToFold(
     readonly sameDays: boolean;
   },
   /** `fetchedAt` is null if no answer is being loaded. */
-  { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date | null },
+  { windowId, fetchedAt, hash }: Omit<OwnAnswer, 'fetchedAt'> & { readonly fetchedAt: Date | null },
 ): Promise<AnswerToFold[] | null> {
   const moment = sql`${fetchedAt?.toISOString() ?? null}::timestamptz`;
   const concerns = (one: string) => {
@@ -213,14 +251,8 @@ export async function answersToFold(
         : undefined,
     );
   };
-  const same = (one: string, other: string) =>
-    sql.raw(
-      ['operation', 'exchange', 'from_date', 'to_date', 'instruments', 'variant', 'filtered']
-        .map((column) => `${one}.${column} = ${other}.${column}`)
-        .join(' and '),
-    );
   const isOwn = (one: string) =>
-    sql`(${same(one, 'own')} and ${sql.raw(`${one}.fetched_at`)} is not distinct from ${moment})`;
+    sql`(${sql.raw(placeOf(one))}) is not distinct from (${moment}, ${sql.raw(questionOf('own'))}, ${hash}::text)`;
   const found = await tx.execute<
     { [Name in keyof AnswerToFold]: AnswerToFold[Name] } & { readonly kept: boolean }
   >(sql`
@@ -230,28 +262,28 @@ export async function answersToFold(
     ), kept as materialized (
       select r.* from ${responses} r, own where ${concerns('r')} and not ${isOwn('r')}
     )
-    select r.id::int as "responseId", to_json(r.fetched_at)#>>'{}' as "fetchedAt", true as kept, l.id::int as "loadId", l.run_id::int as "runId", r.fetched_at, r.operation, r.from_date, r.to_date, r.instruments, r.variant, r.filtered
+    select r.id::int as "responseId", to_json(r.fetched_at)#>>'{}' as "fetchedAt", true as kept, l.id::int as "loadId", l.run_id::int as "runId", ${sql.raw(placeOf('r'))}
       from kept r join lateral (
-        select l.id, l.run_id from loaded l where l.fetched_at = r.fetched_at and ${same('l', 'r')} order by l.id limit 1) l on true
+        select l.id, l.run_id from loaded l where (${sql.raw(placeOf('l'))}) = (${sql.raw(placeOf('r'))}) order by l.id limit 1) l on true
     union all
-    select null, to_json(${moment})#>>'{}', true, null, null, ${moment}, operation, from_date, to_date, instruments, variant, filtered from own where ${moment} is not null
+    select null, to_json(${moment})#>>'{}', true, null, null, ${moment}, ${sql.raw(questionOf('own'))}, ${hash}::text from own where ${moment} is not null
     union all
-    select null, to_json(l.fetched_at)#>>'{}', false, null, null, l.fetched_at, l.operation, l.from_date, l.to_date, l.instruments, l.variant, l.filtered
+    select null, to_json(l.fetched_at)#>>'{}', false, null, null, ${sql.raw(placeOf('l'))}
       from loaded l where not exists (
-        select from kept r where r.fetched_at = l.fetched_at and r.operation = l.operation
+        select from kept r where r.fetched_at = l.fetched_at and r.operation = l.operation and l.hash in (r.hash, '')
            and r.from_date <= l.from_date and r.to_date >= l.to_date and r.instruments = l.instruments)
-    order by 6, 7, 8, 9, 10, 11, 12, 1`);
+    order by 6, 7, 8, 9, 10, 11, 12, 13, 14, 1`);
   if (found.rows.some(({ kept }) => !kept)) return null;
   return found.rows;
 }
 
 /**
- * Was the answer to a window's question that was fetched at this moment loaded before? The moment alone does not
- * identify an answer, because workers fetch answers to several questions in the same millisecond.
+ * Was a window's answer loaded before? The moment alone does not identify it, because workers fetch several answers in
+ * the same millisecond. An answer without a body is part of one that was fetched then.
  */
 export async function wasLoaded(
   tx: NodePgDatabase,
-  { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date },
+  { windowId, fetchedAt, hash }: OwnAnswer,
 ): Promise<boolean> {
   const { operation, exchange, from_date, to_date, instruments, variant } = windows;
   const found = await tx
@@ -267,6 +299,7 @@ export async function wasLoaded(
         eq(loads.instruments, instruments),
         eq(loads.variant, variant),
         eq(loads.fetched_at, fetchedAt.toISOString()),
+        hash === '' ? undefined : eq(loads.hash, hash),
       ),
     )
     .where(eq(windows.id, windowId))

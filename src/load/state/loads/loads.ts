@@ -68,6 +68,8 @@ export async function insertLoad(
     readonly loadId: number;
     readonly windowId: number;
     readonly fetchedAt: Date;
+    /** SHA-256 of the body of the answer; empty where there is none. */
+    readonly hash?: string | undefined;
     readonly whole: readonly string[];
     /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
@@ -81,7 +83,7 @@ export async function insertLoad(
   /** Ends the window, in the same statement. */
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
-  const { accepted, written, namesChanged, digest = null } = load;
+  const { accepted, written, namesChanged, hash = '', digest = null } = load;
   const day = accepted?.day ?? null;
   const from = written.map((one) => one.from).sort()[0] ?? null;
   const to =
@@ -100,10 +102,10 @@ export async function insertLoad(
     with w as ${window}
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
-      names_changed, digest, committed_at, state)
+      names_changed, hash, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
-      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
+      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${hash}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next`,
   );
 }

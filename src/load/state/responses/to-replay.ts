@@ -17,6 +17,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets, operations } from '../../../operations/registry.ts';
+import { placeOf } from '../schema/columns.ts';
 import { responses } from '../schema/source.ts';
 import { rejects, windows } from '../schema/work.ts';
 
@@ -94,7 +95,7 @@ export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL
       select newer.id from chosen c join ${responses} older on older.id = c.id
         join ${responses} newer on newer.operation = older.operation and newer.exchange = older.exchange
           and newer.variant = older.variant
-       where (newer.fetched_at, newer.id) > (older.fetched_at, older.id)
+       where (${sql.raw(placeOf('newer'))}, newer.id) > (${sql.raw(placeOf('older'))}, older.id)
          and (older.operation = any(${sql.param(undated)})
            or (newer.from_date <= older.to_date and newer.to_date >= older.from_date))
          and (newer.instruments = '{}' or older.instruments = '{}' or newer.instruments && older.instruments)
@@ -124,7 +125,7 @@ export async function newerFullAnswers(
       and(
         eq(newer.operation, older.operation),
         eq(newer.exchange, older.exchange),
-        sql`(${newer.fetched_at}, ${newer.id}) > (${older.fetched_at}, ${older.id})`,
+        sql`(${sql.raw(placeOf('newer'))}, newer.id) > (${sql.raw(placeOf('older'))}, older.id)`,
         sql`${newer.instruments} = '{}'`,
         eq(newer.filtered, false),
         scope.anyDays
@@ -142,7 +143,7 @@ export async function newerFullAnswers(
         scope.files ? undefined : not(isFile),
       ),
     )
-    .orderBy(desc(newer.fetched_at), desc(newer.id));
+    .orderBy(sql`(${sql.raw(placeOf('newer'))}, newer.id) desc`);
   return scope.files ? found : found.limit(1);
 }
 

@@ -39,6 +39,18 @@ export const asked = () => ({
   filtered: boolean('filtered').notNull(),
 });
 
+const QUESTION = ['operation', 'exchange', 'from_date', 'to_date', 'instruments', 'variant', 'filtered'];
+
+/** SQL of what was asked for, for a row of windows, loads or kept answers. */
+export const questionOf = (row: string) => QUESTION.map((column) => `${row}.${column}`).join(', ');
+
+/**
+ * SQL that answers are ordered by, for a row of loads or of kept answers. Answers fetched in the same millisecond are
+ * ordered by what was asked for, and answers to one question by their bodies, so that the order in which they were
+ * loaded never counts.
+ */
+export const placeOf = (row: string) => `${row}.fetched_at, ${questionOf(row)}, ${row}.hash`;
+
 /** For constraints: the condition that the value is one of these. */
 export const isOneOf = (column: Column, values: readonly string[]) =>
   sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`;

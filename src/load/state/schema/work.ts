@@ -169,6 +169,8 @@ export const loads = etl.table(
     changed_to: day('changed_to'),
     /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
     names_changed: boolean('names_changed').notNull().default(true),
+    /** SHA-256 of the body, in hex, as in responses; empty if there is none. Orders answers of the same millisecond. */
+    hash: text('hash').notNull().default(''),
     /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
     ...recordCounts(),

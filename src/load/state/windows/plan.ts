@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
 import { adoptAnswers } from '../responses/to-replay.ts';
+import { placeOf } from '../schema/columns.ts';
 import { responses } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
@@ -101,8 +102,7 @@ export async function insertFileWindows(
 }
 
 /**
- * Inserts a window for each kept answer that `chosen` (a query of their ids) returns, in the order in which the answers
- * were fetched.
+ * Inserts a window for each kept answer that `chosen` (a query of their ids) returns, in the order of the answers.
  */
 export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
@@ -110,7 +110,7 @@ export async function insertReplayWindows(tx: NodePgDatabase, runId: number, cho
       filtered, state, source_file, source_hash, response_id)
     select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, r.filtered,
       ${PLANNED}, r.params->>'file', r.hash, r.id
-      from (${chosen}) as c(id) join ${responses} r on r.id = c.id order by r.fetched_at, r.id`);
+      from (${chosen}) as c(id) join ${responses} r on r.id = c.id order by ${sql.raw(placeOf('r'))}, r.id`);
   await adoptAnswers(tx, runId);
 }
 
