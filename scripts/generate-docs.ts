@@ -69,6 +69,7 @@ const DOWN: Outage = {
   waitMs: 1_000,
   probing: false,
   runAgeMs: Number.POSITIVE_INFINITY,
+  triedBefore: true,
 };
 
 const FIRST: Situation = {
@@ -126,13 +127,22 @@ function wording(action: FailureAction): string {
   }
 }
 
+/** More than any limit but EOD_ATTEMPTS. */
+const MANY_ATTEMPTS = 40;
+
 /** The maximum number of attempts, if only that limits how often a window is tried. */
 function attemptsOf(error: PipelineError): string {
-  const act = (attempt: number) => decideFailure(error, { ...FIRST, attempt }, config).act;
-  if (act(1) !== 'retry') return act(1) === 'end' ? '1' : 'not counted';
-  let attempt = 1;
-  while (act(attempt) === 'retry') attempt += 1;
-  return attempt === config.EOD_ATTEMPTS ? '`EOD_ATTEMPTS`' : String(attempt);
+  const attempts = (EOD_ATTEMPTS: number) => {
+    const act = (attempt: number) =>
+      decideFailure(error, { ...FIRST, attempt }, { ...config, EOD_ATTEMPTS }).act;
+    if (act(1) !== 'retry') return act(1) === 'end' ? 1 : null;
+    let attempt = 1;
+    while (act(attempt) === 'retry') attempt += 1;
+    return attempt;
+  };
+  const [least, most] = [attempts(1), attempts(MANY_ATTEMPTS)];
+  if (least === null || most !== MANY_ATTEMPTS) return least === null ? 'not counted' : String(least);
+  return least === 1 ? '`EOD_ATTEMPTS`' : `\`EOD_ATTEMPTS\`, at least ${least}`;
 }
 
 const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;

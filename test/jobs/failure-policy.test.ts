@@ -52,6 +52,7 @@ const down = (downMs: number, more: Partial<Outage> = {}): Outage => ({
   waitMs: 4_000,
   probing: false,
   runAgeMs: Number.POSITIVE_INFINITY,
+  triedBefore: true,
   ...more,
 });
 
@@ -80,6 +81,7 @@ const PUT_BACK: FailureAction = { act: 'put_back' };
 const BOUNDS = {
   first: {},
   'last attempt': { attempt: 3 },
+  'fifth attempt': { attempt: 5 },
   'budget of waiting used up': { notReadyMs: 10_000 },
   'seven days': { days: 7 },
   'source down': { outage: down(60_000) },
@@ -102,9 +104,15 @@ interface Row {
   readonly others?: Partial<Record<Bound, FailureAction>>;
 }
 
-const counted = { 'last attempt': FAIL, 'source down, last attempt': FAIL } as const;
-const waitedOut = {
+const counted = {
   'last attempt': FAIL,
+  'fifth attempt': FAIL,
+  'source down, last attempt': FAIL,
+} as const;
+// It may be the first to meet an outage: as many calls as open the circuit are made whatever EOD_ATTEMPTS says.
+const waitedOut = {
+  'last attempt': retryAfter(200),
+  'fifth attempt': FAIL,
   'source down': postpone(4_000),
   'source down, last attempt': postpone(4_000),
   'source down too long': FAIL,
@@ -146,8 +154,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   unknown_diagnostic: [{ first: retryAfter(50), others: counted }],
   timeout: [{ first: retryAfter(50), others: { ...waitedOut, ...halved } }],
   network: [
-    // It may be the first to meet an outage: as many calls as open the circuit are made whatever EOD_ATTEMPTS says.
-    { first: retryAfter(50), others: { ...waitedOut, 'last attempt': retryAfter(200) } },
+    { first: retryAfter(50), others: waitedOut },
     {
       what: 'in the middle of an answer',
       facts: { cutShort: true },
@@ -166,7 +173,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       what: 'with Retry-After',
       facts: { status: 503, retryAfterMs: 7_000 },
       first: retryAfter(7_000),
-      others: { ...waitedOut },
+      others: { ...waitedOut, 'last attempt': retryAfter(7_000) },
     },
     ...FINAL_STATUSES.map((status) => ({
       what: String(status),
@@ -267,6 +274,7 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
       waitMs: fc.integer({ min: 0, max: 30_000 }),
       probing: fc.boolean(),
       runAgeMs: fc.integer({ min: 0, max: 1e9 }),
+      triedBefore: fc.boolean(),
     }),
   ),
   queue: fc.constantFrom('nightly', 'backfill'),
@@ -303,8 +311,8 @@ describe('whatever happens', () => {
             const asked = failure.retryAfterMs !== undefined;
             const longest = asked ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
             expect(action.delayMs).toBeLessThanOrEqual(longest);
-            const noConnection = failure.kind === 'network' && !failure.cutShort;
-            expect(situation.attempt).toBeLessThan(Math.max(config.EOD_ATTEMPTS, noConnection ? 5 : 1));
+            const noAnswer = evidenceOf(failure, 1).source === 'failure';
+            expect(situation.attempt).toBeLessThan(Math.max(config.EOD_ATTEMPTS, noAnswer ? 5 : 1));
             break;
           }
           case 'postpone':
@@ -361,10 +369,10 @@ describe('whatever happens', () => {
 });
 
 test.each([
-  [408, 3],
-  [429, 3],
-  [500, 3],
-  [503, 3],
+  [408, 5],
+  [429, 5],
+  [500, 5],
+  [503, 5],
   [404, 1],
 ])('a request that is answered with status %i is made %i times in all', (status, times) => {
   let attempt = 1;
@@ -466,6 +474,13 @@ describe('while the source is down', () => {
     expect(during(1e9, { runAgeMs: 600_000 })).toEqual({ act: 'wait', delayMs: 1 });
     expect(during(1e9, { runAgeMs: 601_000 })).toEqual({ act: 'give_up' });
     expect(during(1e9, { runAgeMs: 1e9, sinceFailureMs: 1e9 })).toEqual({ act: 'call' });
+  });
+
+  test('the first call for an operation and exchange is made at once, and nothing is given up without it', () => {
+    for (const downMs of [0, 9_500, 601_000]) {
+      expect(during(downMs, { triedBefore: false })).toEqual({ act: 'call' });
+    }
+    expect(during(0, { triedBefore: false, probing: true })).toEqual({ act: 'wait', delayMs: 200 });
   });
 
   test('each try that fails doubles the pause before the next, up to half a minute', () => {

@@ -13,13 +13,15 @@ import { ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { clockFrom, coverageRows, EVENING, openSetup, start, tally, windowsOf } from './support.ts';
 
+const ASKED = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
+
 /** A breaker after so many calls that failed, a second apart. */
 function breakerAfter(failures: number) {
   const clock = manualClock(10_000);
   const breaker = createBreaker(clock);
   for (let each = 0; each < failures; each++) {
     clock.moveTo(clock.now() + 1_000);
-    breaker.failed();
+    breaker.failed(ASKED);
   }
   return { breaker, clock };
 }
@@ -28,9 +30,9 @@ describe('the circuit breaker', () => {
   test('opens after five failures in a row, and a success starts the count anew', () => {
     const { breaker } = breakerAfter(4);
     breaker.succeeded();
-    for (let each = 0; each < 4; each++) breaker.failed();
+    for (let each = 0; each < 4; each++) breaker.failed(ASKED);
     expect(breaker.outage()).toBeNull();
-    breaker.failed();
+    breaker.failed(ASKED);
     expect(breaker.outage()).toMatchObject({ downMs: 0 });
     breaker.succeeded();
     expect(breaker.outage()).toBeNull();
@@ -40,16 +42,38 @@ describe('the circuit breaker', () => {
     const { breaker, clock } = breakerAfter(5);
     clock.moveTo(clock.now() + 400);
     const open = { downMs: 4_400, sinceFailureMs: 400, waitMs: 600, probing: false };
-    expect(breaker.outage()).toEqual(open);
+    expect(breaker.outage()).toMatchObject(open);
     breaker.beginProbe();
-    expect(breaker.outage()).toEqual({ ...open, probing: true });
+    expect(breaker.outage()).toMatchObject({ ...open, probing: true });
     breaker.abandoned();
-    expect(breaker.outage()).toEqual(open);
+    expect(breaker.outage()).toMatchObject(open);
     breaker.beginProbe();
-    breaker.failed();
-    expect(breaker.outage()).toEqual({ downMs: 4_400, sinceFailureMs: 0, waitMs: 2_000, probing: false });
+    breaker.failed(ASKED);
+    expect(breaker.outage()).toMatchObject({
+      downMs: 4_400,
+      sinceFailureMs: 0,
+      waitMs: 2_000,
+      probing: false,
+    });
     clock.moveTo(clock.now() + 3_000);
     expect(breaker.outage()).toMatchObject({ waitMs: 0 });
+  });
+
+  test('tells what it has tried since it opened, and waits no longer after the first call for something else', () => {
+    const { breaker } = breakerAfter(5);
+    const other = { ...ASKED, exchange: 'BSE' };
+    const tried = () => [ASKED, other].map((asked) => breaker.outage()?.hasTried(asked));
+    expect(tried()).toEqual([true, false]);
+    breaker.beginProbe();
+    breaker.failed(other);
+    expect(tried()).toEqual([true, true]);
+    expect(breaker.outage()).toMatchObject({ waitMs: 1_000 });
+    breaker.beginProbe();
+    breaker.failed(other);
+    expect(breaker.outage()).toMatchObject({ waitMs: 2_000 });
+    breaker.succeeded();
+    for (let each = 0; each < 5; each++) breaker.failed(ASKED);
+    expect(tried()).toEqual([true, false]);
   });
 
   test('calls that were under way when it opened do not make the pause longer', () => {
@@ -104,6 +128,38 @@ describe('a source that is down', () => {
     expect(report).toMatchObject({ state: 'completed', windows: { total: 11, loaded: 11 } });
     expect(sandbox.stats().requests).toBe(11);
     expect(state.refused).toBeLessThanOrEqual(10);
+  });
+
+  test.each([
+    ['answers with errors', 1, { kind: 'status', value: '503' }],
+    ['answers with errors', 3, { kind: 'status', value: '500' }],
+    ['does not answer in time', 1, { kind: 'hang' }],
+    ['does not answer in time', 2, { kind: 'hang' }],
+  ] as const)(
+    'for a moment, and that %s, fails no window (EOD_ATTEMPTS=%i)',
+    async (_how, attempts, fault) => {
+      const setup = await openSetup({
+        settings: { EOD_ATTEMPTS: String(attempts), EOD_TIMEOUT_MS: '300' },
+        // Five failures open the circuit; two tries of it fail as well.
+        behaviour: { faults: [{ ...fault, first: 7 }] },
+      });
+      const report = await setup.run(FORTNIGHT);
+      expect(report).toMatchObject({ state: 'completed', requests: 18, windows: { total: 11, loaded: 11 } });
+    },
+  );
+
+  test('as far as one operation goes fails no window of another, though that is asked last', async () => {
+    const setup = await openSetup({
+      settings: { EOD_OUTAGE_PATIENCE_MS: '60000', EOD_ATTEMPTS: '2' },
+      behaviour: { faults: [{ kind: 'status', value: '503', operation: 'GetCircuitBreakers' }] },
+    });
+    const operations = ['GetCircuitBreakers', 'GetBhavCopyCM'];
+    const report = await setup.run({ ...FORTNIGHT, from: '2025-07-28', operations });
+    const ends = (await windowsOf(setup, report.runId)).map(
+      ({ operation, state }) => `${operation} ${state}`,
+    );
+    expect(tally(ends)).toEqual({ 'GetCircuitBreakers failed': 32, 'GetBhavCopyCM loaded': 32 });
+    expect(setup.sandbox.stats().byOperation.GetCircuitBreakers).toBeLessThan(32 + 20);
   });
 
   test('for longer than EOD_OUTAGE_PATIENCE_MS: the run fails in bounded time, with few calls', async () => {

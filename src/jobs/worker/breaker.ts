@@ -1,5 +1,9 @@
 import type { Clock } from '../../core/clock.ts';
+import type { NewWindow } from '../../load/state/windows/plan.ts';
 import { circuitIsOpen, circuitPauseMs, type Outage } from './failure-policy.ts';
+
+/** What a call asks for: the source may answer for one operation and exchange, and not for another. */
+export type AskedOf = Pick<NewWindow, 'operation' | 'exchange'>;
 
 /**
  * The circuit breaker: remembers, for all windows of a process, whether the source answers. The failure policy decides
@@ -7,14 +11,22 @@ import { circuitIsOpen, circuitPauseMs, type Outage } from './failure-policy.ts'
  */
 export interface Breaker {
   /** Null while the source answers. */
-  outage(): Omit<Outage, 'runAgeMs'> | null;
+  outage(): OutageOfSource | null;
   /** A single call is about to try the source. One of the other methods must be called with its outcome. */
   beginProbe(): void;
   succeeded(): void;
-  failed(): void;
+  failed(asked: AskedOf): void;
   /** The call was not made, or shows nothing about the source. */
   abandoned(): void;
 }
+
+/** An outage of the source, for any run and window. */
+export interface OutageOfSource extends Omit<Outage, 'runAgeMs' | 'triedBefore'> {
+  /** Has a call for this operation and exchange failed since the source last answered? */
+  hasTried(asked: AskedOf): boolean;
+}
+
+const nameOf = ({ operation, exchange }: AskedOf) => `${operation}|${exchange}`;
 
 /** Creates a breaker whose circuit is closed: the source answers. */
 export function createBreaker(clock: Clock): Breaker {
@@ -22,12 +34,14 @@ export function createBreaker(clock: Clock): Breaker {
   let downSince = 0;
   let failedAt = 0;
   let probing = false;
+  const tried = new Set<string>();
   return {
     outage() {
       if (!circuitIsOpen(failures)) return null;
       const now = clock.now();
       const waitMs = Math.max(0, failedAt + circuitPauseMs(failures) - now);
-      return { downMs: now - downSince, sinceFailureMs: now - failedAt, waitMs, probing };
+      const hasTried = (asked: AskedOf) => tried.has(nameOf(asked));
+      return { downMs: now - downSince, sinceFailureMs: now - failedAt, waitMs, probing, hasTried };
     },
     beginProbe() {
       probing = true;
@@ -35,15 +49,18 @@ export function createBreaker(clock: Clock): Breaker {
     succeeded() {
       failures = 0;
       probing = false;
+      tried.clear();
     },
     abandoned() {
       probing = false;
     },
-    failed() {
+    failed(asked) {
       const now = clock.now();
       if (failures === 0) downSince = now;
-      // Calls that had begun before the circuit opened do not count.
-      if (!circuitIsOpen(failures) || probing) failures += 1;
+      // Calls that had begun before the circuit opened do not count, and neither does the first for another operation
+      // and exchange.
+      if (!circuitIsOpen(failures) || (probing && tried.has(nameOf(asked)))) failures += 1;
+      tried.add(nameOf(asked));
       failedAt = now;
       probing = false;
     },

@@ -14,7 +14,7 @@ import {
   readWaitingNight,
   unclaimWindow,
 } from '../../load/state/windows/claim.ts';
-import { skipWindow } from '../../load/state/windows/windows.ts';
+import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { type CoveredWindow, dependsOnDays, questionsOf } from './answer-coverage.ts';
@@ -66,7 +66,9 @@ export async function claimCall(
   if (context.kind === 'nightly' && (await skipOvertaken(context, windowId))) return null;
   for (;;) {
     const permit = permitOf(config, clock, sourceClock);
-    const wait = fullHourWait(sourceClock.now(), config.EOD_TIMEZONE) || (await outageWait(context, runId));
+    const wait =
+      fullHourWait(sourceClock.now(), config.EOD_TIMEZONE) ||
+      (await outageWait(context, { runId, windowId }));
     if (wait > 0) {
       await pause(wait, signal);
       continue;
@@ -154,8 +156,8 @@ function isPermitValid({ config, sourceClock }: WorkerContext, permit: Permit): 
  *
  * @throws PipelineError if the source has been down for too long.
  */
-async function outageWait(context: WorkerContext, runId: number): Promise<number> {
-  const outage = await outageFor(context, runId).catch((error) => {
+async function outageWait(context: WorkerContext, job: AskingJob): Promise<number> {
+  const outage = await outageFor(context, job).catch((error) => {
     throw databaseError(error);
   });
   if (outage === null) return 0;
@@ -195,14 +197,24 @@ function outOfReachError(lastDay: Day, diagnostic: string): PipelineError {
   );
 }
 
-/** The outage of the source with the age of a run; null while the source answers. */
-export async function outageFor(context: WorkerContext, runId: number): Promise<Outage | null> {
-  if (context.breaker.outage() === null) return null;
-  return outageOf(context, await readRunAge(context.db.drizzle, runId));
+type AskingJob = Pick<WindowJob, 'runId' | 'windowId'>;
+
+/** The outage of the source as it concerns a window; null while the source answers. */
+export async function outageFor(
+  { breaker, db }: WorkerContext,
+  { runId, windowId }: AskingJob,
+): Promise<Outage | null> {
+  if (breaker.outage() === null) return null;
+  const window = await readWindow(db.drizzle, windowId);
+  const runAgeMs = await readRunAge(db.drizzle, runId);
+  // It may have ended meanwhile.
+  const outage = breaker.outage();
+  if (outage === null) return null;
+  return { ...outage, runAgeMs, triedBefore: window === null || outage.hasTried(window) };
 }
 
-/** The same for a run whose age is known. Unit: milliseconds. */
-export function outageOf({ breaker }: WorkerContext, runAgeMs: number): Outage | null {
+/** The same if Postgres cannot be asked: the run is taken for older than the outage. */
+export function longestOutage({ breaker }: WorkerContext): Outage | null {
   const outage = breaker.outage();
-  return outage === null ? null : { ...outage, runAgeMs };
+  return outage === null ? null : { ...outage, runAgeMs: Number.POSITIVE_INFINITY, triedBefore: true };
 }

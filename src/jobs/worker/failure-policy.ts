@@ -73,6 +73,8 @@ export interface Outage {
   readonly probing: boolean;
   /** Milliseconds since the run was started or resumed. */
   readonly runAgeMs: number;
+  /** Has a call for the window's operation and exchange failed since the source last answered? */
+  readonly triedBefore: boolean;
 }
 
 type PolicyConfig = Pick<
@@ -192,13 +194,15 @@ export const PROBE_RECHECK_MS = 200;
  * Decides whether a window is asked for, waits or is given up while the source is down. Its run has waited since the
  * source went down or the run began, whichever was later. A window is given up only if a call has failed after that
  * waiting time was over, and each run tries the source when it begins, so that a recovered source is noticed at once.
+ * The first call for each operation and exchange is made at once, so that no window is given up because of others.
  */
 export function decideDuringOutage(
-  { downMs, sinceFailureMs, waitMs, probing, runAgeMs }: Outage,
+  { downMs, sinceFailureMs, waitMs, probing, runAgeMs, triedBefore }: Outage,
   queue: WindowQueue,
   config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>,
 ): { readonly act: 'call' | 'give_up' } | { readonly act: 'wait'; readonly delayMs: number } {
   if (probing) return { act: 'wait', delayMs: PROBE_RECHECK_MS };
+  if (!triedBefore) return { act: 'call' };
   const waitedMs = Math.min(downMs, runAgeMs);
   const leftMs = longestOutageMs(config, queue) - waitedMs;
   const failedInTime = sinceFailureMs > waitedMs || sinceFailureMs > -leftMs;
@@ -270,25 +274,25 @@ export const STATUS_RULES: readonly {
   readonly statuses: string;
   readonly example: number;
   readonly fits: (status: number) => boolean;
-  /** Maximum number of attempts. */
-  readonly attempts: (config: PolicyConfig) => number;
+  /** Is the request made again? */
+  readonly repeated: boolean;
   readonly source: Evidence['source'];
 }[] = [
   {
     statuses: 'HTTP status 408, 425 or 429',
     example: 429,
     fits: (status) => status === 408 || status === 425 || status === 429,
-    attempts: ({ EOD_ATTEMPTS }) => EOD_ATTEMPTS,
+    repeated: true,
     source: 'failure',
   },
   {
     statuses: 'HTTP status 5xx',
     example: 503,
     fits: (status) => status >= 500,
-    attempts: ({ EOD_ATTEMPTS }) => EOD_ATTEMPTS,
+    repeated: true,
     source: 'failure',
   },
-  { statuses: 'any other HTTP status', example: 404, fits: () => true, attempts: () => 1, source: 'success' },
+  { statuses: 'any other HTTP status', example: 404, fits: () => true, repeated: false, source: 'success' },
 ];
 
 /** The rule for an error of kind `http_status`; undefined for any other. */
@@ -297,12 +301,12 @@ function statusRule({ kind, status = 0 }: PipelineError) {
 }
 
 /**
- * Maximum number of attempts. A failed connection may be the beginning of an outage, which is known only when the
- * circuit opens. Until then no window is given up, even if EOD_ATTEMPTS is smaller.
+ * Maximum number of attempts. A source that does not answer may be at the beginning of an outage, which is known only
+ * when the circuit opens. Until then no window is given up, even if EOD_ATTEMPTS is smaller.
  */
-function attemptsFor(error: PipelineError, config: PolicyConfig): number {
-  if (error.kind === 'network' && !error.cutShort) return Math.max(config.EOD_ATTEMPTS, OPENING_FAILURES);
-  return statusRule(error)?.attempts(config) ?? config.EOD_ATTEMPTS;
+function attemptsFor(error: PipelineError, { EOD_ATTEMPTS }: PolicyConfig): number {
+  if (statusRule(error)?.repeated === false) return 1;
+  return sourceEvidence(error) === 'failure' ? Math.max(EOD_ATTEMPTS, OPENING_FAILURES) : EOD_ATTEMPTS;
 }
 
 const half = (days: number) => Math.ceil(days / 2);

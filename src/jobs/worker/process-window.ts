@@ -17,7 +17,14 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { applyFailure } from './apply-failure.ts';
-import { type ClaimedCall, claimCall, outageFor, outageOf, pause, type WorkerContext } from './claim-call.ts';
+import {
+  type ClaimedCall,
+  claimCall,
+  longestOutage,
+  outageFor,
+  pause,
+  type WorkerContext,
+} from './claim-call.ts';
 import { PRIORITY } from './enqueue.ts';
 import { decideFailure, evidenceOf, type FailureAction, type Situation } from './failure-policy.ts';
 import type { JobQueue, WindowJob } from './queue.ts';
@@ -81,8 +88,7 @@ async function situationOf(
     days: window === null ? 1 : splittableDays(window),
     intoHourMs: sourceClock.intoHour(),
     nextHourMs: untilNextHour(sourceClock.now(), config.EOD_TIMEZONE),
-    // If the age of the run cannot be read, it is taken for older than the outage.
-    outage: await outageFor(context, job.data.runId).catch(() => outageOf(context, Number.POSITIVE_INFINITY)),
+    outage: await outageFor(context, job.data).catch(() => longestOutage(context)),
     queue: kind,
     chance: Math.random(),
   };
@@ -263,7 +269,7 @@ async function recordEvidence(
 ): Promise<void> {
   const { db, breaker, sourceClock } = context;
   const evidence = evidenceOf(error, splittableDays(claim.window));
-  if (evidence.source === 'failure') breaker.failed();
+  if (evidence.source === 'failure') breaker.failed(claim.window);
   else if (evidence.source === 'success') breaker.succeeded();
   else breaker.abandoned();
   if (evidence.hour === 'closed') sourceClock.hourRefused();
