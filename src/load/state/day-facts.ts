@@ -25,8 +25,9 @@ const isOfPairs = (
   );
 
 /** Every operation and exchange that was ever asked for; reads one index entry for each, not all rows. */
-export async function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
-  const found = await db.execute<{ operation: string; exchange: string }>(sql`
+export function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
+  // A recursive query, which drizzle cannot build, stands in for the table.
+  const pairs = sql`(
     with recursive pair as (
       (select operation, exchange from ${coverage} order by operation, exchange limit 1)
       union all
@@ -35,8 +36,13 @@ export async function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
          where (c.operation, c.exchange) > (pair.operation, pair.exchange)
          order by c.operation, c.exchange limit 1) next
     )
-    select operation, exchange from pair`);
-  return found.rows.map(({ operation, exchange }) => ({ operation, exchange }));
+    select operation, exchange from pair) as pairs`;
+  return db
+    .select({
+      operation: sql`operation`.mapWith(coverage.operation),
+      exchange: sql`exchange`.mapWith(coverage.exchange),
+    })
+    .from(pairs);
 }
 
 /** What the answers say about each day, all instruments taken together. */

@@ -1,5 +1,6 @@
 import { and, between, count, desc, eq, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { z } from 'zod';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage.ts';
 import { findings, SEVERITIES } from './schema/knowledge.ts';
@@ -82,16 +83,21 @@ interface CheckedRange {
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
 }
 
-export interface FindingCounts {
+const findingCounts = z.object({
   /** Findings that are open now. */
-  readonly open: number;
+  open: z.number(),
   /** How many of the open ones are new, or were found again after they had been resolved. */
-  readonly fresh: number;
+  fresh: z.number(),
   /** Findings that were open and were not found again. */
-  readonly resolved: number;
-}
+  resolved: z.number(),
+});
 
-/** Runs a check: one statement looks for findings, stores new and changed ones, and resolves those not found again. */
+export type FindingCounts = Readonly<z.infer<typeof findingCounts>>;
+
+/**
+ * Runs a check: one statement looks for findings, stores new and changed ones, and resolves those not found again. It
+ * is written as SQL, because the check is, and drizzle has no materialized CTEs.
+ */
 export async function runCheck(
   tx: NodePgDatabase,
   check: CheckToRun,
@@ -101,7 +107,7 @@ export async function runCheck(
   const exchanges = sql.param(range.sessions.map(({ exchange }) => exchange));
   const days = sql.param(range.sessions.map(({ day }) => day));
   // The first four parameters are $1 to $4 of the check.
-  const made = await tx.execute<{ open: number; fresh: number; resolved: number }>(sql`
+  const made = await tx.execute(sql`
     with span as (
       select ${range.from}::date as first, ${range.to}::date as last
     ), sessions as (
@@ -133,7 +139,7 @@ export async function runCheck(
     )
     select (select count(*) from found)::int as open, (select count(*) from kept where fresh)::int as fresh,
            (select count(*) from closed)::int as resolved`);
-  return made.rows[0] ?? { open: 0, fresh: 0, resolved: 0 };
+  return findingCounts.parse(made.rows[0]);
 }
 
 /** Resolves the findings of a check that is switched off. */

@@ -27,6 +27,8 @@ interface Reader {
   readonly owner: string;
 }
 
+// Queries of Postgres's own catalogs, which no drizzle schema declares.
+
 /**
  * The readers: roles whose default privileges let them read, but not change, new tables of `market`. There is no other
  * record of who is a reader.

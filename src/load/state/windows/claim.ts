@@ -1,5 +1,6 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, not, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { alias } from 'drizzle-orm/pg-core';
 import type { Day } from '../../../core/days.ts';
 import { databaseError } from '../../database/errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
@@ -164,7 +165,11 @@ async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> 
   await moveWindows(db, 'release', { state: 'pending' }, idle);
 }
 
-/** The window's row is locked first, so that no call is counted for a window that is not claimed. */
+/**
+ * The window's row is locked first, so that no call is counted for a window that is not claimed.
+ *
+ * Written as SQL, because it is prepared and hot: drizzle would build its three parts again for every claim.
+ */
 async function claimWithCall(
   db: NodePgDatabase & Preparing,
   windowId: number,
@@ -238,15 +243,35 @@ type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
 
 /** A pending window of a nightly run, if part of it may be loaded or asked for by a later run by now; else null. */
 export async function readWaitingNight(db: NodePgDatabase, windowId: number): Promise<NewWindow | null> {
-  const found = await db.execute<NewWindow & Record<string, unknown>>(sql`
-    select w.operation, w.exchange, w.from_date::text as "from", w.to_date::text as "to", w.instruments, w.params,
-           w.variant, w.filtered
-      from ${windows} w join ${runs} r on r.id = w.run_id
-     where w.id = ${windowId} and w.state = 'pending' and not w.filtered and r.kind = 'nightly'
-       and (exists (select ${askedLater}) or exists (
-             select ${coveredSince} and c.day >= w.from_date
-                and c.instrument = any (case when w.instruments = '{}' then array[''] else w.instruments end)))`);
-  return found.rows[0] ?? null;
+  const w = alias(windows, 'w');
+  const r = alias(runs, 'r');
+  const [found] = await db
+    .select({
+      operation: w.operation,
+      exchange: w.exchange,
+      from: w.from_date,
+      to: w.to_date,
+      instruments: w.instruments,
+      params: w.params,
+      variant: w.variant,
+      filtered: w.filtered,
+    })
+    .from(w)
+    .innerJoin(r, eq(r.id, w.run_id))
+    .where(
+      and(
+        eq(w.id, windowId),
+        eq(w.state, 'pending'),
+        not(w.filtered),
+        eq(r.kind, 'nightly'),
+        or(
+          sql`exists (select ${askedLater})`,
+          sql`exists (select ${coveredSince} and c.day >= w.from_date
+            and c.instrument = any (case when w.instruments = '{}' then array[''] else w.instruments end))`,
+        ),
+      ),
+    );
+  return found ?? null;
 }
 
 /**

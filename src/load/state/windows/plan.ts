@@ -32,6 +32,9 @@ const BATCH = 2_000;
 /** The state of a new window that a worker is to take. */
 const PLANNED: WindowAfter<'plan'> = 'pending';
 
+// The statements are written as SQL, because `insert … select` of drizzle has to give a value for every column of the
+// table, its id and all defaults included.
+
 /** Inserts planned windows of a run; skipped ones end at once. */
 export async function insertWindows(
   tx: NodePgDatabase,
