@@ -6,7 +6,7 @@ interface StoredColumn {
   readonly comment: string | null;
 }
 
-/** A table or view of `market` as the database has it. */
+/** A table or view of `market` as it is in the database. */
 export interface StoredRelation {
   readonly name: string;
   readonly isView: boolean;
@@ -14,7 +14,7 @@ export interface StoredRelation {
   readonly columns: readonly StoredColumn[];
 }
 
-/** Every table and view of `market` with its comments, by name; none where there is no such schema. */
+/** Every table and view of `market` with its comments, by name; none if there is no such schema. */
 export async function readCatalog(pool: Pool): Promise<StoredRelation[]> {
   const { rows } = await pool.query<StoredRelation>(`
     select c.relname as name, c.relkind in ('v', 'm') as "isView", obj_description(c.oid, 'pg_class') as comment,

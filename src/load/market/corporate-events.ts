@@ -3,35 +3,35 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import { type Row, SOURCE_AUDIT } from '../../operations/table.ts';
 import { LOADS } from '../state/loads/loads.ts';
 
-// What corporate events are worked out from, and what is stored of them.
+// What corporate events are worked out from, and the stored events.
 
-/** A line of a list of corporate actions, or an item of the source's. */
+/** A line of a list of corporate actions, or a record of the source's. */
 export interface Notice {
   readonly exchange: string;
   readonly symbol: string;
-  /** Empty where the list has none. */
+  /** Empty if the list has none. */
   readonly series: string;
   readonly exDate: string;
   readonly purpose: string;
   readonly scripCode: number | null;
   readonly recordDate: string | null;
-  /** Kind and ratio, where the list tells them beside the purpose. */
+  /** Kind and ratio, if the list states them in addition to the purpose. */
   readonly toldKind: string | null;
   readonly toldRatio: string | null;
-  /** Type in words, and the amount or ratio beside it, as the source service sends them; null of a list. */
+  /** Type in words, and amount or ratio, as the source service sends them; null for a list. */
   readonly announced: { readonly type: string; readonly detail: string } | null;
   /** May its list have cut the purpose? NSE's daily lists do so after 25 characters. */
   readonly mayBeCut: boolean;
-  /** Is the symbol that of the ex-date? In an export it is that of the day of the export, which may be years later. */
+  /** Is the symbol that of the ex-date? An export has the symbols of the day of the export, which may be years later. */
   readonly symbolOfDay: boolean;
-  /** Names what brought it: milliseconds since 1970 when that answer or file was read first. */
+  /** Identifies the answer or file it is from: when that was fetched or first read, in milliseconds since 1970. */
   readonly readAt: number;
 }
 
-/** NSE's daily lists hold no longer purposes. */
+/** NSE's daily lists cut purposes at this length. */
 const DAILY_LIST_CUTS_AT = 25;
 
-/** Everything that is known of corporate actions of an exchange, in the order of their days. */
+/** All notices of corporate actions of an exchange, in the order of their days. */
 export async function readNotices(pool: Pool, exchange: string): Promise<Notice[]> {
   const found = await pool.query<Notice>(
     `select exchange, symbol, series, ex_date::text as "exDate", purpose, scrip_code as "scripCode",
@@ -39,7 +39,7 @@ export async function readNotices(pool: Pool, exchange: string): Promise<Notice[
             is_daily and length(purpose) >= ${DAILY_LIST_CUTS_AT} as "mayBeCut", is_daily as "symbolOfDay",
             (extract(epoch from fetched_at) * 1000)::float8 as "readAt"
        from (select n.*, l.fetched_at,
-                    -- Of NSE's lists the export alone tells face values, though not in each line.
+                    -- Of NSE's lists only the export has face values, though not in every line.
                     n.exchange = 'NSE' and n.told_kind = '' and not bool_or(n.face_value is not null) over (partition by n.load_id) as is_daily
                from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1) as n
      union all
@@ -68,9 +68,9 @@ export async function areStored(pool: Pool, exchange: string, rows: readonly Row
     .filter((column) => !audit.includes(column))
     .join(', ');
   const found = await pool.query<{ differs: boolean }>(
-    `with said as (select ${columns} from jsonb_populate_recordset(null::market.corporate_events, $2)),
+    `with expected as (select ${columns} from jsonb_populate_recordset(null::market.corporate_events, $2)),
           stored as (select ${columns} from market.corporate_events where exchange = $1)
-     select exists (table said except table stored) or exists (table stored except table said) as differs`,
+     select exists (table expected except table stored) or exists (table stored except table expected) as differs`,
     [exchange, JSON.stringify(rows)],
   );
   return found.rows[0]?.differs === false;
@@ -80,14 +80,14 @@ export async function areStored(pool: Pool, exchange: string, rows: readonly Row
 export interface SymbolOwner {
   readonly symbol: string;
   readonly instrumentId: string;
-  /** The days on which the symbol means it, the last one excluded; `-infinity` and `infinity` for no bound. */
+  /** The days on which the symbol means it, `to` excluded; `-infinity` and `infinity` for no bound. */
   readonly from: string;
   readonly to: string;
   /** Its first session. */
   readonly firstSeen: string;
 }
 
-/** The instruments that have had any of these symbols on an exchange, those that had it last at the end. */
+/** The instruments that have had any of these symbols on an exchange, in the order in which they had it. */
 export async function readSymbolOwners(
   pool: Pool,
   exchange: string,
@@ -112,7 +112,7 @@ export async function readScripCodes(pool: Pool): Promise<ReadonlyMap<number, st
   return new Map(found.rows.map((row) => [Number(row.alias), row.instrument_id]));
 }
 
-/** An event for people. */
+/** An event as commands and pages show it. */
 export interface StoredEvent {
   readonly id: string;
   readonly exchange: string;
@@ -121,7 +121,7 @@ export interface StoredEvent {
   readonly exDate: string;
   readonly kind: string;
   readonly purpose: string | null;
-  /** Shares after for shares before, e.g. `5:1`; null where there is none. */
+  /** Shares after the event for shares before it, e.g. `5:1`; null if it has none. */
   readonly ratio: string | null;
   readonly priceFactor: string | null;
   readonly amount: string | null;
@@ -141,7 +141,7 @@ export interface EventFilter {
   readonly to?: string | undefined;
 }
 
-/** Events, the newest ex-dates first, and how many there are in all. */
+/** Events, the newest ex-dates first, and how many match in all. */
 export async function listEvents(
   pool: Pool,
   { id, exchanges, symbol, kinds, statuses, from, to }: EventFilter,
@@ -167,7 +167,7 @@ export async function listEvents(
   };
 }
 
-/** Events, and how many there are in all. */
+/** Events, and how many match in all. */
 export type CorporateEventsFound = Awaited<ReturnType<typeof listEvents>>;
 
 /** Events that a person has to decide about, the newest ex-dates first. */

@@ -13,15 +13,15 @@ import type { TableDefinition } from '../../operations/table.ts';
 import { COVERAGE } from '../state/coverage.ts';
 import { readCatalog } from './catalog.ts';
 
-/** dbt warns, or fails, when the newest session ended so many days ago: four days without one, over a weekend, are usual. */
+/** dbt warns or fails if the newest session ended this many days ago; four days without one are usual at weekends. */
 const DAILY = { warn: 5, error: 8 };
 const WEEKLY = { warn: 10, error: 17 };
-/** A quarter is the newest one until the next has ended. */
+/** A quarter is the newest until the next one has ended. */
 const QUARTERLY = { warn: QUARTER_AWAITED_DAYS + DAILY.warn, error: QUARTER_AWAITED_DAYS + DAILY.error };
 
 type Settings = Pick<Config, 'EOD_EXCHANGES' | 'EOD_TIMEZONE'>;
 
-/** The tables and views of `market` as sources of dbt, 1.10 or newer: what they mean, their keys, and how fresh they are. */
+/** The tables and views of `market` as sources for dbt 1.10 or newer: their comments, keys and freshness. */
 export async function dbtSources(pool: Pool, config: Settings): Promise<object> {
   const rows = await readCatalog(pool);
   if (rows.length === 0) throw usageError('there are no tables yet', 'migrate');
@@ -54,16 +54,16 @@ export async function dbtSources(pool: Pool, config: Settings): Promise<object> 
   };
 }
 
-/** The test `unique` of dbt itself, of a row made of the key: a package would be needed for several columns. */
+/** dbt's own test `unique` on a row value of the key columns: for several columns dbt would need a package. */
 function uniqueKey({ key }: TableDefinition): object {
   return { unique: { name: `unique_${key.join('_')}`.slice(0, 60), column_name: `(${key.join(', ')})` } };
 }
 
 /**
- * The end of the newest day that is there, as `etl.completeness` counts it, on the exchange where that is longest ago; for
- * data without days, the day it was last asked for. When rows or coverage were written is no measure: a file of an old
- * day is written today, and an answer that changes nothing writes no row. Where days without a record are usual, one that
- * was asked for in vain is there.
+ * The end of the newest complete day, as in `etl.completeness`, of the exchange that is furthest behind; for data
+ * without days, of the day on which it was last asked for. The time at which rows or coverage were written says
+ * nothing: a file about an old day is written today, and an answer that changes nothing writes no row. If days without
+ * records are normal, a day that was asked for without a result counts as complete.
  */
 function freshness(table: TableDefinition, config: Settings): object {
   const [filling] = operations.filter(({ shapes }) => shapes.some((shape) => shape.table === table));
@@ -80,7 +80,7 @@ function freshness(table: TableDefinition, config: Settings): object {
     `c.day <= (now() at time zone ${zone})::date`,
     `c.state in (${list(filling.emptyIsNormal ? ['loaded', 'empty', 'not_published'] : ['loaded'])})`,
     ...(variants === null ? [] : [`c.variant in (${list(variants)})`]),
-    // Of what is asked for whole exchanges, single instruments are no day.
+    // If whole exchanges are asked for, single instruments do not complete a day.
     ...(filling.windows.per === 'instrument' ? [] : ["c.instrument = ''"]),
   ];
   const newest = `select max(c.day) from ${COVERAGE} c where ${conditions.join(' and ')}`;

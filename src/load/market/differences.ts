@@ -29,7 +29,7 @@ function textsSql(table: TableDefinition, row: string): string {
   return `(${parts.join(' || ')})`;
 }
 
-/** A decimal without the zeros at its end: 10.50 and 10.5 are one number. */
+/** A decimal without zeros at its end: 10.50 and 10.5 are the same number. */
 function plain(decimal: string | null | undefined): string | null {
   return decimal?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') ?? null;
 }
@@ -54,8 +54,8 @@ function differs({ column, kind }: Field, before: Texts, after: Texts): boolean 
 }
 
 /**
- * SQL for the rows a load wrote: `a` as it left them, `b` as it found them (of a row that was listed again its
- * last revision), and what became of each. Parameter $1: the load.
+ * SQL for the rows that a load wrote: `a` as it left them, `b` as it found them (for a row that was listed again, its
+ * last revision), and the kind of change. $1: the load.
  */
 function writtenSql(table: TableDefinition, where: string): string {
   const [live, history] = [`market.${quote(table.name)}`, `market_history.${quote(table.name)}`];
@@ -71,7 +71,7 @@ function writtenSql(table: TableDefinition, where: string): string {
       from ${history} a where a.replaced_by_load_id = $1 and a.withdrawn ${where}`;
 }
 
-/** Asks for differences: what became of each row, and its texts before and after. */
+/** Runs a query for changed rows: the kind of change, and the texts before and after. */
 async function readDifferences(
   client: Queryable,
   table: TableDefinition,
@@ -82,7 +82,7 @@ async function readDifferences(
   return rows.map((row) => describeDifference(table, row));
 }
 
-/** Some of the rows a load has written, of every kind of change. */
+/** Some of the rows that a load has written. @param each how many of each kind of change. */
 export function sampleDifferences(
   client: Queryable,
   table: TableDefinition,
@@ -91,18 +91,18 @@ export function sampleDifferences(
 ): Promise<RowDifference[]> {
   const text = `with written as (${writtenSql(table, '')}
      ), numbered as (
-       select *, row_number() over (partition by change order by ${list(table.key)}) as place from written
+       select *, row_number() over (partition by change order by ${list(table.key)}) as rank from written
      )
-     select change, before, after from numbered where place <= $2 order by change, place`;
+     select change, before, after from numbered where rank <= $2 order by change, rank`;
   return readDifferences(client, table, text, [loadId, each]);
 }
 
 /**
- * Where the records of a load and the rows stored before it differ: what it changed, withdrew or listed
- * again, and what it inserted into a day that had rows already. At most `limit` rows: first where the
- * two contradict each other, then where one fills what the other left open.
+ * Where the records of a load differ from the rows stored before it: rows that it changed, withdrew or listed again,
+ * and rows that it inserted into a day that had rows already. At most `limit` rows: first those where both have
+ * different values, then those where only one has a value.
  *
- * @param listing.rounded columns whose stored values may have been rounded, and to what.
+ * @param listing.rounded columns whose stored values may have been rounded, and the step that they were rounded to.
  */
 export function differencesOfLoad(
   client: Queryable,
@@ -116,7 +116,7 @@ export function differencesOfLoad(
     .map(({ column }) => contradiction(quote(column), listing.rounded[column]))
     .join(' or ');
   const history = `market_history.${quote(table.name)}`;
-  // Rows that are new differ from what was stored only if anything was.
+  // New rows count as differences only if the days had rows before.
   const hadRows = `exists (select from market.${quote(table.name)} where exchange = $2 and ${day} between $3 and $4 and load_id <> $1
     union all select from ${history} where exchange = $2 and ${day} between $3 and $4 and replaced_by_load_id = $1)`;
   const text = `select a.change, a.before, a.after
@@ -128,7 +128,7 @@ export function differencesOfLoad(
   return readDifferences(client, table, text, [loadId, exchange, from, to, listing.limit]);
 }
 
-/** Do before and after say different things of a column? Null where either says nothing. */
+/** The condition that a column has different values before and after; null if either is null. */
 function contradiction(column: string, step: number | undefined): string {
   const differs = `a.${column} <> b.${column}`;
   if (step === undefined) return differs;
@@ -146,7 +146,7 @@ export type StateDifference = Awaited<ReturnType<typeof compareStates>>;
 
 /**
  * What differs in the tables of a data set between two states, from their revisions. Lists at most `limit` rows,
- * corrections first and new rows last, and says how many more there are.
+ * changed ones first and new ones last, and says how many more there are.
  */
 export async function compareStates(
   client: Queryable,
@@ -180,9 +180,8 @@ export async function compareStates(
 }
 
 /**
- * Rows that a load after state $1 and by state $2 wrote or withdrew, as they were in both states. Those that
- * are at the end what they were at the start (a correction taken back) do not differ. What came and went
- * counts as withdrawn.
+ * Rows that loads after state $1 and up to state $2 wrote or withdrew, as they were in both states. Rows that are the
+ * same in both (a correction that was taken back) are left out. Rows that came and went in between count as withdrawn.
  */
 function compared(table: TableDefinition): string {
   const name = quote(table.name);
@@ -206,7 +205,7 @@ function compared(table: TableDefinition): string {
       left join market.${quote(`${table.name}_at`)}($2) a using (${keys})
       left join market.${quote(`${table.name}_at`)}($1) b using (${keys})
       left join lateral (
-        -- The revision that was withdrawn last, by the end where the row is gone, by the start where it is there.
+        -- The last withdrawn revision: by the end if the row is gone then, else by the start.
         select h.* from market_history.${name} h join ${LOADS} l on l.id = h.replaced_by_load_id
          where ${same} and h.withdrawn and l.state <= case when a.revision is null then $2::bigint else $1::bigint end
          order by h.revision desc limit 1) w on true

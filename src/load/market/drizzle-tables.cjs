@@ -1,5 +1,6 @@
-// What drizzle-kit compares with migrations/: every table that an operation or a file fills, with its history. It is CommonJS because
-// drizzle-kit takes what a module exports, and the exports of an ES module cannot be listed while it runs.
+// What drizzle-kit compares with migrations/: every table that an operation or a file fills, with its history.
+// CommonJS, because drizzle-kit reads the exports of a module, and an ES module cannot compute the names of its
+// exports.
 const { readdirSync } = require('node:fs');
 const { join } = require('node:path');
 const { drizzleTables, market, marketHistory } = require('./drizzle-tables.ts');

@@ -50,14 +50,14 @@ function loadAuditColumns() {
   };
 }
 
-/** A table and its history, which has the same columns and those that say when each revision was valid. */
+/** A table and its history, which also has the columns that say when each revision was valid. */
 export function drizzleTables({
   name,
   key,
   fields,
   dateColumn,
 }: TableDefinition): readonly [PgTable, PgTable] {
-  // Each table needs column builders of its own, because drizzle binds them to it.
+  // Each table needs its own column builders, because drizzle binds them to it.
   const dataColumns = () =>
     Object.fromEntries(
       fields.map((field) => {
@@ -86,9 +86,9 @@ export function drizzleTables({
       const day = dateColumn === null ? ['exchange'] : ['exchange', dateColumn];
       return [
         primaryKey({ name: `${name}_history_pkey`, columns: columns(...key, 'revision') }),
-        // A day as it was in a past state.
+        // For a day in a past state.
         index(`${name}_history_day_idx`).on(...(columns(...day) as [never])),
-        // A load asks for its days whether any row of them was withdrawn, and nearly always none was.
+        // Every load checks whether any row of its days was withdrawn, and nearly always none was.
         index(`${name}_history_withdrawn_idx`)
           .on(...(columns(...day) as [never]))
           .where(sql`withdrawn`),

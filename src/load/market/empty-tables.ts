@@ -9,7 +9,7 @@ import { quote } from './merge-sql.ts';
 import { forgetObservedAliases } from './observed-aliases.ts';
 
 /**
- * Empties the tables of these operations for an exchange, their history, and what is known of their loads, so
+ * Empties the tables of these operations for an exchange, with their history and what is known about their loads, so
  * that the kept answers can be loaded as if none had been loaded before. Other loads of the tables wait.
  */
 export async function emptyTables(
@@ -30,13 +30,13 @@ export async function emptyTables(
   await forgetLoads(tx, asked);
 }
 
-/** Gives back the room of the rows that were deleted: else what is loaded anew makes the tables twice as large, for good. */
+/** Frees the space of the deleted rows, because otherwise the tables would be twice as large after loading again. */
 export async function vacuumTables({ pool }: Database, operations: readonly string[]): Promise<void> {
   const names = tablesOf(operations).flatMap((name) => [
     `market.${quote(name)}`,
     `market_history.${quote(name)}`,
   ]);
-  // A role that does not own them is told so in a notice, and nothing is done.
+  // For a role that does not own the tables, Postgres only sends a notice and does nothing.
   await pool.query(`vacuum ${names.join(', ')}`);
 }
 

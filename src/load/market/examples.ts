@@ -40,13 +40,13 @@ select exchange, symbol, series, round(first, 2) as first, last, round(100 * (la
   },
 ];
 
-/** Statements of one line, for the help. */
+/** One-line statements for the help. */
 export const SHORT_EXAMPLES = {
   few: 'select * from market.instruments limit 5',
   many: 'select * from market.prices_adjusted',
 };
 
-/** The newest rows of a table, as somebody would ask for them first: its key and its first values. */
+/** A first query of a table: the key and some values of its newest rows. */
 export function newestRowsQuery({ name, key, fields, dateColumn }: TableDefinition): string {
   const shown = fields.slice(0, key.length + VALUES).map(({ column }) => column);
   const newest =
@@ -54,20 +54,20 @@ export function newestRowsQuery({ name, key, fields, dateColumn }: TableDefiniti
   return `select ${shown.join(', ')}\n  from market.${name}${newest}\n limit 20;`;
 }
 
-/** So many columns are shown beside the key. */
+/** How many columns are shown after the key. */
 const VALUES = 6;
 
-/** Some rows of a view. */
+/** A query for some rows of a view. */
 export function viewQuery(name: string): string {
   return `select *\n  from market.${name}\n limit 20;`;
 }
 
-/** An example with its answer. */
+/** An example with its result. */
 export interface Answer extends Example {
   readonly rows: readonly Row[];
 }
 
-/** Makes the queries. @returns each with its answer. */
+/** Runs the examples. @returns each with its rows. */
 export async function runExamples(pool: Pool): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (const example of EXAMPLES) {
@@ -77,14 +77,14 @@ export async function runExamples(pool: Pool): Promise<Answer[]> {
   return answers;
 }
 
-/** A session of a share with its close as printed and as adjusted for what came after. */
+/** A session of a share with its close as printed and as adjusted for later events. */
 export interface AdjustedClose {
   readonly day: string;
   readonly printed: number;
   readonly adjusted: number;
 }
 
-/** The sessions of a share at NSE, the oldest first. */
+/** The sessions of a share on NSE from a day on, the oldest first. */
 export async function adjustedCloses(pool: Pool, symbol: string, from: string): Promise<AdjustedClose[]> {
   const { rows } = await pool.query<AdjustedClose>(
     `select to_char(trade_date, 'YYYY-MM-DD') as day, unadjusted_close::float8 as printed, close::float8 as adjusted
@@ -95,7 +95,7 @@ export async function adjustedCloses(pool: Pool, symbol: string, from: string): 
   return rows;
 }
 
-/** node-postgres hands numeric and bigint over as text; as numbers they fit for showing. */
+/** node-postgres returns numeric and bigint as text; as numbers they are precise enough to be shown. */
 function withNumbers(row: Row): Row {
   const entries = Object.entries(row).map(([name, value]): [string, Cell] => [
     name,

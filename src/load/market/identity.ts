@@ -1,6 +1,6 @@
 import { addDays } from '../../core/days.ts';
 
-/** The names under which a table showed an instrument, and the first day; '' and 0 where the table has none. */
+/** The names that a table has for an instrument, and their first day; '' and 0 for names that it does not have. */
 export interface ObservedAlias {
   readonly exchange: string;
   readonly symbol: string;
@@ -12,28 +12,28 @@ export interface ObservedAlias {
   readonly firstSeen: string;
 }
 
-/** The instrument an observed alias belongs to, and its precedence where several share a bare symbol or ISIN. */
+/** The instrument of an observed alias, and its precedence if several share a symbol without series, or an ISIN. */
 interface Identity {
   readonly instrumentId: string;
   readonly precedence: Precedence;
 }
 
-/** 0: the share or fund a bare symbol means. 1: another security of that symbol. 2: a second line of a share. */
+/** 0: the share or fund that a symbol alone means. 1: another security of that symbol. 2: a second line of a share. */
 export type Precedence = 0 | 1 | 2;
 
-/** NSE series a share or fund moves between: at any time it trades in one of them. */
+/** NSE series between which a share or fund moves: at any time it trades in one of them. */
 const SHARES = new Set(['', 'EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR']);
 
-/** NSE series in which a share trades beside its usual one: T+0 settlement, block deals, institutions. */
+/** NSE series in which a share trades in addition to its usual one: T+0 settlement, block deals, institutions. */
 const SECOND_LINES = new Set(['T0', 'BL', 'IL']);
 
-/** BSE marks the T+0 line of a share by this, and gives it a scrip code of its own. */
+/** BSE marks the T+0 line of a share with this, and gives it another scrip code. */
 const SECOND_LINE_SUFFIX = '#';
 
-/** Length of the part of an ISIN that names country and issuer. */
+/** Length of the part of an ISIN that identifies country and issuer. */
 const ISSUER = 7;
 
-/** Units of Indian funds: a fund that moves to another fund house gets an ISIN of that house and keeps its symbol. */
+/** ISINs of fund units. A fund that moves to another fund house gets an ISIN of that house and keeps its symbol. */
 const FUND = 'INF';
 
 /**
@@ -41,7 +41,7 @@ const FUND = 'INF';
  * The result depends on the aliases alone, not on their order.
  *
  * @param aliases of one exchange, in whole families: all that share a symbol, an ISIN (NSE) or a
- *   scrip code (BSE) with one another, directly or by others.
+ *   scrip code (BSE), directly or through others.
  * @returns one identity per alias, in the same order.
  */
 export function identify(aliases: readonly ObservedAlias[]): Identity[] {
@@ -78,9 +78,9 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
 }
 
 interface Named {
-  /** The name that means the same instrument until another takes it; '' where there is no symbol. */
+  /** The name that means the same instrument until another instrument takes it; '' if there is no symbol. */
   readonly group: string;
-  /** What never names two instruments: BSE's scrip code, the ISIN on NSE; '' where it is not known. */
+  /** The code that never means two instruments: the scrip code on BSE, the ISIN on NSE; '' if it is not known. */
   readonly securityCode: string;
   readonly precedence: Precedence;
 }
@@ -99,7 +99,7 @@ function nameOf(
   return { group: `${symbol}/${series}`, securityCode: isin, precedence: 1 };
 }
 
-/** Scrip codes of BSE by ISIN, for records that have the ISIN alone: the code seen first, second lines left out. */
+/** BSE's scrip codes by ISIN, for records with only the ISIN: the first code seen, without second lines. */
 function codesByIsin(aliases: readonly ObservedAlias[]): Map<string, string> {
   const codes = new Map<string, string>();
   const coded = aliases
@@ -112,7 +112,7 @@ function codesByIsin(aliases: readonly ObservedAlias[]): Map<string, string> {
   return codes;
 }
 
-/** Who owns a security code: while the owner stays the same, the symbol goes on meaning the same instrument. */
+/** The owner of a security code: as long as it stays the same, the symbol means the same instrument. */
 function issuerOf({ securityCode, precedence }: Named, exchange: string): string {
   if (exchange === 'BSE' || precedence !== 0) return securityCode;
   return securityCode.startsWith(FUND) ? FUND : securityCode.slice(0, ISSUER);
@@ -121,10 +121,10 @@ function issuerOf({ securityCode, precedence }: Named, exchange: string): string
 /** From which day on a symbol belonged to an owner. */
 type Era = { readonly from: string; readonly owner: string };
 
-/** What is known of who had a symbol when. */
+/** What is known about who had a symbol when. */
 interface Ownership {
   readonly eras: readonly Era[];
-  /** Days from which on the symbol was given up: who has it then is somebody else. */
+  /** Days from which on the symbol was given up: from then on it means another instrument. */
   readonly givenUp: readonly string[];
 }
 
@@ -149,7 +149,7 @@ function ownershipOf(aliases: readonly ObservedAlias[], named: readonly Named[])
   return known;
 }
 
-/** Symbols that a listed change has replaced by others, and the first day of the new one. */
+/** Symbols that were replaced according to a list of changes, and the first day of the new symbol. */
 function symbolsGivenUp(
   aliases: readonly ObservedAlias[],
   named: readonly Named[],
@@ -173,12 +173,12 @@ function symbolsGivenUp(
   });
 }
 
-/** Names who has a symbol from a day on, where nothing but that day is known of them. */
+/** Begins the owner's name if only the day since which it has the symbol is known. */
 const SINCE = 'since ';
 
 /**
- * The owner of the symbol on the day it was seen: by its own security code, else by the era before, else by the one after,
- * as far as nobody has given the symbol up in between.
+ * The owner of the symbol on the day it was seen: by its own security code, else that of the last era before that day,
+ * else that of the first era after it, unless the symbol was given up in between.
  */
 function ownerOf(
   ownership: Ownership | undefined,
@@ -207,7 +207,7 @@ function representatives(
     if (own === null || own === undefined) return;
     const { group, securityCode } = named[at] as Named;
     const root = nodes.rootOf(own);
-    // A symbol that somebody else had before names two: the later one with the day it began.
+    // A symbol that another instrument had before means two: the later one's id has the day on which it began.
     const since = securityCode === '' ? own.indexOf(`|${SINCE}`) : -1;
     const name = securityCode || (since === -1 ? group : `${group}@${own.slice(since + 1 + SINCE.length)}`);
     const rank = `${securityCode === '' ? 1 : 0}|${alias.firstSeen}|${name}`;

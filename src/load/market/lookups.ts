@@ -15,7 +15,7 @@ export async function largestSymbols(pool: Pool, exchange: string, limit: number
   return found.rows.map((row) => row.symbol);
 }
 
-/** From when to when a scrip code was known by a ticker, in what is stored. */
+/** The first and last stored day on which a scrip code had a ticker. */
 export interface TickerPeriod {
   readonly symbol: string;
   readonly from: string;
@@ -26,9 +26,9 @@ export interface TickerPeriod {
 export type Tickers = ReadonlyMap<string, readonly TickerPeriod[]>;
 
 /**
- * The tickers BSE's scrip codes are stored under; rows stored under the code itself say nothing.
+ * The tickers under which rows of BSE's scrip codes are stored, without rows that have the code itself as symbol.
  *
- * @param before only rows first loaded before this moment; all where it is null.
+ * @param before only rows that were first loaded before this moment; null: all rows.
  */
 export async function readTickers(pool: Pool, before: string | null = null): Promise<Tickers> {
   const found = await pool.query<TickerPeriod & { code: string }>(
@@ -48,7 +48,7 @@ export async function readTickers(pool: Pool, before: string | null = null): Pro
   return tickers;
 }
 
-/** The server's time. Read before tickers are looked up, it says later which ones those were. */
+/** The server's time. Read before tickers are looked up, it identifies later which ones were found. */
 export async function serverTime(pool: Pool): Promise<string> {
   const found = await pool.query<{ moment: string }>("select to_json(clock_timestamp())#>>'{}' as moment");
   return found.rows[0]?.moment ?? '';
@@ -65,8 +65,8 @@ export async function readSymbolsOfDay(pool: Pool, day: string): Promise<Readonl
 }
 
 /**
- * Is any row of an exchange in this table of `market`, or was any and is in the history? `lost`: of some row the
- * history has a revision that was replaced, and not the one that replaced it.
+ * Does this table of `market` have rows of an exchange, and does its history? `lost`: the table is empty, and the
+ * history has a revision that was replaced, but not the one that replaced it.
  */
 export async function hasRows(
   pool: Pool,

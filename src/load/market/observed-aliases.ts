@@ -1,5 +1,6 @@
 import { and, type Column, eq, gt, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { z } from 'zod';
 import { EXCHANGES } from '../../operations/operation.ts';
 import { dataSetsFilling, tables } from '../../operations/registry.ts';
 import type { Naming, TableDefinition } from '../../operations/table.ts';
@@ -11,29 +12,29 @@ import { aliasOwners, aliasProgress, observedAliases } from '../state/schema/ins
 import { identify, type ObservedAlias } from './identity.ts';
 import { quote } from './merge-sql.ts';
 
-/** The names by which an observed alias is connected with others. */
+/** The names that connect an observed alias with others. */
 type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;
 
-/** For more symbols than this it is quicker to read all observed aliases of the exchange. */
+/** For more symbols than this it is faster to read all observed aliases of the exchange. */
 const MANY_SYMBOLS = 500;
 
-/** Loads whose names are brought in with one transaction. */
+/** How many loads' names are added in one transaction. */
 const LOADS_AT_ONCE = 500;
 
 /**
  * Brings `etl.observed_aliases`, and with it `market.instruments`, up to date with all loads committed so far. Each
- * load has a state and states are in the order of the commits, so it is enough to keep, per exchange, the state
- * that was reached. To be called when loads have been committed: before a run is said to have ended, and from time to time.
+ * load has a state, and states are in the order of the commits, so it is enough to store the state that was reached per
+ * exchange. Called before a run ends, and from time to time.
  *
  * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function updateObservedAliases(database: Database): Promise<void> {
   for (const exchange of EXCHANGES) {
-    // Asked first without the lock: nearly always there is nothing to do.
+    // Checked without the lock first, because nearly always there is nothing to do.
     const reached = await readProgress(database.drizzle, exchange);
     const isBehind =
       reached === null || (await loadsAfter(database.drizzle, groupOf(exchange), reached, 1)).length > 0;
-    for (let more = isBehind; more; ) more = await transaction(database, (tx) => bringIn(tx, exchange));
+    for (let more = isBehind; more; ) more = await transaction(database, (tx) => addLoads(tx, exchange));
   }
 }
 
@@ -63,8 +64,8 @@ const NAMING = dataSetsFilling(tables.filter(({ names }) => names.length > 0));
 
 const groupOf = (exchange: string) => ({ operations: NAMING.map(({ name }) => name), exchange });
 
-/** Brings in the next loads of an exchange. @returns whether there may be more. */
-async function bringIn(tx: Transaction, exchange: string): Promise<boolean> {
+/** Adds the names of the next loads of an exchange. @returns whether there may be more loads. */
+async function addLoads(tx: Transaction, exchange: string): Promise<boolean> {
   if (await fillExchange(tx, exchange)) return false;
   const loads = await loadsAfter(
     tx,
@@ -102,7 +103,7 @@ async function bringIn(tx: Transaction, exchange: string): Promise<boolean> {
   }
   const family = changed.length === 0 ? [] : await familyOf(tx, exchange, changed);
   await identifyAll(tx, family);
-  // Those that no row carries any more are in no family.
+  // Names that no row has any more are in no family.
   const moved = await updateAliasOwners(tx, exchange, [...changed, ...family]);
   await writeProgress(tx, exchange, last.state, moved || earlier);
   return loads.length === LOADS_AT_ONCE;
@@ -127,7 +128,7 @@ async function writeProgress(
     .onConflictDoUpdate({ target: aliasProgress.exchange, set });
 }
 
-/** Corrects the days of observed aliases that changed rows no longer confirm, and answers with those. */
+/** Corrects the days of observed aliases that changed rows no longer confirm. @returns their names. */
 async function redateUnconfirmed(
   { client }: Transaction,
   { selectUnconfirmed, redate, redateByAllRows }: ObservedAliasSql,
@@ -143,24 +144,24 @@ async function redateUnconfirmed(
   return rows;
 }
 
-/** Fills `etl.observed_aliases` where rows were loaded before its progress was kept, and what follows from it. */
+/** Fills `etl.observed_aliases`, and what depends on it, for exchanges that it has no progress of. */
 export async function fillObservedAliases(tx: Transaction): Promise<void> {
   for (const exchange of EXCHANGES) {
-    // A database of an older version has the names and not yet this table.
+    // A database of an older version may have the names, but nothing in `etl.alias_owners`.
     if (!(await fillExchange(tx, exchange))) await updateAliasOwners(tx, exchange, null);
   }
 }
 
 /**
- * Waits for others that bring in names of the exchange. Where none ever were, reads all its rows: a migration
- * does that.
+ * Takes the lock for changes of the exchange's names. If none were ever added, as in a migration, reads all of its
+ * rows.
  *
- * @returns whether they were read now.
+ * @returns whether all rows were read.
  */
 async function fillExchange(tx: Transaction, exchange: string): Promise<boolean> {
   await lockUntilCommit(tx, `eod:instruments:${exchange}`);
   if ((await readProgress(tx, exchange)) !== null) return false;
-  // Read before the rows: what is loaded meanwhile is brought in again.
+  // Read before the rows, so that what is loaded meanwhile is added again.
   const { state } = await stateAt(tx, null);
   for (const table of tables) {
     for (const { observeAll } of observedAliasSql(table)) await tx.client.query(observeAll, [exchange]);
@@ -182,7 +183,7 @@ function selectStored(tx: Transaction, chosen: SQL | undefined) {
 
 type Stored = Awaited<ReturnType<typeof selectStored>>[number];
 
-/** All observed aliases connected with these names, directly or by others: by symbol, ISIN or (BSE) scrip code. */
+/** All observed aliases connected with these names by symbol, ISIN or (BSE) scrip code, directly or via others. */
 async function familyOf(tx: Transaction, exchange: string, names: readonly Names[]): Promise<Stored[]> {
   const { symbol, isin, scrip_code } = observedAliases;
   const symbols = new Set<string>();
@@ -213,7 +214,7 @@ async function familyOf(tx: Transaction, exchange: string, names: readonly Names
   }
 }
 
-/** Identifies the instrument of each observed alias and writes those that differ from what is stored. */
+/** Identifies the instrument of each observed alias, and writes what differs from what is stored. */
 async function identifyAll(tx: Transaction, family: readonly Stored[]): Promise<void> {
   const identities = identify(family);
   const changed = family.flatMap(({ id, instrumentId, precedence }, at) => {
@@ -232,11 +233,15 @@ async function identifyAll(tx: Transaction, family: readonly Stored[]): Promise<
     .where(sql`${observedAliases.id} = n.id`);
 }
 
+/** What a statement wrote to `etl.alias_owners`: how many rows, and whether any of a symbol by itself. */
+const writtenOwners = z.object({ changed: z.boolean(), rows: z.number() });
+
 /**
- * Brings `etl.alias_owners` in step with the names of these observed aliases, or with all of the exchange. Days alone move the
- * bounds only of names that several instruments have had, so those are always looked at.
+ * Updates `etl.alias_owners` for the names of these observed aliases, or for all of the exchange (null). A change of
+ * days alone moves only the bounds of names that several instruments have had, so those are always included. Written as
+ * SQL, because it reads a view of `market`, and drizzle has no materialized CTEs.
  *
- * @returns whether a symbol by itself belongs to another instrument now, on any day.
+ * @returns whether any symbol by itself names another instrument now, on any day.
  */
 async function updateAliasOwners(
   tx: Transaction,
@@ -251,7 +256,7 @@ async function updateAliasOwners(
   if (symbols?.length === 0) return false;
   const among = (column: SQL) =>
     symbols === null ? sql`true` : sql`${column} = any(${sql.param(symbols)}::text[])`;
-  const found = await tx.execute<{ changed: boolean; rows: number }>(sql`
+  const found = await tx.execute(sql`
     with now as materialized (
       select a.exchange, a.kind, a.alias as symbol, a.series, a.valid_from, a.valid_to, a.instrument_id,
              coalesce(second.share_id, a.instrument_id) as share_id
@@ -279,12 +284,14 @@ async function updateAliasOwners(
     )
     select coalesce(bool_or(kind = 'symbol'), false) as changed, count(*)::int as rows
       from (select kind from gone union all select kind from put) as written`);
-  // Whoever asks right after the first import would wait for a join row by row: Postgres believes a table small that it knows nothing of.
-  if ((found.rows[0]?.rows ?? 0) > MANY_SYMBOLS) await tx.execute(sql`analyze ${aliasOwners}`);
-  return found.rows[0]?.changed === true;
+  const { changed, rows } = writtenOwners.parse(found.rows[0]);
+  // Without statistics Postgres takes the table to be small, and queries right after the first import would join it row
+  // by row.
+  if (rows > MANY_SYMBOLS) await tx.execute(sql`analyze ${aliasOwners}`);
+  return changed;
 }
 
-/** Forgets the names that tables which were emptied have shown of an exchange. */
+/** Deletes the observed aliases of tables that were emptied for an exchange. */
 export async function forgetObservedAliases(
   tx: Transaction,
   emptied: readonly string[],
@@ -296,40 +303,39 @@ export async function forgetObservedAliases(
   await updateAliasOwners(tx, exchange, null);
 }
 
-/** The key of `etl.observed_aliases`, beside exchange and source. */
+/** The key of `etl.observed_aliases`, without exchange and source. */
 const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 
-/** The statements that keep `etl.observed_aliases` in step with one table, for one way in which its rows name instruments. */
+/** The statements that update `etl.observed_aliases` from one table, for one way in which its rows name instruments. */
 interface ObservedAliasSql {
   /**
-   * Selects the observed aliases whose first or last day is in question, because a row of that day was withdrawn
-   * or renamed by one of these loads. $1: exchange, $2: loads, $3, $4: first and last day that each of them changed,
-   * where the table has days.
+   * Selects the observed aliases whose first or last day may be wrong, because one of these loads withdrew or renamed a
+   * row of that day. $1: exchange, $2: loads, $3, $4: first and last day that each of them changed, if the table has
+   * days.
    */
   readonly selectUnconfirmed: string;
   /**
-   * Reads their first and last day again from the stored rows, and deletes those that no row carries any
-   * more. $1: exchange, $2: their ids, $3: their symbols, none of them empty or as long as SYMBOL_LENGTH.
+   * Reads their first and last day again from the stored rows, and deletes those that no row has any more. $1:
+   * exchange, $2: their ids, $3: their symbols, none of them empty or as long as SYMBOL_LENGTH.
    */
   readonly redate: string;
-  /** The same by reading all rows, where the symbols do not identify them. $1: exchange, $2: their ids. */
+  /** The same by reading all rows, if the symbols do not identify them. $1: exchange, $2: their ids. */
   readonly redateByAllRows: string;
   /**
-   * Inserts the aliases that the rows of these loads carry and extends the days of those already there. Answers
-   * with those that are new or seen earlier than before, and whether their instrument has to be identified. Parameters
-   * as for `selectUnconfirmed`.
+   * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns those that are new or
+   * seen earlier than before, and whether their instrument has to be identified. Parameters as for `selectUnconfirmed`.
    */
   readonly observe: string;
-  /** Inserts the aliases that all rows of an exchange carry, where it has none yet. $1: exchange. */
+  /** Inserts the aliases of all rows of an exchange, unless they are known. $1: exchange. */
   readonly observeAll: string;
 }
 
-/** Days are days of India, where the exchanges are. */
+/** The zone of the exchanges, for the days of date-times. */
 const ZONE = 'Asia/Kolkata';
 
 const built = new WeakMap<TableDefinition, readonly ObservedAliasSql[]>();
 
-/** The statements for a table, one set for each way in which its rows name instruments; none where they name none. */
+/** The statements for a table, one set for each way in which its rows name instruments. */
 export function observedAliasSql(table: TableDefinition): readonly ObservedAliasSql[] {
   let all = built.get(table);
   if (all === undefined) {
@@ -366,8 +372,8 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
           left join (select ${alias('t')} from ${target} t
                       where t.exchange = $1 ${filter}) as r on ${sameKey('s', 'r')}
          where s.id = any($2) group by s.id`;
-  // Reads from each end inwards to the first row that carries the alias, because years of rows may lie between.
-  // Rows of these loads outside those days are left to `observe`.
+  // Reads from each end inwards to the first row with the alias, because there may be years of rows in between.
+  // Rows of these loads outside those days are handled by `observe`.
   const outermost = (direction: 'asc' | 'desc') => {
     const day = `t.${quote(table.dateColumn ?? '')}`;
     return `lateral (
@@ -426,8 +432,8 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
 }
 
 /**
- * An earlier first day changes the instrument only where the order of days decides it: where the symbol
- * or the instrument was seen with another ISIN (BSE: scrip code) as well.
+ * The condition that an earlier first day may change the instrument, because the order of days decides it: the symbol
+ * or the instrument was also seen with another ISIN (BSE: scrip code).
  */
 function contested(): string {
   const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
@@ -438,10 +444,10 @@ function contested(): string {
 /** Longer symbols are cut to this length. */
 const SYMBOL_LENGTH = 200;
 
-/** Longest values, because they are in an index and Postgres limits the size of its entries; real ones are shorter. */
+/** Longer values are cut, because Postgres limits the size of index entries; real ones are shorter. */
 const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as const;
 
-/** The alias that a row carries, as expressions over its columns: those of KEY, then the day. */
+/** The alias of a row, as expressions over its columns: those of KEY, then the day. */
 function aliasExpressions(table: TableDefinition, naming: Naming, row: string): string[] {
   const text = (column: string | undefined, length: number) =>
     column === undefined ? "''::text" : `coalesce(left(${row}.${quote(column)}, ${length}), '')`;

@@ -5,15 +5,15 @@ import { LOADS } from '../state/loads/loads.ts';
 import { list, quote } from './merge-sql.ts';
 
 /**
- * Writes what the operation files declare beside the tables themselves, which migrations create: the
- * comments of `market` and `market_history`, and the functions of past states. Writes nothing that is there already.
+ * Writes what the operation files declare apart from the tables, which migrations create: the comments of `market` and
+ * `market_history`, and the functions of past states. Writes only what differs.
  */
 export async function writeMarketSchema(client: ClientBase): Promise<void> {
   await writeComments(client);
   await writePastFunctions(client);
 }
 
-/** Every comment the declarations ask for, by the object as SQL names it. */
+/** Every comment of the declarations, by the object's name in SQL. */
 function declaredComments(): Map<string, string> {
   const declared = new Map<string, string>();
   for (const table of tables) {
@@ -53,9 +53,9 @@ async function writeComments(client: ClientBase): Promise<void> {
 }
 
 /**
- * `market.<table>_at(state)`: the table exactly as a query in that state saw it: rows whose present revision
- * was there by then, and the replaced revision that was the row then; an error where no state has the number. `market.<table>_as_of(ts)`: the same at
- * the last state committed by then.
+ * `market.<table>_at(state)`: the table exactly as a query in that state saw it: rows whose current revision was loaded
+ * by then, and the replaced revisions that were the rows then; an error if there is no such state.
+ * `market.<table>_as_of(ts)`: the same in the last state that was committed by then.
  */
 async function writePastFunctions(client: ClientBase): Promise<void> {
   const found = await client.query<{ name: string; body: string }>(
@@ -92,8 +92,8 @@ async function writePastFunctions(client: ClientBase): Promise<void> {
 }
 
 /**
- * The columns of each table of `market` in the order of the stored table, which is what its row type goes
- * by. It is not the order of the declaration: a column added by a later migration comes last.
+ * The columns of each table of `market` in the order of its row type. It is not the order of the declaration: a column
+ * that a later migration added comes last.
  */
 async function storedColumns(client: ClientBase): Promise<Map<string, string[]>> {
   const found = await client.query<{ name: string; columns: string[] }>(
@@ -105,9 +105,9 @@ async function storedColumns(client: ClientBase): Promise<Map<string, string[]>>
 }
 
 /**
- * Plain enough for Postgres to put it in the place of the call, where it can use the conditions of the query.
+ * Simple enough for Postgres to inline it, so that conditions of the query reach the tables.
  *
- * @param condition depends on no row, so that it is asked once, and first: also where no row is found.
+ * @param condition depends on no row, so it is evaluated once and first, even if no row is found.
  */
 function pastBody(
   { name }: TableDefinition,
@@ -115,7 +115,7 @@ function pastBody(
   state: string,
   condition: string,
 ): string {
-  // As a subquery, so that it is asked once and not for each row.
+  // A subquery, so that it is evaluated once and not for each row.
   const then = `(select ${state})`;
   return `
   select ${list(columns, 't.')} from market.${quote(name)} t

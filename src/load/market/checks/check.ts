@@ -1,21 +1,21 @@
 import type { Severity } from '../../state/findings.ts';
 
-/** One rule the data must keep: a query for whatever breaks it. */
+/** A rule that the data must follow, with a query for whatever breaks it. */
 export interface Check {
   readonly name: string;
   /** Unless EOD_FINDING_SEVERITY says otherwise. */
   readonly severity: Severity;
   /** The operation whose data the findings are about. */
   readonly operation: string;
-  /** The rule in one sentence, for people. */
+  /** The rule in one sentence, for users. */
   readonly rule: string;
   /**
-   * Do findings carry a day of the checked range? If not, all rows are looked at whatever the range
-   * is (a classification holds for years), and each finding carries a day of its own.
+   * Do findings carry a day of the checked range? If not, all rows are checked whatever the range is (a classification
+   * is valid for years), and each finding has a day of its own.
    */
   readonly dated: boolean;
   /**
-   * A select of exchange, date, instrument, expected, found: one row for each thing wrong. `$1` and `$2`
+   * A select of exchange, date, instrument, expected, found: one row per finding. `$1` and `$2`
    * are the first and last day, and it may use two tables of exchange and day: `sessions`, those of the
    * calendar, and `complete`, those whose bhav copy was loaded for the whole exchange. Sums and
    * neighbours mean nothing where only some instruments were asked for.
@@ -23,21 +23,21 @@ export interface Check {
   readonly sql: string;
 }
 
-/** So many days before the first checked one are read for what went before. */
+/** How many days before the first checked one are read, for earlier sessions to compare with. */
 export const LEAD_IN_DAYS = 30;
 
-/** Half a unit of the last digit the source printed: `43.87` is right for 43.865 to 43.875. */
+/** Half a unit of the last digit that the source printed: `43.87` is right for 43.865 to 43.875. */
 export const halfUnit = (column: string) => `(power(10::numeric, -scale(${column})) / 2)`;
 
-/** A row of the bhav copy as findings name it. */
+/** The name of a row of the bhav copy in findings. */
 export const lineName = (row: string) => `${row}.symbol || ' ' || ${row}.series`;
 
-/** Same-day settlement: a few trades beside the security's own line, whose close they are given. */
+/** Is it a line for same-day settlement? It has few trades, and the close of the security's own line. */
 export const isT0 = (row: string) => `(${row}.series = 'T0' or ${row}.symbol like '%#')`;
 
 /**
- * Is a line of the bhav copy of the ex-date of a split, consolidation or bonus? Its previous close is printed as it was,
- * and what other data of the day is compared with is not that.
+ * Is a line of the bhav copy on the ex-date of a split, consolidation or bonus? Its previous close is printed
+ * unadjusted, while other data of the day may compare with an adjusted one.
  */
 export const isExDate = (row: string) => `exists (
   select from market.corporate_events e

@@ -6,7 +6,7 @@ const BANDS = '2, 5, 10, 20, 40';
 /** Bands are rounded to the tick; the coarsest one, in rupees. */
 const TICK = '0.05';
 
-/** A hit with its line of the bhav copy: `touched` is the price that reached the band; `before` is not known on an ex-date. */
+/** A hit with its line of the bhav copy. `touched`: the price that reached the band. `before`: null on an ex-date. */
 const HITS = `
   select c.exchange, c.trade_date, c.symbol, c.scrip_id || ' ' || c.series || ' ' || c.band as instrument,
          upper(c.band) as band, b.symbol is not null as listed, case when b.symbol is not null and not ${isExDate('b')} then b.previous_close_price end as before,

@@ -68,7 +68,7 @@ const pledgeShares: Check = {
             or p.depository_pledged_shares > p.depository_demat_shares)`,
 };
 
-/** Wide bounds: only what cannot be is named, not what is merely unusual. */
+/** Wide bounds: only impossible values are findings, not unusual ones. */
 const ratioBounds: Check = {
   name: 'ratio_bounds',
   severity: 'warning',

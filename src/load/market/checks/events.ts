@@ -1,36 +1,36 @@
 import { type Check, LEAD_IN_DAYS, lineName } from './check.ts';
 
-/** Price bands of shares end here, in percent; some shares have none. */
+/** The widest price band of shares, in percent; some shares have none. */
 const WIDEST_BAND = 20;
 
 /** Bands are rounded to the tick; the coarsest one, in rupees. */
 const TICK = '0.05';
 
-/** Closer to a ratio than this, as a share of it, counts as about that ratio. */
+/** A factor that differs from a ratio by less than this share of it counts as about that ratio. */
 const ABOUT = '0.08';
 
-/** An event that moves the price by less than this share is lost in what a day does anyway. */
+/** An event that moves the price by less than this share cannot be told from the usual moves of a day. */
 const VISIBLE = '0.15';
 
-/** Exchanges may go ex on days of their own; further apart it is another event. */
+/** The two exchanges may have different ex-dates; further apart than this many days it is another event. */
 const SAME_EVENT_DAYS = 7;
 
-/** What prices before a usual split, bonus or consolidation are multiplied by. */
+/** The factors of usual splits, bonuses and consolidations, which prices before them are multiplied by. */
 const RATIOS =
   '1:2 1:3 1:4 1:5 1:6 1:8 1:10 1:15 1:20 1:25 1:50 1:100 2:3 2:5 3:4 3:5 3:10 2:1 3:1 4:1 5:1 8:1 10:1 20:1 25:1 50:1 100:1';
 
 /** Kinds of events that change the number of shares by a ratio. */
 const BY_RATIO = `('split', 'consolidation', 'bonus')`;
 
-/** Shares and units of funds: of other papers a part may be paid back, and rights entitlements have no price band. */
+/** Shares and fund units. Other securities may be repaid in part, and rights entitlements have no price band. */
 const isShare = (
   row: string,
 ) => `(${row}.isin ~ '^(INF|IN[E9].{4}01)' or ${row}.isin is null and ${row}.symbol !~ '-RE[0-9]*$'
   and (${row}.exchange <> 'NSE' or ${row}.series in ('EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR')))`;
 
 /**
- * Sessions of shares with the close before, by whatever name. Only where the line itself tells that close as its previous one:
- * then no session is missing between the two, and nobody has adjusted it.
+ * Sessions of shares with the last close before, under whatever name. Only if the line itself states that close as its
+ * previous one: then no session is missing in between, and the previous close is not adjusted.
  */
 const MOVES = `
   select * from (
@@ -44,7 +44,7 @@ const MOVES = `
     window share as (partition by b.exchange, a.instrument_id order by b.trade_date)) as every
    where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
 
-/** Applied events; one that is told under two symbols of a share is one. */
+/** Applied events; one that is listed under two symbols of a share counts once. */
 const EVENTS_OF_SHARES = `(
   select distinct on (exchange, instrument_id, ex_date, kind, item) * from market.corporate_events
    where status = 'applied' and instrument_id is not null order by exchange, instrument_id, ex_date, kind, item, symbol)`;
@@ -114,7 +114,7 @@ const factorWithoutGap: Check = {
        and abs(ln(close_price / before_close)) < abs(ln(close_price / (before_close * factor)))`,
 };
 
-/** Events of an exchange with the ISIN that joins a share to the other exchange: one row a day and kind. */
+/** Events of an exchange with the ISIN that identifies the share on the other exchange: one row per day and kind. */
 const tellsOf = (exchange: 'NSE' | 'BSE') => `
   select e.instrument_id, i.isin, e.ex_date, e.kind, min(e.symbol) as symbol,
          case when e.kind = 'dividend' then 'Rs ' || trim_scale(sum(e.amount)) else max(e.ratio_new || ':' || e.ratio_old) end as what

@@ -27,7 +27,7 @@ const SUMS: readonly Sum[] = [
   },
 ];
 
-/** `Total` sums up the whole bhav copy, `Group A` its lines of group A; other labels are not compared. */
+/** `Total` is the sum of the whole bhav copy, `Group A` that of its lines of group A; other labels are not compared. */
 function sumCheck({ name, what, stated, exact }: Sum): Check {
   return {
     name: `highlights_${name}`,

@@ -10,7 +10,7 @@ import { moverChecks } from './movers.ts';
 import { priceChecks } from './prices.ts';
 import { rowCountChecks } from './row-count.ts';
 
-/** Every check there is. */
+/** All checks. */
 export const checks: readonly Check[] = [
   ...priceChecks,
   ...rowCountChecks,
@@ -32,9 +32,9 @@ export function parseCheckName(flag: string, text: string): string {
 }
 
 /**
- * How severe each check's findings are; `off` where it is not made at all.
+ * The severity of each check's findings; `off` if the check is switched off.
  *
- * @throws PipelineError `usage` when EOD_FINDING_SEVERITY names a check that does not exist.
+ * @throws PipelineError `usage` if EOD_FINDING_SEVERITY names a check that does not exist.
  */
 export function severities(config: Pick<Config, 'EOD_FINDING_SEVERITY'>): Map<Check, Severity | 'off'> {
   const wanted = new Map(

@@ -33,7 +33,7 @@ const moverValues: Check = {
      where t.trade_date between $1 and $2 and wrong.found is not null`,
 };
 
-/** Every security that moved, with its place within its side. */
+/** Every security that moved, with its rank within its side. */
 const RANKED = `
   select exchange, trade_date, exchange_instrument_id, change, is_loser,
          row_number() over (partition by exchange, trade_date, is_loser order by abs(change) desc) as place
@@ -43,7 +43,7 @@ const RANKED = `
        where b.trade_date between $1 and $2 and not ${isT0('b')}
          and b.previous_close_price > 0 and b.close_price <> b.previous_close_price and not ${isExDate('b')}) as changes`;
 
-/** Days whose list holds a share on its ex-date, whose change is not that of what is printed. */
+/** Days whose list has a share on its ex-date, whose change does not follow from the printed closes. */
 const EX_DATES = `
   select t.exchange, t.trade_date
     from market.top_gainers_losers t
@@ -51,14 +51,14 @@ const EX_DATES = `
       and b.trade_date between $1 and $2 and b.exchange_instrument_id = t.scrip_code
    where t.trade_date between $1 and $2 and ${isExDate('b')}`;
 
-/** Places of each side, as the operation's name says. */
+/** How many places each side has, as the operation's name says. */
 const PLACES = 5;
 
 const sideOf = (row: string) => `case when ${row}.is_loser then 'losers' else 'gainers' end`;
 
 /**
- * By the change at each place, not by the name: equal changes may come in any order. A side that
- * nobody asked for (type=Gainers) is not reported as missing.
+ * Compares the change at each place, not the name, because equal changes may come in any order. A side that was not
+ * asked for (type=Gainers) is not reported as missing.
  */
 const moverRanks: Check = {
   name: 'top_movers_ranking',

@@ -1,6 +1,6 @@
 import { type Check, isT0, LEAD_IN_DAYS, lineName } from './check.ts';
 
-/** Old files print 0 for a price there was none of; that breaks no order. */
+/** Old files print 0 for a missing price, which is no finding. */
 const outside = (price: string) => `(b.${price} > 0 and not b.${price} between b.low_price and b.high_price)`;
 
 const priceOrder: Check = {
@@ -23,7 +23,7 @@ const priceOrder: Check = {
             or (${outside('close_price')} and not ${isT0('b')}))`,
 };
 
-/** Closes of the lines of unbroken rows of loaded sessions, each with the line's close before it. */
+/** The closes of each line with its previous close. `stretch` numbers unbroken sequences of loaded sessions. */
 const NEIGHBOURS = `
   select l.*, lag(l.close_price) over line as before_close, lag(l.trade_date) over line as before_date,
          lag(l.stretch) over line as before_stretch
@@ -45,7 +45,7 @@ const NEIGHBOURS = `
        where b.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date) as l
   window line as (partition by l.exchange, l.symbol, l.series order by l.trade_date)`;
 
-/** The security traded at that close under another series or name since the line's own last session. */
+/** The condition that the security had that close under another series or name since the line's last session. */
 const closedElsewhere = (sameSecurity: string) => `
   exists (
     select from market.bhavcopy_cm o
@@ -57,13 +57,13 @@ const closedElsewhere = (sameSecurity: string) => `
 /** A price goes ex at most this many days before the record date. */
 const RECORD_DATE_DAYS = 4;
 
-/** So many lines of a day, and this share of it, are one fault of the file and not one of each line. */
+/** More lines of a day than this, and more than this share of them, are one fault of the file and not of each line. */
 const MANY = 20;
 const MOST = '0.25';
 
 /**
- * Compares with the line's newest earlier close. Only inside an unbroken row of loaded sessions:
- * across a gap the close before is simply not known.
+ * Compares with the line's last earlier close, only within an unbroken sequence of loaded sessions: across a gap the
+ * close before is not known.
  */
 const previousClose: Check = {
   name: 'previous_close',

@@ -1,12 +1,12 @@
 import { loadedSessionsSql } from '../../state/coverage.ts';
 import type { Check } from './check.ts';
 
-/** Sessions a day's number of records is compared with, and how many of them there must be at least. */
+/** How many sessions a day's number of records is compared with, and the fewest that are enough. */
 const SESSIONS = 20;
 const AT_LEAST = 5;
-/** None older than this counts: markets grow. */
+/** Sessions more than this many days older do not count, because markets grow. */
 const DAYS = 60;
-/** How far from their median it may be. */
+/** How far from their median it may be, as a fraction. */
 const SHARE = '0.2';
 
 /** Data sets with about the same number of records every session. */
@@ -17,7 +17,7 @@ const rowCount = (operation: string): Check => ({
     operation === 'GetBhavCopyCM' ? 'row_count' : `row_count_${operation.slice('Get'.length).toLowerCase()}`,
   severity: 'warning',
   operation,
-  rule: `${operation} brings about as many records as in the ${SESSIONS} sessions before (their median, ${Number(SHARE) * 100} % more or less).`,
+  rule: `${operation} brings about as many records as the ${SESSIONS} sessions before it (their median, ${Number(SHARE) * 100} % more or less).`,
   dated: true,
   sql: `
     select c.exchange, c.day as date, '' as instrument,
