@@ -116,7 +116,7 @@ function questionsOf({ windows }: Operation, days: readonly string[]) {
   const before = days.slice(0, -1);
   if (windows.per === 'once') return [];
   if (windows.per !== 'instrument') return before.map((day) => ({ day, variant: '' }));
-  const asks = windows.asks({
+  const asks = windows.questions({
     sessions: before,
     from: days[0] as string,
     to: addDays(LAST_SESSION, -1),

@@ -1,6 +1,6 @@
 import { defineOperation } from './operation.ts';
 import {
-  askBothNatures,
+  forBothNatures,
   natureOption,
   RATIO_SAMPLE,
   ratioFactShape,
@@ -16,9 +16,9 @@ export default defineOperation({
   windows: {
     per: 'instrument',
     days: 'sessions',
-    asks: ({ sessions }) =>
+    questions: ({ sessions }) =>
       sessions.flatMap((day) =>
-        askBothNatures({ variant: '', from: day, to: day, params: { variant: 'eod' } }),
+        forBothNatures({ variant: '', from: day, to: day, params: { variant: 'eod' } }),
       ),
   },
   publishedAt: '22:00',

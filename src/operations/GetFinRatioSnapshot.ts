@@ -1,6 +1,6 @@
 import { defineOperation } from './operation.ts';
 import {
-  askBothNatures,
+  forBothNatures,
   natureOption,
   RATIO_SAMPLE,
   ratioFactShape,
@@ -19,8 +19,8 @@ export default defineOperation({
     per: 'instrument',
     days: 'none',
     // The operation takes no dates: its answer is that of the day of the call, and a run asks once.
-    asks: ({ today }) =>
-      askBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
+    questions: ({ today }) =>
+      forBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },
   publishedAt: '22:00',
   schedule: { at: '23:00', on: 'saturday', lookback: false },

@@ -1,6 +1,7 @@
-import { type Ask, type AskInput, defineOperation } from './operation.ts';
+import { addDays } from '../core/days.ts';
+import { defineOperation, type Question, type QuestionInput } from './operation.ts';
 import {
-  askBothNatures,
+  forBothNatures,
   natureOption,
   RATIO_SAMPLE,
   ratioFactShape,
@@ -26,18 +27,14 @@ function quarterOf(day: string): Quarter {
 }
 
 /** The quarters that overlap a range of days, oldest first. */
-function quartersTouching(from: string, to: string): Quarter[] {
+function quartersOverlapping(from: string, to: string): Quarter[] {
   const quarters: Quarter[] = [];
   for (let day = from; day <= to; ) {
     const quarter = quarterOf(day);
     quarters.push(quarter);
-    day = dayBeside(quarter.to, 1);
+    day = addDays(quarter.to, 1);
   }
   return quarters;
-}
-
-function dayBeside(day: string, days: 1 | -1): string {
-  return new Date(Date.parse(`${day}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
 }
 
 /**
@@ -45,11 +42,13 @@ function dayBeside(day: string, days: 1 | -1): string {
  * figures are published during the next one. End-of-day ratios come from GetFinRatioEOD; here they are asked for only
  * with the option `type` set to EOD.
  */
-function asks({ sessions, from, to, today, live, options }: AskInput): readonly Ask[] {
+function questions({ sessions, from, to, today, live, options }: QuestionInput): readonly Question[] {
   const ask = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
-    askBothNatures({ variant: '', from, to, params });
-  const ended = dayBeside(quarterOf(today).from, -1);
-  const quarters = quartersTouching(live && ended < from ? ended : from, to).filter(({ to }) => to <= today);
+    forBothNatures({ variant: '', from, to, params });
+  const ended = addDays(quarterOf(today).from, -1);
+  const quarters = quartersOverlapping(live && ended < from ? ended : from, to).filter(
+    ({ to }) => to <= today,
+  );
   return [
     ...(options.type === 'EOD'
       ? sessions.flatMap((day) => ask(day, day, { variant: 'eod', type: 'EOD' }))
@@ -98,7 +97,7 @@ export default defineOperation({
     ],
   },
   shapes: [ratioFactShape, ratioShape],
-  windows: { per: 'instrument', days: 'quarters', asks },
+  windows: { per: 'instrument', days: 'quarters', questions },
   publishedAt: '22:00',
   schedule: { at: '22:30', on: 'daily', lookback: false },
   emptyIsNormal: true,

@@ -5,6 +5,9 @@ import type { TableDefinition } from './table.ts';
 export const EXCHANGES = ['BSE', 'NSE'] as const;
 export type Exchange = (typeof EXCHANGES)[number];
 
+/** The operation whose data shows which days were sessions, and which instruments there are. */
+export const BHAV_COPY = 'GetBhavCopyCM';
+
 /** A request option that users can set, besides dates and instruments. */
 export interface RequestOption {
   /** The source's parameter name. */
@@ -77,7 +80,7 @@ export interface Shape {
 }
 
 /** One question for one instrument, for operations that ask per instrument. */
-export interface Ask {
+export interface Question {
   /** Identifies the question in the coverage of a day, e.g. `eod/Standalone`; '' if there is only one. */
   readonly variant: string;
   readonly from: string;
@@ -87,7 +90,7 @@ export interface Ask {
   readonly always?: boolean;
 }
 
-export interface AskInput {
+export interface QuestionInput {
   /** Sessions of the exchange from `from` to `to`, ascending. */
   readonly sessions: readonly string[];
   readonly from: string;
@@ -115,13 +118,13 @@ type WindowPolicy =
   /** One window a run, without dates. */
   | { readonly per: 'once' }
   /**
-   * For each instrument, the questions from `asks`. `days`: the days for which data is expected: sessions, last days
-   * of quarters, or none in particular.
+   * One window for each instrument and question. `days`: the days for which data is expected: sessions, last days of
+   * quarters, or none in particular.
    */
   | {
       readonly per: 'instrument';
       readonly days: 'sessions' | 'quarters' | 'none';
-      readonly asks: (input: AskInput) => readonly Ask[];
+      readonly questions: (input: QuestionInput) => readonly Question[];
     };
 
 export interface Schedule {
@@ -132,6 +135,14 @@ export interface Schedule {
   /** Are the last EOD_LOOKBACK_SESSIONS sessions asked for again, to get late corrections? */
   readonly lookback: boolean;
 }
+
+/** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */
+export const SCHEDULED_WEEKDAYS: Readonly<Record<Schedule['on'], number | null>> = {
+  daily: null,
+  sunday: 0,
+  friday: 5,
+  saturday: 6,
+};
 
 /** Records of one kind and the tables they are stored in, whether they are requested or read from files. */
 export interface DataSet {
@@ -177,7 +188,7 @@ export function expectedVariants({ windows }: Operation): string[] | null {
   // The last day of a quarter, and also a session.
   const day = '2025-03-31';
   const asked = { sessions: [day], from: day, to: day, today: day, live: false, options: {} };
-  return windows.asks(asked).map(({ variant }) => variant);
+  return windows.questions(asked).map(({ variant }) => variant);
 }
 
 /** The service takes at most this many symbols in `instrumentIdentifiers`. */

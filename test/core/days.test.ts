@@ -12,6 +12,7 @@ import {
   isDay,
   isRealDate,
   isWeekend,
+  secondsOfDay,
   timeAt,
   weekday,
   zoneOffsetSeconds,
@@ -135,6 +136,10 @@ describe('days and the clock', () => {
     const half = Date.UTC(2025, 0) / 1000;
     for (let slot = 0; slot < 10_100; slot++) expect(zoneOffsetSeconds('UTC', half + slot * 900)).toBe(0);
     expect(zoneOffsetSeconds(NEW_YORK, half)).toBe(-18_000);
+  });
+
+  test('times of day as seconds after midnight', () => {
+    expect(['00:00', '00:07', '21:15', '23:59'].map(secondsOfDay)).toEqual([0, 420, 76_500, 86_340]);
   });
 
   test('offsets as text', () => {

@@ -1,9 +1,10 @@
-import { epochOf } from '../../core/days.ts';
+import { epochOf, secondsOfDay } from '../../core/days.ts';
 import { exchangesWithoutData } from '../../load/state/coverage.ts';
 import { reportRun, suspiciousWindows } from '../../load/state/reports.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/run-facts.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
 import { type EndedRun, readRun } from '../../load/state/runs.ts';
+import { BHAV_COPY } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type Gap, readGaps } from '../runs/read-gaps.ts';
@@ -89,10 +90,9 @@ async function suspicion({ db }: Context, run: EndedRun): Promise<Alert | null> 
 /** The nightly run has ended after EOD_PUBLISHED_AT, and the bhav copy of the day is not loaded. */
 async function lateness(context: Context, run: EndedRun): Promise<Alert | null> {
   const { db, config, clock, calendar } = context;
-  const [hours = 0, minutes = 0] = config.EOD_PUBLISHED_AT.split(':').map(Number);
-  const due = epochOf(run.to, hours * 3_600 + minutes * 60, config.EOD_TIMEZONE) * 1_000;
+  const due = epochOf(run.to, secondsOfDay(config.EOD_PUBLISHED_AT), config.EOD_TIMEZONE) * 1_000;
   if (clock.now() < due) return null;
-  const asked = { runId: run.id, operation: 'GetBhavCopyCM', day: run.to };
+  const asked = { runId: run.id, operation: BHAV_COPY, day: run.to };
   const wasAlerted = await readAlertedSessions(context);
   const late = (await exchangesWithoutData(db.drizzle, asked)).filter(
     (exchange) =>

@@ -101,7 +101,7 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<F
     }
     if (filled) continue;
     const loads = await countLoads(db.drizzle, group);
-    // If loads never brought a row, the tables were never filled, and their answers need not be loaded again.
+    // If no load ever brought a row, nothing was emptied, and outdated answers need not be loaded.
     if (loads.all === 0 || loads.withRows > 0) fresh.push({ ...group, emptied: loads.withRows > 0 });
   }
   return fresh;

@@ -8,7 +8,7 @@ import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import type { KeptAnswer } from '../../load/state/responses/kept.ts';
 import { replayReached } from '../../load/state/responses/to-replay.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
-import { isOperation } from '../../operations/operation.ts';
+import { BHAV_COPY, isOperation } from '../../operations/operation.ts';
 import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
@@ -27,9 +27,6 @@ export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted
     readSettings(config),
   );
 }
-
-/** The data set whose files may have no tickers. */
-const BHAV_COPY = 'GetBhavCopyCM';
 
 /** Reads the kept files of one replay. */
 export interface FileReader {

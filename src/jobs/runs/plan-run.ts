@@ -13,7 +13,7 @@ import {
 import { readRangeLimits } from '../../load/state/range-limits.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { BHAV_COPY, type Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
@@ -27,9 +27,6 @@ import {
 } from './answered.ts';
 import { type PlanInput, planTargets, planWindows } from './plan-windows.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
-
-/** The operation whose newest answer tells which instruments to ask for, where operations ask one by one. */
-const INSTRUMENT_LIST = 'GetBhavCopyCM';
 
 export interface RunPlan {
   /** Generated when they are iterated. */
@@ -54,7 +51,7 @@ export async function planRun(context: Context, request: RunRequest): Promise<Ru
   for (const target of immediate) inputs.push(await planInput(context, request, target));
   const listsComing = new Set(
     inputs
-      .filter(({ operation }) => operation.name === INSTRUMENT_LIST)
+      .filter(({ operation }) => operation.name === BHAV_COPY)
       .filter(hasPending)
       .map(({ exchange }) => exchange),
   );
@@ -155,7 +152,7 @@ async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>)
   const { windows } = operation;
   const days =
     windows.per === 'instrument'
-      ? windows.asks(input).map(({ to }) => to)
+      ? windows.questions(input).map(({ to }) => to)
       : windows.per === 'once'
         ? [input.today]
         : input.sessions;

@@ -1,6 +1,6 @@
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { type Ask, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../../operations/operation.ts';
+import { MAX_INSTRUMENTS_PER_CALL, type Operation, type Question } from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
 
 export interface PlanInput {
@@ -66,9 +66,9 @@ function repeatedQuestions(inputs: readonly PlanInput[]): ReadonlySet<string> {
   const repeated = new Set<string>();
   for (const input of inputs) {
     const { exchange, operation } = input;
-    const own = [{ variant: '', from: '', to: '' }, ...chosenAsks(input)];
+    const own = [{ variant: '', from: '', to: '' }, ...chosenQuestions(input)];
     for (const question of new Set(
-      own.map((ask) => questionOf({ ...ask, exchange, operation: operation.name })),
+      own.map((one) => questionOf({ ...one, exchange, operation: operation.name })),
     )) {
       (once.has(question) ? repeated : once).add(question);
     }
@@ -100,7 +100,7 @@ function skipRepeated(asked: Map<string, PlannedWindow>, window: PlannedWindow):
  * Covered sessions are left out, unless they lie between two missing ones within the range of one window: then one call
  * for all of them is better than two.
  *
- * @param repeated questions that several targets ask: each keeps a window of its own, see `askedRanges`.
+ * @param repeated questions that several targets ask: each keeps a window of its own, see `questionRanges`.
  */
 export function planWindows(
   input: PlanInput,
@@ -110,7 +110,7 @@ export function planWindows(
     case 'once':
       return [planOnce(input)];
     case 'instrument':
-      return planAsks(input, repeated);
+      return planQuestions(input, repeated);
     case 'session':
       return planDays(input, 1);
     case 'range':
@@ -277,17 +277,19 @@ function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: num
 }
 
 /** The questions of an operation that asks instrument by instrument, limited to those with the chosen options. */
-function chosenAsks(input: PlanInput): readonly Ask[] {
+function chosenQuestions(input: PlanInput): readonly Question[] {
   const { windows } = input.operation;
   if (windows.per !== 'instrument') return [];
   const options = Object.entries(ownOptions(input));
-  return windows.asks(input).filter((ask) => options.every(([param, value]) => ask.params[param] === value));
+  return windows
+    .questions(input)
+    .filter(({ params }) => options.every(([param, value]) => params[param] === value));
 }
 
-function* planAsks(input: PlanInput, repeated: ReadonlySet<string>): Generator<PlannedWindow> {
+function* planQuestions(input: PlanInput, repeated: ReadonlySet<string>): Generator<PlannedWindow> {
   const { operation, exchange, from, to } = input;
-  const asks = chosenAsks(input);
-  if (asks.length === 0) {
+  const chosen = chosenQuestions(input);
+  if (chosen.length === 0) {
     if (input.sessions.length === 0) {
       yield noSession(input);
       return;
@@ -304,46 +306,46 @@ function* planAsks(input: PlanInput, repeated: ReadonlySet<string>): Generator<P
     );
     return;
   }
-  const params = new Map<string, Ask['params']>();
-  const questions = asks.map((ask): Question => {
-    const answer = ask.always === true ? undefined : answerOf(input, ask.to, ask.variant);
+  const params = new Map<string, Question['params']>();
+  const questions = chosen.map((question): PlannedQuestion => {
+    const answer = question.always === true ? undefined : answerOf(input, question.to, question.variant);
     // Equal params become one object, because they are compared millions of times.
-    const before = params.get(ask.variant) ?? ask.params;
-    params.set(ask.variant, sameParams(before, ask.params) ? before : ask.params);
+    const before = params.get(question.variant) ?? question.params;
+    params.set(question.variant, sameParams(before, question.params) ? before : question.params);
     return {
-      ask: { ...ask, params: params.get(ask.variant) ?? ask.params },
+      question: { ...question, params: params.get(question.variant) ?? question.params },
       answer,
-      isRepeated: repeated.has(questionOf({ ...ask, exchange, operation: operation.name })),
+      isRepeated: repeated.has(questionOf({ ...question, exchange, operation: operation.name })),
     };
   });
   const different = instrumentsDiffer(questions.map(({ answer }) => answer));
   const shared = sharedFields(input);
-  let ranges: AskedRange[] | undefined;
+  let ranges: QuestionRange[] | undefined;
   for (const [place, instrument] of input.instruments.entries()) {
-    if (ranges === undefined || different) ranges = askedRanges(questions, place);
+    if (ranges === undefined || different) ranges = questionRanges(questions, place);
     for (const range of ranges) yield windowOf(shared, range, [instrument]);
   }
 }
 
-interface Question {
-  readonly ask: Ask;
+interface PlannedQuestion {
+  readonly question: Question;
   readonly answer: Answered | undefined;
   /** Does another target ask it too? */
   readonly isRepeated: boolean;
 }
 
-type AskedRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name] };
+type QuestionRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name] };
 
 /**
  * The ranges for one instrument. Each question to ask has its own; consecutive answered questions of one variant are
  * joined into one skipped range with the parameters that they share, because years have thousands of them. Questions
  * that another target asks too are not joined, so that they can be compared.
  */
-function askedRanges(questions: readonly Question[], place: number): AskedRange[] {
-  const ranges: AskedRange[] = [];
-  const open = new Map<string, AskedRange>();
-  for (const { ask, answer, isRepeated } of questions) {
-    const { variant, from, to, params } = ask;
+function questionRanges(questions: readonly PlannedQuestion[], place: number): QuestionRange[] {
+  const ranges: QuestionRange[] = [];
+  const open = new Map<string, QuestionRange>();
+  for (const { question, answer, isRepeated } of questions) {
+    const { variant, from, to, params } = question;
     const isKnown = areAnswered(answer, place, place + 1);
     const last = isKnown && !isRepeated ? open.get(variant) : undefined;
     if (last !== undefined) {
@@ -351,7 +353,7 @@ function askedRanges(questions: readonly Question[], place: number): AskedRange[
       last.params = sharedParams(last.params, params);
       continue;
     }
-    const range: AskedRange = { variant, from, to, params, ...(isKnown ? KNOWN : ASKED) };
+    const range: QuestionRange = { variant, from, to, params, ...(isKnown ? KNOWN : ASKED) };
     ranges.push(range);
     if (isKnown && !isRepeated) open.set(variant, range);
     else open.delete(variant);
@@ -359,10 +361,10 @@ function askedRanges(questions: readonly Question[], place: number): AskedRange[
   return ranges;
 }
 
-const sameParams = (some: Ask['params'], others: Ask['params']) =>
+const sameParams = (some: Question['params'], others: Question['params']) =>
   JSON.stringify(some) === JSON.stringify(others);
 
-function sharedParams(some: Ask['params'], others: Ask['params']): Ask['params'] {
+function sharedParams(some: Question['params'], others: Question['params']): Question['params'] {
   if (some === others) return some;
   return Object.fromEntries(Object.entries(some).filter(([param, value]) => others[param] === value));
 }

@@ -1,4 +1,4 @@
-import { addDays, type Day, epochOf, weekday } from '../../core/days.ts';
+import { addDays, type Day, epochOf, secondsOfDay, weekday } from '../../core/days.ts';
 import { type Pair, readCompleteness } from '../../load/state/completeness.ts';
 import { readArrivals } from '../../load/state/day-facts.ts';
 import {
@@ -6,6 +6,7 @@ import {
   isQuarterly,
   type Operation,
   publicationTime,
+  SCHEDULED_WEEKDAYS,
 } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -31,17 +32,14 @@ export interface Lateness extends Pair {
   readonly worst: number | null;
 }
 
-const WEEKDAYS = { daily: null, sunday: 0, friday: 5, saturday: 6 } as const;
-
 /** When the data of a day is due: when its schedule asks for it, but not before it is published. Epoch seconds. */
 export function dueAt(operation: Operation, day: Day, config: DueSettings): number {
   const { schedule } = operation;
   const published = publicationTime(operation, config.EOD_PUBLISHED_AT);
   const time = schedule.at > published ? schedule.at : published;
-  const [hours = 0, minutes = 0] = time.split(':').map(Number);
-  const on = WEEKDAYS[schedule.on];
+  const on = SCHEDULED_WEEKDAYS[schedule.on];
   const wait = on === null ? 0 : (on - weekday(day) + 7) % 7;
-  return epochOf(addDays(day, wait), hours * 3_600 + minutes * 60, config.EOD_TIMEZONE);
+  return epochOf(addDays(day, wait), secondsOfDay(time), config.EOD_TIMEZONE);
 }
 
 interface DueSettings {

@@ -11,12 +11,9 @@ import {
   type SessionRow,
   writeSessions,
 } from '../../load/state/sessions.ts';
-import { EXCHANGES } from '../../operations/operation.ts';
+import { BHAV_COPY, EXCHANGES } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
-
-/** The operation whose data shows that an exchange was open. */
-const BHAV_COPY = 'GetBhavCopyCM';
 
 /** First day of the reviewed calendar data. */
 const FIRST_DAY: Day = '2015-01-01';

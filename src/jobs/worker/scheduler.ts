@@ -1,10 +1,10 @@
 import type { Job } from 'bullmq';
 import type { Config } from '../../core/config.ts';
-import { dayAt } from '../../core/days.ts';
+import { dayAt, secondsOfDay } from '../../core/days.ts';
 import { runStep } from '../../core/steps.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge.ts';
-import { exchangesOf, type Operation } from '../../operations/operation.ts';
+import { exchangesOf, type Operation, SCHEDULED_WEEKDAYS } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
@@ -16,8 +16,6 @@ import { type RunningWorker, workerSettings } from './worker.ts';
 
 /** Each further exchange of an operation is scheduled this many minutes after the one before. */
 const STAGGER_MINUTES = 2;
-
-const WEEKDAY = { daily: '*', sunday: '0', friday: '5', saturday: '6' } as const;
 
 export interface PlannedSchedule extends Omit<TickJob, 'database'> {
   /** `<Operation>-<exchange>`, also the id of the BullMQ job scheduler. */
@@ -39,9 +37,8 @@ export function plannedSchedules(config: Pick<Config, 'EOD_EXCHANGES'>): Planned
 }
 
 function cronOf({ schedule }: Operation, place: number): string {
-  const [hour, minute] = schedule.at.split(':').map(Number) as [number, number];
-  const minutes = hour * 60 + minute + place * STAGGER_MINUTES;
-  return `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${WEEKDAY[schedule.on]}`;
+  const minutes = secondsOfDay(schedule.at) / 60 + place * STAGGER_MINUTES;
+  return `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${SCHEDULED_WEEKDAYS[schedule.on] ?? '*'}`;
 }
 
 /**

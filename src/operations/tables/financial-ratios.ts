@@ -1,5 +1,5 @@
 import { type AskedFor, derived, fromRequest, int4, numeric, text } from '../fields.ts';
-import type { Ask, Shape } from '../operation.ts';
+import type { Question, Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
 /**
@@ -108,11 +108,13 @@ export const ratioFactShape: Shape = {
 const NATURES = ['Standalone', 'Consolidated'] as const;
 
 /** The question once for each nature of report. */
-export function askBothNatures(ask: Ask & { readonly params: { readonly variant: string } }): Ask[] {
+export function forBothNatures(
+  question: Question & { readonly params: { readonly variant: string } },
+): Question[] {
   return NATURES.map((natureOfReport) => ({
-    ...ask,
-    variant: `${ask.params.variant}/${natureOfReport}`,
-    params: { ...ask.params, natureOfReport },
+    ...question,
+    variant: `${question.params.variant}/${natureOfReport}`,
+    params: { ...question.params, natureOfReport },
   }));
 }
 
