@@ -143,7 +143,7 @@ const SHARE_SERIES = new Set(['', ...'EQ BE BZ SM ST SZ IV RR BL IL IQ SQ T0 TL'
 
 function ofOtherSecurity(event: PurposeEvent, series: string): PurposeEvent {
   if (event.status === 'ignored') return event;
-  const reason = `the series ${series} is not one of shares`;
+  const reason = `the series ${series} is not a series of shares`;
   return event.kind === 'dividend' ? { ...event, status: 'ignored', reason } : needsReview(event, reason);
 }
 
@@ -151,48 +151,48 @@ function ofOtherSecurity(event: PurposeEvent, series: string): PurposeEvent {
 const BY_AMOUNT: ReadonlySet<EventKind> = new Set(['dividend', 'interest', 'other']);
 
 /** The events of a share and a day. */
-function eventsOfDay(told: readonly NoticeEvent[]): CorporateEvent[] {
-  const kinds = groupBy(told.toSorted(byTime), ({ kind }) => kind);
+function eventsOfDay(lines: readonly NoticeEvent[]): CorporateEvent[] {
+  const kinds = groupBy(lines.toSorted(byTime), ({ kind }) => kind);
   const events = [...kinds.values()].flatMap(eventsOfKind);
-  const off = told.find(({ calledOff }) => calledOff);
+  const off = lines.find(({ calledOff }) => calledOff);
   if (off !== undefined) {
     const reason = `a line says that something is cancelled or put off: ${off.notice.purpose}`;
     return events.map((event) => needsReview(event, reason));
   }
-  const revised = new Set(told.flatMap((one) => (one.revised ? [one.kind] : [])));
+  const revised = new Set(lines.flatMap((one) => (one.revised ? [one.kind] : [])));
   // A revised notice of another kind may replace an event with a ratio. Revised dividends are notices of their own.
   return revised.size === 0 || revised.has('dividend') || revised.has('interest')
     ? events
     : events.map((event) =>
         event.ratio === null || revised.has(event.kind)
           ? event
-          : needsReview(event, 'a revised line of the day does not tell of it'),
+          : needsReview(event, 'a revised line of the day does not mention it'),
       );
 }
 
 /** The events of one kind, of a share and a day. */
 function eventsOfKind(all: readonly NoticeEvent[]): CorporateEvent[] {
-  const revised = all.filter((told) => told.revised);
-  const isReplaced = (told: NoticeEvent) =>
-    !told.revised && revised.some(({ label }) => label === '' || told.label === '' || label === told.label);
-  const told = all.filter((one) => !isReplaced(one));
-  const [{ kind }] = told as [NoticeEvent];
-  if (!BY_AMOUNT.has(kind)) return ofSymbols(all, agreedEvent(told), '');
+  const revised = all.filter((one) => one.revised);
+  const isReplaced = (one: NoticeEvent) =>
+    !one.revised && revised.some(({ label }) => label === '' || one.label === '' || label === one.label);
+  const lines = all.filter((one) => !isReplaced(one));
+  const [{ kind }] = lines as [NoticeEvent];
+  if (!BY_AMOUNT.has(kind)) return ofSymbols(all, agreedEvent(lines), '');
   // Notices without an amount add nothing to those with one.
-  const withAmount = told.filter(({ amount }) => amount !== null);
-  if (withAmount.length === 0) return ofSymbols(told, mostDoubtful(told), '');
+  const withAmount = lines.filter(({ amount }) => amount !== null);
+  if (withAmount.length === 0) return ofSymbols(lines, mostDoubtful(lines), '');
   const events = [...groupBy(withAmount, ({ amount }) => decimalOf(amount as string))].flatMap(ofAmount);
   // A dividend of another security with the symbol does not contradict that of the share.
   const contradicts =
-    kind === 'dividend' && contradict(withAmount.filter(({ status }) => status !== 'ignored'));
-  return events.flatMap(({ item, told: same }) => {
+    kind === 'dividend' && amountsContradict(withAmount.filter(({ status }) => status !== 'ignored'));
+  return events.flatMap(({ item, lines: same }) => {
     const event = mostDoubtful(same);
     return ofSymbols(same, contradicts ? needsReview(event, CONTRADICTION) : event, item);
   });
 }
 
 const CONTRADICTION =
-  'lines tell different amounts for the day: one may correct the other, or there are several dividends';
+  'lines give different amounts for the day: one may correct the other, or there are several dividends';
 
 /** Sorts by the time of reading, and events of one time by their texts, so that the order is always the same. */
 const byTime = (a: NoticeEvent, b: NoticeEvent) =>
@@ -202,30 +202,30 @@ const byTime = (a: NoticeEvent, b: NoticeEvent) =>
  * Of events with the same amount, one that needs review wins: the others may lack the detail that makes it special. One
  * of another security wins only if there is no other.
  */
-const mostDoubtful = (told: readonly NoticeEvent[]): NoticeEvent =>
-  (told.findLast(({ status }) => status === 'needs_review') ??
-    told.findLast(({ status }) => status === 'applied') ??
-    told.at(-1)) as NoticeEvent;
+const mostDoubtful = (lines: readonly NoticeEvent[]): NoticeEvent =>
+  (lines.findLast(({ status }) => status === 'needs_review') ??
+    lines.findLast(({ status }) => status === 'applied') ??
+    lines.at(-1)) as NoticeEvent;
 
 /**
  * The events with one amount: usually one; several if one notice has the amount more than once, or notices name
  * different dividends (e.g. interim and final). A notice that does not name its dividend may mean any of them.
  */
-function ofAmount([amount, told]: [string, readonly NoticeEvent[]]): {
+function ofAmount([amount, lines]: [string, readonly NoticeEvent[]]): {
   item: string;
-  told: readonly NoticeEvent[];
+  lines: readonly NoticeEvent[];
 }[] {
-  const inTexts = groupBy(told, ({ notice }) => notice);
+  const inTexts = groupBy(lines, ({ notice }) => notice);
   const slots = Math.max(
-    new Set(told.flatMap(({ label }) => (label === '' ? [] : [label]))).size,
+    new Set(lines.flatMap(({ label }) => (label === '' ? [] : [label]))).size,
     ...[...inTexts.values()].map((ofText) => ofText.length),
   );
-  if (slots <= 1) return [{ item: amount, told }];
-  const named = groupBy(told, ({ label, nth }) => `${label} ${nth}`);
+  if (slots <= 1) return [{ item: amount, lines }];
+  const named = groupBy(lines, ({ label, nth }) => `${label} ${nth}`);
   const names = [...named.keys()].filter((name, _, every) => every.length <= slots || !name.startsWith(' '));
   return names.sort().map((name, at) => ({
     item: at === 0 ? amount : `${amount}#${at + 1}`,
-    told: named.get(name) ?? [],
+    lines: named.get(name) ?? [],
   }));
 }
 
@@ -233,23 +233,23 @@ function ofAmount([amount, told]: [string, readonly NoticeEvent[]]): {
  * Do notices give different amounts for what may be the same dividend? Not if one notice, or the user's own list, has
  * all of the amounts, and not if they name different dividends.
  */
-function contradict(told: readonly NoticeEvent[]): boolean {
+function amountsContradict(lines: readonly NoticeEvent[]): boolean {
   const amountsOf = (some: readonly NoticeEvent[]) =>
     new Set(some.map(({ amount }) => decimalOf(amount as string)));
-  const amounts = amountsOf(told);
+  const amounts = amountsOf(lines);
   if (amounts.size <= 1) return false;
   // All lines of the user's own list are meant as separate dividends.
-  const inTexts = groupBy(told, ({ notice }) => (notice.toldKind === null ? notice : 'own list'));
+  const inTexts = groupBy(lines, ({ notice }) => (notice.toldKind === null ? notice : 'own list'));
   if ([...inTexts.values()].some((ofText) => amountsOf(ofText).size === amounts.size)) return false;
-  const ordinary = told.filter(({ label }) => label !== 'special');
+  const ordinary = lines.filter(({ label }) => label !== 'special');
   if (ordinary.some(({ label }) => label === '') && amountsOf(ordinary).size > 1) return true;
-  return [...groupBy(told, ({ label }) => label).values()].some((named) => amountsOf(named).size > 1);
+  return [...groupBy(lines, ({ label }) => label).values()].some((named) => amountsOf(named).size > 1);
 }
 
 /** The one event of notices of one kind; those that can be applied win over the others. */
-function agreedEvent(told: readonly NoticeEvent[]): NoticeEvent {
-  const clear = told.filter(({ status }) => status === 'applied');
-  const last = (clear.length > 0 ? clear : told).at(-1) as NoticeEvent;
+function agreedEvent(lines: readonly NoticeEvent[]): NoticeEvent {
+  const clear = lines.filter(({ status }) => status === 'applied');
+  const last = (clear.length > 0 ? clear : lines).at(-1) as NoticeEvent;
   const ratios = new Set(clear.map(({ ratio }) => `${ratio?.new}:${ratio?.old}`));
   if (ratios.size <= 1) return last;
   const purposes = [...new Set(clear.map(({ notice }) => notice.purpose))].sort();
@@ -257,15 +257,15 @@ function agreedEvent(told: readonly NoticeEvent[]): NoticeEvent {
     ...last,
     ratio: null,
     status: 'needs_review',
-    reason: `several ratios are told: ${purposes.join('; ')}`,
+    reason: `the lists give several ratios: ${purposes.join('; ')}`,
   };
 }
 
 /** The event once for each symbol in its notices, with the last notice of that symbol. */
-function ofSymbols(told: readonly NoticeEvent[], event: NoticeEvent, item: string): CorporateEvent[] {
-  return [...groupBy(told, ({ notice }) => notice.symbol)].map(([symbol, lines]) => {
-    const own = symbol === event.notice.symbol ? event : (lines.at(-1) as NoticeEvent);
-    return eventOf({ ...event, notice: own.notice }, item);
+function ofSymbols(lines: readonly NoticeEvent[], event: NoticeEvent, item: string): CorporateEvent[] {
+  return [...groupBy(lines, ({ notice }) => notice.symbol)].map(([symbol, ofSymbol]) => {
+    const { notice } = symbol === event.notice.symbol ? event : (ofSymbol.at(-1) as NoticeEvent);
+    return eventOf({ ...event, notice }, item);
   });
 }
 

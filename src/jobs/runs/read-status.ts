@@ -159,7 +159,7 @@ export interface QuotaStatus {
   readonly nightsWaitUntil: string | null;
 }
 
-/** Reads how much of the key's hour is used, and which runs wait for the next hour. Requires an access key. */
+/** Reads how much of the key's hour is used, and which runs wait for the next hour. */
 export async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
   const permit = permitOf(config, clock);
   const hour = await readHour(db.drizzle, permit);

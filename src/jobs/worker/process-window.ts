@@ -276,7 +276,7 @@ async function recordEvidence(
   else if (evidence.hour === 'open' && claim.triesHour) await reopenHour(context, permit);
   if (!claim.probe) return;
   if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, permit, claim);
-  // A refused key stays marked as being tried until `markKeyRefused`.
+  // If the key was refused, its trial stays taken: see `markKeyRefused`.
   else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
 }
 
