@@ -6,7 +6,7 @@ export interface Slots {
   release(): void;
 }
 
-/** Creates so many slots. */
+/** Creates `count` slots, all of them free. */
 export function createSlots(count: number): Slots {
   let free = count;
   const waiting: (() => void)[] = [];

@@ -23,7 +23,7 @@ export interface OperationForecast {
   readonly skipped: number;
   /** Windows with days for which the source probably has no data any more (EOD_HISTORY_DAYS); they are asked for. */
   readonly outOfReach: number;
-  /** Are the instruments not known yet? Then those known now are counted, up to EOD_INSTRUMENT_LIMIT. */
+  /** Are the instruments not known yet? Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
   readonly estimated: boolean;
 }
 

@@ -168,7 +168,7 @@ async function noteTooOldRange(
   await enqueueOpenWindows(context, [runId]);
 }
 
-/** Pauses the queues until a person acts. The first worker that meets the refusal raises the alert. */
+/** Pauses the queues until a person acts. The worker that records the refusal first raises the alert. */
 async function pauseForKey(context: QueueContext, permit: Permit, info: FailureInfo): Promise<void> {
   const line = info.diagnostic ?? info.error;
   const first = await markKeyRefused(context.db.drizzle, permit, line);
