@@ -194,15 +194,35 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.responses');
   const early = await runJson<{ responses: number }>(['prune', '--days', '30'], options());
   expect(early.json.responses).toBe(0);
+  await query(
+    url,
+    `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at)
+     values ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'A', now() - interval '1 day'),
+            ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'B', null)`,
+  );
+  const hours = 'select key_hash, hour, calls from etl.call_budget order by hour';
+  const counted = await query(url, hours);
+  await query(
+    url,
+    "insert into etl.call_budget (key_hash, hour, calls) values ('k', '2025-01-01T00:00Z', 7)",
+  );
   const dry = await runJson<{ responses: number; bodies: number }>(
     ['prune', '--days', '0', '--dry-run'],
     options(),
   );
   // Two rejects are resolved, one is open.
-  expect(dry.json).toMatchObject({ responses: kept?.n, rejects: 2, dryRun: true });
+  expect(dry.json).toMatchObject({ responses: kept?.n, rejects: 2, findings: 1, hours: 1, dryRun: true });
   const rows = await query(url, ROWS);
   const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0'], options());
-  expect(real.json).toMatchObject({ responses: kept?.n, bodies: dry.json.bodies, rejects: 2 });
+  expect(real.json).toMatchObject({
+    responses: kept?.n,
+    bodies: dry.json.bodies,
+    rejects: 2,
+    findings: 1,
+    hours: 1,
+  });
+  expect(await query(url, hours), 'the calls of this hour still count').toEqual(counted);
+  expect(counted).not.toEqual([]);
   expect(await query(url, 'select from etl.rejects where resolved_at is null')).toHaveLength(1);
   expect(await query(url, 'select from etl.rejects')).toHaveLength(1);
   expect(await query(url, 'select from etl.response_bodies')).toEqual([]);

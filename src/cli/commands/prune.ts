@@ -34,17 +34,21 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   }
   const { openContext } = await import('../open-context.ts');
   const { prunableRejects, pruneRejects } = await import('../../load/state/rejects.ts');
+  const { prunableFindings, pruneFindings } = await import('../../load/state/findings.ts');
+  const { prunableHours, pruneHours } = await import('../../load/state/call-budget.ts');
   const { prunable, prune } = await import('../../load/state/responses/kept.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;
   const pruned = dryRun ? await prunable(db.drizzle, before) : await prune(db, before);
   const rejects = await (dryRun ? prunableRejects : pruneRejects)(db.drizzle, before);
+  const findings = await (dryRun ? prunableFindings : pruneFindings)(db.drizzle, before);
+  const hours = await (dryRun ? prunableHours : pruneHours)(db.drizzle, before);
   if (flags.json === true)
-    return printJson(cli, { before: before.toISOString(), dryRun, ...pruned, rejects });
+    return printJson(cli, { before: before.toISOString(), dryRun, ...pruned, rejects, findings, hours });
   const megabytes = count(Math.round(pruned.bytes / 10_000) / 100);
   print(
     cli,
-    `${dryRun ? 'would delete' : 'deleted'} ${plural(pruned.responses, 'answer')} older than ${plural(days, 'day')} and ${count(pruned.bodies)} bodies (${megabytes} MB), and ${plural(rejects, 'reject')} resolved before that`,
+    `${dryRun ? 'would delete' : 'deleted'} ${plural(pruned.responses, 'answer')} older than ${plural(days, 'day')} and ${count(pruned.bodies)} bodies (${megabytes} MB), ${plural(rejects, 'reject')} and ${plural(findings, 'finding')} resolved before that, and the calls counted in ${plural(hours, 'hour')}`,
   );
 }

@@ -1,7 +1,7 @@
 import { runStep } from '../../core/steps.ts';
 import { type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
-import { type NewJob, queueOf, WINDOW_QUEUES, type WindowJob } from './queue.ts';
+import { type NewJob, queueOf, type WindowJob } from './queue.ts';
 
 const BATCH = 1_000;
 
@@ -22,18 +22,19 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
   const [run] = runIds;
   if (run === undefined) return;
   const facts = { database: context.queues.databaseId, ...(runIds.length === 1 ? { run } : {}) };
-  return runStep('enqueue', facts, () => enqueue(context, runIds));
+  return runStep('enqueue', facts, async () => {
+    for (const runId of runIds) await enqueue(context, runId);
+  });
 }
 
-async function enqueue(context: QueueContext, runIds: readonly number[]): Promise<void> {
-  const open = await openWindows(context.db.drizzle, runIds);
-  for (const name of WINDOW_QUEUES) {
-    const jobs = open
-      .filter((window) => queueOf(window.kind) === name)
-      .map((window) => windowJob(context, window));
-    for (let at = 0; at < jobs.length; at += BATCH) {
-      await context.queues.windows[name].addBulk(jobs.slice(at, at + BATCH));
-    }
+async function enqueue(context: QueueContext, runId: number): Promise<void> {
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const open: OpenWindow[] = await openWindows(context.db.drizzle, runId, { after, limit: BATCH });
+    const [first] = open;
+    if (first === undefined) return;
+    const jobs = open.map((window) => windowJob(context, window));
+    await context.queues.windows[queueOf(first.kind)].addBulk(jobs);
+    after = open.length < BATCH ? undefined : open.at(-1)?.id;
   }
 }
 

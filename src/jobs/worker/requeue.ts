@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { updateObservedAliases } from '../../load/market/observed-aliases.ts';
 import { hasRested } from '../../load/state/access-keys.ts';
 import { runningRuns } from '../../load/state/runs.ts';
-import { openWindows } from '../../load/state/windows/windows.ts';
+import { countOpenWindows } from '../../load/state/windows/windows.ts';
 import { markWorkerSeen } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
@@ -28,7 +28,7 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
   await followUpRuns(context);
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
-  const open = await openWindows(context.db.drizzle, runs);
+  const open = await countOpenWindows(context.db.drizzle, runs);
   const { config, clock, queues } = context;
   // After its rest a refused key is tried by the next window. If it is refused again, open windows end as blocked.
   if (await hasRested(context.db.drizzle, permitOf(config, clock))) await queues.resume();
@@ -37,7 +37,7 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
     const counts = await queues.windows[kind].getJobCounts();
     for (const state of QUEUED) queued += counts[state] ?? 0;
   }
-  if (queued < open.length) await enqueueOpenWindows(context, runs);
+  if (queued < open) await enqueueOpenWindows(context, runs);
   for (const runId of runs) await advanceRun(context, runId);
 }
 

@@ -1,4 +1,4 @@
-import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { and, eq, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { callBudget } from './schema/source.ts';
 
@@ -100,4 +100,18 @@ export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Pro
     .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
   const row = found[0];
   return { calls: row?.calls ?? 0, refused: row?.refusedAt == null ? null : row.diagnostic };
+}
+
+/** Hours before this moment, without the current one, whose calls still count whatever the source's clock says. */
+const isOld = (before: Date) => lt(callBudget.hour, new Date(before.getTime() - 2 * 3_600_000).toISOString());
+
+/** For how many hours `pruneHours` would forget the calls. */
+export async function prunableHours(db: NodePgDatabase, before: Date): Promise<number> {
+  return db.$count(callBudget, isOld(before));
+}
+
+/** Forgets the calls of hours before this moment. @returns of how many. */
+export async function pruneHours(db: NodePgDatabase, before: Date): Promise<number> {
+  const deleted = await db.delete(callBudget).where(isOld(before));
+  return deleted.rowCount ?? 0;
 }

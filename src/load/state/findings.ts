@@ -1,4 +1,4 @@
-import { and, between, count, desc, eq, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
 import { lockUntilCommit } from '../database/transaction.ts';
@@ -167,4 +167,18 @@ export function countOpenFindings(db: NodePgDatabase) {
     .from(findings)
     .where(isNull(findings.resolved_at))
     .groupBy(findings.check, findings.severity);
+}
+
+/** Findings that were resolved before this moment. */
+const isOld = (before: Date) => lt(findings.resolved_at, before.toISOString());
+
+/** How many findings `pruneFindings` would delete. */
+export async function prunableFindings(db: NodePgDatabase, before: Date): Promise<number> {
+  return db.$count(findings, isOld(before));
+}
+
+/** Deletes findings that were resolved before this moment. @returns how many. */
+export async function pruneFindings(db: NodePgDatabase, before: Date): Promise<number> {
+  const deleted = await db.delete(findings).where(isOld(before));
+  return deleted.rowCount ?? 0;
 }

@@ -142,7 +142,7 @@ export const windows = etl.table(
     index('windows_suspicious_idx')
       .on(table.operation, table.exchange, table.from_date)
       .where(sql`${table.suspicious} is not null`),
-    index('windows_open_idx').on(table.run_id).where(sql`${table.state} in ('pending', 'running')`),
+    index('windows_open_idx').on(table.run_id, table.id).where(sql`${table.state} in ('pending', 'running')`),
     check('windows_state', isOneOf(table.state, WINDOW_STATES)),
     check(
       'windows_counts',
