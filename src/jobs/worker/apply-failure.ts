@@ -10,7 +10,7 @@ import { markKeyRefused } from '../../load/state/access-keys.ts';
 import { closeHour, type Permit } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import { answersNewerDay, noteRefusedRange } from '../../load/state/range-limits.ts';
-import { stopPlanning } from '../../load/state/runs.ts';
+import { lockOpenRun, stopPlanning } from '../../load/state/runs.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { insertWindows, type NewWindow } from '../../load/state/windows/plan.ts';
 import {
@@ -118,19 +118,21 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     if (!isTooLong) await noteTooOldRange(context, permit.keyHash, window, info.diagnostic ?? info.error);
   }
   const { db } = context;
+  // If another worker has claimed the window since, what becomes of it is that worker's to say.
+  const claim = window?.attempts;
   switch (action.act) {
     case 'retry':
-      return releaseWindow(db.drizzle, job.windowId, info, { counts: true });
+      return releaseWindow(db.drizzle, job.windowId, info, { claim, counts: true });
     case 'postpone':
-      return releaseWindow(db.drizzle, job.windowId, info);
+      return releaseWindow(db.drizzle, job.windowId, info, { claim });
     case 'await_data':
-      return releaseWindow(db.drizzle, job.windowId, info, { notReadyMs: action.delayMs });
+      return releaseWindow(db.drizzle, job.windowId, info, { claim, notReadyMs: action.delayMs });
     case 'put_back':
-      return releaseWindow(db.drizzle, job.windowId, null, { restart: true });
+      return releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
     case 'rate_limit':
       if (action.closeHour) await closeHour(db.drizzle, permit, info.diagnostic ?? info.error);
       // The wait for the next hour is not counted as time in which the source prepares the answer.
-      return releaseWindow(db.drizzle, job.windowId, info, { restart: true });
+      return releaseWindow(db.drizzle, job.windowId, info, { claim, restart: true });
     case 'split':
       return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
     case 'end': {
@@ -164,8 +166,13 @@ async function noteTooOldRange(
   const newest = calendar.sessions(exchange, addDays(to, 1), today(clock, config.EOD_TIMEZONE)).at(-1);
   if (newest === undefined) return;
   const probe = { ...window, from: newest, to: newest, state: 'pending' as const, reason: null };
-  await insertWindows(db.drizzle, runId, [probe]);
-  await enqueueOpenWindows(context, [runId]);
+  const inserted = await transaction(db, async (tx) => {
+    // A run that was cancelled meanwhile would be left with a window that nobody works on.
+    if (!(await lockOpenRun(tx, runId))) return false;
+    await insertWindows(tx, runId, [probe]);
+    return true;
+  });
+  if (inserted) await enqueueOpenWindows(context, [runId]);
 }
 
 /** Pauses the queues until a person acts. The worker that records the refusal first raises the alert. */
@@ -227,7 +234,7 @@ function selectionOf(
   if (scope === 'key') return {};
   if (scope === 'operation' && window !== null) return { runId, operation: window.operation };
   if (scope === 'exchange' && window !== null) return { runId, exchange: window.exchange };
-  return { runId, windowId };
+  return { runId, windowId, claim: window?.attempts };
 }
 
 /** Coverage is written in the same order everywhere, so that two writers cannot deadlock. */
@@ -247,9 +254,10 @@ async function splitAndEnqueue(
   { days, named }: SplitAction,
   diagnostic: string | null,
 ): Promise<void> {
-  const { id, runId, operation } = window;
+  const { id, runId, operation, attempts } = window;
   await transaction(context.db, async (tx) => {
-    await splitWindow(tx, id, piecesOf(context, window, days), diagnostic);
+    if (!(await splitWindow(tx, id, piecesOf(context, window, days), { diagnostic, claim: attempts })))
+      return;
     if (!named) return;
     for (const wide of await lockWiderWindows(tx, { runId, operation, days })) {
       await splitWindow(tx, wide.id, piecesOf(context, wide, days));

@@ -39,7 +39,8 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   );
   const requeueing = await startRequeueing(context);
   // Both queues call the same source, so they share what is known about it.
-  const breaker = createBreaker(clock);
+  // By a clock that nobody sets: the length of an outage must not change with the time of day.
+  const breaker = createBreaker({ now: () => performance.now() });
   const sourceClock = createSourceClock(context);
   const workers = WINDOW_QUEUES.map((kind) => {
     const own = { ...context, queue: queues.windows[kind], kind, breaker, sourceClock, signal: abort.signal };

@@ -18,8 +18,18 @@ export interface FailureInfo {
 }
 
 /**
+ * The condition that nobody has claimed a window since it had so many attempts. A worker that was taken for lost may come
+ * back with a failure while another one works on its window.
+ *
+ * @param claim not given if the window was not claimed.
+ */
+const isStillClaim = (claim: number | undefined) =>
+  claim === undefined ? undefined : eq(windows.attempts, claim);
+
+/**
  * Puts a window back for a later try, keeping what went wrong.
  *
+ * @param options.claim its attempts when it was claimed: nothing is done if it was claimed again since.
  * @param options.counts whether this attempt counts towards the limit.
  * @param options.notReadyMs how long it is postponed because its answer is not ready.
  * @param options.restart whether to forget when it was started, because the source is not what it waits for now.
@@ -28,7 +38,12 @@ export async function releaseWindow(
   db: NodePgDatabase,
   windowId: number,
   failure: FailureInfo | null,
-  { counts = false, restart = false, notReadyMs = 0 } = {},
+  {
+    claim,
+    counts = false,
+    restart = false,
+    notReadyMs = 0,
+  }: { claim?: number | undefined; counts?: boolean; restart?: boolean; notReadyMs?: number } = {},
 ): Promise<void> {
   const { error = null, diagnostic = null } = failure ?? {};
   const started_at = restart ? null : undefined;
@@ -43,7 +58,7 @@ export async function releaseWindow(
       failed_attempts: sql`${windows.failed_attempts} + ${counts ? 1 : 0}`,
       not_ready_ms: sql`${windows.not_ready_ms} + ${notReadyMs}`,
     },
-    eq(windows.id, windowId),
+    and(eq(windows.id, windowId), isStillClaim(claim)),
   );
 }
 
@@ -170,6 +185,8 @@ export interface EndedWindow extends NewWindow {
 export interface Selection {
   readonly runId?: number;
   readonly windowId?: number;
+  /** Attempts of the window when it was claimed, see `releaseWindow`. */
+  readonly claim?: number | undefined;
   readonly operation?: string;
   readonly exchange?: string;
 }
@@ -177,7 +194,7 @@ export interface Selection {
 /** Ends open windows as failed or blocked. @returns those that it ended. */
 export async function endWindows(
   db: NodePgDatabase,
-  { runId, windowId, operation, exchange }: Selection,
+  { runId, windowId, claim, operation, exchange }: Selection,
   state: WindowAfter<'end'>,
   { error, diagnostic = null }: FailureInfo,
 ): Promise<(EndedWindow & { readonly preview: boolean })[]> {
@@ -195,6 +212,7 @@ export async function endWindows(
         runId === undefined ? undefined : eq(windows.run_id, runId),
         operation === undefined ? undefined : eq(windows.operation, operation),
         exchange === undefined ? undefined : eq(windows.exchange, exchange),
+        isStillClaim(claim),
       ),
     )
     // In one order everywhere, so that two writers cannot deadlock.
@@ -234,19 +252,20 @@ export async function reopenWindows(tx: NodePgDatabase, runId: number, failed: b
  * Replaces a window by windows of shorter ranges. Its own row stays, as `split`, with the calls that were made for it;
  * records are counted in its children.
  *
+ * @param options.claim as in `releaseWindow`.
  * @returns false if it had ended already; then nothing was written.
  */
 export async function splitWindow(
   tx: NodePgDatabase,
   windowId: number,
   pieces: Parameters<typeof insertPieces>[2],
-  diagnostic: string | null = null,
+  { diagnostic = null, claim }: { diagnostic?: string | null; claim?: number | undefined } = {},
 ): Promise<boolean> {
   const parent = await moveWindows(
     tx,
     'split',
     { state: 'split', diagnostic, finished_at: now },
-    eq(windows.id, windowId),
+    and(eq(windows.id, windowId), isStillClaim(claim)),
   );
   if (parent.rowCount === 0) return false;
   await insertPieces(tx, windowId, pieces);
