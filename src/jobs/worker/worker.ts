@@ -30,7 +30,7 @@ export interface RunningWorker {
 export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   // Without retry, because the failure policy postpones a window when Postgres cannot be reached.
   const context = { ...opened, db: opened.db.withoutRetry };
-  const { config, queues, clock } = context;
+  const { config, queues } = context;
   limitHeapGrowth();
   const abort = new AbortController();
   // The budget may have calls left again: the limit may have been raised, or a new hour begun.
