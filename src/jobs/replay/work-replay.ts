@@ -58,17 +58,18 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   const files = createFileReader(context);
   const slots = createSlots(config.EOD_CONCURRENCY);
   const waiting = [...groups];
-  const broken = new AbortController();
-  const stop = AbortSignal.any([signal, broken.signal]);
+  let broken = false;
+  const isStopped = () => broken || signal.aborted;
   const work = async () => {
-    for (let next = waiting.shift(); next !== undefined && !stop.aborted; next = waiting.shift()) {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [name, windows] = next;
-      await workGroup(context, windows, { fresh: fresh.has(name), files }, { slots, stop });
+      const facts = { fresh: fresh.has(name), files };
+      if (!(await workGroup(context, windows, facts, { slots, isStopped }))) return;
     }
   };
   const workers = Array.from({ length: Math.min(config.EOD_CONCURRENCY, groups.size) }, () =>
     work().catch((error) => {
-      broken.abort();
+      broken = true;
       throw error;
     }),
   );
@@ -85,20 +86,23 @@ interface Storing {
 
 /**
  * Stores the windows of a group, each once those before it that may be about the same rows are stored. Answers about
- * different days have no row in common and are stored side by side, as many as there are slots.
+ * different days have no row in common and are stored in parallel, as many as there are slots.
+ *
+ * @returns false if it was stopped, or the run cancelled, before its last window.
  */
 async function workGroup(
   context: Context,
   windows: readonly ReplayWindow[],
   facts: GroupContext,
-  { slots, stop }: { readonly slots: Slots; readonly stop: AbortSignal },
-): Promise<void> {
+  { slots, isStopped }: { readonly slots: Slots; readonly isStopped: () => boolean },
+): Promise<boolean> {
   let storing: Storing[] = [];
   const errors: unknown[] = [];
   const failed = (error: unknown) => {
     errors.push(error);
     return false;
   };
+  let finished = true;
   let ahead = readAhead(context, windows[0]);
   for (const [at, window] of windows.entries()) {
     const answer = ahead;
@@ -110,11 +114,10 @@ async function workGroup(
     );
     await slots.take();
     const started =
-      !stop.aborted &&
-      errors.length === 0 &&
-      (await startWindow(context.db.drizzle, window.id).catch(failed));
+      !isStopped() && errors.length === 0 && (await startWindow(context.db.drizzle, window.id).catch(failed));
     if (!started) {
       slots.release();
+      finished = false;
       break;
     }
     ahead = readAhead(context, windows[at + 1]);
@@ -128,6 +131,7 @@ async function workGroup(
   }
   await Promise.all(storing.map(({ done }) => done));
   if (errors.length > 0) throw errors[0];
+  return finished;
 }
 
 /** Are all records of an answer of the days it was asked for? Others are rejected then. */
