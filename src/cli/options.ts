@@ -1,11 +1,13 @@
 import { Argument, type Command, Option } from 'commander';
-import { type Clock, systemClock, today } from '../core/clock.ts';
+import { type Clock, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
-import { addDays, type Day, dayStart, isDay, isWeekend } from '../core/days.ts';
+import { type Day, dayStart, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { PAGE_WIDTH } from './output.ts';
+
+export { exampleDays };
 
 /** The examples at the end of the help of a command. */
 export function examples(...lines: string[]): string {
@@ -17,13 +19,6 @@ function exampleText(line: string): string {
   const text = `  $ ${line}`;
   const end = text.length <= PAGE_WIDTH ? -1 : text.lastIndexOf(' --', PAGE_WIDTH - 2);
   return end === -1 ? text : `${text.slice(0, end)} \\\n     ${text.slice(end)}`;
-}
-
-/** Days for examples: a week that ends on the last weekday before today, which every source still serves. */
-export function exampleDays(): { from: Day; to: Day } {
-  let to = addDays(today(systemClock, 'Asia/Kolkata'), -1);
-  while (isWeekend(to)) to = addDays(to, -1);
-  return { from: addDays(to, -7), to };
 }
 
 /** The `--json` flag. @param what the kind of document, if the command does not make it obvious. */

@@ -1,4 +1,4 @@
-import { type Day, dayAt } from './days.ts';
+import { addDays, type Day, dayAt, isWeekend } from './days.ts';
 
 /** Where the pipeline reads the time; tests pass a clock of their own. */
 export interface Clock {
@@ -11,4 +11,11 @@ export const systemClock: Clock = { now: () => Date.now() };
 /** Today in `zone`. */
 export function today(clock: Clock, zone: string): Day {
   return dayAt(Math.floor(clock.now() / 1000), zone);
+}
+
+/** Days for examples: a week that ends on the last weekday before today, which every source still serves. */
+export function exampleDays(): { readonly from: Day; readonly to: Day } {
+  let to = addDays(today(systemClock, 'Asia/Kolkata'), -1);
+  while (isWeekend(to)) to = addDays(to, -1);
+  return { from: addDays(to, -7), to };
 }

@@ -6,12 +6,12 @@ import type { Logger } from '../core/log.ts';
 
 type AccessSettings = Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_ACTIONS' | 'EOD_WEB_PASSWORD'>;
 
-/** Is an address, or the name in a Host header, one that means this machine alone? */
+/** Whether an address, or the name in a Host header, means only this machine. */
 export function isLoopback(host: string): boolean {
   return /^(localhost|.+\.localhost|\[?::1\]?|127(\.\d{1,3}){3})$/i.test(host);
 }
 
-/** May everybody on the network look at the dashboard? */
+/** Whether everybody on the network can read the dashboard. */
 export function isOpenToNetwork({
   EOD_HTTP_HOST: host,
   EOD_WEB_PASSWORD: password,
@@ -19,7 +19,9 @@ export function isOpenToNetwork({
   return !isLoopback(host) && password === undefined;
 }
 
-/** @throws PipelineError `usage` where anybody on the network could press a button. */
+/**
+ * Checks the settings of the dashboard. @throws PipelineError `usage` if anybody on the network could use its buttons.
+ */
 export function checkAccessSettings(config: AccessSettings): void {
   if (config.EOD_WEB_ACTIONS && isOpenToNetwork(config)) {
     throw usageError(
@@ -28,22 +30,22 @@ export function checkAccessSettings(config: AccessSettings): void {
   }
 }
 
-/** Who asks: the user name of basic authentication, and the address. */
+/** Who sent a request: the user name of basic authentication, and the address. */
 export interface Visitor {
   readonly user: string;
   readonly address: string;
 }
 
-/** A wrong password may be given so often within a minute from one address: guessing is of no use. */
-const WRONG_PASSWORDS = 20;
+/** How many wrong passwords an address may send within a minute, against guessing. */
+const MAX_WRONG_PASSWORDS = 20;
 const WRONG_WITHIN_MS = 60_000;
 
-/** Counts wrong passwords by address, for so many of them; where more try at once, nobody gets in. */
-const ADDRESSES = 10_000;
+/** For how many addresses wrong passwords are counted; if more addresses try at once, nobody is let in. */
+const MAX_ADDRESSES = 10_000;
 
 const COOKIE = 'eod_session';
 
-/** Sent with everything the dashboard answers. Nothing may come from another host, or be written into a page. */
+/** Headers of all answers of the dashboard. They forbid content from other hosts, and inline scripts and styles. */
 const HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -56,7 +58,7 @@ const HEADERS = {
     "base-uri 'none'",
   ].join('; '),
   'x-content-type-options': 'nosniff',
-  // With `no-referrer` a browser would not say where a form comes from.
+  // With `no-referrer` a browser would not say which page a form comes from.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
@@ -64,31 +66,31 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/** What the dashboard knows of who asks, and whom it lets press a button. */
+/** Who sent a request, and whether they may use the buttons. */
 export interface Access {
-  /** Who asks. Only behind `guard`. */
+  /** Who sent a request that `guard` has let through. */
   visitorOf(request: FastifyRequest): Visitor;
-  /** The token that forms of this visitor carry, bound to a cookie of theirs; null where there are no buttons. */
+  /** The token for the forms of this visitor, bound to their cookie; null if there are no buttons. */
   tokenFor(request: FastifyRequest, reply: FastifyReply): string | null;
-  /** Why an action is refused; null where it is not. */
+  /** Why an action is refused; null if it is allowed. */
   refusalOf(request: FastifyRequest, token: unknown): string | null;
 }
 
 /**
- * Lets nobody in who must not be: without EOD_WEB_PASSWORD where that is set, or through a name that an attacker's page
+ * Refuses requests without the password, if EOD_WEB_PASSWORD is set, and requests for a name that an attacker's page
  * has bound to this machine (DNS rebinding).
  */
 export function guard(scope: FastifyInstance, config: AccessSettings, log: Logger): Access {
   const { EOD_WEB_PASSWORD: password, EOD_WEB_ACTIONS: hasActions } = config;
-  // Behind a password all processes know it, so that a form of one is taken by another.
+  // With a password, all processes derive the same secret, so that one accepts the forms of another.
   const secret =
     password === undefined ? randomBytes(32) : createHash('sha256').update(`eod forms ${password}`).digest();
   const isPassword = password === undefined ? () => true : passwordTest(password);
   const localOnly = isLoopback(config.EOD_HTTP_HOST) && password === undefined;
   let since = 0;
   const wrong = new Map<string, number>();
-  const hasGuessed = (address: string) =>
-    (wrong.get(address) ?? 0) >= WRONG_PASSWORDS || wrong.size >= ADDRESSES;
+  const isLockedOut = (address: string) =>
+    (wrong.get(address) ?? 0) >= MAX_WRONG_PASSWORDS || wrong.size >= MAX_ADDRESSES;
 
   scope.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
@@ -102,7 +104,7 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
       wrong.clear();
     }
     const given = credentialsOf(request);
-    if (given !== null && hasGuessed(request.ip)) {
+    if (given !== null && isLockedOut(request.ip)) {
       return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
     }
     if (given !== null && isPassword(given.password)) return;
@@ -127,7 +129,7 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
     },
     refusalOf(request, token) {
       const origin = request.headers.origin ?? '';
-      // Only the host: a proxy before us may speak TLS.
+      // Only the host is compared, because a proxy in front of us may use TLS.
       const from = URL.canParse(origin) ? new URL(origin).host : null;
       if (from === null || from !== request.headers.host) {
         return 'The form did not come from this dashboard.';
@@ -145,7 +147,7 @@ async function refuse(reply: FastifyReply, status: number, text: string): Promis
   return reply.code(status).type('text/plain; charset=utf-8').send(`${text}\n`);
 }
 
-/** Compares in a time that says nothing of the password. */
+/** Compares in constant time. */
 function passwordTest(password: string): (given: string) => boolean {
   return (given) => isEqual(given, password);
 }

@@ -13,15 +13,15 @@ import { operations } from '../operations/registry.ts';
 import type { Access, Visitor } from './access.ts';
 import { numberOf } from './pages/asked.ts';
 
-/** What an action has done, as the page that follows says it. The address names it; its words are these. */
+/** The sentence that the next page shows after an action. The address of the page names it. */
 const NOTICES = {
-  resumed: (run: string) => `Run ${run} goes on.`,
+  resumed: (run: string) => `Run ${run} is resumed.`,
   cancelled: (run: string) => `Run ${run} is cancelled; what it has loaded stays.`,
   filling: (run: string) => `Run ${run} asks for what is missing.`,
   whole: () => 'Nothing is missing: no run was started.',
-  retrying: (run: string) => `Run ${run} reads the rejected records again.`,
-  accepted: () => 'No reject can be read again: no run was started.',
-  decided: () => 'The decision is stored, and prices follow it.',
+  retrying: (run: string) => `Run ${run} is reading the rejected records again.`,
+  accepted: () => 'There is no reject that can be read again: no run was started.',
+  decided: () => 'The decision is stored, and adjusted prices use it.',
 } as const;
 
 interface Done {
@@ -29,7 +29,7 @@ interface Done {
   readonly runId?: number;
 }
 
-/** The sentence an address asks for, as `?done=resumed-3`; null where it asks for none of ours. */
+/** The sentence that an address names, such as `?done=resumed-3`; null if it names none. */
 export function noticeOf(url: string): string | null {
   const [, name = '', run = ''] = /[?&]done=([a-z]+)(?:-(\d{1,15}))?(?:&|$)/.exec(url) ?? [];
   return name in NOTICES ? NOTICES[name as keyof typeof NOTICES](run) : null;
@@ -40,13 +40,13 @@ type Fields = Readonly<Record<string, unknown>>;
 interface Pressed {
   readonly params: Readonly<Record<string, string>>;
   readonly fields: Fields;
-  /** Who did it, as runs and decisions note it. */
+  /** Who did it, as stored with runs and decisions. */
   readonly by: string;
 }
 
 /**
- * Does what buttons ask for, by the functions that commands use: each starts work and leaves it to the workers, but for
- * rejects, whose kept answers this process reads itself. Who pressed which is logged.
+ * Serves the actions of the buttons with the functions that commands use. They start work and leave it to the workers,
+ * except for rejects, whose kept answers this process reads itself. Who did what is logged.
  */
 export async function serveActions(
   scope: FastifyInstance,
@@ -72,7 +72,7 @@ export async function serveActions(
       const runId = numberOf({ params, query: new URLSearchParams() }, 'id');
       const run = await readRunSummary(context.db.drizzle, runId);
       if (run !== null && (run.kind === 'import' || run.kind === 'replay')) {
-        throw usageError(`run ${runId} is of kind ${run.kind}: the command that began it goes on with it`);
+        throw usageError(`run ${runId} is of kind ${run.kind}: continue it with the command that started it`);
       }
       await resumeRun(context, runId);
       return { notice: 'resumed', runId };
@@ -84,7 +84,8 @@ export async function serveActions(
     },
     '/actions/fill-gaps': async ({ fields, by }) => {
       const filling = (await openRunsProgress(context.db.drizzle)).find(({ kind }) => kind === 'gap_fill');
-      if (filling !== undefined) throw usageError(`run ${filling.runId} asks for what is missing already`);
+      if (filling !== undefined)
+        throw usageError(`run ${filling.runId} is already asking for what is missing`);
       const { operation, exchange } = fields;
       if (operation !== undefined && !operations.some(({ name }) => name === operation)) {
         throw usageError('there is no such operation');
@@ -117,7 +118,7 @@ export async function serveActions(
         );
       }
       const id = String(event ?? '');
-      // No text of Postgres holds a NUL.
+      // Postgres cannot store a NUL in a text.
       const decided = id.includes('\0') ? null : await decideEvent(context, id, ratio, by);
       if (decided === null) throw usageError(`there is no event ${id.replace(/\p{Cc}/gu, '')}`);
       return { notice: 'decided' };
@@ -137,9 +138,9 @@ export async function serveActions(
       const params = request.params as Readonly<Record<string, string>>;
       try {
         const done = await act({ params, fields, by: nameOf(visitor) });
-        // At the level that is logged where nothing is set: who did what is wanted later.
+        // A warning, because that is logged by default: who did what may be needed later.
         context.log.warn({ ...facts, ...done }, 'dashboard: did what was asked');
-        return back(request, reply, done);
+        return redirectBack(request, reply, done);
       } catch (error) {
         context.log.warn({ ...facts, why: messageOf(error) }, 'dashboard: could not do what was asked');
         throw error;
@@ -154,8 +155,8 @@ function withoutToken({ token: _, ...fields }: Fields): Fields {
   return fields;
 }
 
-/** To the page that the button is on, where that is one of ours. */
-function back(request: FastifyRequest, reply: FastifyReply, { notice, runId }: Done): FastifyReply {
+/** Redirects to the page of the button, if it is one of ours. */
+function redirectBack(request: FastifyRequest, reply: FastifyReply, { notice, runId }: Done): FastifyReply {
   const from = request.headers.referer ?? '';
   const url = URL.canParse(from) ? new URL(from) : null;
   const path = url === null || url.host !== request.headers.host ? '/' : url.pathname;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 interface Asset {
-  /** Changes with the content, so that a browser may keep it for good. */
+  /** It changes with the content, so that browsers may cache it forever. */
   readonly url: string;
   readonly type: string;
   readonly body: Buffer;

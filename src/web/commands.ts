@@ -1,19 +1,8 @@
-import { systemClock, today } from '../core/clock.ts';
-import { addDays, isWeekend } from '../core/days.ts';
+import { exampleDays } from '../core/clock.ts';
 
-/** A week of past days, as the help of the command line shows it. */
-function exampleWeek(): { readonly from: string; readonly to: string } {
-  let to = addDays(today(systemClock, 'Asia/Kolkata'), -1);
-  while (isWeekend(to)) to = addDays(to, -1);
-  return { from: addDays(to, -7), to };
-}
+const week = exampleDays();
 
-const week = exampleWeek();
-
-/**
- * The commands that pages tell people to type. No other file of the dashboard names one, and a test looks each up
- * in the command line.
- */
+/** The commands that pages mention. No other file of the dashboard contains one, and a test checks that each exists. */
 export const COMMANDS = {
   up: 'eod up',
   demo: 'eod demo',
@@ -30,14 +19,14 @@ export const COMMANDS = {
   config: 'eod config',
 } as const;
 
-/** The command that shows a run, or does something to it. */
+/** The command that shows, resumes or cancels a run. */
 export const runCommand = (verb: 'run' | 'resume' | 'cancel', runId: number) => `eod ${verb} ${runId}`;
 
 /** The command that asks for one day of a data set again. */
 export const refetchCommand = (operation: string, exchange: string, day: string) =>
   `eod backfill ${operation} --exchange ${exchange} --from ${day} --to ${day} --force`;
 
-/** The command that shows a rejected record as it was sent. */
+/** The command that shows a rejected record as the source sent it. */
 export const rejectCommand = (id: number) => `eod rejects show ${id}`;
 
 /** The command that decides what a corporate event does to prices. */

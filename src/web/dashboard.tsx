@@ -10,15 +10,15 @@ import { documentOf, Heading, type Page, type PageContext } from './page.tsx';
 import { pageRoutes } from './pages/routes.ts';
 import { serveQueueBoard } from './queue-board.ts';
 
-/** Pages read through connections of their own: whoever looks takes none from the workers, and waits no longer than this. */
+/** Pages have their own connections, so that they take none from the workers, and these time limits. */
 const CONNECTIONS = 3;
 const STATEMENT_WITHIN_MS = 15_000;
 const LOCK_WITHIN_MS = 5_000;
 
-/** A year: the address of an asset changes with its content. */
+/** One year: the address of an asset changes with its content. */
 const KEEP_ASSETS = 'public, max-age=31536000, immutable';
 
-/** Serves the pages, and with EOD_WEB_ACTIONS what their buttons do. */
+/** Serves the pages and, with EOD_WEB_ACTIONS, the actions of their buttons. */
 export async function serveDashboard(app: FastifyInstance, context: QueueContext): Promise<void> {
   const reading = openDatabase({
     url: context.db.url,
@@ -33,7 +33,7 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
     for (const { url, type, body } of Object.values(ASSETS)) {
       scope.get(url, (_, reply) => reply.header('cache-control', KEEP_ASSETS).type(type).send(body));
     }
-    // First, because it says how errors are answered, also those of what is served after it.
+    // First, because it sets the error handler, which is also used by what is served after it.
     servePages(scope, reader, access);
     if (context.config.EOD_WEB_ACTIONS) {
       await serveActions(scope, context, access);
@@ -79,7 +79,10 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
   });
 }
 
-/** What an error means to whoever looks. Details of others may name hosts and users: they belong into the log. */
+/**
+ * The status and text that an error is answered with. Details of unexpected errors may contain hosts and users, so they
+ * only go to the log.
+ */
 function problemOf(error: unknown, usageStatus: number): { readonly status: number; readonly text: string } {
   if (error instanceof PipelineError && error.kind === 'usage') {
     const { message } = error;
@@ -91,7 +94,7 @@ function problemOf(error: unknown, usageStatus: number): { readonly status: numb
   const { statusCode } = Object(error) as { readonly statusCode?: unknown };
   if (typeof statusCode === 'number' && statusCode < 500)
     return { status: statusCode, text: messageOf(error) };
-  return { status: 500, text: 'This page could not be made. The log of this process says why.' };
+  return { status: 500, text: 'This page could not be shown. The log of this process says why.' };
 }
 
 function problemPage(status: number, text: string): Page {

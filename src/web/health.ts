@@ -7,14 +7,14 @@ import { oneAtATime, within } from './waits.ts';
 interface HealthOptions {
   /** What this process does: scheduler, worker, web. */
   readonly roles: readonly string[];
-  /** Aborted once the process has begun to stop: it is alive, and no longer ready. */
+  /** Aborted once the process begins to stop: then it is alive, but not ready. */
   readonly stopping: AbortSignal;
 }
 
 /**
- * Answers `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work:
- * database and queue answer, and no session of ours is stuck at a lock) with JSON, and `GET /metrics` in the format of
- * Prometheus. None of them asks for a password.
+ * Serves `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work: database and queue
+ * answer, and no session of ours is stuck waiting for a lock) as JSON, and `GET /metrics` for Prometheus. None of them
+ * needs a password.
  */
 export function serveHealth(
   app: FastifyInstance,
@@ -47,12 +47,12 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
       await within(work());
       return 'ok';
     } catch (error) {
-      // Details may name hosts and users: they belong into the log.
+      // Details may contain hosts and users, so they only go to the log.
       log.warn({ err: error }, `readiness: the ${what} does not answer`);
       return 'no answer';
     }
   };
-  // Where the wait is over soon nobody need look; where it has lasted half of what is allowed, somebody should.
+  // A short wait needs no attention; one that has lasted half of the time limit does.
   const stuckMs = db.timeouts.lockMs / 2;
   const readWaits = async () => {
     waits = await longLockWaits(db.withoutRetry.pool, stuckMs);

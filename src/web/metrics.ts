@@ -15,18 +15,18 @@ import { countOpenWindows, lastCompletedRuns } from '../load/state/run-facts.ts'
 import { readWorkers } from '../load/state/workers.ts';
 import { oneAtATime, within } from './waits.ts';
 
-/** Days of which sessions are looked at: what is missing for longer is known by then. */
+/** How many days back sessions are counted. */
 const LOOK_BACK_DAYS = 60;
 
-/** How often facts of the database are read while somebody asks for them: a scrape does not wait for it. */
+/** How often the database is read while metrics are scraped. A scrape does not wait for it. */
 const READ_EVERY_MS = 10_000;
 
-/** Nobody asks any more, where nobody has for so long. */
-const ASKED_WITHIN_MS = 300_000;
+/** If there was no scrape for this long, the database is no longer read. */
+const SCRAPED_WITHIN_MS = 300_000;
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** The metrics of a process: what it has done itself, and what the database and the queue tell of all. */
+/** The metrics of a process: what it did itself, and what the database and the queue know. */
 interface Metrics {
   readonly contentType: string;
   text(): Promise<string>;
@@ -34,9 +34,9 @@ interface Metrics {
 }
 
 /**
- * Counts what this process does from now on.
+ * Starts counting what this process does.
  *
- * @param roles what it does: scheduler, worker.
+ * @param roles what the process does, e.g. scheduler and worker.
  */
 export function createMetrics(context: QueueContext, roles: readonly string[]): Metrics {
   const registry = new Registry();
@@ -58,20 +58,20 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
       context.log.warn({ err: error }, 'metrics: the database or the queue does not answer');
     }),
   );
-  let askedAt = 0;
+  let scrapedAt = 0;
   let reading: { readonly first: Promise<void>; readonly timer: NodeJS.Timeout } | undefined;
   const stopReading = () => {
     clearInterval(reading?.timer);
     reading = undefined;
   };
   const readAgain = () => {
-    if (performance.now() - askedAt > ASKED_WITHIN_MS) stopReading();
+    if (performance.now() - scrapedAt > SCRAPED_WITHIN_MS) stopReading();
     else void readFacts();
   };
   return {
     contentType: registry.contentType,
     async text() {
-      askedAt = performance.now();
+      scrapedAt = performance.now();
       reading ??= { first: readFacts(), timer: setInterval(readAgain, READ_EVERY_MS).unref() };
       await reading.first;
       return registry.metrics();
@@ -84,7 +84,7 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
   };
 }
 
-/** Counts the calls and windows of this process. @returns a function that ends this. */
+/** Counts the calls and windows of this process. @returns a function that stops this. */
 function countOwnWork(registers: Registry[]): () => void {
   const pair = ['operation', 'exchange'];
   const calls = new Histogram({
@@ -102,7 +102,7 @@ function countOwnWork(registers: Registry[]): () => void {
   });
   const rows = new Counter({
     name: 'eod_rows_total',
-    help: 'Rows of windows that this process loaded, by what became of them: inserted, updated, unchanged, stale, duplicate, rejected, withdrawn.',
+    help: 'Rows of windows that this process loaded, by outcome: inserted, updated, unchanged, stale, duplicate, rejected, withdrawn.',
     labelNames: [...pair, 'outcome'],
     registers,
   });
@@ -121,19 +121,19 @@ function countOwnWork(registers: Registry[]): () => void {
   };
 }
 
-/** Gauges of what the database and the queue know, whichever process did it. */
+/** Gauges for what the database and the queue know, whichever process did it. */
 function createFacts(registers: Registry[]) {
   const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
     new Gauge({ name, help, labelNames, registers });
   const complete = gauge(
     'eod_last_complete_session_timestamp_seconds',
-    `Midnight of the last session that is complete; absent where none of the last ${LOOK_BACK_DAYS} days is.`,
+    `Midnight of the last complete session; absent if none of the last ${LOOK_BACK_DAYS} days is complete.`,
     'operation',
     'exchange',
   );
   const late = gauge(
     'eod_late_sessions',
-    'How many of the last sessions, without a gap, should be there and are not; 0 where the last one is.',
+    'How many sessions in a row, up to the last one, should be there and are not; 0 if the last one is there.',
     'operation',
     'exchange',
   );
@@ -146,14 +146,14 @@ function createFacts(registers: Registry[]) {
   );
   const lastRun = gauge(
     'eod_last_completed_run_timestamp_seconds',
-    'When the last run of each kind ended that completed.',
+    'When the last completed run of each kind ended.',
     'kind',
   );
   const used = gauge('eod_calls_used', 'Calls counted in this clock hour.');
   const left = gauge('eod_calls_left', 'Calls that may still be made in this clock hour, by queue.', 'queue');
   const refused = gauge(
     'eod_key_refused',
-    '1 while the source refuses the access key, or its month is used up; else 0.',
+    '1 while the source refuses the access key, or the month is used up; else 0.',
   );
   const jobs = gauge('eod_queue_jobs', 'Jobs of the queues by state.', 'queue', 'state');
   const open = gauge('eod_open_windows', 'Windows that have not ended, by state.', 'state');
@@ -167,13 +167,13 @@ function createFacts(registers: Registry[]) {
   const workers = gauge('eod_workers', 'Workers that were seen within the last minute.');
   const up = gauge(
     'eod_database_up',
-    '1 where the database and the queue answer; else nothing that they tell is there.',
+    '1 if the database and the queue answer; if 0, the metrics from them are absent.',
   );
   const single = [used, refused, workers];
   const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings];
   const forget = () => {
     for (const one of [...all, ...single]) one.reset();
-    // Without labels, a metric that is reset says 0.
+    // A metric without labels would be 0 after a reset.
     for (const one of single) one.remove();
     up.set(0);
   };
@@ -201,7 +201,7 @@ function createFacts(registers: Registry[]) {
           states: await (queue === 'ticks' ? queues.ticks : queues.windows[queue]).getJobCounts(),
         })),
       );
-      // What is not there any more must not stay as it was.
+      // Values that no longer exist must not keep their last number.
       forget();
       up.set(1);
       for (const pair of summarize(sessions)) {
@@ -235,17 +235,17 @@ function createFacts(registers: Registry[]) {
   };
 }
 
-/** What is said of an operation and exchange. */
+/** What is reported about an operation and exchange. */
 interface PairFacts {
   readonly operation: string;
   readonly exchange: string;
   lastComplete: Day | null;
-  /** Sessions that are missing behind the last one that is not. */
+  /** Sessions missing after the last complete one. */
   late: number;
   readonly missing: Map<string, number>;
 }
 
-/** Counts sessions, which come in the order of their days. */
+/** Counts sessions, which have to be in the order of their days. */
 function summarize(sessions: readonly SessionState[]): PairFacts[] {
   const pairs = new Map<string, PairFacts>();
   for (const { operation, exchange, day, state, reason } of sessions) {

@@ -6,22 +6,22 @@ import { ASSETS } from './assets.ts';
 
 /** What a page is made from. */
 export interface PageContext extends QueueContext {
-  /** Token of the forms of this visitor; null where there are no buttons. */
+  /** The token for the forms of this visitor; null if there are no buttons. */
   readonly token: string | null;
 }
 
-/** What is in the address of a page. */
+/** The parameters in the address of a page. */
 export interface Asked {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
 }
 
-/** A page as its address answers it. */
+/** What a page shows. */
 export interface Page {
   readonly title: string;
   readonly main: VNode;
   readonly status?: number;
-  /** Shown again after so many seconds, where scripts run. */
+  /** With JavaScript, the page is refreshed after this many seconds. */
   readonly refreshS?: number;
 }
 
@@ -37,15 +37,15 @@ const NAVIGATION = [
 ] as const;
 
 interface Frame {
-  /** Path that was asked for, to mark where we are. */
+  /** The requested path, to mark the current page in the navigation. */
   readonly path: string;
   readonly config: Pick<Config, 'EOD_TIMEZONE'>;
-  /** Moment of the page on the clocks of EOD_TIMEZONE. */
+  /** When the page was made, in EOD_TIMEZONE. */
   readonly at: string;
   readonly notice: string | null;
 }
 
-/** The whole document. Everything in it is escaped; nothing of it comes from another host. */
+/** Renders the document. All text is escaped, and nothing comes from another host. */
 export function documentOf({ title, main, refreshS }: Page, frame: Frame): string {
   return `<!doctype html>${render(
     <html lang="en" data-refresh={refreshS}>
@@ -87,7 +87,7 @@ export function documentOf({ title, main, refreshS }: Page, frame: Frame): strin
           )}
           {main}
           <p class="made">
-            As of <span data-made="">{frame.at}</span>, times of {frame.config.EOD_TIMEZONE}
+            As of <span data-made="">{frame.at}</span>, times in {frame.config.EOD_TIMEZONE}
           </p>
         </main>
       </body>
@@ -98,7 +98,7 @@ export function documentOf({ title, main, refreshS }: Page, frame: Frame): strin
 const isAt = (path: string, of: string) =>
   of === '/' ? path === '/' : path === of || path.startsWith(`${of}/`);
 
-/** Heading of a page, with a line that says what it shows. */
+/** The heading of a page, with a line that says what it shows. */
 export function Heading({
   title,
   children,

@@ -8,10 +8,10 @@ import { within } from './waits.ts';
 
 const PATH = '/queues';
 
-/** A question of the board that takes longer is given up. */
+/** Time limit of a request of the board. */
 const ANSWER_WITHIN_MS = 10_000;
 
-/** The board sets styles by script, and names a base address; all else is as on the other pages. */
+/** Bull Board sets styles by script and has a `<base>`; the rest is as on the other pages. */
 const POLICY = [
   "default-src 'none'",
   "style-src 'self' 'unsafe-inline'",
@@ -23,7 +23,7 @@ const POLICY = [
   "base-uri 'self'",
 ].join('; ');
 
-/** Its page asks another host for a font, which the browser has a substitute for. */
+/** Bull Board's page loads a font from another host; browsers have a substitute. */
 const FOREIGN_LINK = /<link\b[^>]*\bhref="https?:[^>]*>\s*/g;
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -38,7 +38,7 @@ const TYPES: Readonly<Record<string, string>> = {
 type ServerAdapter = Parameters<typeof createBullBoard>[0]['serverAdapter'];
 type Given<Setter extends keyof ServerAdapter> = Parameters<ServerAdapter[Setter]>;
 
-/** What the board hands over to whatever serves it. */
+/** What Bull Board passes to its server adapter. */
 interface Board {
   queues: Given<'setQueues'>[0];
   views: string;
@@ -73,8 +73,8 @@ function boardOf({ queues }: QueueContext): Board {
 }
 
 /**
- * Shows the jobs of the queues, on Redis or Postgres, at `/queues`. Nothing can be changed there: what would change
- * something has no address.
+ * Serves the jobs of the queues, on Redis or Postgres, at `/queues`. It is read-only: only GET requests of the board's
+ * API are served.
  */
 export async function serveQueueBoard(scope: FastifyInstance, context: QueueContext): Promise<void> {
   const board = boardOf(context);
@@ -102,7 +102,9 @@ function servePage(pages: FastifyInstance, { entry, views, uiConfig }: Board): v
   }
 }
 
-/** Its scripts and styles. They are listed once, so that no address reaches any other file. */
+/**
+ * Serves the board's scripts and styles. They are listed once at the start, so that no address can reach another file.
+ */
 function serveFiles(pages: FastifyInstance, folder: string): void {
   const files = new Map(
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -130,7 +132,7 @@ function serveApi(pages: FastifyInstance, { api, queues, uiConfig, onError }: Bo
             body: {},
             headers: {},
           });
-          // Redis that is away is waited for by its client, without an end.
+          // The client would wait for an unreachable Redis forever.
           const answer = await within(Promise.resolve(asking), ANSWER_WITHIN_MS);
           return reply.code(answer.status ?? 200).send(answer.body);
         } catch (error) {

@@ -6,7 +6,7 @@ import type { QueueContext } from '../jobs/context.ts';
 import { checkAccessSettings } from './access.ts';
 import { serveHealth } from './health.ts';
 
-/** Bounds on what a client can hold: a request that is not whole by then is refused. */
+/** Limits for clients: a request that is not complete in this time is refused. */
 const REQUEST_WITHIN_MS = 5_000;
 const CONNECTIONS = 256;
 const BODY_BYTES = 64 * 1024;
@@ -17,16 +17,16 @@ interface HttpServer {
 }
 
 interface HttpOptions {
-  /** What this process does: scheduler, worker, web. The dashboard is served where it is `web`. */
+  /** What this process does: scheduler, worker, web. The dashboard is served with `web`. */
   readonly roles: readonly string[];
-  /** Aborted once the process has begun to stop. */
+  /** Aborted once the process begins to stop. */
   readonly stopping: AbortSignal;
 }
 
 /**
- * Serves health and metrics, and in the role `web` the dashboard, on EOD_HTTP_HOST:EOD_HTTP_PORT.
+ * Serves health and metrics, and with the role `web` the dashboard, on EOD_HTTP_HOST:EOD_HTTP_PORT.
  *
- * @throws PipelineError `usage` when the port is taken, or the dashboard must not be served with these settings.
+ * @throws PipelineError `usage` if the port is in use, or if the dashboard must not be served with these settings.
  */
 export async function startHttpServer(context: QueueContext, options: HttpOptions): Promise<HttpServer> {
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
@@ -35,7 +35,7 @@ export async function startHttpServer(context: QueueContext, options: HttpOption
   const app = createApp();
   serveHealth(app, context, options);
   if (isDashboard) {
-    // Loaded here: a worker serves no pages.
+    // Loaded here, because a worker serves no pages.
     const { serveDashboard } = await import('./dashboard.tsx');
     await serveDashboard(app, context);
   } else {
@@ -50,7 +50,7 @@ export async function startHttpServer(context: QueueContext, options: HttpOption
       `cannot listen on ${host}:${port}: ${messageOf(error)} (see EOD_HTTP_HOST, EOD_HTTP_PORT)`,
     );
   }
-  // A connection that cannot be accepted is the client's loss.
+  // Only logged: a connection that cannot be accepted affects nobody else.
   app.server.on('error', (error) => context.log.warn({ err: error }, 'http server'));
   const bound = (app.server.address() as AddressInfo).port;
   return {
@@ -68,19 +68,19 @@ function createApp(): FastifyInstance {
   const app = fastify({
     serverFactory: (handler) => createServer(limits, handler),
     bodyLimit: BODY_BYTES,
-    // Clients that keep a connection do not keep the process from its end.
+    // Open connections must not keep the process from exiting.
     forceCloseConnections: true,
-    // Anybody may send anything: an address that cannot be read must not end the process.
+    // An address that cannot be parsed must not end the process.
     frameworkErrors: (error, _, reply: FastifyReply) => {
       void reply.code(error.statusCode ?? 400).send({ error: error.message });
     },
   });
-  // Only forms are read, where there are any.
+  // Only forms are parsed, and only if there are buttons.
   app.removeAllContentTypeParsers();
   return app;
 }
 
-/** Answers what is asked of a process without a dashboard beyond health and metrics. */
+/** Answers other requests to a process without a dashboard. */
 function answerOthers(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** A check that takes longer counts as failed. */
 const CHECK_WITHIN_MS = 2_000;
 
-/** Lets calls that come while the work is under way share its result: they must not use up the connections. */
+/** Makes calls share the result of work that is already in progress, so that they do not use up the connections. */
 export function oneAtATime<T>(work: () => Promise<T>): () => Promise<T> {
   let current: Promise<T> | null = null;
   return () => {
@@ -14,11 +14,11 @@ export function oneAtATime<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Waits for a check. @throws where it takes longer than `withinMs`. */
+/** Waits for work, for at most `withinMs`. @throws Error if it takes longer; the work itself goes on. */
 export async function within<T>(work: Promise<T>, withinMs = CHECK_WITHIN_MS): Promise<T> {
   const done = new AbortController();
-  const late = sleep(withinMs, undefined, { signal: done.signal, ref: false }).then(() => {
-    throw new Error(`no answer within ${withinMs} ms`);
+  const late = sleep(withinMs, undefined, { signal: done.signal }).then(() => {
+    throw new Error(`no answer within ${withinMs / 1000} s`);
   });
   late.catch(() => undefined);
   try {

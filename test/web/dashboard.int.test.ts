@@ -182,7 +182,7 @@ test('Tonight says what is missing and why', async () => {
       .replaceAll('<wbr/>', '')
       .replace(/<[^>]*>/g, ' ')
       .replace(/\s+/g, ' ');
-  expect(await text()).toMatch(/Last night is not whole/);
+  expect(await text()).toMatch(/Last night is not complete/);
   expect(await text()).toMatch(/GetBhavCopyCM BSE 2025-09-12: never asked/);
   expect(await text()).toMatch(/GetSeriesChange NSE 2025-09-12: /);
   const calendar = await (await fetch(`${url}/coverage/GetSeriesChange/NSE`)).text();
@@ -233,7 +233,7 @@ describe('buttons', () => {
 
   test('resume and cancel a run, fill gaps, retry rejects, decide an event; who did is logged', async () => {
     const { drizzle, pool } = pipeline.db;
-    expect(await press('/runs/1', 'Resume')).toBe('Run 1 goes on.');
+    expect(await press('/runs/1', 'Resume')).toBe('Run 1 is resumed.');
     expect((await reportRun(drizzle, 1)).state).toBe('running');
     await pauseRun(drizzle, 1);
     expect(await press('/runs/1', 'Cancel')).toBe('Run 1 is cancelled; what it has loaded stays.');
@@ -245,9 +245,9 @@ describe('buttons', () => {
     await press(`/runs/${rows[0].id}`, 'Cancel');
 
     expect(await press('/quality', 'Retry rejects')).toMatch(
-      /reads the rejected records again|No reject can be read/,
+      /is reading the rejected records again|No reject can be read/,
     );
-    expect(await press('/quality', 'Ignore')).toBe('The decision is stored, and prices follow it.');
+    expect(await press('/quality', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
     const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
     expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
     expect(logged.filter((line) => line.includes('"notice"')).length).toBe(6);

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
+import { within } from '../../web/waits.ts';
 
 /** `skipped`: could not be checked, or does not apply; `found` says why. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
@@ -41,20 +41,6 @@ export const skipped = (name: string, why: string): Check => ({
   remedy: null,
 });
 
-/** Waits for work, for at most this long. @throws Error if it takes longer; the work itself goes on. */
-export async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  const done = new AbortController();
-  const late = sleep(milliseconds, undefined, { signal: done.signal }).then(() => {
-    throw new Error(`no answer within ${milliseconds / 1000} s`);
-  });
-  late.catch(() => undefined);
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    done.abort();
-  }
-}
-
 /**
  * Runs checks with a time limit. Anything thrown becomes a failed check of this name, so that no check hides another.
  *
@@ -67,7 +53,7 @@ export async function bounded(
   work: () => Promise<readonly Check[]>,
 ): Promise<readonly Check[]> {
   try {
-    return await within(milliseconds, work());
+    return await within(work(), milliseconds);
   } catch (error) {
     return [failed(name, messageOf(error) || 'no answer', remedy)];
   }

@@ -13,10 +13,11 @@ import {
 } from '../../load/database/inspect.ts';
 import { OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
+import { within } from '../../web/waits.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
-import { bounded, type Check, failed, ok, skipped, warning, within } from './check.ts';
+import { bounded, type Check, failed, ok, skipped, warning } from './check.ts';
 
 /** Each query must be answered within this time. */
 const ANSWER_MS = 8_000;
@@ -56,7 +57,7 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
   // A server that hangs must not keep the process alive: closing gets one second.
   await cli.life.open(
     async () => db,
-    () => within(1_000, db.close()).catch(() => undefined),
+    () => within(db.close(), 1_000).catch(() => undefined),
   );
   const place =
     config.DATABASE_URL === undefined
@@ -64,7 +65,7 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
       : `Postgres at ${placeOf(url)}`;
   let facts: ServerFacts;
   try {
-    facts = await within(ANSWER_MS, readServerFacts(db.pool));
+    facts = await within(readServerFacts(db.pool), ANSWER_MS);
   } catch (error) {
     const { cause } = databaseError(error);
     const found = `${place}: ${reasonOf(cause ?? error)}`;
@@ -112,7 +113,7 @@ async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
     }
     const { startEmbeddedPostgres } = await import('../../load/database/embedded/index.ts');
     const server = await cli.life.open(
-      () => within(START_MS, startEmbeddedPostgres({ dataDir })),
+      () => within(startEmbeddedPostgres({ dataDir }), START_MS),
       (opened) => opened.stop(),
       (opened) => opened.abandon(),
     );

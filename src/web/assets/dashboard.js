@@ -1,7 +1,7 @@
-// Shows a page again now and then, and copies SQL. Every page is whole without it.
+// Refreshes a page, and adds buttons that copy SQL. Every page works without it.
 const seconds = Number(document.documentElement.dataset.refresh);
 
-/** Somebody is at work here: the page stays as it is. */
+/** Whether somebody is using the page, so that it must not change. */
 function isInUse() {
   const main = document.querySelector('main');
   const selected = document.getSelection();
@@ -19,7 +19,7 @@ async function refresh() {
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const main = fresh.querySelector('main');
   if (main === null) return;
-  // What an action said stays until the next page.
+  // The notice of an action stays until the next page.
   const notice = document.querySelector('main > .notice');
   if (notice !== null) main.prepend(notice);
   document.querySelector('main').replaceWith(document.adoptNode(main));
@@ -43,7 +43,7 @@ function addCopyButtons() {
 }
 
 if (seconds > 0) {
-  // A server that is away is asked again the next time.
+  // If the server does not answer, the next refresh tries again.
   setInterval(() => void (isInUse() || refresh().catch(() => undefined)), seconds * 1000);
 }
 addCopyButtons();

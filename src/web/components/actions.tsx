@@ -1,4 +1,4 @@
-/** A button that does something. Nothing where there are no buttons (`token` is null). */
+/** A button for an action; nothing if there are no buttons (`token` is null). */
 export function ActionButton({
   token,
   action,
@@ -7,7 +7,7 @@ export function ActionButton({
   fields = {},
 }: {
   readonly token: string | null;
-  /** Address that does it. */
+  /** The address of the action. */
   readonly action: string;
   readonly label: string;
   readonly kind?: 'plain' | 'danger';

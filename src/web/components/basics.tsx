@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { clockTime, momentText } from '../../core/wording.ts';
 
-/** A moment on the clocks of a zone. `form`: day and time to the minute, or the time of day with its zone. */
+/** A time in a time zone: date and time to the minute, or with `form="clock"` the time of day and the zone. */
 export function Moment({
   iso,
   zone,
@@ -20,7 +20,7 @@ export function Moment({
   );
 }
 
-/** What to do next where there is nothing to show. */
+/** Shown where there is nothing to list, with what to do next. */
 export function Empty({
   title,
   children,
@@ -36,22 +36,22 @@ export function Empty({
   );
 }
 
-/** A command to type. */
+/** A command of the command line. */
 export function Command({ children }: { readonly children: string }) {
   return <code class="command">{children}</code>;
 }
 
-/** SQL or a record: a script adds a button that copies it. */
+/** SQL or a record; the script adds a button that copies it. */
 export function Copyable({ label, children }: { readonly label: string; readonly children: string }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard.
     <section class="scroll" aria-label={label} tabIndex={0}>
       <pre data-copy="">{children}</pre>
     </section>
   );
 }
 
-/** A section with its heading, which names it. */
+/** A section with a heading, which is also its label. */
 export function Section({
   id,
   title,
@@ -74,7 +74,7 @@ export function Section({
   );
 }
 
-/** Facts by name. */
+/** A list of names and values. */
 export function Facts({
   facts,
 }: {

@@ -14,13 +14,13 @@ const MARKS: Readonly<Record<DayKind, Mark>> = {
   nothing: 'none',
 };
 
-/** What the kinds of days are called, in the order of the legend. */
+/** The names of the kinds of days, in the order of the legend. */
 const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
   ['complete', 'complete'],
-  ['empty', 'empty, as it may be'],
+  ['empty', 'empty, which is normal'],
   ['holiday', 'holiday'],
   ['missing', 'missing'],
-  ['suspicious', 'suspicious: too many rows lacking'],
+  ['suspicious', 'suspicious: too many rows missing'],
   ['pending', 'not due yet'],
 ];
 
@@ -30,7 +30,7 @@ export function dayText({ day, kind, reason, records }: CoverageDay): string {
     case 'complete':
       return `${day}: complete${records > 0 ? `, ${plural(records, 'record')}` : ''}`;
     case 'empty':
-      return `${day}: empty, as it may be`;
+      return `${day}: empty, which is normal`;
     case 'missing':
       return `${day}: missing, ${reason === null ? 'for no known reason' : GAP_REASONS[reason]}`;
     case 'suspicious':
@@ -44,7 +44,7 @@ export function dayText({ day, kind, reason, records }: CoverageDay): string {
   }
 }
 
-/** What the shapes mean; `strip`: the small ones of a year. */
+/** Explains the shapes; with `strip`, the small ones of a year. */
 export function Legend({ strip = false }: { readonly strip?: boolean }) {
   return (
     <ul class="legend">
@@ -70,7 +70,7 @@ const CELL = 10;
 const GAP = 2;
 const STEP = CELL + GAP;
 
-/** Small shapes for a field of 10: as paths, one for all days of a kind. */
+/** Small shapes in a square of 10 by 10, as paths: one path draws all days of a kind. */
 const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
   complete: 'h10v10h-10z',
   empty: 'm1 1h8v8h-8z',
@@ -80,14 +80,14 @@ const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
   pending: 'm2 5h6',
 };
 
-/** The column of a day's week, of a year that begins on `first`. Weeks begin on Mondays. */
+/** The column of a day's week, where the first column has the week of `first`. Weeks begin on Mondays. */
 function columnOf(first: Day, day: Day): number {
   const start = (weekday(first) + 6) % 7;
   const days = Math.round((Date.parse(day) - Date.parse(first)) / 86_400_000);
   return Math.floor((days + start) / 7);
 }
 
-/** A year at a glance: a column a week, a row a day of it. It says in words what it shows. */
+/** A year at a glance, with a column for each week and a row for each weekday. The label has the same in words. */
 export function YearStrip({
   days,
   label,
@@ -97,7 +97,7 @@ export function YearStrip({
 }) {
   const first = days[0]?.day ?? '1970-01-01';
   const weeks = columnOf(first, days.at(-1)?.day ?? first) + 1;
-  // Weekends take room only where something is expected on one.
+  // Weekends get rows only if something is expected on one of them.
   const isWeekend = (day: Day) => weekday(day) === 0 || weekday(day) === 6;
   const rows = days.some(({ day, kind }) => kind !== 'nothing' && isWeekend(day)) ? 7 : 5;
   const months = days.filter(({ day }) => day.endsWith('-01'));
@@ -132,7 +132,8 @@ export function YearStrip({
   );
 }
 
-const MONTHS = [
+/** The names of the months. */
+export const MONTHS = [
   'January',
   'February',
   'March',
@@ -149,7 +150,7 @@ const MONTHS = [
 
 const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 
-/** A year as twelve months, each day of which something is known a link. */
+/** A year as twelve months. Each day that is known is a link. */
 export function YearCalendar({
   days,
   linkOf,

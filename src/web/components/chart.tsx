@@ -1,6 +1,7 @@
 import { scaleLinear } from 'd3-scale';
 import { line } from 'd3-shape';
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { MONTHS } from './calendar.tsx';
 
 interface Point {
   readonly day: Day;
@@ -8,28 +9,28 @@ interface Point {
 }
 
 interface ChartProps {
-  /** What it shows, in words: for those who do not see it. */
+  /** What it shows, in words, for screen readers. */
   readonly label: string;
   readonly from: Day;
   readonly to: Day;
   readonly points: readonly Point[];
-  /** Dots for single events, a line where one value follows another. */
+  /** Dots for single events, a line for values that follow each other. */
   readonly kind: 'dots' | 'line';
-  /** Writes a value of the axis. */
+  /** Formats a value of the axis. */
   readonly format: (value: number) => string;
-  /** A value to compare with, drawn as a dashed line. */
+  /** A value for comparison, drawn as a dashed line. */
   readonly usual?: number | null;
 }
 
 const HEIGHT = 120;
 const TOP = 16;
 const BOTTOM = 100;
-/** Share of the width that is left to the numbers of the axis. */
+/** Percent of the width that is reserved for the numbers of the axis. */
 const AXIS = 9;
-/** Days further apart than this are not joined: something lies between. */
+/** Points further apart than this many days are not connected. */
 const JOINED_DAYS = 10;
 
-/** Values over days, as wide as there is room: all places along the days are shares of the width. */
+/** Draws values over days. Horizontal positions are percentages, so that the chart fills the width there is. */
 export function TimeChart({ label, from, to, points, kind, format, usual = null }: ChartProps) {
   const most = Math.max(1, usual ?? 0, ...points.map(({ value }) => value));
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
@@ -66,7 +67,7 @@ export function TimeChart({ label, from, to, points, kind, format, usual = null 
           preserveAspectRatio="none"
           aria-hidden="true"
         >
-          {pieces(points).map((piece) => (
+          {connected(points).map((piece) => (
             <path key={piece[0]?.day} d={path(piece) ?? ''} class="series" />
           ))}
         </svg>
@@ -80,14 +81,15 @@ export function TimeChart({ label, from, to, points, kind, format, usual = null 
   );
 }
 
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const monthName = (day: Day) => MONTHS[Number(day.slice(5, 7)) - 1]?.slice(0, 3);
 
 const dayName = (day: Day) =>
-  day.endsWith('-01')
-    ? MONTHS[Number(day.slice(5, 7)) - 1]
-    : `${Number(day.slice(8))} ${MONTHS[Number(day.slice(5, 7)) - 1]}`;
+  day.endsWith('-01') ? monthName(day) : `${Number(day.slice(8))} ${monthName(day)}`;
 
-/** First days of months, every third of a year; of a shorter range a day of each week or fortnight. */
+/**
+ * The days on the axis: in a long range the first days of months or of every third month, in a shorter one a day every
+ * week or two.
+ */
 function ticksOf(from: Day, to: Day): Day[] {
   const days = daysBetween(from, to);
   if (days < 60) {
@@ -103,8 +105,8 @@ function ticksOf(from: Day, to: Day): Day[] {
   return days < 150 ? all : all.filter((_, at) => at % 3 === 0);
 }
 
-/** Points that follow each other closely. */
-function pieces(points: readonly Point[]): Point[][] {
+/** Splits points into groups that are close enough to be connected. */
+function connected(points: readonly Point[]): Point[][] {
   const found: Point[][] = [];
   for (const point of points) {
     const last = found.at(-1);

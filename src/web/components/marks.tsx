@@ -1,4 +1,6 @@
-/** What a day, a session, a run or a check can be, as far as it is shown. Each has a shape of its own, so that nothing depends on colour. */
+/**
+ * What is shown about a day, a session, a run or a check. Each has its own shape, so that nothing depends on colour.
+ */
 export type Mark =
   | 'complete'
   | 'empty'
@@ -10,7 +12,7 @@ export type Mark =
   | 'paused'
   | 'none';
 
-/** Shapes on a field of 16 by 16: filled, or drawn as a line. */
+/** Shapes in a square of 16 by 16, filled or drawn as a line. */
 export const SHAPES: Readonly<Record<Mark, { readonly fill?: string; readonly line?: string }>> = {
   complete: {
     fill: 'M8 1.5a6.5 6.5 0 1 1 0 13a6.5 6.5 0 1 1 0-13zm-1.2 9.3 4.6-5-1.2-1.1-3.5 3.8-1.6-1.6-1.1 1.1z',
@@ -25,7 +27,7 @@ export const SHAPES: Readonly<Record<Mark, { readonly fill?: string; readonly li
   none: { line: 'M4 8h8' },
 };
 
-/** The shape alone; the text beside it says the same. */
+/** Only the shape, hidden from screen readers: the text beside it says the same. */
 export function MarkIcon({ mark }: { readonly mark: Mark }) {
   const { fill, line } = SHAPES[mark];
   return (
@@ -36,7 +38,7 @@ export function MarkIcon({ mark }: { readonly mark: Mark }) {
   );
 }
 
-/** Shape and words in a pill. */
+/** A pill with a shape and a text. */
 export function Badge({ mark, children }: { readonly mark: Mark; readonly children: string }) {
   return (
     <span class={`badge badge-${mark}`}>

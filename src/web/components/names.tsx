@@ -1,6 +1,6 @@
 import { Fragment } from 'preact';
 
-/** A long name of words without spaces, which may be broken between them. */
+/** A long name without spaces that may be wrapped between its words. */
 export function Name({ children }: { readonly children: string }) {
   const words = children.split(/(?<=[a-z\d])(?=[A-Z])|(?<=_)/);
   return (

@@ -8,7 +8,7 @@ import { Badge } from './marks.tsx';
 import { DataSet } from './names.tsx';
 import { Table } from './table.tsx';
 
-/** Records that were rejected, with what was wrong with them. */
+/** Rejected records and what is wrong with them. */
 export function RejectsTable({
   rejects,
   zone,
@@ -48,7 +48,7 @@ export function RejectsTable({
 
 const SEVERITY_MARKS = { error: 'missing', warning: 'suspicious', info: 'none' } as const;
 
-/** What the data sets say against one another. */
+/** Contradictions between data sets. */
 export function FindingsTable({ findings }: { readonly findings: readonly Finding[] }) {
   return (
     <Table

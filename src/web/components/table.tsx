@@ -4,16 +4,16 @@ import { count } from '../../core/wording.ts';
 export interface Column<Row> {
   readonly head: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** Numbers stand at the right, below one another. */
+  /** Numbers are aligned to the right. */
   readonly number?: boolean;
-  /** Sentences have room. */
+  /** Whether the column is wide enough for sentences. */
   readonly wide?: boolean;
 }
 
 /**
- * A table in a container of its own, which scrolls where the page is narrow. The first column names the row.
+ * A table that scrolls sideways where the page is narrow. The first column is the heading of the row.
  *
- * @param caption what it lists, for those who do not see the heading above it.
+ * @param caption what it lists, for screen readers.
  */
 export function Table<Row>({
   caption,
@@ -24,11 +24,11 @@ export function Table<Row>({
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Does the first column stay in sight while the others scroll? */
+  /** Whether the first column stays visible while the others scroll. */
   readonly sticky?: boolean;
 }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard.
     <section class="scroll" aria-label={`Table: ${caption}`} tabIndex={0}>
       <table class={sticky ? 'sticky' : ''}>
         <caption class="hidden">{caption}</caption>
@@ -63,7 +63,7 @@ export function Table<Row>({
   );
 }
 
-/** Numbers with separators; a dash where there is nothing. */
+/** Numbers with separators; a dash for nothing. */
 function show(value: ComponentChildren): ComponentChildren {
   if (typeof value === 'number') return count(value);
   return value === null || value === undefined || value === '' ? <span class="muted">–</span> : value;

@@ -1,4 +1,4 @@
-/** Chooses a year of a page. */
+/** Links to the years of a page. */
 export function Years({
   path,
   years,

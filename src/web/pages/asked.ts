@@ -5,9 +5,9 @@ import { EXCHANGES } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Asked } from '../page.tsx';
 
-// What an address names, or an error that the server answers with a page of its own.
+// These functions read what an address names. Their errors are shown as a page.
 
-/** @throws PipelineError `usage` where there is no such data set. */
+/** The data set. @throws PipelineError `usage` if there is no such data set. */
 export function pairOf({ params }: Asked): Pair {
   const { operation = '', exchange = '' } = params;
   const known =
@@ -16,21 +16,21 @@ export function pairOf({ params }: Asked): Pair {
   return { operation, exchange };
 }
 
-/** @throws PipelineError `usage` where it is no day. */
+/** The day. @throws PipelineError `usage` if it is not a day. */
 export function dayOf({ params }: Asked): Day {
   const { day = '' } = params;
   if (!isDay(day)) throw usageError(`"${day}" is not a day such as 2025-02-27`);
   return day;
 }
 
-/** @throws PipelineError `usage` where it is no number. */
+/** A number. @throws PipelineError `usage` if it is not one. */
 export function numberOf({ params }: Asked, name: string): number {
   const text = params[name] ?? '';
   if (!/^[1-9]\d{0,14}$/.test(text)) throw usageError(`there is no ${text}`);
   return Number(text);
 }
 
-/** The year that is asked for, where it is one of these; else the first of them. */
+/** The requested year, if it is one of these; else the first of them. */
 export function yearOf({ query }: Asked, years: readonly number[]): number {
   const asked = Number(query.get('year'));
   return years.includes(asked) ? asked : (years[0] ?? new Date().getUTCFullYear());

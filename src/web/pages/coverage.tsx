@@ -26,7 +26,7 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
     main: (
       <>
         <Heading title={`Coverage ${year}`}>
-          Which sessions are there, of every data set. Choose one to see its days.
+          Which sessions of each data set are loaded. Choose a data set to see its days.
         </Heading>
         <Years path="/coverage" years={years} chosen={year} />
         <Legend strip />
@@ -66,14 +66,14 @@ export async function dataSetPage(context: PageContext, asked: Asked): Promise<P
   const [set] = await readDays(context, [pair], rangeOf(year));
   const now = today(context.clock, context.config.EOD_TIMEZONE);
   const days = set?.days ?? [];
-  // Months to come are left out.
+  // Future months are left out.
   const shown = days.filter(({ day }) => day.slice(0, 7) <= now.slice(0, 7));
   return {
     title: `${pair.operation} ${pair.exchange} ${year}`,
     main: (
       <>
         <Heading title={`${pair.operation} ${pair.exchange}`}>
-          {year}: {totalsText(days)}. <a href={`/dictionary/${pair.operation}`}>What it holds</a>.
+          {year}: {totalsText(days)}. <a href={`/dictionary/${pair.operation}`}>What it contains</a>.
         </Heading>
         <Years path={coverageOf(pair)} years={years} chosen={year} />
         <Legend />
@@ -86,7 +86,7 @@ export async function dataSetPage(context: PageContext, asked: Asked): Promise<P
   };
 }
 
-/** What is missing, by reason, and what to do about it. */
+/** The missing sessions by reason, and what to do about them. */
 function Missing({ set, token }: { readonly set: DataSetDays; readonly token: string | null }) {
   const reasons = new Map<GapReason, string[]>();
   for (const { day, kind, reason } of set.days) {

@@ -15,10 +15,10 @@ import { coverageOf } from '../links.ts';
 import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 import { dayOf, pairOf } from './asked.ts';
 
-/** So many lines of a kind are listed: a day that is asked instrument by instrument has hundreds. */
+/** How many rows of each table are listed: a day that is asked for instrument by instrument has hundreds. */
 const LISTED = 50;
 
-/** Everything that is known of a day of a data set. */
+/** Everything that is known about a day of a data set. */
 export async function dayPage(context: PageContext, asked: Asked): Promise<Page> {
   const day = dayOf(asked);
   const pair = { ...pairOf(asked), day };
@@ -43,14 +43,10 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
     main: (
       <>
         <Heading title={`${operation} ${exchange}, ${day}`}>
-          <Verdict set={set} />{' '}
+          <DayBadge set={set} />{' '}
           <a href={`${coverageOf(pair)}?year=${day.slice(0, 4)}`}>All of {day.slice(0, 4)}</a>
         </Heading>
-        <Section
-          id="counts"
-          title="Counts"
-          note="Over the loads below; a window may hold more days than this one"
-        >
+        <Section id="counts" title="Counts" note="Of the loads below, which may include other days">
           {loads.length === 0 ? (
             <Empty title="Nothing was loaded for this day.">
               <p>
@@ -70,16 +66,16 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
             />
           )}
         </Section>
-        <Section id="known" title="What is known" note={listedNote(coverage.listed.length, coverage.total)}>
+        <Section id="known" title="Coverage" note={listedNote(coverage.listed.length, coverage.total)}>
           {coverage.total === 0 ? (
             <Empty title="This day was never asked for." />
           ) : (
             <Table
-              caption="What is known of the day"
+              caption="Coverage of the day"
               rows={coverage.listed}
               columns={[
                 {
-                  head: perInstrument ? 'Instrument' : 'Asked of',
+                  head: perInstrument ? 'Instrument' : 'Asked for',
                   cell: (one) => one.instrument || 'the whole exchange',
                 },
                 ...(perInstrument
@@ -153,10 +149,10 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
         </Section>
         <Section id="answers" title="Kept answers">
           {answers.length === 0 ? (
-            <Empty title="No answer that speaks of this day is kept." />
+            <Empty title="No answer about this day is kept." />
           ) : (
             <Table
-              caption="Kept answers and files that speak of the day"
+              caption="Kept answers and files about the day"
               rows={answers}
               columns={[
                 { head: 'Answer', cell: (one) => one.id },
@@ -182,7 +178,7 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
   };
 }
 
-function Verdict({ set }: { readonly set: DataSetDays | undefined }) {
+function DayBadge({ set }: { readonly set: DataSetDays | undefined }) {
   const one = set?.days[0];
   if (one === undefined) return null;
   const mark: Mark = one.kind === 'nothing' ? 'none' : one.kind;

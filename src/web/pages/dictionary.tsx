@@ -14,7 +14,7 @@ import { Name } from '../components/names.tsx';
 import { Table } from '../components/table.tsx';
 import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 
-/** Every data set, table and view, and questions to begin with. */
+/** All data sets, tables and views, and first queries. */
 export async function dictionaryPage(context: PageContext): Promise<Page> {
   const views = (await readCatalog(context.db.pool)).filter(({ isView }) => isView);
   const described = dataSets.map(describeDataSet);
@@ -23,8 +23,7 @@ export async function dictionaryPage(context: PageContext): Promise<Page> {
     main: (
       <>
         <Heading title="Dictionary">
-          What is stored, from the declarations that also make the tables. Choose a data set for its columns,
-          their units and queries.
+          What is stored. Choose a data set to see its columns, their units, and queries to copy.
         </Heading>
         <Section id="sets" title="Data sets">
           <Table
@@ -59,11 +58,11 @@ export async function dictionaryPage(context: PageContext): Promise<Page> {
             ]}
           />
         </Section>
-        <Section id="views" title="Views" note="What most questions begin with">
+        <Section id="views" title="Views" note="For common questions">
           {views.length === 0 ? (
             <Empty title="There are no views yet.">
               <p>
-                <Command>{COMMANDS.migrate}</Command> makes them.
+                <Command>{COMMANDS.migrate}</Command> creates them.
               </p>
             </Empty>
           ) : (
@@ -97,7 +96,7 @@ export async function dictionaryPage(context: PageContext): Promise<Page> {
   };
 }
 
-/** One data set: how it is asked for, its tables with their columns, queries to copy, and an answer as it is sent. */
+/** One data set: how it is asked for, its tables with their columns, queries to copy, and a sample answer. */
 export async function dataSetDictionaryPage(_context: PageContext, { params }: Asked): Promise<Page> {
   const dataSet = dataSets.find(({ name }) => name === params.name);
   if (dataSet === undefined) throw usageError(`there is no data set ${params.name}`);
@@ -173,7 +172,7 @@ function TableSection({ table, sql }: { readonly table: TableDescription; readon
   );
 }
 
-/** One view with its columns, as its comments in the database say. */
+/** One view with its columns, described by the comments in the database. */
 export async function viewPage(context: PageContext, { params }: Asked): Promise<Page> {
   const view = (await readCatalog(context.db.pool)).find(
     ({ name, isView }) => isView && name === params.name,

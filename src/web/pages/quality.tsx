@@ -16,7 +16,7 @@ import { Heading, type Page, type PageContext } from '../page.tsx';
 const LISTED = 50;
 const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
 
-/** What a person should look at: rejects, findings, suspicious windows, corporate events without a decision. */
+/** What needs a person: rejects, findings, suspicious windows, corporate events without a decision. */
 export async function qualityPage(context: PageContext): Promise<Page> {
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
@@ -57,9 +57,9 @@ export async function qualityPage(context: PageContext): Promise<Page> {
       section: (
         <Section id="findings" title="Findings" note={listedNote(findings.length, total)}>
           {findings.length === 0 ? (
-            <Empty title="The data sets do not contradict one another.">
+            <Empty title="The data sets do not contradict each other.">
               <p>
-                Checks are made after each night; <Command>{COMMANDS.reconcile}</Command> makes them now.
+                Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
               </p>
             </Empty>
           ) : (
@@ -82,7 +82,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
         <Section
           id="suspicious"
           title="Suspicious windows"
-          note="Their answers lacked more rows than may be withdrawn: nothing was"
+          note="Their answers lacked more rows than may be withdrawn, so none was withdrawn"
         >
           {suspicious.length === 0 ? (
             <Empty title="None." />
@@ -113,7 +113,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
                 ]}
               />
               <p>
-                <Command>{COMMANDS.withdrawals}</Command> lists the rows, and accepts what is right.
+                <Command>{COMMANDS.withdrawals}</Command> lists the rows, and accepts their withdrawal.
               </p>
             </>
           )}
@@ -134,7 +134,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
     main: (
       <>
         <Heading title="Data quality">
-          {counts.length === 0 ? 'Nothing waits for a person.' : `${counts.join(', ')}.`}
+          {counts.length === 0 ? 'Nothing needs a person.' : `${counts.join(', ')}.`}
         </Heading>
         {[...waiting, ...others].map(({ noun, section }) => (
           <Fragment key={noun}>{section}</Fragment>
@@ -154,7 +154,7 @@ function Events({ found, token }: { readonly found: CorporateEventsFound; readon
       {events.length === 0 ? (
         <Empty title="None needs a decision.">
           <p>
-            <Command>{COMMANDS.importLists}</Command> reads the exchanges' lists of corporate actions.
+            <Command>{COMMANDS.importLists}</Command> loads the exchanges' lists of corporate actions.
           </p>
         </Empty>
       ) : (

@@ -9,7 +9,7 @@ import { freshnessPage, rowsPage } from './trends.tsx';
 
 type MakePage = (context: PageContext, asked: Asked) => Promise<Page>;
 
-/** Every page by its address. */
+/** All pages by their addresses. */
 export const pageRoutes: Readonly<Record<string, MakePage>> = {
   '/': tonightPage,
   '/coverage': coveragePage,

@@ -35,9 +35,7 @@ export async function runsPage(context: PageContext, { query }: Asked): Promise<
     ...(before === null ? { refreshS: REFRESH_S } : {}),
     main: (
       <>
-        <Heading title="Runs">
-          What was asked of the source, imported or loaded again, the newest first.
-        </Heading>
+        <Heading title="Runs">What was asked for, imported or loaded again, the newest first.</Heading>
         <section class="card" aria-label="Runs">
           {runs.length === 0 ? (
             <Empty title="No runs.">
@@ -83,7 +81,7 @@ function Failed({ value }: { readonly value: number }) {
   return value === 0 ? <span class="muted">0</span> : <strong class="bad">{count(value)}</strong>;
 }
 
-/** A run with its counts, what of it failed, and what can be done. */
+/** A run with its counts, what failed, and what can be done. */
 export async function runPage(context: PageContext, asked: Asked): Promise<Page> {
   const runId = numberOf(asked, 'id');
   const { drizzle } = context.db;
@@ -135,7 +133,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
         </section>
         <Section id="operations" title="By data set">
           {operations.length === 0 ? (
-            <Empty title="It has no windows: there was nothing to ask." />
+            <Empty title="It has no windows: there was nothing to ask for." />
           ) : (
             <Table
               caption="Counts by data set"
@@ -186,7 +184,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
                 { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
                 { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') },
                 { head: 'State', cell: (one) => <Badge mark={markOfState(one.state)}>{one.state}</Badge> },
-                { head: 'Tries', number: true, cell: (one) => one.attempts },
+                { head: 'Attempts', number: true, cell: (one) => one.attempts },
                 { head: 'Why', wide: true, cell: (one) => one.said },
               ]}
             />
@@ -213,7 +211,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
 
 function RunActions({ run, token }: { readonly run: RunSummary; readonly token: string | null }) {
   const { runId, state, kind } = run;
-  // Imports and replays are worked on by the command that began them.
+  // Imports and replays are continued by the command that started them.
   const isOfWorkers = kind !== 'import' && kind !== 'replay' && kind !== 'events';
   const mayResume = isOfWorkers && (state === 'paused' || state === 'failed');
   const mayCancel = state === 'running' || state === 'paused';

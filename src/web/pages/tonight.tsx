@@ -25,22 +25,22 @@ import { within } from '../waits.ts';
 
 const REFRESH_S = 15;
 
-/** Is last night whole, what is under way, what waits, and what comes next. */
+/** Whether last night is complete, what is in progress, what is waiting, and what comes next. */
 export async function tonightPage(context: PageContext): Promise<Page> {
-  const [tonight, stopped] = await Promise.all([readTonight(context), stoppedQueues(context)]);
+  const [tonight, paused] = await Promise.all([readTonight(context), pausedQueues(context)]);
   const zone = context.config.EOD_TIMEZONE;
-  const verdict = verdictOf(tonight);
+  const summary = summarizeNight(tonight);
   return {
-    title: verdict.title,
+    title: summary.title,
     refreshS: REFRESH_S,
     main: (
       <>
         <Heading title="Tonight" />
-        <VerdictBox verdict={verdict} tonight={tonight} context={context} />
-        <Waiting tonight={tonight} stopped={stopped} zone={zone} />
+        <NightSummaryBox summary={summary} tonight={tonight} context={context} />
+        <Waiting tonight={tonight} paused={paused} zone={zone} />
         <div class="columns">
           <div class="side-column">
-            <Section id="runs" title="Under way">
+            <Section id="runs" title="In progress">
               <OpenRuns runs={tonight.openRuns} context={context} />
             </Section>
             <Section id="calls" title="Calls this hour">
@@ -69,14 +69,14 @@ export async function tonightPage(context: PageContext): Promise<Page> {
   };
 }
 
-interface Verdict {
+interface NightSummary {
   readonly mark: Mark;
   readonly title: string;
   readonly text: ComponentChildren;
 }
 
-/** The sentence that answers the first question of the morning (pure). */
-function verdictOf({ sessions, openRuns }: Tonight): Verdict {
+/** The first thing to know in the morning: is last night complete? */
+function summarizeNight({ sessions, openRuns }: Tonight): NightSummary {
   const due = sessions.filter(({ state }) => state !== 'nothing');
   const missing = due.filter(({ state }) => state === 'missing');
   const older = sessions.reduce((sum, { missingBefore }) => sum + missingBefore, 0);
@@ -98,7 +98,7 @@ function verdictOf({ sessions, openRuns }: Tonight): Verdict {
   if (missing.length === 0) {
     return {
       mark: older === 0 ? 'complete' : 'suspicious',
-      title: older === 0 ? 'Last night is whole' : 'Last night is whole, earlier days are not',
+      title: older === 0 ? 'Last night is complete' : 'Last night is complete, earlier days are not',
       text: (
         <>
           All {plural(due.length, 'data set')} have their latest session, up to {latest}.{earlier}
@@ -109,31 +109,31 @@ function verdictOf({ sessions, openRuns }: Tonight): Verdict {
   const working = openRuns.some(({ state }) => state === 'running');
   return {
     mark: working ? 'running' : 'missing',
-    title: working ? 'Under way' : 'Last night is not whole',
+    title: working ? 'In progress' : 'Last night is not complete',
     text: (
       <>
         {plural(missing.length, 'data set')} of {due.length} {missing.length === 1 ? 'lacks' : 'lack'} the
-        latest session{working ? '; a run is at it' : ''}.{earlier}
+        latest session{working ? '; a run is loading them' : ''}.{earlier}
       </>
     ),
   };
 }
 
-function VerdictBox({
-  verdict: { mark, title, text },
+function NightSummaryBox({
+  summary: { mark, title, text },
   tonight,
   context,
 }: {
-  readonly verdict: Verdict;
+  readonly summary: NightSummary;
   readonly tonight: Tonight;
   readonly context: PageContext;
 }) {
   const isNothing = mark === 'none';
   return (
-    <section class={`verdict verdict-${mark}`} aria-labelledby="verdict">
+    <section class={`night night-${mark}`} aria-labelledby="night">
       <MarkIcon mark={mark} />
       <div>
-        <h2 id="verdict">{title}</h2>
+        <h2 id="night">{title}</h2>
         {text === null ? null : <p>{text}</p>}
         {isNothing ? <FirstSteps /> : null}
         {mark === 'missing' || mark === 'suspicious' ? (
@@ -148,7 +148,7 @@ function VerdictBox({
         ) : null}
         {tonight.workers.seen === 0 && !isNothing ? (
           <p>
-            No worker is alive: <Command>{COMMANDS.up}</Command> starts one.
+            No worker is running: <Command>{COMMANDS.up}</Command> starts one.
           </p>
         ) : null}
       </div>
@@ -160,7 +160,7 @@ function FirstSteps() {
   return (
     <ol class="steps">
       <li>
-        See what a week takes: <Command>{COMMANDS.backfillWeekDry}</Command>
+        See how many calls a week takes: <Command>{COMMANDS.backfillWeekDry}</Command>
       </li>
       <li>
         Load it: <Command>{COMMANDS.backfillWeek}</Command>
@@ -175,11 +175,11 @@ function FirstSteps() {
   );
 }
 
-/** Queues of which no worker starts another window; null where the queue does not answer. */
-async function stoppedQueues({ queues, log }: PageContext): Promise<readonly WindowQueue[] | null> {
+/** The queues that are paused; null if the queue does not answer. */
+async function pausedQueues({ queues, log }: PageContext): Promise<readonly WindowQueue[] | null> {
   const isStopped = Promise.all(WINDOW_QUEUES.map((name) => queues.windows[name].isPaused()));
   return within(isStopped).then(
-    (stopped) => WINDOW_QUEUES.filter((_, at) => stopped[at]),
+    (paused) => WINDOW_QUEUES.filter((_, at) => paused[at]),
     (error) => {
       log.warn({ err: error }, 'dashboard: the queue does not answer');
       return null;
@@ -187,14 +187,14 @@ async function stoppedQueues({ queues, log }: PageContext): Promise<readonly Win
   );
 }
 
-/** Whatever keeps work from going on, in one list; nothing where nothing does. */
+/** A list of everything that keeps work from going on; nothing if there is no such thing. */
 function Waiting({
   tonight,
-  stopped,
+  paused,
   zone,
 }: {
   readonly tonight: Tonight;
-  readonly stopped: readonly WindowQueue[] | null;
+  readonly paused: readonly WindowQueue[] | null;
   readonly zone: string;
 }) {
   const { quota, keyRefused, openRuns } = tonight;
@@ -206,11 +206,11 @@ function Waiting({
             The source refuses the access key: <q>{keyRefused}</q>. No call is made with it.
           </>,
         ]),
-    ...(stopped === null ? [<>The queue does not answer: no work is handed out until it does.</>] : []),
-    ...(stopped ?? []).map((name) => (
+    ...(paused === null ? [<>The queue does not answer: no work is started until it does.</>] : []),
+    ...(paused ?? []).map((name) => (
       <>
-        The queue of {name === 'nightly' ? 'nightly runs' : 'backfills'} is stopped; starting or resuming a
-        run starts it.
+        The queue of {name === 'nightly' ? 'nightly runs' : 'backfills'} is paused; starting or resuming a run
+        continues it.
       </>
     )),
     ...openRuns
@@ -251,13 +251,13 @@ function hindranceText(hindrance: Hindrance, zone: string): string {
     case 'paused':
       return 'was paused by hand: resume it to go on';
     case 'no_worker':
-      return 'waits for a worker: none is alive';
+      return 'waits for a worker: none is running';
     case 'calls_used':
       return `waits for ${clock(hindrance.until)}: the calls of this hour are used up`;
     case 'key_refused':
-      return 'waits for an access key that the source takes';
+      return 'waits for an access key that the source accepts';
     case 'bhav_copies':
-      return 'plans the rest once its bhav copies are in, which name the instruments';
+      return 'plans the rest once its bhav copies are loaded, because they list the instruments';
   }
 }
 
@@ -308,7 +308,7 @@ const COLUMNS: readonly Column<LatestSession>[] = [
   },
 ];
 
-/** A number of records that is off its usual one by more than this share is worth a look, where it is not small. */
+/** A number of records is marked if it differs from the usual one by more than this share, unless that is small. */
 const UNUSUAL = 0.2;
 const SMALL = 100;
 
@@ -383,7 +383,7 @@ function Calls({ quota, zone }: { readonly quota: QuotaStatus | null; readonly z
     return (
       <Empty title="No access key is set in this process.">
         <p>
-          The budget is kept by key: set <code>EOD_ACCESS_KEY</code> to see it here.
+          The budget belongs to a key: set <code>EOD_ACCESS_KEY</code> to see it here.
         </p>
       </Empty>
     );
@@ -400,13 +400,13 @@ function Calls({ quota, zone }: { readonly quota: QuotaStatus | null; readonly z
       </meter>
       <p class="muted">
         {count(calls)} made since <Moment iso={hour} zone={zone} form="clock" />. Backfills may make{' '}
-        {count(Math.max(0, backfillLimit - calls))} more; {count(reserve)} are kept for nights.
+        {count(Math.max(0, backfillLimit - calls))} more; {count(reserve)} are reserved for nights.
       </p>
     </>
   );
 }
 
-/** So many times are named; the rest is the same day after day. */
+/** How many times are listed; the rest repeats every day. */
 const TIMES = 12;
 
 function Schedule({ ticks, now }: { readonly ticks: readonly NextTick[]; readonly now: string }) {

@@ -18,7 +18,7 @@ import { DataSet } from '../components/names.tsx';
 import { coverageOf } from '../links.ts';
 import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 
-/** What is shown where no year is asked for. */
+/** What is shown if no year is requested. */
 const RECENT_DAYS = 90;
 
 interface Span {
@@ -27,7 +27,7 @@ interface Span {
   readonly name: string;
 }
 
-/** How late each data set came over time. */
+/** How late the data of each data set was, over time. */
 export async function freshnessPage(context: PageContext, asked: Asked): Promise<Page> {
   const pairs = withSessions(await listDataSets(context));
   const { span, chooser } = await spanOf(context, asked, pairs, '/freshness');
@@ -37,8 +37,8 @@ export async function freshnessPage(context: PageContext, asked: Asked): Promise
     main: (
       <>
         <Heading title="Freshness">
-          How many hours after it was due the data of each session was stored, {span.name}. Due is when its
-          schedule asks for it.
+          How many hours after it was due the data of each session was stored, {span.name}. A session is due
+          when its schedule asks for it.
         </Heading>
         {chooser}
         <ul class="plain charts">
@@ -61,16 +61,16 @@ function LatenessChart({ one, span }: { readonly one: Lateness; readonly span: S
   const { arrivals, afterwards, median, worst } = one;
   const summary =
     median === null || worst === null
-      ? `no session came within ${AWAITED_HOURS} hours`
+      ? `no session arrived within ${AWAITED_HOURS} hours`
       : `${plural(arrivals.length, 'session')}: half within ${hoursText(median)}, the latest after ${hoursText(worst)}`;
   const later = afterwards === 0 ? '' : `; ${plural(afterwards, 'session')} loaded afterwards`;
   return (
     <>
       <ChartHead pair={one} text={`${summary}${later}`} />
       {arrivals.length === 0 ? (
-        <Empty title="Nothing came when it was due.">
+        <Empty title="No data arrived around the time it was due.">
           <p>
-            Data of past days is not counted. <Command>{COMMANDS.up}</Command> asks every night.
+            Data of past days is not counted. <Command>{COMMANDS.up}</Command> loads every night.
           </p>
         </Empty>
       ) : (
@@ -87,7 +87,7 @@ function LatenessChart({ one, span }: { readonly one: Lateness; readonly span: S
   );
 }
 
-/** How many records the sessions of each data set had over time. */
+/** How many records the sessions of each data set had, over time. */
 export async function rowsPage(context: PageContext, asked: Asked): Promise<Page> {
   const pairs = withSessions(await listDataSets(context));
   const { span, chooser } = await spanOf(context, asked, pairs, '/rows');
@@ -123,7 +123,7 @@ function RowsChart({ one, span }: { readonly one: RowCounts; readonly span: Span
     <>
       <ChartHead pair={one} text={summary} />
       {median === null ? (
-        <Empty title="Nothing is loaded of these days.">
+        <Empty title="Nothing is loaded for these days.">
           <p>
             <Command>{COMMANDS.gaps}</Command> lists what should be there.
           </p>
@@ -156,7 +156,7 @@ function ChartHead({ pair, text }: { readonly pair: Pair; readonly text: string 
   );
 }
 
-/** The days that are asked for: a year, or else the last ones; with links to the others. */
+/** The requested days: a year, or else the last ones; with links to the others. */
 async function spanOf(context: PageContext, { query }: Asked, pairs: readonly Pair[], path: string) {
   const years = await knownYears(context, pairs);
   const asked = Number(query.get('year'));
