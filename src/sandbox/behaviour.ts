@@ -7,12 +7,12 @@ import type { Dialect } from './http/parameters.ts';
 export const CONTENT_TYPES = ['spec', 'text', 'json'] as const;
 export const SHAPES = ['sample', 'declared'] as const;
 
-/** How the source answers. The default of each setting is what a live service most likely does. */
+/** How the source behaves. The defaults are what a live service most likely does. */
 export interface Behaviour {
   readonly casing: Casing;
-  /** Set, it applies to every operation; unset, ratios come as a bare object and the rest under `Value`. */
+  /** If set, it applies to every operation; if not, ratios are a bare object and the rest is under `Value`. */
   readonly envelope: Envelope | undefined;
-  /** Which shape is answered by operations whose sample and declared fields differ. */
+  /** Which form operations answer with whose documented sample differs from their declared fields. */
   readonly shapes: (typeof SHAPES)[number];
   /** Which date parameters are understood. */
   readonly dialect: Dialect;
@@ -30,16 +30,16 @@ export interface Behaviour {
   /** Longest range in days: for all operations, or by operation name. */
   readonly maxRangeDays: number | Readonly<Record<string, number>> | undefined;
   readonly historyDays: number | undefined;
-  /** The refusal of days further back names that number, as that of a range too long does. */
+  /** Whether the refusal of older days names `historyDays`, as the refusal of a long range names its limit. */
   readonly namesHistory: boolean;
   readonly disabledOperations: readonly string[];
   readonly disabledExchanges: readonly string[];
-  /** A trial key: only these instruments may be asked for by name. */
+  /** For a trial key: only these instruments may be asked for by name. */
   readonly demoInstruments: readonly string[] | undefined;
-  /** After so many calls the key has expired. */
+  /** The number of calls after which the key has expired. */
   readonly keyDiesAfter: number | undefined;
   readonly faults: readonly Fault[];
-  /** Seed of the faults' `rate`. */
+  /** Seed for the `rate` of faults. */
   readonly seed: number;
 }
 
@@ -69,16 +69,16 @@ export interface SandboxOptions {
   /** 0, the default, takes any free port. */
   readonly port?: number;
   readonly host?: string;
-  /** Directory of UDiFF bhav copies: GetBhavCopyCM then answers from them alone. */
+  /** Folder of UDiFF bhav copies, from which GetBhavCopyCM is then answered exclusively. */
   readonly dataDir?: string;
   readonly calendar?: Calendar;
   readonly clock?: Clock;
-  /** Set: only this key is accepted. Unset: any key that is not empty. */
+  /** If set, only this key is accepted; if not, any key that is not empty. */
   readonly accessKey?: string;
   readonly instrumentsPerExchange?: number;
   /** Corrections applied to the trade files: each revision changes a few rows of every day. */
   readonly revision?: number;
-  /** Companies split and consolidate their shares, as `Sandbox.splits` tells. */
+  /** Whether companies split and consolidate their shares; see `Sandbox.splits`. */
   readonly splits?: boolean;
   readonly behaviour?: Partial<Behaviour>;
 }

@@ -18,7 +18,7 @@ export const FAULT_KINDS = [
   'empty-body',
   /** Status 200 and the first half of the JSON. */
   'half-json',
-  /** The first half of the records, beside the count of all of them. */
+  /** The first half of the records, with the count of all of them. */
   'half-list',
   /** All records, and a link to more of them. */
   'next-link',
@@ -31,23 +31,25 @@ export const FAULT_KINDS = [
 ] as const;
 type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** A rule that makes requests fail. Without `every`, `first` or `rate` each matching one fails. */
+/** A rule that makes requests fail. Without `every`, `first` or `rate`, every matching request fails. */
 export interface Fault {
   readonly kind: FaultKind;
   readonly value?: string;
   /** Only requests of this operation. */
   readonly operation?: string;
-  /** Each n-th matching request. */
+  /** Every n-th matching request. */
   readonly every?: number;
   /** The first n matching requests. */
   readonly first?: number;
-  /** This share of matching requests, drawn by the seed. */
+  /** This proportion of matching requests, depending on the seed. */
   readonly rate?: number;
-  /** Only requests for a range of at least so many days. */
+  /** Only requests for a range of at least this many days. */
   readonly minDays?: number;
 }
 
-/** Decides which requests fail, by seed and count only, so that a run can be repeated. */
+/**
+ * Decides which requests fail. This depends only on the seed and the number of requests, so that a run can be repeated.
+ */
 export class FaultPlan {
   readonly #faults: readonly Fault[];
   readonly #seed: number;
@@ -62,8 +64,8 @@ export class FaultPlan {
   /**
    * The fault for the next request of this operation: that of the first rule that applies.
    *
-   * @param days of the range asked for; null while the parameters are not read yet: only rules
-   *   without `minDays` are asked then, and only the others afterwards.
+   * @param days of the requested range; null before the parameters are read. With null only rules without `minDays` are
+   * considered, otherwise only the others.
    */
   next(operation: string, days: number | null): Fault | null {
     let chosen: Fault | null = null;

@@ -10,13 +10,13 @@ import { DIALECTS } from './http/parameters.ts';
 
 /** A flag of `eod sandbox`. */
 export interface SandboxFlag {
-  /** As the command line states it, e.g. `--casing <how>`; `--no-gzip` switches something off. */
+  /** As on the command line, e.g. `--casing <how>`; `--no-gzip` switches something off. */
   readonly flag: string;
   readonly description: string;
   readonly default?: string;
   /** May be given several times. */
   readonly repeatable?: boolean;
-  /** @throws PipelineError `usage` for a value that makes no sense. */
+  /** @throws PipelineError `usage` for an invalid value. */
   parse(value: string): Partial<SandboxOptions>;
 }
 
@@ -84,10 +84,11 @@ function parseFaultRule(key: string, setting: string): Partial<Fault> {
   }
 }
 
-/** A clock that shows `value` now and goes on from there. */
+/** A clock that starts at `value`. */
 function clockFrom(value: string): Clock {
   const start = Date.parse(value);
-  if (Number.isNaN(start)) throw usageError(`--now: "${value}" is no time such as 2025-09-05T22:00:00+05:30`);
+  if (Number.isNaN(start))
+    throw usageError(`--now: "${value}" is not a time such as 2025-09-05T22:00:00+05:30`);
   const offset = start - Date.now();
   return { now: () => Date.now() + offset };
 }
@@ -96,7 +97,7 @@ function clockFrom(value: string): Clock {
 export const sandboxFlags: readonly SandboxFlag[] = [
   {
     flag: '--port <number>',
-    description: 'port to listen on; 0 takes a free one',
+    description: 'port to listen on; 0 chooses a free one',
     default: '0',
     parse: (value) => ({ port: parseWholeNumber('--port', value, { least: 0, most: 65_535 }) }),
   },
@@ -108,13 +109,12 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
   {
     flag: '--data <dir>',
-    description:
-      'answer GetBhavCopyCM from the UDiFF bhav copies (csv) in this directory, and from nothing else',
+    description: 'answer GetBhavCopyCM only from the UDiFF bhav copies (csv) in this folder',
     parse: (dataDir) => ({ dataDir }),
   },
   {
     flag: '--access-key <key>',
-    description: 'accept only this key; any by default',
+    description: 'accept only this key (default: any key)',
     parse: (accessKey) => ({ accessKey }),
   },
   {
@@ -127,7 +127,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
   {
     flag: '--revision <n>',
-    description: 'corrections applied to the trade files; each changes a few rows of every day',
+    description: 'number of corrections to the trade files; each changes a few rows of every day',
     default: '0',
     parse: (value) => ({ revision: parseWholeNumber('--revision', value, { least: 0, most: 1_000 }) }),
   },
@@ -144,42 +144,42 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
   {
     flag: '--envelope <kind>',
-    description: `wrapping of the list: ${ENVELOPES.join(', ')}; by default value, and ratios bare`,
+    description: `what the list is wrapped in: ${ENVELOPES.join(', ')} (default: value, for ratios bare-object)`,
     parse: (value) => behave({ envelope: parseChoice('--envelope', value, ENVELOPES) }),
   },
   {
     flag: '--shapes <which>',
-    description: `record shapes of operations that have two: ${SHAPES.join(', ')}`,
+    description: `record form of operations that have two: ${SHAPES.join(', ')}`,
     default: 'sample',
     parse: (value) => behave({ shapes: parseChoice('--shapes', value, SHAPES) }),
   },
   {
     flag: '--dialect <which>',
-    description: `date parameters understood: ${DIALECTS.join(', ')}`,
+    description: `which date parameters are understood: ${DIALECTS.join(', ')}`,
     default: 'both',
     parse: (value) => behave({ dialect: parseChoice('--dialect', value, DIALECTS) }),
   },
   {
     flag: '--content-type <which>',
-    description: `content type of good answers: ${CONTENT_TYPES.join(', ')}`,
+    description: `content type of answers without errors: ${CONTENT_TYPES.join(', ')}`,
     default: 'spec',
     parse: (value) => behave({ contentType: parseChoice('--content-type', value, CONTENT_TYPES) }),
   },
   {
     flag: '--bom',
-    description: 'a byte order mark before each body',
+    description: 'begin each body with a byte order mark',
     parse: (value) => behave({ bom: value === 'true' }),
   },
   { flag: '--no-gzip', description: 'never compress', parse: (value) => behave({ gzip: value === 'true' }) },
   {
     flag: '--delay <ms>',
-    description: 'wait before each answer',
+    description: 'milliseconds to wait before each answer',
     default: '0',
     parse: (value) => behave({ delayMs: parseWholeNumber('--delay', value, { least: 0, most: 3_600_000 }) }),
   },
   {
     flag: '--not-ready <n>',
-    description: 'the first n asks of each request are told to try again',
+    description: 'answer the first n calls of each request that the data is not ready',
     default: '0',
     parse: (value) => behave({ notReady: parseWholeNumber('--not-ready', value, { least: 0 }) }),
   },
@@ -191,17 +191,18 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
   {
     flag: '--max-range-days <n>',
-    description: 'longest range answered, or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
+    description:
+      'longest range that is answered, for all operations or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
     parse: (value) => behave({ maxRangeDays: rangeDays(value) }),
   },
   {
     flag: '--history-days <n>',
-    description: 'how many days back it answers',
+    description: 'how many days of history are answered',
     parse: (value) => behave({ historyDays: parseWholeNumber('--history-days', value, { least: 0 }) }),
   },
   {
     flag: '--names-history',
-    description: 'the refusal of days further back names how many it answers',
+    description: 'name the number of --history-days when older days are refused',
     parse: (value) => behave({ namesHistory: value === 'true' }),
   },
   {
@@ -219,18 +220,18 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
   {
     flag: '--demo-instruments <list>',
-    description: 'a trial key: only these may be asked for by name',
+    description: 'for a trial key: only these instruments may be asked for by name',
     parse: (value) => behave({ demoInstruments: names(value) }),
   },
   {
     flag: '--key-dies-after <n>',
-    description: 'after n calls the key has expired',
+    description: 'the key expires after n calls',
     parse: (value) => behave({ keyDiesAfter: parseWholeNumber('--key-dies-after', value, { least: 0 }) }),
   },
   {
     flag: '--fault <rule>',
     description:
-      "a failure, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
+      "a fault to answer with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
     repeatable: true,
     parse: (value) => behave({ faults: [parseFault(value)] }),
   },
@@ -242,7 +243,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
 ];
 
-/** Name of a flag's value in the options of a command line: `--no-gzip` → `gzip`. */
+/** The name of a flag among parsed options: `--no-gzip` → `gzip`. */
 function optionName(flag: string): string {
   const long = flag.split(' ')[0]?.replace(/^--(no-)?/, '') ?? '';
   return long.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -255,9 +256,9 @@ function merge(options: SandboxOptions, more: Partial<SandboxOptions>): SandboxO
 }
 
 /**
- * Options from parsed flags, keyed as command line libraries do (`--calls-per-hour` → `callsPerHour`).
+ * Makes options from parsed flags, which are named as by command line libraries (`--calls-per-hour` → `callsPerHour`).
  *
- * @throws PipelineError `usage` for a value that makes no sense.
+ * @throws PipelineError `usage` for an invalid value.
  */
 export function sandboxOptionsFromFlags(
   values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>,

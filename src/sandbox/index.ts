@@ -24,21 +24,21 @@ export interface Sandbox {
   /** Base URL, without a slash at its end. */
   readonly url: string;
   readonly port: number;
-  /** Stops at once; requests in hand are cut off. */
+  /** Stops at once; open requests are cut off. */
   close(): Promise<void>;
   stats(): SandboxStats;
-  /** Splits and consolidations with an ex-date in a range of days; none unless they were asked for. */
+  /** Splits and consolidations with an ex-date in a range of days; none without the option `splits`. */
   splits(from: Day, to: Day): Split[];
 }
 
 const DEFAULT_INSTRUMENTS = 500;
 
-let reviewed: Calendar | undefined;
+let builtIn: Calendar | undefined;
 
-/** The reviewed calendar: one for all sandboxes of a process, which then share what they work out from it. */
+/** The built-in calendar, shared by all sandboxes of a process, which then also share the prices computed from it. */
 function defaultCalendar(): Calendar {
-  reviewed ??= loadCalendar();
-  return reviewed;
+  builtIn ??= loadCalendar();
+  return builtIn;
 }
 
 function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, OperationDataSets> {
@@ -47,9 +47,9 @@ function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, Operation
 }
 
 /**
- * Starts a source service over a simulated market, for demos, tests and trials without a key.
+ * Starts a simulated source service, for demos, tests and trials without a key.
  *
- * @throws PipelineError `usage` when the port is taken or a file of `dataDir` cannot be used.
+ * @throws PipelineError `usage` if the port is in use, or a file of `dataDir` cannot be read.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', clock = systemClock } = options;

@@ -5,9 +5,9 @@ import type { Exchange, Operation } from '../operations/operation.ts';
 export interface Query {
   readonly operation: Operation;
   readonly exchange: Exchange;
-  /** First and last day whose records are asked for; null when the request names no range. */
+  /** The requested range of days; null if the request has none. */
   readonly range: { readonly from: Day; readonly to: Day } | null;
-  /** The single day asked for. */
+  /** The requested single day. */
   readonly day: Day | null;
   readonly instruments: readonly string[];
   /** Further parameters of the operation, as sent. */

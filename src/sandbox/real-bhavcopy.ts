@@ -11,7 +11,7 @@ import { type Audit, Lru } from './market/market.ts';
 const HEAD_BYTES = 4_096;
 const REMEMBERED_FILES = 8;
 
-/** The days of real bhav copies found in a directory, by `<exchange> <day>`. */
+/** The files of real bhav copies by `<exchange> <day>`. */
 type BhavcopyFiles = ReadonlyMap<string, string>;
 
 function parseRows(path: string, text: string): Record<string, string>[] {
@@ -27,7 +27,7 @@ function head(path: string): string {
   const file = openSync(path, 'r');
   try {
     const length = readSync(file, buffer, 0, HEAD_BYTES, 0);
-    // Of a longer file only whole lines: the last one may be cut, in the middle of a character even.
+    // Of a longer file only complete lines are used: the last one may be cut, even within a character.
     const end = length < HEAD_BYTES ? length : buffer.lastIndexOf('\n');
     return buffer.subarray(0, Math.max(0, end)).toString('utf8');
   } finally {
@@ -39,14 +39,14 @@ function keyOf(path: string, row: Record<string, string> | undefined): string {
   if (row?.TradDt === undefined || row.Src === undefined || row.TckrSymb === undefined) {
     throw usageError(`${path} is not a UDiFF bhav copy: it has no row with TradDt, Src and TckrSymb`);
   }
-  if (!isDay(row.TradDt)) throw usageError(`${path} has a TradDt that is no date: "${row.TradDt}"`);
+  if (!isDay(row.TradDt)) throw usageError(`${path} has a TradDt that is not a date: "${row.TradDt}"`);
   return `${row.Src} ${row.TradDt}`;
 }
 
 /**
- * Finds the UDiFF bhav copies of a directory by what their first rows say, whatever they are called.
+ * Finds the UDiFF bhav copies in a folder. Exchange and day are taken from the first row of a file, not from its name.
  *
- * @throws PipelineError `usage` naming the file that is unreadable, or the two that hold one day.
+ * @throws PipelineError `usage` that names an unreadable file, or two files with the same day.
  */
 export function findBhavcopies(directory: string): BhavcopyFiles {
   const files = new Map<string, string>();
@@ -68,7 +68,7 @@ export function findBhavcopies(directory: string): BhavcopyFiles {
   return files;
 }
 
-/** A row as a record; figures stay text, so that no digit changes on the way into the answer. */
+/** Makes a record of a row. Numbers stay text, so that no digit changes on the way into the answer. */
 function record(row: Record<string, string>, audit: Audit): SourceRecord {
   const values: Record<string, Value> = { instrumentName: null, ...audit };
   for (const [column, source] of Object.entries(UDIFF_COLUMNS)) {
@@ -85,7 +85,7 @@ function readFile(path: string, key: string, audit: Audit): SourceRecord[] {
   return rows.map((row) => record(row, audit));
 }
 
-/** Serves GetBhavCopyCM from real files alone: a day without a file is empty. */
+/** Answers GetBhavCopyCM only from real files: a day without a file is empty. */
 export function realBhavcopy(files: BhavcopyFiles): DataSet {
   const parsed = new Lru<SourceRecord[]>(REMEMBERED_FILES);
   const days = [...files.keys()].sort();

@@ -8,12 +8,12 @@ import type { Query } from '../query.ts';
 import { csvBody, jsonBody, jsonObjects, xmlBody } from './format.ts';
 import { answerFields, complete, inventRecords } from './record.ts';
 
-/** These two operations declare application/json, the others text/plain. */
+/** By the specification these two operations answer with application/json, the others with text/plain. */
 const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
 const JSON_TYPE = 'application/json; charset=utf-8';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 
-function invented(operation: Operation): OperationDataSets {
+function inventedDataSets(operation: Operation): OperationDataSets {
   const [{ table }] = operation.shapes;
   return {
     sample: {
@@ -44,7 +44,7 @@ function contentType(operation: Operation, behaviour: Behaviour): string {
   return behaviour.contentType === 'json' ? JSON_TYPE : TEXT_TYPE;
 }
 
-/** The body and its headers for a request that passed every check. */
+/** Makes the body and headers of the answer to a request that passed every check. */
 export async function answer(
   market: Market,
   query: Query,
@@ -52,7 +52,7 @@ export async function answer(
   known: ReadonlyMap<string, OperationDataSets>,
 ): Promise<Reply> {
   const { operation } = query;
-  const { sample, declared } = known.get(operation.name) ?? invented(operation);
+  const { sample, declared } = known.get(operation.name) ?? inventedDataSets(operation);
   const dataSet = behaviour.shapes === 'declared' && declared !== undefined ? declared : sample;
   const { table } = shapeOf(operation, dataSet);
   const fields = answerFields(table);
@@ -62,13 +62,14 @@ export async function answer(
     const key = keys.map(({ source }) => record[source]).join(' ');
     return complete(record, fields, `${operation.name} ${key}`);
   });
-  const mark = behaviour.bom ? '\ufeff' : '';
+  const byteOrderMark = behaviour.bom ? '\ufeff' : '';
   if (query.format === 'Xml') {
-    const body = mark + xmlBody(operation.name.replace(/^Get/, ''), records, fields, query.dates);
+    const body = byteOrderMark + xmlBody(operation.name.replace(/^Get/, ''), records, fields, query.dates);
     return { contentType: 'application/xml; charset=utf-8', body };
   }
   if (query.format !== 'Json') {
-    const body = mark + csvBody(records, fields, query.dates, operation.name === 'GetTotalTradeHighlights');
+    const body =
+      byteOrderMark + csvBody(records, fields, query.dates, operation.name === 'GetTotalTradeHighlights');
     if (query.format === 'Csv') return { contentType: TEXT_TYPE, body };
     const headers = { 'content-disposition': `attachment; filename="${operation.name}.csv"` };
     return { contentType: 'text/csv; charset=utf-8', body, headers };
@@ -77,6 +78,6 @@ export async function answer(
   const envelope = behaviour.envelope ?? (dataSet.bare === true ? 'bare-object' : 'value');
   return {
     contentType: contentType(operation, behaviour),
-    body: mark + jsonBody(objects, envelope, behaviour.casing),
+    body: byteOrderMark + jsonBody(objects, envelope, behaviour.casing),
   };
 }

@@ -3,14 +3,14 @@ import type { AnswerField } from '../../operations/fields.ts';
 import { ZONE } from '../market/market.ts';
 import type { SourceRecord, Value } from './record.ts';
 
-/** How keys are cased: as live answers do, as declared, or oddly. */
+/** How keys are cased: as in live answers (pascal), as declared (camel), or unusually. */
 export const CASINGS = ['pascal', 'camel', 'upper', 'lower', 'mixed'] as const;
 export type Casing = (typeof CASINGS)[number];
 
-/** Live answers write these in upper case throughout. */
+/** Live answers write these prefixes in upper case. */
 const ACRONYMS = /^(isin|eps|ebit|eod|oi|ttq)(?=[A-Z]|$)/;
 
-/** A specified name in this casing: `isin` → `ISIN`, `scripCode` → `ScripCode`. */
+/** Writes a declared name in a casing: `isin` → `ISIN`, `scripCode` → `ScripCode`. */
 export function cased(name: string, casing: Casing): string {
   switch (casing) {
     case 'pascal': {
@@ -39,7 +39,7 @@ function dateText(day: Day): string {
 const REMEMBERED = 10_000;
 const texts = new Map<number, string>();
 
-/** `MM-DD-YYYY HH:mm:ss` on Indian clocks. */
+/** `MM-DD-YYYY HH:mm:ss` in Indian time. */
 function dateTimeText(seconds: number): string {
   let text = texts.get(seconds);
   if (text === undefined) {
@@ -51,7 +51,7 @@ function dateTimeText(seconds: number): string {
   return text;
 }
 
-/** What the source sends where there is no date. */
+/** What the source sends for a missing date. */
 const NO_DATE = '01-01-0001';
 const NO_DATE_TIME = '01-01-0001 00:00:00';
 
@@ -73,7 +73,7 @@ export type Envelope = (typeof ENVELOPES)[number];
 
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-/** A value as a JSON token. Digits given as text are copied, because a double could change them. */
+/** Writes a value as a JSON token. Numbers given as text are copied, because a double could change their digits. */
 function jsonValue(value: Value, kind: AnswerField['kind'], dates: DateFormat): string {
   if (kind === 'date') {
     if (dates === 'Epoch') return typeof value === 'string' ? String(dateEpoch(value)) : 'null';
@@ -88,7 +88,7 @@ function jsonValue(value: Value, kind: AnswerField['kind'], dates: DateFormat): 
   return String(value ?? null);
 }
 
-/** Each record as the text of one JSON object. */
+/** Writes each record as a JSON object. */
 export function jsonObjects(
   records: readonly SourceRecord[],
   fields: readonly AnswerField[],
@@ -108,7 +108,7 @@ export function jsonObjects(
   });
 }
 
-/** The whole body: the objects in their envelope. */
+/** Puts the objects into their envelope. */
 export function jsonBody(objects: readonly string[], envelope: Envelope, casing: Casing): string {
   const value = JSON.stringify(cased('value', casing));
   const count = JSON.stringify(cased('count', casing));
@@ -151,10 +151,10 @@ function csvCell(value: Value, kind: AnswerField['kind'], dates: DateFormat): st
 }
 
 /**
- * Header and rows. Fields that no record carries have no column.
+ * Writes header and rows. A field that no record has gets no column.
  *
- * @param repeatAudit the header names ReceivedAt and SavedAt twice while rows hold them once, as
- *   the live service does for GetTotalTradeHighlights.
+ * @param repeatAudit the header has ReceivedAt and SavedAt twice but rows have them once, as the live service does for
+ * GetTotalTradeHighlights.
  */
 export function csvBody(
   records: readonly SourceRecord[],
@@ -182,7 +182,7 @@ function xmlTime(day: Day, time: string): string {
   return `${Number(month)}-${Number(date)}-${year} ${clock} ${hours < 12 ? 'AM' : 'PM'}`;
 }
 
-/** What stands in an element; null where it is marked as nil. */
+/** The text of an element; null if it is marked as nil. */
 function xmlText(value: Value, kind: AnswerField['kind'], dates: DateFormat): string | null {
   if (kind === 'date' || kind === 'datetime') {
     const isDate = kind === 'date' && typeof value === 'string';
@@ -196,7 +196,7 @@ function xmlText(value: Value, kind: AnswerField['kind'], dates: DateFormat): st
 
 const XML_SIGNS: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
-/** The records as elements named like the operation, in the list that .NET makes of them. */
+/** Writes the records as elements named like the operation, in a list as .NET writes it. */
 export function xmlBody(
   name: string,
   records: readonly SourceRecord[],
@@ -210,7 +210,7 @@ export function xmlBody(
       const key = cased(source, 'pascal');
       const text = xmlText(value, kind, dates);
       if (text === null) return [`<${key} i:nil="true" />`];
-      // XML has no way to write most control characters.
+      // XML cannot contain most control characters.
       const safe = text
         .replace(/[&<>]/g, (sign) => XML_SIGNS[sign] as string)
         .replace(/[^\P{Cc}\t\n\r]/gu, '\ufffd');

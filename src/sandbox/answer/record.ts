@@ -5,23 +5,23 @@ import { hashText } from '../market/hash.ts';
 import { ZONE } from '../market/market.ts';
 
 /**
- * A value before it is written: days as `YYYY-MM-DD`, date-times as epoch seconds, numbers as
- * numbers or, where every digit must survive, as the digits themselves. `null` is written as an
- * empty value; `undefined` is left out, for fields that live answers do not carry.
+ * A value before it is written: days as `YYYY-MM-DD`, times as epoch seconds, numbers as numbers or, to keep every
+ * digit, as text. `null` is written as an empty value; `undefined` is left out, for fields that live answers do not
+ * have.
  */
 export type Value = string | number | boolean | null | undefined;
 
 /** One record, keyed by the service's field names. */
 export type SourceRecord = Readonly<Record<string, Value>>;
 
-/** The fields of a table that an answer carries, in declared order. */
+/** The fields of a table that answers contain, in declared order. */
 export function answerFields(table: TableDefinition): AnswerField[] {
   return table.fields.filter((field): field is AnswerField => field.from === 'answer');
 }
 
 /**
- * Fills in fields that the simulation says nothing about, so that a field added to an operation
- * file is answered at once.
+ * Adds plausible values for fields that are not simulated, so that a field added to an operation file is answered at
+ * once.
  *
  * @param identity what the record is about: the same identity always gets the same values.
  */
@@ -38,7 +38,7 @@ export function complete(
   };
 }
 
-/** A plausible value of a field, from its kind alone. */
+/** A plausible value for a field, derived from its kind. */
 function invent(field: AnswerField, identity: string, day: Day = '2025-01-01'): Value {
   const seed = hashText(`${identity} ${field.source}`);
   switch (field.kind) {
@@ -59,7 +59,7 @@ function invent(field: AnswerField, identity: string, day: Day = '2025-01-01'): 
   }
 }
 
-/** A few records of an operation the simulation knows nothing of, for one day. */
+/** A few records for one day of an operation that is not simulated. */
 export function inventRecords(table: TableDefinition, identity: string, day: Day): SourceRecord[] {
   const fields = answerFields(table);
   const count = 3 + (daysBetween('2015-01-01', addDays(day, 1)) % 5);

@@ -43,14 +43,14 @@ function record(line: TradeLine, market: Market, exchange: Exchange, day: string
   };
 }
 
-/** Records of a trade file, made once as long as the market remembers the file. */
-const made = new WeakMap<readonly TradeLine[], readonly SourceRecord[]>();
+/** Records of a trade file, cached as long as the market keeps the file. */
+const recordsByLines = new WeakMap<readonly TradeLine[], readonly SourceRecord[]>();
 
 function recordsOf(lines: readonly TradeLine[], market: Market, exchange: Exchange, day: string) {
-  let records = made.get(lines);
+  let records = recordsByLines.get(lines);
   if (records === undefined) {
     records = lines.map((line) => record(line, market, exchange, day));
-    made.set(lines, records);
+    recordsByLines.set(lines, records);
   }
   return records;
 }

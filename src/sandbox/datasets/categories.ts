@@ -85,10 +85,10 @@ function action(exchange: Exchange, instrument: Instrument, day: Day): SourceRec
   };
 }
 
-/** Share of companies that announce something on a day. */
+/** Proportion of companies that announce something on a day. */
 const ANNOUNCING = 0.03;
 
-/** Corporate action items: the declared shape of the pledge and category operations. */
+/** Corporate actions: the declared form of the pledge and category operations. */
 export const corporateActions: DataSet = {
   table: 'corporate_actions',
   records(market, query) {

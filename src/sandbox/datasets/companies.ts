@@ -7,7 +7,7 @@ import { type Industry, industries } from '../market/industries.ts';
 import { companyNumber, type Instrument } from '../market/instruments.ts';
 import { type DataSet, round2, sessionsOf } from './dataset.ts';
 
-/** Everybody was classified anew on this day. */
+/** On this day all companies were classified again. */
 const CLASSIFIED: Day = '2022-03-31';
 const FIRST_CLASSIFIED: Day = '2011-04-01';
 
@@ -16,7 +16,7 @@ interface Classification {
   readonly industry: Industry;
 }
 
-/** The classification of a company that holds on `day`; some were moved once after 2022. */
+/** The classification of a company that is valid on `day`; some companies were moved once after 2022. */
 function classificationOn(instrument: Instrument, company: Company, day: Day): Classification {
   const listed = instrument.listedOn === 0 ? '' : addDays('1970-01-01', instrument.listedOn);
   const moved = addDays(CLASSIFIED, between(60, 1_700, company.seed, 0, 60));
@@ -33,8 +33,8 @@ function matches(filter: string | undefined, code: string, name: string): boolea
 }
 
 /**
- * Each listed company once, with the classification that holds on the last session of the range
- * (without a range: the newest session), stamped with that session's audit times.
+ * Each listed company once, with its classification on the last session of the range (without a range, on the newest
+ * session) and the audit times of that session.
  */
 export const classification: DataSet = {
   table: 'sectoral_classification',
@@ -78,7 +78,7 @@ export const classification: DataSet = {
   },
 };
 
-/** Shares a company has issued; the same on every day. */
+/** The number of shares a company has issued, the same on every day. */
 export function issuedShares(company: Company): number {
   return between(2_000_000, 90_000_000, company.seed, 0, 63) * (company.wellKnown ? 40 : 1);
 }
@@ -120,7 +120,7 @@ function pledgeRecord(exchange: Exchange, instrument: Instrument, company: Compa
   };
 }
 
-/** Share of companies whose promoters have pledged something. */
+/** Proportion of companies whose promoters have pledged shares. */
 const PLEDGED = 0.6;
 
 /** One record a session for each company whose promoters pledged shares. */

@@ -2,16 +2,16 @@ import type { SourceRecord } from '../answer/record.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../query.ts';
 
-/** Records of one shape: the table they belong to and how they are made. */
+/** Records of one form: their table, and how they are made. */
 export interface DataSet {
-  /** Name of the table whose fields the records carry. */
+  /** Name of the table whose fields the records have. */
   readonly table: string;
-  /** The answer is one object without an envelope, as ratios are. */
+  /** Whether the answer is a single object without an envelope, as for ratios. */
   readonly bare?: boolean;
   records(market: Market, query: Query): SourceRecord[] | Promise<SourceRecord[]>;
 }
 
-/** The two shapes of an operation's records: that of its sample, and the declared one where it differs. */
+/** The two forms of an operation's records: that of its documented sample, and the declared one if it differs. */
 export interface OperationDataSets {
   readonly sample: DataSet;
   readonly declared?: DataSet;
@@ -23,7 +23,7 @@ export const rupees = (paise: number) => paise / 100;
 /** Two decimals, as the exchanges round. */
 export const round2 = (value: number) => Math.round(value * 100) / 100;
 
-/** Published sessions of the range asked for. */
+/** The published sessions in the requested range. */
 export function sessionsOf(market: Market, query: Query): string[] {
   return query.range === null ? [] : market.sessions(query.exchange, query.range.from, query.range.to);
 }

@@ -7,7 +7,7 @@ import { financialRatios, ratioFacts } from './ratios.ts';
 
 const ratios: OperationDataSets = { sample: financialRatios, declared: ratioFacts };
 
-/** The data of each operation's answers. One that is missing here is answered with invented records. */
+/** The data of each operation's answers. An operation that is not listed is answered with invented records. */
 export const dataSets: ReadonlyMap<string, OperationDataSets> = new Map<string, OperationDataSets>([
   ['GetBhavCopyCM', { sample: bhavcopy }],
   ['GetCircuitBreakers', { sample: circuitBreakers }],

@@ -81,10 +81,10 @@ export const highlights: DataSet = {
   },
 };
 
-/** Live answers of these two carry no audit times. */
+/** Live answers of these two operations have no audit times. */
 const NO_AUDIT = { receivedAt: undefined, savedAt: undefined };
 
-/** Lines whose day's range reached a price band; one may have reached both. */
+/** Lines whose high or low reached a price band; a line may have reached both. */
 export const circuitBreakers: DataSet = {
   table: 'circuit_breakers',
   records(market, query) {

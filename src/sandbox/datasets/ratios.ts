@@ -16,7 +16,7 @@ interface Quarter {
 }
 
 const QUARTERS = ['QJ', 'QS', 'QD', 'QM'];
-/** Where in the year longer periods end. */
+/** The quarter in which longer periods end. */
 const ENDS_WITH: Readonly<Record<string, string>> = { M6: 'QS', M9: 'QD', M12: 'QM' };
 const RESULTS_TAKE_DAYS = 45;
 
@@ -33,8 +33,8 @@ function endOf({ year, code }: Quarter): Day {
   }
 }
 
-/** The newest quarter whose results are out on `day`. */
-function reportedOn(day: Day): Quarter {
+/** The newest quarter whose results are published on `day`. */
+function newestReportedQuarter(day: Day): Quarter {
   const known = addDays(day, -RESULTS_TAKE_DAYS);
   for (let year = Number(known.slice(0, 4)); ; year--) {
     const code = QUARTERS.findLast((one) => endOf({ year, code: one }) <= known);
@@ -74,7 +74,7 @@ interface Wanted {
   readonly day: Day;
   readonly quarter: Quarter;
   readonly price: PriceField;
-  /** The field list of GetFinancialRatios has a stock price, too. */
+  /** Whether the record has a stock price, as GetFinancialRatios declares. */
   readonly stockPrice: boolean;
 }
 
@@ -100,7 +100,7 @@ function ratioRecord(market: Market, query: Query, wanted: Wanted): SourceRecord
       week52High: rupees(year.high),
       week52Low: rupees(year.low),
       eps: found.eps,
-      // A company without earnings has no such ratio; the source prints 0.
+      // A company without earnings has no such ratio; the source sends 0.
       peRatio: found.eps === 0 ? 0 : price / found.eps,
       bookValuePerShare: found.book,
       dividendYield: found.payout * 100,
@@ -117,12 +117,12 @@ function ratioRecord(market: Market, query: Query, wanted: Wanted): SourceRecord
   ];
 }
 
-/** Ratios of a session day; nothing for a day without a published session. */
+/** Ratios of a day; none if it has no published session. */
 function endOfDay(market: Market, query: Query, day: Day): SourceRecord[] {
   if (market.sessions(query.exchange, day, day).length === 0) return [];
   return ratioRecord(market, query, {
     day,
-    quarter: reportedOn(day),
+    quarter: newestReportedQuarter(day),
     price: 'eodClosePrice',
     stockPrice: false,
   });
@@ -134,15 +134,15 @@ function current(market: Market, query: Query, price: PriceField): SourceRecord[
   if (day === null) return [];
   return ratioRecord(market, query, {
     day,
-    quarter: reportedOn(day),
+    quarter: newestReportedQuarter(day),
     price,
     stockPrice: price === 'eodClosePrice',
   });
 }
 
-/** Ratios of a quarter at the price of its last session; nothing before its results are out. */
+/** Ratios of a quarter at the price of its last session; none before its results are published. */
 function quarterly(market: Market, query: Query): SourceRecord[] {
-  const newest = reportedOn(market.publishedUntil());
+  const newest = newestReportedQuarter(market.publishedUntil());
   const { period = 'Latest', year } = query.options;
   const quarter = period === 'Latest' ? newest : { year: Number(year), code: period };
   const end = endOf(quarter);
@@ -167,7 +167,7 @@ const tableOfRatios = () =>
   operations.flatMap((operation) => operation.shapes).find((shape) => shape.table.name === 'financial_ratios')
     ?.table;
 
-/** The same figures as generic fact items: the declared shape. */
+/** The same figures as a list of facts: the declared form. */
 export const ratioFacts: DataSet = {
   table: 'financial_ratio_facts',
   records(market, query) {

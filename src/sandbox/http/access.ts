@@ -4,13 +4,13 @@ import type { Behaviour } from '../behaviour.ts';
 import { ZONE } from '../market/market.ts';
 import { Diagnostic } from '../query.ts';
 
-/** `2026-11-20T21`: a clock hour in India, at whose end the hourly quota is reset. */
+/** The clock hour in India, e.g. `2026-11-20T21`. The hourly quota is reset at its end. */
 export function clockHour(clock: Clock): string {
   const seconds = Math.floor(clock.now() / 1000);
   return `${dayAt(seconds, ZONE)}T${timeAt(seconds, ZONE).slice(0, 2)}`;
 }
 
-/** Checks keys, their hourly quota and rights, and which requests are not ready yet. */
+/** Checks keys, their hourly quota and rights, and whether a request is ready. */
 export class AccessControl {
   readonly #behaviour: Behaviour;
   readonly #clock: Clock;
@@ -64,7 +64,7 @@ export class AccessControl {
   }
 
   /**
-   * Finds the first calls of each distinct request not ready.
+   * Answers the first calls of each distinct request that it is not ready.
    *
    * @throws Diagnostic with the line to answer.
    */

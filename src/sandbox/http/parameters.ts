@@ -12,7 +12,7 @@ export const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 const TEN_YEARS = 3_653;
-/** Values the service knows beyond those that the operations send. */
+/** Further values that the service accepts. */
 const FURTHER_PERIODS = ['Latest', 'M6', 'M9', 'M12'];
 
 const missing = (name: string) => new Diagnostic(`Parameter ${name} is missing.`);
@@ -42,7 +42,7 @@ function known(operation: Operation, dialect: Dialect): Set<string> {
   return new Set(names);
 }
 
-/** One value for each parameter; unknown and repeated ones are errors. */
+/** Reads one value for each parameter; unknown and repeated parameters are errors. */
 function collect(operation: Operation, search: URLSearchParams, dialect: Dialect): Map<string, string> {
   const names = known(operation, dialect);
   const given = new Map<string, string>();
@@ -67,7 +67,7 @@ function oneOf<T extends string>(
   return found;
 }
 
-/** Days whose midnight (IST) lies in [from, to]; both ends included. */
+/** The days whose midnight (IST) is in [from, to], both ends included. */
 function readRange(given: Map<string, string>, market: Market): Query['range'] {
   const iso = given.has('fromDate') || given.has('toDate');
   const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
@@ -120,7 +120,7 @@ function readOptions(operation: Operation, given: Map<string, string>): Record<s
   return options;
 }
 
-/** The date, the period with its year, or the type selects the data; some operations need filters. */
+/** Checks that the request selects data: by date, by period and year, or by type. Some operations need filters. */
 function checkSelection(query: Query): void {
   const { operation, options, day, range, instruments } = query;
   if (operation.request.dates === 'range' && range === null) {
@@ -146,7 +146,7 @@ interface RangeLimits {
   readonly maxRangeDays: number | undefined;
   /** How many days back the service goes, if it is limited. */
   readonly historyDays: number | undefined;
-  /** Does the refusal of days further back name how many are kept? */
+  /** Whether the refusal of older days names `historyDays`. */
   readonly namesHistory: boolean;
 }
 

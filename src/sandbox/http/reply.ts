@@ -34,7 +34,7 @@ const HTML =
   '<!DOCTYPE html><html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>';
 const TRICKLES = 20;
 
-/** Answers with a fault that needs no data; false for the other kinds. */
+/** Sends a fault that needs no data. @returns false for other kinds of faults. */
 export function sendFault(response: ServerResponse, fault: Fault): boolean {
   switch (fault.kind) {
     case 'status':
@@ -62,14 +62,14 @@ export function sendFault(response: ServerResponse, fault: Fault): boolean {
   }
 }
 
-/** Answers with good data that a fault cuts, breaks off or slows down. */
-export async function sendSpoiled(
+/** Sends good data that a fault changes, cuts off or slows down. */
+export async function sendDamaged(
   response: ServerResponse,
   reply: Reply,
   gzipped: boolean,
   fault: Fault,
 ): Promise<void> {
-  const body = spoiledBody(reply.body, fault.kind);
+  const body = damagedBody(reply.body, fault.kind);
   if (body !== null) {
     await send(response, { ...reply, body }, gzipped);
     return;
@@ -77,15 +77,15 @@ export async function sendSpoiled(
   const { buffer, headers } = await encode(reply, gzipped);
   response.writeHead(200, { ...headers, 'content-length': buffer.length });
   if (fault.kind === 'truncate') {
-    // What is written must be sent before the connection closes.
+    // The first half must be sent before the connection closes.
     response.write(buffer.subarray(0, Math.floor(buffer.length / 2)), () => response.socket?.destroy());
     return;
   }
   await trickle(response, buffer, Number(fault.value ?? 2_000));
 }
 
-/** What is left of a body, or null where the fault is not in the body itself. */
-function spoiledBody(body: string, kind: Fault['kind']): string | null {
+/** The changed body, or null if the fault is not in the body itself. */
+function damagedBody(body: string, kind: Fault['kind']): string | null {
   switch (kind) {
     case 'half-json':
       return body.slice(0, Math.ceil(body.length / 2));
@@ -118,7 +118,7 @@ async function trickle(response: ServerResponse, buffer: Buffer, milliseconds: n
   response.end();
 }
 
-/** Waits; ends early if the client closes the connection. */
+/** Waits, or until the client closes the connection. */
 export function pause(response: ServerResponse, milliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -131,7 +131,7 @@ export function pause(response: ServerResponse, milliseconds: number): Promise<v
   });
 }
 
-/** A status with a line of text. */
+/** Sends a status with a line of text. */
 export function plain(response: ServerResponse, status: number, line: string): void {
   response.writeHead(status, { 'content-type': TEXT });
   response.end(line);

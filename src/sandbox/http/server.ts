@@ -12,7 +12,7 @@ import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../query.ts';
 import { AccessControl } from './access.ts';
 import { readQuery } from './parameters.ts';
-import { pause, plain, send, sendFault, sendSpoiled, TEXT } from './reply.ts';
+import { pause, plain, send, sendDamaged, sendFault, TEXT } from './reply.ts';
 import { RequestLog } from './stats.ts';
 
 interface ServerParts {
@@ -25,7 +25,9 @@ interface ServerParts {
 
 const LISTED_BY_DEFAULT = 100;
 
-/** Answers requests. It checks in this order: key, quota, parameters, rights, readiness. */
+/**
+ * Answers requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, rights, readiness.
+ */
 export class Responder {
   readonly requests: RequestLog;
   readonly #parts: ServerParts;
@@ -88,12 +90,13 @@ export class Responder {
     const reply = await answer(market, query, behaviour, dataSets);
     const gzipped = behaviour.gzip && /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
     if (fault === null) await send(response, reply, gzipped);
-    else await sendSpoiled(response, reply, gzipped, fault);
+    else await sendDamaged(response, reply, gzipped, fault);
   }
 
   /**
-   * Counts a fault and answers with it if it needs no data, in which case nothing is left to do.
+   * Counts a fault, and sends it if it needs no data.
    *
+   * @returns whether the request is answered.
    * @throws Diagnostic for a fault that is a diagnostic line.
    */
   #applyFault(response: ServerResponse, fault: Fault | null): boolean {
@@ -145,7 +148,7 @@ export class Responder {
   }
 }
 
-/** Days of the range asked for; 1 where there is none. */
+/** The number of days in the requested range; 1 if there is none. */
 function daysOf({ range }: Query): number {
   return range === null ? 1 : daysBetween(range.from, range.to) + 1;
 }

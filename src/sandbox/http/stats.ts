@@ -11,11 +11,11 @@ export interface SandboxStats {
   readonly byDiagnostic: Readonly<Record<string, number>>;
   /** How often each injected fault occurred. */
   readonly byFault: Readonly<Record<string, number>>;
-  /** Most requests that were open at one moment. */
+  /** The most requests that were open at the same time. */
   readonly maxConcurrent: number;
 }
 
-/** A request as it came, without its key. */
+/** A request as received, without its key. */
 export interface SeenRequest {
   readonly number: number;
   readonly operation: string;

@@ -1,14 +1,14 @@
 import { between, chance, hashText } from './hash.ts';
 import { type Industry, industries, industryOf } from './industries.ts';
 
-/** A company as both exchanges know it. */
+/** A company, which may be listed on both exchanges. */
 export interface Company {
   readonly symbol: string;
   readonly name: string;
   readonly isin: string;
   /** Security code at BSE. */
   readonly code: number;
-  /** Price around which it trades in our day, in paise. */
+  /** Price around which it trades today, in paise. */
   readonly paise: number;
   readonly industry: Industry;
   readonly seed: number;
@@ -81,14 +81,14 @@ MRF|500290|INE883A01011|MRF LTD.|140955.00|IN020102006
 PAGEIND|532827|INE761H01022|PAGE INDUSTRIES LTD.|44335.00|IN020301001
 `;
 
-/** Tickers that are two different companies on the two exchanges, as some are in real life. */
+/** Tickers that belong to two different companies on the two exchanges, as some real ones do. */
 const SHARED_TICKERS = ['SEL', 'KORE', 'ZEAL'];
 
 const FIRST =
   'ASTRA BHAVYA CHETAK DEVKI ESHA FALGUN GANGA HIMA INDRA JYOTI KAVERI LAKSH MANGAL NIRMA OMKAR PAVAN RATNA SAGAR TEJAS UDAY VAJRA YAMUNA ZEN ARUN BALA CHAND DURGA GAURI HARI KIRAN MEGHA NEEL PRABHA RAVI SURYA TARA VARUN ANAND'.split(
     ' ',
   );
-/** Second half of a made-up symbol, the word it stands for, its basic industry. */
+/** Second half of a made-up symbol, the word for it in the name, and its basic industry. */
 const SECOND = [
   ['CHEM', 'CHEMICALS', 'IN010101002'],
   ['DYES', 'DYES & PIGMENTS', 'IN010101004'],
@@ -169,8 +169,8 @@ function madeUp(index: number): Company {
   };
 }
 
-/** The same ticker, another company: SEL at BSE is not SEL at NSE. */
-function twin(symbol: string, index: number, exchange: 'BSE' | 'NSE'): Company {
+/** A company whose ticker belongs to another company on the other exchange: SEL at BSE is not SEL at NSE. */
+function companyWithSharedTicker(symbol: string, index: number, exchange: 'BSE' | 'NSE'): Company {
   const isin = isinOf(`INE${exchange === 'BSE' ? 'B' : 'N'}0${index}Z0101`);
   const seed = hashText(isin);
   return {
@@ -187,12 +187,12 @@ function twin(symbol: string, index: number, exchange: 'BSE' | 'NSE'): Company {
   };
 }
 
-/** Companies in a fixed order, the well-known ones first, without end. */
+/** An endless sequence of companies in a fixed order, the well-known ones first. */
 export function* companies(): Generator<Company> {
   for (const line of WELL_KNOWN.trim().split('\n')) yield wellKnown(line);
   for (const [index, symbol] of SHARED_TICKERS.entries()) {
-    yield twin(symbol, index, 'BSE');
-    yield twin(symbol, index, 'NSE');
+    yield companyWithSharedTicker(symbol, index, 'BSE');
+    yield companyWithSharedTicker(symbol, index, 'NSE');
   }
   for (let index = 0; ; index++) yield madeUp(index);
 }

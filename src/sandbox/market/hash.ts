@@ -1,6 +1,6 @@
 /**
- * Seeded hashing in place of chance: the same question always has the same answer, on every machine
- * and in any order. Only 32-bit integer arithmetic.
+ * Seeded hashing instead of random numbers: the same arguments always give the same result, on every machine and in any
+ * order. Only 32-bit integer arithmetic is used.
  */
 
 /** 32-bit FNV-1a of a text. */

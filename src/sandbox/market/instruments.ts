@@ -5,7 +5,7 @@ import { between, chance, hash, hashText } from './hash.ts';
 /** One line of the trade file: a security in one series, or in a group at BSE. */
 export interface Instrument {
   readonly symbol: string;
-  /** Series (NSE) or group (BSE) it starts out in; a share at NSE may be moved later. */
+  /** Series (NSE) or group (BSE) at first; a share at NSE may be moved later. */
   readonly series: string;
   readonly name: string;
   readonly isin: string;
@@ -14,10 +14,10 @@ export interface Instrument {
   readonly company: Company | null;
   /** Number on the exchange; NSE's belongs to symbol and series (see `instrumentId`). */
   readonly id: number;
-  /** For `t0`: place of the company's own line, whose close it takes. */
+  /** For `t0`: index of the company's own line, whose close it has. */
   readonly parent: number;
   readonly paise: number;
-  /** What it cost at the start of 2015, as a share of `paise`. */
+  /** Its price at the start of 2015, as a fraction of `paise`. */
   readonly start: number;
   /** Smallest price step in paise. */
   readonly tick: number;
@@ -25,11 +25,11 @@ export interface Instrument {
   readonly band: number;
   /** Usual size of a day's move. */
   readonly volatility: number;
-  /** Share of sessions it trades on. */
+  /** Proportion of sessions on which it trades. */
   readonly trades: number;
   /** Usual traded quantity of a day. */
   readonly quantity: number;
-  /** Days from 1970 to its listing; 0 when it was listed before the market begins. */
+  /** Days from 1970 to its listing; 0 if it was listed before 2015. */
   readonly listedOn: number;
   readonly seed: number;
 }
@@ -137,12 +137,12 @@ function bond(index: number, exchange: Exchange): Instrument {
   };
 }
 
-/** Number a company's own line started out with: it stays when the series changes. */
+/** The number of a company's own line in its first series; it stays when the series changes. */
 export function companyNumber(exchange: Exchange, instrument: Instrument): number {
   return instrumentId(exchange, instrument, instrument.series);
 }
 
-/** NSE numbers each series of a symbol on its own; BSE keeps one code through every move. */
+/** The number of a line. NSE has a number for each series of a symbol, BSE one code that never changes. */
 export function instrumentId(exchange: Exchange, instrument: Instrument, series: string): number {
   if (exchange === 'BSE') return instrument.id;
   const places = ['EQ', 'BE', 'SM', 'BL', 'T0', 'GB', 'ST'];

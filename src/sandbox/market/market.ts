@@ -8,7 +8,7 @@ import { MARKET_START, Path } from './path.ts';
 import { type TradeLine, tradeLines } from './session.ts';
 import { Splits } from './splits.ts';
 
-/** The exchanges' clock. */
+/** The time zone of the exchanges. */
 export const ZONE = 'Asia/Kolkata';
 
 /** A day's data is published at 21:02, about when the source's samples were received. */
@@ -22,7 +22,7 @@ export interface Audit {
   readonly savedAt: number;
 }
 
-/** The paths of each calendar: they do not change, and take a second to work out from 2015 on. */
+/** Prices computed for each calendar; they never change, and computing them from 2015 on takes a second. */
 const paths = new WeakMap<Calendar, Map<string, Path>>();
 
 function pathOf(exchange: Exchange, calendar: Calendar, count: number): Path {
@@ -40,7 +40,7 @@ function pathOf(exchange: Exchange, calendar: Calendar, count: number): Path {
   return path;
 }
 
-/** The simulated market of both exchanges; every data set is worked out from it. */
+/** The simulated market of both exchanges, from which every data set is computed. */
 export class Market {
   readonly splits: Splits | null;
   readonly #calendar: Calendar;
@@ -55,7 +55,7 @@ export class Market {
     clock: Clock;
     instrumentsPerExchange: number;
     revision: number;
-    /** Do companies split their shares? */
+    /** Whether companies split their shares. */
     splits: boolean;
   }) {
     this.#calendar = options.calendar;
@@ -105,11 +105,11 @@ export class Market {
       if (splits === null) return lines;
       const at = path.lastSession(addDays(day, -1));
       const before = at < 0 ? null : path.day(at);
-      return lines.map((line) => splits.applied(line, day, before));
+      return lines.map((line) => splits.applySplits(line, day, before));
     });
   }
 
-  /** Place of a symbol's own line (never its block or T+0 line), or null. */
+  /** The index of a symbol's own line (never its block or T+0 line), or null. */
   find(exchange: Exchange, symbol: string): number | null {
     let known = this.#bySymbol.get(exchange);
     if (known === undefined) {
@@ -122,7 +122,7 @@ export class Market {
     return known.get(symbol) ?? null;
   }
 
-  /** Companies' own lines that are listed by this session. */
+  /** The companies' own lines that are listed in this session. */
   shares(exchange: Exchange, session: number): { readonly instrument: Instrument; readonly at: number }[] {
     const path = this.path(exchange);
     return path.instruments.flatMap((instrument, at) =>
@@ -130,7 +130,7 @@ export class Market {
     );
   }
 
-  /** Highest and lowest close of the year of sessions that ends with `session`, in paise. */
+  /** The highest and lowest close, in paise, of a year of sessions that ends with `session`. */
   yearRange(exchange: Exchange, at: number, session: number): { high: number; low: number } {
     const path = this.path(exchange);
     let high = 0;
@@ -152,7 +152,7 @@ export class Market {
     return { receivedAt, savedAt: revision === 0 ? savedAt : published + 600 * revision };
   }
 
-  /** First and last day whose midnight lies between two instants (epoch seconds), both included. */
+  /** The first and last day whose midnight is between two times (epoch seconds), both included. */
   daysWithin(from: number, to: number): { from: Day; to: Day } {
     const first = dayAt(from, ZONE);
     return { from: dayStart(first, ZONE) >= from ? first : addDays(first, 1), to: dayAt(to, ZONE) };
@@ -172,7 +172,7 @@ export class Lru<V> {
     this.#limit = limit;
   }
 
-  /** The value of this key, made by `make` when it is not there. */
+  /** Returns the value of a key, after making it with `make` if it is not there. */
   get(key: string, make: () => V): V {
     const known = this.#entries.get(key);
     const value = known ?? make();

@@ -4,16 +4,16 @@ import type { Exchange } from '../../operations/operation.ts';
 import { between, chance, hash } from './hash.ts';
 import { type Instrument, instrumentsOf } from './instruments.ts';
 
-/** The market's first possible session. */
+/** The first day of the simulation. */
 export const MARKET_START: Day = '2015-01-01';
 
 const EPOCH: Day = '1970-01-01';
 const START_NUMBER = daysBetween(EPOCH, MARKET_START);
 const GROWTH_DAYS = 4_300;
-/** At most this many shares are in trade-to-trade (BE) by a move at any time. */
+/** At most this many shares have been moved to trade-to-trade (BE) at any time. */
 const MOVED_AT_MOST = 25;
 
-// Purposes of the hashed numbers of a day.
+// The purposes for which a number is hashed for a day.
 const TRADED = 20;
 const JUMP = 21;
 const STEP = 22;
@@ -36,9 +36,9 @@ export function limits(previous: number, band: number, tick: number): { low: num
 }
 
 /**
- * Closing prices and series moves of an exchange, session after session from 2015. Each close
- * follows from the one before, so that previous closes and price bands hold for ever; sessions are
- * worked out once, in order, as far as somebody asks.
+ * Closing prices and series moves of an exchange, session by session from 2015 on. Each close is derived from the one
+ * before, so that previous closes and price bands are always right. Sessions are computed once, in order, as far as
+ * needed.
  */
 export class Path {
   readonly exchange: Exchange;
@@ -66,7 +66,7 @@ export class Path {
     });
   }
 
-  /** Place of a session day, from 0 at the start of 2015; -1 when the exchange is closed. */
+  /** The index of a session, from 0 at the start of 2015; -1 if the exchange is closed that day. */
   sessionAt(day: Day): number {
     this.#extend(day);
     return this.#index.get(day) ?? -1;
@@ -104,7 +104,7 @@ export class Path {
     return this.#moves[session] ?? [];
   }
 
-  /** Series of the instrument in a session, moves of that session included. */
+  /** The series of an instrument in a session, after the moves of that session. */
   series(instrument: number, session: number): string {
     const history = this.#history.get(instrument);
     const move = history?.findLast((one) => one.session <= session);
@@ -154,7 +154,7 @@ export class Path {
     return Math.max(low, Math.min(high, close, 2_000_000_000));
   }
 
-  /** Band of an instrument as it is at the newest session: trade-to-trade halves its life. */
+  /** The price band of an instrument in a session, by default the newest one; in trade-to-trade (BE) it is 5 %. */
   bandOf(instrument: number, session?: number): number {
     const series = session === undefined ? this.#series[instrument] : this.series(instrument, session);
     return series === 'BE' ? 5 : (this.instruments[instrument] as Instrument).band;
@@ -186,7 +186,7 @@ export class Path {
   }
 }
 
-/** Between -1.5 and 1.5, mostly near 0: three evenly spread parts of one hash. */
+/** A number between -1.5 and 1.5, mostly near 0: the sum of three parts of one hash. */
 function bell(bits: number): number {
   return ((bits & 1023) + ((bits >>> 10) & 1023) + ((bits >>> 20) & 1023)) / 1024 - 1.5;
 }
@@ -195,7 +195,7 @@ function tradesOn(one: Instrument, number: number): boolean {
   return number === one.listedOn || one.trades === 1 || chance(one.seed, number, TRADED) < one.trades;
 }
 
-/** Where the price tends to: it grows from a fraction in 2015 to today's. */
+/** The price that closes are drawn towards: it grows from a fraction in 2015 to today's. */
 function target(one: Instrument, number: number): number {
   const grown = one.start + (1 - one.start) * Math.min(1.2, (number - START_NUMBER) / GROWTH_DAYS);
   return toTick(one.paise * grown, one.tick);

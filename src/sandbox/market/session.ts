@@ -3,7 +3,7 @@ import { between, chance, hash } from './hash.ts';
 import { type Instrument, instrumentId } from './instruments.ts';
 import { limits, type Path } from './path.ts';
 
-/** Share of a day's rows that each revision corrects. */
+/** Proportion of a day's rows that each revision corrects. */
 const CORRECTED = 0.02;
 
 /** One line of a session's trade file; prices and turnover in paise, exact whole numbers. */
@@ -16,9 +16,9 @@ export interface TradeLine {
   readonly low: number;
   readonly close: number;
   readonly last: number;
-  /** What the close is to be compared with: the last close, adjusted on an ex-date. 0 on the day of listing. */
+  /** The close to compare with: the last close, adjusted on an ex-date; 0 on the day of listing. */
   readonly previous: number;
-  /** The last close as it was printed, which no split adjusts: so the exchanges print it. */
+  /** The last close as printed, without adjustment for splits, as the exchanges print it. */
   readonly lastClose: number;
   /** Null for T+0 lines. */
   readonly settlement: number | null;
@@ -43,7 +43,7 @@ interface Prices {
 
 function prices(one: Instrument, day: number, previous: number, close: number, band: number): Prices {
   const { tick } = one;
-  // A new listing has no band: it opens and closes within a few percent.
+  // A new listing has no band, but opens and closes within a few percent.
   const bounds = previous > 0 ? limits(previous, band, tick) : limits(close, 20, tick);
   const near = (base: number, reach: number, purpose: number) =>
     clamp(
@@ -56,14 +56,14 @@ function prices(one: Instrument, day: number, previous: number, close: number, b
   let high = Math.max(open, last, close, near(Math.max(open, close), one.volatility * 0.7, 42));
   let low = Math.min(open, last, close, near(Math.min(open, close), one.volatility * 0.7, 43));
   const touch = chance(one.seed, day, 44);
-  // Now and then the price touches a band, rarely both, without staying there.
+  // Sometimes the price touches a band, rarely both, without closing there.
   if (previous > 0 && touch < 0.006) high = bounds.high;
   if (previous > 0 && touch > 0.003 && touch < 0.008) low = bounds.low;
   const average = clamp(Math.round((open + high + low + 2 * close) / 5), low, high);
   return { open, high, low, last, average };
 }
 
-/** Same-day settlement: a few trades of its own, the close of the company's own line. */
+/** Prices of a T+0 line: a few trades of its own, and the close of the company's own line. */
 function t0Prices(one: Instrument, day: number, close: number): Prices {
   const at = (purpose: number) =>
     Math.max(
@@ -78,9 +78,9 @@ function t0Prices(one: Instrument, day: number, close: number): Prices {
 }
 
 function quantityOf(one: Instrument, day: number, revision: number): { quantity: number; revision: number } {
-  const mood =
+  const factor =
     0.35 + 1.9 * chance(one.seed, day, 45) * chance(one.seed, day, 46) + chance(one.seed, day, 47) * 0.4;
-  let quantity = Math.max(1, Math.round(one.quantity * mood));
+  let quantity = Math.max(1, Math.round(one.quantity * factor));
   let newest = 0;
   for (let n = 1; n <= revision; n++) {
     if (chance(one.seed, day, 1_000 + n) >= CORRECTED) continue;
@@ -120,9 +120,9 @@ function line(path: Path, at: number, session: number, day: number, revision: nu
 }
 
 /**
- * The trade file of a session, in the order of the instruments; empty when the exchange was closed.
+ * The trade file of a session, in the order of the instruments; empty if the exchange was closed.
  *
- * @param revision corrections applied to it: 0 is the file as first published.
+ * @param revision how many corrections are applied; 0 is the file as first published.
  */
 export function tradeLines(path: Path, day: Day, revision: number): TradeLine[] {
   const session = path.sessionAt(day);

@@ -5,9 +5,9 @@ import type { TradeLine } from './session.ts';
 
 /** Shares after a split for one before it. */
 const RATIO = 5;
-/** As many companies split for the first time before the first of them changes back. */
+/** How many companies split before the first of them consolidates. */
 const COMPANIES = 50;
-/** A company that costs less would cost nothing afterwards. */
+/** Companies with a lower price do not split: the price would become too small. */
 const LEAST_PAISE = 20_000;
 /** The first Monday of the market. */
 const FIRST_MONDAY: Day = addDays(MARKET_START, 4);
@@ -23,8 +23,8 @@ export interface Split {
 }
 
 /**
- * Each Monday and Wednesday one company splits its shares, and one that split before consolidates them: two groups of
- * companies take turns, so that prices stay what they are over the years. As everything here, it follows from the day.
+ * Each Monday and Wednesday one company splits its shares, and one that split before consolidates them. Two groups of
+ * companies take turns, so that prices stay similar over the years. Like everything here, this depends only on the day.
  */
 export class Splits {
   readonly #groups: readonly (readonly Instrument[])[];
@@ -49,7 +49,7 @@ export class Splits {
     }
   }
 
-  /** What has happened by the Mondays and Wednesdays of a range of days, both included. */
+  /** The splits and consolidations in a range of days, both ends included. */
   between(from: Day, to: Day): Split[] {
     const size = this.#groups[0]?.length ?? 0;
     const found: Split[] = [];
@@ -58,7 +58,7 @@ export class Splits {
       for (const group of [0, 1]) {
         const splits = round % 2 === group;
         const company = this.#groups[group]?.[turn % size]?.company;
-        // In the first round the second group has nothing to take back.
+        // In the first round the second group has no splits to undo.
         if (company == null || (!splits && round === 0)) continue;
         found.push({
           exDate: addDays(FIRST_MONDAY, 7 * Math.floor(turn / 2) + 2 * (turn % 2)),
@@ -73,11 +73,11 @@ export class Splits {
   }
 
   /**
-   * A line of the trade file of a day, after the splits until then.
+   * Applies the splits up to a day to a line of its trade file.
    *
-   * @param before the session before; null where there is none.
+   * @param before the session before; null if there is none.
    */
-  applied(line: TradeLine, day: Day, before: Day | null): TradeLine {
+  applySplits(line: TradeLine, day: Day, before: Day | null): TradeLine {
     const { tick } = line.instrument;
     const price = (paise: number) => Math.max(tick, Math.round(paise / RATIO / tick) * tick);
     const lastClose =
@@ -103,7 +103,7 @@ export class Splits {
     };
   }
 
-  /** Are there five shares of its company on that day for each one that was? */
+  /** Whether the line's share is split on that day, so that there are five shares for each original one. */
   #isSplit({ instrument: { isin, kind } }: TradeLine, day: Day): boolean {
     const known = kind === 'share' ? this.#places.get(isin) : undefined;
     const size = this.#groups[0]?.length ?? 0;
