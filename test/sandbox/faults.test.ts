@@ -171,7 +171,7 @@ describe('flags', () => {
     ['port', '99999', /65535/],
     ['port', '-1', /whole number/],
     ['callsPerHour', '1.5', /whole number/],
-    ['now', 'yesterday', /no time/],
+    ['now', 'yesterday', /not a time/],
     ['disableExchanges', 'MCX', /unknown value "MCX" \(known: BSE, NSE\)/],
     ['disableOperations', 'GetSeriesChanges', /did you mean GetSeriesChange/],
     ['maxRangeDays', 'GetSeriesChange=0', /whole number from 1/],
