@@ -9,7 +9,7 @@ import { tooLarge, unreadable } from './diagnostics.ts';
 export type Body = Dispatcher.ResponseData['body'];
 export type Headers = Dispatcher.ResponseData['headers'];
 
-/** A larger step than zlib's 16 KB default: fewer trips for answers of many megabytes. */
+/** More than zlib's default of 16 KB, which means fewer chunks for answers of many megabytes. */
 const CHUNK = { chunkSize: 256 * 1024 };
 
 const DECODERS: Readonly<Record<string, () => Transform>> = {
@@ -20,10 +20,11 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
 };
 
 /**
- * Collects a body, decompressing on the way, and gives up as soon as it exceeds `cap` bytes: a
- * an answer that states a greater length is not read, and a gzip bomb ends at the first bytes over the cap.
+ * Collects a body, decompressing it, and stops as soon as it exceeds `cap` bytes: an answer that states a greater
+ * length is not read, and a gzip bomb ends at the first bytes over the cap.
  *
- * @throws PipelineError `too_large` or `unreadable`; else what the stream threw.
+ * @returns the body, and `bytes`, its length as it was sent.
+ * @throws PipelineError `too_large` or `unreadable`; otherwise what the stream threw.
  */
 export async function readBody(
   body: Body,
@@ -37,16 +38,16 @@ export async function readBody(
   const decoder = DECODERS[encoding];
   const plain = encoding === 'identity' || encoding === '';
   if (stated > cap || (decoder === undefined && !plain)) {
-    // Destroying a body that nobody reads raises an error event, which says nothing new.
+    // Destroying a body that is not read emits an error, which says nothing new.
     body.on('error', () => undefined).destroy();
     throw stated > cap
-      ? tooLarge(`${stated} bytes, at most ${cap} are taken`)
+      ? tooLarge(`${stated} bytes, at most ${cap} are read`)
       : unreadable('unknown compression');
   }
   let bytes = 0;
   let size = 0;
   const chunks: Buffer[] = [];
-  // Into one piece where its length is known: of a large body a second copy is more than all that is made of it.
+  // If the length is known, into one buffer: a second copy of a large body would take more memory than its rows.
   const whole = plain && stated > 0 ? Buffer.allocUnsafeSlow(stated) : null;
   async function* count(source: AsyncIterable<Buffer>) {
     for await (const chunk of source) {
@@ -71,19 +72,19 @@ export async function readBody(
 }
 
 /**
- * The text of a body, without its byte order mark: UTF-16 where the mark says so, else UTF-8.
+ * The text of a body, without its byte order mark: UTF-16 if the mark says so, else UTF-8.
  *
- * @throws PipelineError `unreadable` when the bytes are no text, `too_large` beyond what one string holds.
+ * @throws PipelineError `unreadable` if the bytes are not text, `too_large` if they do not fit into one string.
  */
 export function decodeText(body: Buffer): string {
   if (isUtf16(body)) return decodeUtf16(body, body[0] === 0xff ? 'utf-16le' : 'utf-16be');
   if (!isUtf8(body)) throw unreadable('it is not UTF-8');
   const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
   try {
-    // Nearly every answer is plain ASCII, which is read several times as fast as latin1.
+    // Nearly every answer is plain ASCII, which is decoded several times faster as latin1.
     return isAscii(body) ? body.toString('latin1') : body.toString('utf8', marked ? 3 : 0);
   } catch {
-    throw tooLarge(`${body.length} bytes do not fit one text`);
+    throw tooLarge(`${body.length} bytes do not fit into one string`);
   }
 }
 
@@ -100,12 +101,12 @@ function decodeUtf16(body: Buffer, encoding: 'utf-16le' | 'utf-16be'): string {
   }
 }
 
-/** A shorter key may be a word that an answer holds anyway. */
+/** A shorter key may be a word that occurs in answers anyway. */
 const SHORTEST_KEY = 6;
 
 /**
- * The body without the access key, which a source that repeats the request puts into its answer: what is
- * read and kept must not hold it, in no spelling and no encoding that is read.
+ * The body without the access key, which a source that echoes the request puts into its answer: what is read and kept
+ * must not contain it, in any spelling or encoding that is read.
  */
 export function redactBody(body: Buffer, accessKey: string): Buffer {
   if (accessKey.length < SHORTEST_KEY) return body;
@@ -113,12 +114,13 @@ export function redactBody(body: Buffer, accessKey: string): Buffer {
   const swapped = wide && body[0] === 0xfe && body.length % 2 === 0;
   const bytes = swapped ? Buffer.from(body).swap16() : body;
   const encode = (text: string) => Buffer.from(text, wide ? 'utf16le' : 'utf8');
-  // Nearly no body holds the key, and this part of it is written alike everywhere.
+  // Nearly no body contains the key. Its letters and digits are spelled the same everywhere, so they are looked for
+  // first.
   const mayHold = [accessKey, ...base64Forms(accessKey)].some((form) =>
     (form.match(/[A-Za-z0-9]+/g) ?? []).every((part) => bytes.includes(encode(part))),
   );
   if (!mayHold) return body;
-  // In latin1 each byte is a letter: whatever else the body holds stays as it is.
+  // In latin1 each byte is a character, so the rest of the body stays as it is.
   const letters = (text: string) => encode(text).toString('latin1');
   const text = bytes.toString('latin1');
   const clean = text.replace(secretPattern(accessKey, letters), letters(REDACTED));
@@ -127,8 +129,8 @@ export function redactBody(body: Buffer, accessKey: string): Buffer {
   return swapped ? redacted.swap16() : redacted;
 }
 
-/** Does something in the body stand in place of the access key? */
+/** Was the access key replaced in this body? */
 export function isRedacted(body: Buffer): boolean {
-  // Less its last byte it is found in both orders of bytes.
+  // Without its last byte, the UTF-16 text is found in both byte orders.
   return body.includes(REDACTED) || body.includes(Buffer.from(REDACTED, 'utf16le').subarray(0, -1));
 }

@@ -11,10 +11,10 @@ type RequestSettings = Pick<
 >;
 
 /**
- * The address of one request. It holds the access key: never log or store it.
+ * The URL of a request. It contains the access key: never log or store it.
  *
- * @throws PipelineError `bad_request` when the request itself is wrong: more than 25 instruments, an
- *   instrument that is blank, days that do not exist or are reversed. Such a request is never sent.
+ * @throws PipelineError `bad_request` if the request itself is wrong: more than 25 instruments, a blank instrument,
+ *   days that do not exist or are reversed. Such a request is never sent.
  */
 export function buildUrl(settings: RequestSettings, operation: Operation, asked: AskedFor): string {
   const { request } = operation;
@@ -94,7 +94,7 @@ function encode(value: string): string {
   );
 }
 
-/** Takes the access key out of a text, as it is and as it is written in an address. */
+/** Makes the function that removes the access key from a text, both plain and as it is encoded in a URL. */
 export function keyRedactor(accessKey: string): (text: string) => string {
   return redactor([accessKey]);
 }

@@ -7,11 +7,11 @@ import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import type { ObservedDate, RawAnswer, SourceSettings } from './types.ts';
 
 export interface Client {
-  /** One GET, without redirects. Throws PipelineError for whatever is not a 200 with a whole body. */
+  /** One GET, without redirects. Throws PipelineError for anything but a 200 with a complete body. */
   get(url: string, signal?: AbortSignal): Promise<RawAnswer & { readonly status: number }>;
-  /** Milliseconds by which the source's clock is ahead of ours, as far as its answers have shown. */
+  /** Milliseconds by which the source's clock is ahead of this machine's, as far as its answers have shown. */
   clockOffsetMs(): number;
-  /** What the Date header of the last answer said; null where there was none yet, or none that is a date. */
+  /** The Date header of the last answer; null if there was no answer yet or it had no valid one. */
   lastDate(): ObservedDate | null;
   close(): Promise<void>;
 }
@@ -21,10 +21,10 @@ type ClientSettings = Pick<
   'accessKey' | 'timeoutMs' | 'maxResponseBytes' | 'connections' | 'tlsVerify'
 >;
 
-/** So much is read of an answer with an error status: it matters only if it is a diagnostic line. */
+/** How much is read of an answer with an error status, which matters only if it is a diagnostic line. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** The HTTP client: a pool of kept connections, one deadline for the whole of each call. */
+/** The HTTP client: a pool of persistent connections, and one deadline for each whole call. */
 export function createClient(settings: ClientSettings, clock: Clock): Client {
   const { timeoutMs, maxResponseBytes } = settings;
   const redact = keyRedactor(settings.accessKey);
@@ -77,10 +77,10 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
     close: () => agent.close(),
   };
 
-  /** The error that an answer with another status than 200 stands for. */
+  /** The error of an answer with a status other than 200. */
   async function answerError(status: number, headers: Headers, body: Body): Promise<PipelineError> {
     const read = await readBody(body, headers, Math.min(MAX_ERROR_BYTES, maxResponseBytes)).catch(() => null);
-    // A known diagnostic line means the same whatever the status it came with.
+    // A known diagnostic line means the same with any status.
     return (
       diagnose(read?.body.toString('utf8') ?? '', redact) ??
       statusError(status, single(headers['retry-after']))
@@ -88,12 +88,12 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
   }
 }
 
-/** A Date header that is farther from our clock than this says nothing about the turn of the hour. */
+/** A Date header that differs from the local clock by more than this is ignored. */
 const MAX_CLOCK_OFFSET_MS = 1_800_000;
 
 /**
- * By how much the source's clock is ahead of ours: what is known of it, moved into the bounds that one more Date
- * header sets. The header is cut to the second, and was written at some moment between `sentAt` and `receivedAt`.
+ * By how much the source's clock is ahead of the local one: the known offset, moved into the bounds that another Date
+ * header sets. The header is truncated to seconds, and was written at some moment between `sentAt` and `receivedAt`.
  */
 function correctedOffset(known: number, date: number, sentAt: number, receivedAt: number): number {
   if (!(Math.abs(date - receivedAt) <= MAX_CLOCK_OFFSET_MS)) return known;
@@ -105,7 +105,7 @@ function single(header: string | string[] | undefined): string | null {
 }
 
 function statusError(status: number, retryAfter: string | null): PipelineError {
-  // The key is not accepted, be it by the source or by a proxy before it.
+  // The key was not accepted, either by the source or by a proxy in front of it.
   if (status === 401) {
     return new PipelineError('the access key was refused with HTTP status 401', { kind: 'credential' });
   }
@@ -117,7 +117,7 @@ function statusError(status: number, retryAfter: string | null): PipelineError {
   });
 }
 
-/** Milliseconds a Retry-After header asks for: seconds, or an HTTP date; null when it is neither. */
+/** The milliseconds that a Retry-After header asks for, which is in seconds or an HTTP date; null if it is neither. */
 export function retryDelay(header: string, now = Date.now()): number | null {
   const text = header.trim();
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
@@ -132,8 +132,8 @@ function timeoutError(timeoutMs: number): PipelineError {
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
 /**
- * Classifies what undici, zlib or the socket threw. Their errors can hold the request with its key, so
- * none is passed on as the cause: code and message are copied, without the key.
+ * Classifies what undici, zlib or the socket threw. Their errors can contain the request with its key, so they are not
+ * passed on as a cause: only code and message are copied, without the key.
  */
 function transportError(
   error: unknown,
@@ -144,7 +144,7 @@ function transportError(
   if (code?.startsWith('Z_') || code?.startsWith('ERR_BROTLI') || code?.startsWith('ERR__ERROR')) {
     return unreadable(`its compression is broken (${code})`, { cutShort });
   }
-  if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('it does not fit memory');
+  if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('it does not fit into memory');
   const message = redact(messageOf(error)) || 'connection failed';
   const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
   const sentence = cutShort

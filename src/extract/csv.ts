@@ -4,19 +4,19 @@ import type { Operation } from '../operations/operation.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 
-/** Rows that one answer may hold, like `MAX_CONTAINERS` for JSON. */
+/** The most rows of one answer, like `MAX_CONTAINERS` for JSON. */
 const MAX_ROWS = 2_000_000;
 
-/** Bytes that one row may have: a file of one line that is no CSV is not read to its end. */
+/** The most bytes of one row, so that a large file of one line that is not CSV is not read to its end. */
 const MAX_ROW_BYTES = 1_000_000;
 
 const OPTIONS = {
   bom: true,
   trim: true,
   skip_empty_lines: true,
-  // Live answers were seen whose header has more names than the rows have fields.
+  // The source was seen to send answers whose header has more names than the rows have cells.
   relax_column_count: true,
-  // A quote inside an unquoted name (`7.5" PIPES`) is a character like any other.
+  // A quote inside an unquoted cell (`7.5" PIPES`) is an ordinary character.
   relax_quotes: true,
   max_record_size: MAX_ROW_BYTES,
 } as const;
@@ -36,30 +36,29 @@ export function looksLikeCsv(operation: Operation, text: string): boolean {
 }
 
 /**
- * Rows that may differ in length from the first one. The parser builds an error object for each of
- * them, which takes twenty times as long as reading the row.
+ * How many rows may differ in length from the first one. The parser creates an error object for each, which takes
+ * twenty times as long as reading the row.
  */
 const MAX_UNEVEN_ROWS = 10_000;
 
 /**
- * Cells that the header names and the rows leave out, and that any text may have; a longer one may have as many as
- * it has characters. A row of two bytes may stand for a thousand.
+ * How many cells that the header names may be missing in the rows of any text; a long text may lack as many as it has
+ * characters. Otherwise a row of two bytes could become a record of a thousand values.
  */
 const ABSENT_CELLS = 10_000;
 
 /**
- * Does the last line have an end? Where lines end with a line feed, a carriage return alone is none: the text
- * was cut off between the two.
+ * Does the last line have a line end? If lines end with a line feed, a carriage return alone is none: the text was cut
+ * off between the two.
  */
 export function endsItsLastLine(text: string): boolean {
-  // Not by a regular expression, which would look at the rest of the text from each of its line ends.
+  // Without a regular expression, which would scan the rest of the text from each line end.
   return text.slice(text.trimEnd().length).includes(text.includes('\n') ? '\n' : '\r');
 }
 
 /**
- * Rows as records keyed by the header's names, every value as text. A name that the header repeats
- * counts once, at its first place; a row shorter than the header leaves the rest null. The work is
- * proportional to the length of the text.
+ * Rows as records keyed by the header's names, every value as text. Of a repeated name the first column counts; a row
+ * that is shorter than the header leaves the rest null. The work is proportional to the length of the text.
  *
  * @throws PipelineError `unreadable` for CSV that cannot be parsed, breaks off inside its last row, or
  *   whose rows do not match the header or each other in too many places; `too_large` for too many rows.
@@ -69,14 +68,14 @@ export function readCsv(text: string): object[] {
   return readPlainCsv(text) ?? readAnyCsv(text);
 }
 
-/** What a cell may be padded with. What else Unicode counts as white space is left to the parser. */
+/** What a cell may be padded with. Other white space of Unicode is left to the parser. */
 const ONLY_PADDING = /^[ \t]*$/;
 
 /**
- * Reads CSV without quotes, all rows of which have as many cells as the header, in a fifth of the time the
- * parser takes. The exchanges' own files are such.
+ * Reads CSV without quotes whose rows have as many cells as the header, like most files of the exchanges, in a fifth of
+ * the parser's time.
  *
- * @returns null where the text is not so simple: then the parser decides.
+ * @returns null if the text is not that simple, and has to be parsed.
  */
 export function readPlainCsv(text: string): object[] | null {
   if (text.includes('"')) return null;
@@ -85,7 +84,7 @@ export function readPlainCsv(text: string): object[] | null {
   const lines = text.slice(start).split(separator);
   if (lines.at(-1) === '') lines.pop();
   const names = lines[0]?.split(',').map((name) => name.trim());
-  // A single column, empty lines and other line ends are left to the parser.
+  // Single columns, empty lines and other line ends are left to the parser.
   if (names === undefined || names.length < 2 || names.includes('__proto__')) return null;
   const columns = distinctColumns(names);
   const records: object[] = [];
@@ -106,16 +105,16 @@ export function readPlainCsv(text: string): object[] | null {
   return records;
 }
 
-/** Are only blanks and tabs around the text of a cell? */
+/** Is the text of a cell padded with spaces and tabs only? */
 function isPadded(cell: string, trimmed: string): boolean {
   const start = cell.indexOf(trimmed);
   return ONLY_PADDING.test(cell.slice(0, start)) && ONLY_PADDING.test(cell.slice(start + trimmed.length));
 }
 
-/** Reads CSV by the parser. @throws PipelineError as `readCsv` does. */
+/** Reads any CSV, with the parser. @throws PipelineError as `readCsv` does. */
 export function readAnyCsv(text: string): object[] {
   const bytes = Buffer.from(text);
-  // The header is parsed by itself, because its length is no measure for the rows.
+  // The header is parsed separately, because rows may be shorter.
   let headerLines = 0;
   const [header] = parseRows(bytes, {
     to: 1,
@@ -157,7 +156,7 @@ function parseRows(bytes: Buffer, options: Options): string[][] {
   }
 }
 
-/** Each name of the header with its first place. */
+/** Each name of the header with the index of its first column. */
 function distinctColumns(header: readonly string[]): [name: string, index: number][] {
   const columns = new Map<string, number>();
   for (const [index, name] of header.entries()) {

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { tooLarge } from './diagnostics.ts';
 
 /**
- * Marks a number token that JSON.parse would round. Random per process, so that no text of
- * the source can equal it; begins with NUL, which no value may hold, so that every reader notices it.
+ * Marks a number token that JSON.parse would round. Random per process, so that no text of the source can equal it, and
+ * beginning with NUL, which no value may contain, so that every reader notices it.
  */
 const LOSSY = `\u0000${randomUUID()}:`;
 
-/** The number token as the source printed it, when the value is one that would have been rounded. */
+/** The number token as the source printed it, if the value is one that would have been rounded; else null. */
 export function lossyToken(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(LOSSY) ? value.slice(LOSSY.length) : null;
 }
@@ -22,7 +22,7 @@ export interface Decimal {
 
 const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/;
 
-/** Takes a decimal literal apart without losing a digit; null when the text is none. */
+/** Parses a decimal literal without losing a digit; null if the text is none. */
 export function parseDecimal(text: string): Decimal | null {
   const match = DECIMAL.exec(text);
   if (match === null) return null;
@@ -40,9 +40,9 @@ export function parseDecimal(text: string): Decimal | null {
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Does this number token survive being read as a double and printed again, digit for digit? */
+/** Is this number token the same, digit for digit, after it is read as a double and printed again? */
 function survives(token: string): boolean {
-  // What is no number is left alone: JSON.parse will fail on it.
+  // Anything that is not a number is left alone: JSON.parse will fail on it.
   if (!JSON_NUMBER.test(token)) return true;
   const printed = String(Number(token));
   if (printed === token) return true;
@@ -60,21 +60,21 @@ const BRACKET = 91;
 const SMALL_E = 101;
 const BRACE = 123;
 
-/** Numbers of up to so many characters survive a double, unless they have an exponent. */
+/** Numbers of up to this many characters are exact as doubles, unless they have an exponent. */
 const SAFE_DIGITS = 15;
 
 /**
- * Lists and objects one answer may hold: some 500 days of a whole exchange. Beyond it a hostile
- * body of `{},{},…` would cost a hundred bytes of memory for each three it sent.
+ * The most arrays and objects of one answer: some 500 days of a whole exchange. Without a limit, a hostile body of
+ * `{},{},…` would take a hundred bytes of memory for every three that it sends.
  */
 export const MAX_CONTAINERS = 2_000_000;
 
 /**
- * Replaces every number token of a JSON text (UTF-8) that a double cannot hold exactly by a marked
- * string, because JSON.parse would round it silently; null when there is none. What looks like
- * a number inside a string is left alone. One pass over the bytes, about a nanosecond each.
+ * Replaces every number token of a JSON text (UTF-8) that a double cannot hold exactly with a marked string, because
+ * JSON.parse would round it silently; null if there is none. Numbers inside strings are left alone. One pass over the
+ * bytes, about a nanosecond each.
  *
- * @throws PipelineError `too_large` for more than two million lists and objects.
+ * @throws PipelineError `too_large` for more than two million arrays and objects.
  */
 export function markLossyNumbers(json: Buffer): Buffer | null {
   const parts: Buffer[] = [];
@@ -84,7 +84,7 @@ export function markLossyNumbers(json: Buffer): Buffer | null {
   for (let at = 0; at < length; at++) {
     const byte = json[at] as number;
     if (byte === QUOTE) {
-      // To the end of the string; an escaped character, a quote among them, is passed over.
+      // To the end of the string, skipping escaped characters such as quotes.
       for (at++; at < length; at++) {
         const inside = json[at] as number;
         if (inside === QUOTE) break;

@@ -3,17 +3,17 @@ import { type ErrorFacts, type ErrorKind, PipelineError } from '../core/errors.t
 interface DiagnosticLine {
   readonly kind: ErrorKind;
   readonly meaning: string;
-  /** The line without its small words: one of these is in the text, in this order. */
+  /** The line without its small words: the text has to contain the words of one of these, in this order. */
   readonly phrases: readonly string[];
-  /** How many further words the text may hold. A line that ends every run is believed only if it says little else. */
+  /** How many further words the text may have; few or none for a line that ends every run. */
   readonly furtherWords: number;
 }
 
 const FURTHER_WORDS = 12;
 
 /**
- * The lines that the source is known to send in place of data. They are recognized in any case and punctuation, in
- * singular and plural, and among some other words, because nobody knows all that it sends.
+ * The lines that the source is known to send instead of data. They are recognized in any case and punctuation, in
+ * singular and plural, and among some other words, because the exact lines are not documented.
  */
 const LINES: readonly DiagnosticLine[] = [
   {
@@ -34,7 +34,7 @@ const LINES: readonly DiagnosticLine[] = [
     phrases: ['call limitation reached', 'bandwidth limitation reached'],
     furtherWords: 0,
   },
-  // What is said of the key need not be known: a dead key is never retried.
+  // Whatever follows: a refused key is never retried.
   {
     kind: 'credential',
     meaning: 'the access key was refused',
@@ -74,20 +74,20 @@ const LINES: readonly DiagnosticLine[] = [
   },
 ];
 
-/** Words that say nothing, or are put otherwise just as well. */
+/** Words that do not matter, or vary. */
 const SMALL_WORDS = new Set(
   ['a', 'an', 'the', 'your', 'is', 'are', 'was', 'were', 'be', 'been', 'has', 'have', 'now', 'please'].map(
     (word) => singular(word),
   ),
 );
 
-/** A word that turns round what the ones beside it say. */
+/** Words that negate the words next to them. */
 const NEGATIONS = ['not', 'no', 'never', 'without', 'until', 'if'];
 
-/** Words that may stand between two of a phrase. */
+/** How many words may be between two words of a phrase. */
 const LONGEST_GAP = 2;
 
-/** `days` and `day` are one word; so are `was` and `wa`, which does no harm. */
+/** Treats `days` and `day` as the same word; `was` becomes `wa`, which does no harm. */
 function singular(word: string): string {
   return word.length > 2 ? word.replace(/s$/, '') : word;
 }
@@ -100,8 +100,8 @@ function wordsOf(text: string): string[] {
   return (words ?? []).map(singular).filter((word) => !SMALL_WORDS.has(word));
 }
 
-/** Do the words hold those of the phrase in their order, and little between two of them? */
-function holds(words: readonly string[], phrase: readonly string[]): boolean {
+/** Do the words contain those of the phrase in their order, with few others and no negation in between? */
+function contains(words: readonly string[], phrase: readonly string[]): boolean {
   return words.some((_, start) => {
     let at = start;
     return phrase.every((wanted, place) => {
@@ -114,16 +114,16 @@ function holds(words: readonly string[], phrase: readonly string[]): boolean {
   });
 }
 
-/** No line comes near this length, so longer texts are not searched. */
+/** Every line is much shorter, so longer texts are not searched. */
 const LONGEST_TEXT = 800;
-/** Without the white space. */
+/** The same without white space around and between words. */
 const LONGEST_LINE = 250;
 
 /**
- * The error that a diagnostic line stands for, or null when the text is none of them. The source
- * sends such lines as plain text, usually with status 200. `limitDays` is set where a range is named.
+ * The error of a diagnostic line; null if the text is none. The source sends such lines as plain text, usually with
+ * status 200. `limitDays` is set if the line states a range.
  *
- * @param redact takes the access key out, should the source have echoed it.
+ * @param redact removes the access key, in case the source echoed it.
  */
 export function diagnose(text: string, redact = (text: string) => text): PipelineError | null {
   if (text.length > LONGEST_TEXT) return null;
@@ -132,13 +132,13 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
     .replace(/^"(.*)"$/s, '$1')
     .replace(/\s+/g, ' ')
     .trim();
-  // Markup, JSON and CSV are no lines.
+  // Markup, JSON and CSV are not diagnostic lines.
   if (trimmed.length > LONGEST_LINE || /[<>{}=,;]/.test(trimmed)) return null;
   const words = wordsOf(trimmed);
   const known = LINES.find(({ phrases, furtherWords }) =>
     phrases.some((phrase) => {
       const wanted = phrase.split(' ').map(singular);
-      return words.length <= wanted.length + furtherWords && holds(words, wanted);
+      return words.length <= wanted.length + furtherWords && contains(words, wanted);
     }),
   );
   if (known === undefined) return null;
@@ -153,49 +153,49 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
 
 function daysOf(length: string | undefined, unit: string | undefined): number | undefined {
   if (length === undefined) return undefined;
-  // Leap years are left out, so that a window of that many days is always inside the range.
+  // Without leap years, so that a window of that many days is always within the range.
   return Number(length) * (unit?.toLowerCase() === 'year' ? 365 : 1);
 }
 
-/** Characters of an unknown answer that are kept. */
+/** How many characters of an unknown answer are kept. */
 const KEPT = 500;
 
 /**
- * The error for text that is neither data nor a known line. The text is kept.
+ * The error for text that is neither data nor a known line. Its beginning is kept.
  *
- * @param redact takes the access key out, should the source have echoed it.
+ * @param redact removes the access key, in case the source echoed it.
  */
 export function unknownDiagnostic(text: string, redact: (text: string) => string): PipelineError {
   const diagnostic = redact(text.slice(0, 128 * KEPT).trim())
     .slice(0, KEPT)
     .replaceAll('\u0000', '\\u0000');
-  return new PipelineError(`the source answered with text that is no data: ${diagnostic}`, {
+  return new PipelineError(`the source answered with text that is not data: ${diagnostic}`, {
     kind: 'unknown_diagnostic',
     diagnostic,
   });
 }
 
-/** The error for an answer that cannot be read as data; the next one to the same request may be whole. */
+/** The error for an answer that cannot be read as data; the next answer to the same request may be readable. */
 export function unreadable(problem: string, { cutShort = false } = {}): PipelineError {
   const facts = { kind: 'unreadable', cutShort } as const;
   return new PipelineError(`the answer cannot be read: ${problem}`, facts);
 }
 
-/** The error for an answer that says itself that it does not hold all it should; asked for less, it may. */
+/** The error for an answer that says that records are missing; an answer to a smaller request may have them all. */
 export function incomplete(problem: string): PipelineError {
   const facts = { kind: 'unreadable', cutShort: true } as const;
   return new PipelineError(`the answer is incomplete: ${problem}`, facts);
 }
 
-/** The error for an answer that is larger than this process takes. */
+/** The error for an answer that is larger than this process reads. */
 export function tooLarge(problem: string): PipelineError {
   return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large' });
 }
 
-/** Bytes of a file that is no text at all may be quoted in a problem; Postgres keeps no NUL. */
+/** A message may quote bytes of a file that is not text; Postgres cannot store NUL. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]+/gu;
 
-/** A file that cannot be read as a whole: nothing of it is stored, and the next file is read. */
+/** The error for a file that cannot be read: nothing of it is stored, and the import goes on with the next file. */
 export function badFile(
   problem: string,
   options: Pick<ErrorFacts, 'cause' | 'unknownFormat'> = {},

@@ -12,52 +12,52 @@ import { readXml, type XmlValue } from './xml.ts';
 export interface Records {
   readonly records: unknown[];
   readonly warnings: readonly string[];
-  /** Of CSV: does its last line have an end? */
+  /** For CSV: does the last line have a line end? */
   readonly lineEnd?: boolean;
 }
 
 export interface EnvelopeContext {
   readonly operation: Operation;
-  /** Takes the access key out of a text. */
+  /** Removes the access key from a text. */
   readonly redact: (text: string) => string;
 }
 
 const noRecords = (): Records => ({ records: [], warnings: [] });
 
-/** How many envelopes are opened in search of records; real answers have one, or one inside a string. */
+/** How many envelopes are opened to find the records; real answers have one, or one inside a string. */
 const WRAPPINGS = 3;
 
 /**
- * Finds the records in the text of an answer, going by what it holds and not by its content type:
+ * Finds the records in the text of an answer by its content, not its content type:
  * JSON (an envelope, a bare list, a bare object), XML, CSV, or any of them inside a JSON string.
  *
- * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable`
- *   for nothing at all, HTML, JSON and CSV that are broken, and answers that say that they lack records.
+ * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable` for empty answers,
+ *   HTML, broken JSON and CSV, and answers that say that records are missing.
  */
 export function openAnswer(body: Buffer, context: EnvelopeContext): Records {
   const text = decodeText(body);
   return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }
 
-/** Up to this size an answer is opened whole to see what it is: every diagnostic is far smaller. */
+/** Up to this size an answer is parsed to find out what it is: every diagnostic is far smaller. */
 const SMALL = 64 * 1024;
 
 /**
- * Throws what `openAnswer` would throw for a body that is no data, at little cost: of a large body
- * only the first characters are looked at, so half a JSON shows only when it is read.
+ * Throws what `openAnswer` would throw for a body that is not data, at little cost: of a large body only the first
+ * characters are checked, so truncated JSON is only found when it is read.
  */
 export function checkAnswer(body: Buffer, context: EnvelopeContext): void {
   if (body.length <= SMALL) openAnswer(body, context);
   else rejectPage(body.toString('latin1', 0, 1_000));
 }
 
-/** Throws for the beginning of a page that somebody is to look at. */
+/** Throws if the text begins like an HTML page. */
 function rejectPage(start: string): void {
   if (/^\W*<(?:!doctype\s+html|html|head|title|body|div|center|h\d|p)\b/i.test(start))
     throw unreadable('it is an HTML page, not data');
 }
 
-/** `utf8`: the bytes of the text, if they are at hand, because scanning them is faster. */
+/** @param utf8 the bytes of the text, if they are available, because scanning them is faster. */
 function openText(text: string, context: EnvelopeContext, wrappings: number, utf8?: Buffer): Records {
   const start = text.trimStart().slice(0, 1_000);
   if (start === '') throw unreadable('it is empty');
@@ -71,28 +71,28 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   if (!json && looksLikeCsv(context.operation, text)) {
     return { records: readCsv(text), warnings: [], lineEnd: endsItsLastLine(text) };
   }
-  // A text in quotes is JSON too, unless it was the header of CSV.
+  // A text in quotes is JSON as well, unless it was the header of CSV.
   if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);
   throw unknownDiagnostic(text, context.redact);
 }
 
-/** Where the list of records begins, in an envelope whose other members are no lists, or by itself. */
+/** Matches up to the first record of a list, alone or in an envelope with only plain values before it. */
 const LIST_START =
   /^(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[^\s"{}[\],:]+)\s*,\s*)*"value"\s*:\s*)?\[\s*(?=\{)/i;
 
-/** So much of a body is searched for the list of records, and so much may follow it. */
+/** How many bytes of a body are searched for the list of records, and how many may follow the list. */
 const LONGEST_ENVELOPE = 2_000;
 
-/** The place of the first record of a JSON body that is a list of them, or an envelope around one; null where it is not seen. */
+/** The offset of the first record of a JSON body with a list of records, alone or in an envelope; null if not found. */
 export function findRecords(body: Buffer): number | null {
   return LIST_START.exec(body.toString('latin1', 0, LONGEST_ENVELOPE))?.[0].length ?? null;
 }
 
 /**
- * Opens the envelope of records that are read already, as `openAnswer` would have done with them.
+ * Checks the envelope of records that were read already, as `openAnswer` would have done.
  *
- * @param list where its list of records begins and ends, and how many it holds.
- * @returns warnings; null where the list turns out not to be that of the answer.
+ * @param list where the list of records begins and ends, and how many records it has.
+ * @returns warnings; null if the list turns out not to be the answer's list of records.
  * @throws PipelineError as `openAnswer` does.
  */
 export function openEnvelope(
@@ -120,23 +120,23 @@ export function openEnvelope(
   return opened.records === records ? opened.warnings : null;
 }
 
-/** @throws PipelineError `unreadable` */
+/** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */
 export function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
   const marked = markLossyNumbers(utf8);
   try {
     return JSON.parse(marked === null ? text : decodeText(marked));
   } catch {
-    // The message of the parser is left out, because it quotes the text around the error.
+    // The parser's message is left out, because it quotes the text around the error.
     throw unreadable(`broken JSON, ${text.length} characters`, { cutShort: true });
   }
 }
 
-/** Elements around the list of records, in search of it. */
+/** How many elements may be around the list of records. */
 const LISTS = 3;
 
 /**
- * What an XML answer would be as JSON: a list of records in an envelope, whatever its elements are called. A record holds no
- * elements that hold others; the list is what repeats, or the only one that holds others.
+ * An XML answer as an envelope with a list of records, as in JSON, whatever its elements are called. Elements of a
+ * record have no child elements; the list is what repeats, or the only element that has children.
  */
 function envelopeOf(value: XmlValue, context: EnvelopeContext, lists = LISTS): unknown {
   if (typeof value === 'string') return value.trim() === '' ? null : value;
@@ -167,7 +167,7 @@ function openJson(json: unknown, context: EnvelopeContext, wrappings: number): R
   return openObject(json, context, wrappings);
 }
 
-/** A member by its name in small letters. */
+/** The member whose name in lower case is this. */
 function memberOf(entries: readonly [string, unknown][], name: string): unknown {
   return entries.find(([key]) => key.toLowerCase() === name)?.[1];
 }
@@ -175,7 +175,7 @@ function memberOf(entries: readonly [string, unknown][], name: string): unknown 
 function openObject(object: object, context: EnvelopeContext, wrappings: number): Records {
   const entries = Object.entries(object);
   const value = memberOf(entries, 'value');
-  // Ratio facts have a field called `value`, so such an object is an envelope only if that is a list.
+  // Records of financial ratios have a field `value`, so an object with one is an envelope only if that is a list.
   if (!Array.isArray(value) && fitsAnyShape(context.operation, Object.keys(object))) {
     return { records: [object], warnings: [] };
   }
@@ -187,7 +187,7 @@ function openObject(object: object, context: EnvelopeContext, wrappings: number)
   }
   const bare = entries.every(([key]) => COUNTS.includes(key.toLowerCase()) || /^(@|odata\.)/i.test(key));
   if (bare) return withCounts(noRecords(), entries);
-  // The envelope of OData before version 4 is not opened, but a part must not pass for a record.
+  // The envelope of OData before version 4 is not opened, but a part of a longer list must not be taken for a record.
   const verbose = memberOf(entries, 'd');
   if (typeof verbose === 'object' && verbose !== null) rejectLink(Object.entries(verbose), null);
   return { records: [object], warnings: [] };
@@ -197,12 +197,12 @@ function hasRecords(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : value !== null && value !== '';
 }
 
-/** Keys under which services put their errors, when they put them in JSON. */
+/** Keys that services use for error messages in JSON. */
 const MESSAGE_KEYS = ['message', 'error', 'errormessage', 'exceptionmessage', 'detail', 'title', 'status'];
 
 /**
- * Throws if an object holds a diagnostic line, which must not pass for an empty day. In an envelope
- * only known lines count, because `"status": "ok"` may stand beside an empty list.
+ * Throws if an object contains a diagnostic line, which must not be taken for an empty day. In an envelope only known
+ * lines count, because an empty list may come with `"status": "ok"`.
  */
 function throwError(
   entries: readonly [string, unknown][],
@@ -219,25 +219,25 @@ function throwError(
   if (!enveloped && messages.length > 0) throw unknownDiagnostic(messages.join(' · '), redact);
 }
 
-/** Members of an envelope that say how many records there are: ours, those of OData, and the usual one where answers have pages. */
+/** Members of an envelope that state the number of records: the source's, OData's, and a usual one of paged answers. */
 const COUNTS = ['count', '@odata.count', 'odata.count', '__count', 'totalcount'];
 
-/** Members in which OData puts the address of more records, by version. */
+/** Members that OData uses for the address of further records, by version. */
 const LINKS = ['@odata.nextlink', 'odata.nextlink', '__next'];
 
 /**
- * Compares the records with what the envelope says of them. Fewer than it counts, or a link to more of them:
- * then the days asked about are not all there. The link is not followed, because the answer would decide
- * where the access key is sent. More than it counts is a warning, because no record is missing then.
+ * Compares the records with what the envelope states. If there are fewer, or a link to further records, the answer is
+ * incomplete. The link is not followed, because then the answer would decide where the access key is sent. If there are
+ * more, that is a warning, because no record is missing.
  *
- * @throws PipelineError `unreadable` when records are missing.
+ * @throws PipelineError `unreadable` if records are missing.
  */
 function withCounts(read: Records, entries: readonly [string, unknown][]): Records {
   rejectLink(entries, read.records.length);
   return COUNTS.reduce((all, name) => withCount(all, name, memberOf(entries, name)), read);
 }
 
-/** Throws where there is a link to more records. */
+/** Throws if there is a link to further records. */
 function rejectLink(entries: readonly [string, unknown][], held: number | null): void {
   for (const [name, link] of entries) {
     if (!LINKS.includes(name.toLowerCase()) || typeof link !== 'string' || link.trim() === '') continue;

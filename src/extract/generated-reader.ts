@@ -5,24 +5,25 @@ import { readersOf } from './record-schema.ts';
 import { InvalidValue, isBlank, type ValueReader, WHOLE_RANGES } from './values.ts';
 
 /**
- * Reads a record whose keys are those of the layout; `known` holds, by column, what does not come from the record.
+ * Reads a record whose keys are those of the layout; `known` has, by column, the values that do not come from the
+ * record.
  *
- * @returns null where a value is not valid: the zod schema says why.
+ * @returns null if a value is not valid; then the zod schema says why.
  */
 export type GeneratedReader = (
   record: Readonly<Record<string, unknown>>,
   known: Readonly<Record<string, unknown>>,
 ) => Row | null;
 
-/** Readers that are kept, the newest of them: an operation has one or two ways to write its records. */
+/** How many readers are kept, the newest ones; an operation has only one or two layouts. */
 const MOST_READERS = 200;
 
 const readers = new Map<string, GeneratedReader | null>();
 
 /**
- * A reader for records of one layout, as code of its own: each key and column stands in it by name, so that V8
- * finds them where they were in the record before, and every row has the same hidden class. Its values come from
- * the functions the zod schema is made of. Null where a key would not be plain in code.
+ * A reader for records of one layout, as generated code: it names each key and column, so that V8 remembers where each
+ * property is, and all rows have the same hidden class. It converts values with the functions of the zod schema. Null
+ * if a key cannot safely be part of code.
  */
 export function generatedReader(layout: Layout, timeZone: string): GeneratedReader | null {
   if (layout.shape === null) return null;
@@ -37,7 +38,7 @@ export function generatedReader(layout: Layout, timeZone: string): GeneratedRead
   return reader;
 }
 
-/** Only such keys get into code: the source decides what they are. */
+/** Only these keys may be part of code, because the source decides what they are. */
 const PLAIN_KEY = /^\w{1,100}$/;
 
 function generate(
@@ -66,7 +67,7 @@ function generate(
   ) as GeneratedReader;
 }
 
-/** Code that takes a field's value as sent. */
+/** Code that gets a field's value as sent. */
 function takeValue({ column }: Field, keys: readonly string[] | undefined): string {
   if (keys === undefined) return `sent = known[${JSON.stringify(column)}];`;
   const [first, ...others] = keys.map((key) => `record[${JSON.stringify(key)}]`);
@@ -75,10 +76,10 @@ function takeValue({ column }: Field, keys: readonly string[] | undefined): stri
   );
 }
 
-/** Longer texts are not remembered, since they would hold on to memory. */
+/** Longer texts are not remembered, because they would take up memory. */
 const REMEMBERED_LENGTH = 64;
 
-/** Code that reads the value: numbers are looked at in place, others compared with the one of the record before. */
+/** Code that converts the value: numbers are checked inline, other values compared with that of the record before. */
 function readAs({ kind }: Field, at: number): string {
   const read = `value${at} = read${at}(sent); if (value${at} instanceof InvalidValue) return null;`;
   if (kind === 'numeric') {

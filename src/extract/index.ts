@@ -11,7 +11,7 @@ export { diagnose, incomplete } from './diagnostics.ts';
 export { readAnswer } from './read.ts';
 export type * from './types.ts';
 
-/** The source service behind `settings.baseUrl`. Close it to let its connections go. */
+/** The source service behind `settings.baseUrl`. Close it to release its connections. */
 export function createSource(settings: SourceSettings, log?: Logger, clock: Clock = systemClock): Source {
   const client = createClient(settings, clock);
   const redact = keyRedactor(settings.accessKey);

@@ -1,7 +1,7 @@
 import type { AnswerField } from '../operations/fields.ts';
 import type { DataSet, Shape } from '../operations/operation.ts';
 
-/** Where one answer field finds its value in records that share a list of keys. */
+/** Where the value of a field is in records that share a list of keys. */
 interface FieldSource {
   readonly field: AnswerField;
   /** The record's own keys for it, in the order they are tried; most fields have one or none. */
@@ -9,23 +9,23 @@ interface FieldSource {
 }
 
 /**
- * How records with one particular list of keys are read. Worked out once per distinct list, because
- * the records of an answer share theirs: no key is lower-cased per record.
+ * How records with a particular list of keys are read. Worked out once per list, because the records of an answer
+ * usually have the same: keys are not compared in lower case for every record.
  */
 export interface Layout {
   readonly keys: readonly string[];
-  /** Null when the keys fit none of the operation's shapes. */
+  /** Null if the keys fit none of the operation's shapes. */
   readonly shape: Shape | null;
   readonly sources: readonly FieldSource[];
   /** The record's key for each source name in lower case. */
   readonly keyOf: ReadonlyMap<string, string>;
-  /** Keys no declared field of the shape matches. */
+  /** Keys that no declared field of the shape matches. */
   readonly unknown: readonly string[];
-  /** Keys that repeat an earlier one but for case; the earlier one counts. */
+  /** Keys that differ from an earlier one only in case; the earlier one counts. */
   readonly repeated: readonly string[];
 }
 
-/** Reads a list of keys: the shape they make, and which key carries which field. */
+/** Works out the layout of a list of keys. */
 function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
   const keyOf = new Map<string, string>();
   const repeated: string[] = [];
@@ -58,12 +58,12 @@ function fits(shape: Shape, keyOf: ReadonlyMap<string, string>): boolean {
   return shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true);
 }
 
-/** Do these names make up a record of the operation? */
+/** Are these the names of a record of the operation? */
 export function fitsAnyShape(operation: DataSet, names: readonly string[]): boolean {
   return layoutOf(operation, names).shape !== null;
 }
 
-/** The function that finds the layout of each record of one answer. */
+/** Creates the function that finds the layout of each record of an answer. */
 export function createLayouts(operation: DataSet): (record: object) => Layout {
   const known = new Map<string, Layout>();
   let last: Layout | null = null;
@@ -74,7 +74,7 @@ export function createLayouts(operation: DataSet): (record: object) => Layout {
     let layout = known.get(name);
     if (layout === undefined) {
       layout = layoutOf(operation, keys);
-      // An answer whose records all differ must not fill the memory with layouts.
+      // An answer whose records all have different keys must not fill the memory with layouts.
       if (known.size < 1_000) known.set(name, layout);
     }
     last = layout;
@@ -82,7 +82,7 @@ export function createLayouts(operation: DataSet): (record: object) => Layout {
   };
 }
 
-/** Are these the record's keys, in this order? Asked without a list of its keys, which would be one for each record. */
+/** Are these the record's keys, in this order? Avoids `Object.keys`, which allocates a list per record. */
 function hasKeys(record: object, keys: readonly string[]): boolean {
   let at = 0;
   for (const key in record) {

@@ -11,22 +11,22 @@ import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
 import type { Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
 
-/** The note that is added to an answer which held the access key, and to the rejects of such an answer. */
+/** The warning about an answer that contained the access key, also added to its rejects. */
 const REDACTED_NOTE = `the answer held the access key; ${REDACTED} stands in its place`;
 
-/** Distinct unknown names one answer reports. */
+/** How many distinct unknown names are reported for an answer. */
 const MAX_UNKNOWN = 200;
 
-/** An answer shorter than this is parsed as a whole: its records are few. */
+/** A shorter answer is parsed as a whole, because it has few records. */
 const WORTH_SCANNING = 64 * 1024;
 
 /**
- * Reads an answer and validates every record of it; pure. Each record ends as a row of one table or
- * as a reject, so `fetched` is always their sum. A large JSON answer is read record by record where it stands, with
- * the same result as if it was parsed as a whole; its rows are then text.
+ * Reads an answer and validates its records; pure. Each record becomes a row of one table or a reject, so `fetched` is
+ * always their sum. A large JSON answer is read from its bytes record by record, with the same result as if it were
+ * parsed as a whole, except that its rows are COPY text.
  *
- * @param scanFrom bytes from which on an answer is not parsed as a whole.
- * @throws PipelineError when the answer as a whole is no data: see `openAnswer`.
+ * @param scanFrom the size in bytes from which on an answer is not parsed as a whole.
+ * @throws PipelineError if the answer as a whole is not data, see `openAnswer`.
  */
 export function readAnswer(
   operation: Operation,
@@ -70,7 +70,7 @@ export function readAnswer(
   });
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
-    // Let go of each record once it is read: the parsed answer shrinks as the rows grow.
+    // Release each record once it is read, so that the parsed answer shrinks as the rows grow.
     records[position] = null;
     take(position, record);
   }
@@ -82,7 +82,7 @@ export function readAnswer(
   };
 }
 
-/** Reads the records of one answer, and keeps those that are rejected. */
+/** Reads the records of one answer, and collects those that are rejected. */
 function createTaking(
   operation: Operation,
   asked: AskedFor,
@@ -122,7 +122,7 @@ function createTaking(
   };
 }
 
-/** Why a row is no answer to what was asked: it is of another day, or of another exchange. Null where it is one. */
+/** The problem of a row of another day or exchange than was asked for; null if it is of neither. */
 function strayProblem(
   operation: Operation,
   asked: AskedFor,

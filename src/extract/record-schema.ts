@@ -19,7 +19,7 @@ export type RowSchema = z.ZodType<Row>;
 
 const schemas = new Map<string, RowSchema>();
 
-/** The schema generated from a table's fields; dates without a zone are read as of `timeZone`. */
+/** The schema generated from a table's fields; dates without an offset are taken to be in `timeZone`. */
 export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
   const name = `${table.name} ${timeZone}`;
   let schema = schemas.get(name);
@@ -33,7 +33,7 @@ export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
 
 const readers = new Map<string, ReadonlyMap<string, ValueReader>>();
 
-/** What reads the value of each column of a table, as sent, into the value stored or what is wrong with it. */
+/** The reader of each column of a table: from the value as sent to the stored value, or what is wrong with it. */
 export function readersOf(table: TableDefinition, timeZone: string): ReadonlyMap<string, ValueReader> {
   const name = `${table.name} ${timeZone}`;
   let found = readers.get(name);
@@ -50,15 +50,15 @@ export function readersOf(table: TableDefinition, timeZone: string): ReadonlyMap
 }
 
 /**
- * An index entry of Postgres holds 2,704 bytes: three texts of this length fit, whatever their
- * letters. A longer one would fail the statement, and with it all the other rows.
+ * An index entry of Postgres has at most 2,704 bytes, enough for three texts of this length in any script. A longer one
+ * would make the statement fail, and with it all other rows.
  */
 const MAX_KEY_TEXT = 200;
 
-/** Reads a field by its kind; what is absent becomes what the key holds then, or null, or a problem. */
+/** The reader of a field. A missing value becomes the declared default, null, or a problem. */
 function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReader {
   const read: ValueReader = readerOf(field.kind, timeZone);
-  // What only the request knows was checked with the request, and may be empty on purpose.
+  // Values of the request were checked with the request, and may be empty on purpose.
   const blank = field.from === 'request' && field.kind === 'text' ? '' : (field.absent ?? null);
   const absent = field.required === true && blank === null ? new InvalidValue('is missing') : blank;
   return (sent) => {
@@ -70,7 +70,7 @@ function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReade
   };
 }
 
-/** One field. A core transform and not `z.transform`, which allocates a closure for every value. */
+/** The schema of a field. A core transform, because `z.transform` allocates a closure for every value. */
 function fieldSchema(read: ValueReader) {
   return new $ZodTransform({
     type: 'transform',
@@ -83,7 +83,7 @@ function fieldSchema(read: ValueReader) {
   });
 }
 
-/** The reader of a kind; dates and date-times without a zone are those of `timeZone`. */
+/** The reader of a kind; dates and date-times without an offset are taken to be in `timeZone`. */
 export function readerOf(kind: Kind, timeZone: string): ValueReader {
   switch (kind) {
     case 'text':

@@ -9,7 +9,7 @@ import { printable } from './sanitize.ts';
 import type { Problem, Reject } from './types.ts';
 import { isBlank, readText } from './values.ts';
 
-/** One record, read: a row of a table, or what is wrong with it. */
+/** The result of reading a record: a row of a table, or its problems. */
 export type RecordResult =
   | { readonly table: TableDefinition; readonly row: Row }
   | ({ readonly table: null } & Pick<Reject, 'problems' | 'day' | 'instrument'>);
@@ -17,18 +17,18 @@ export type RecordResult =
 export interface RecordReader {
   /** Reads the next record of the answer; the order matters to derived fields. */
   read(record: unknown): RecordResult;
-  /** The layout of the record read last; null where it was no record. */
+  /** The layout of the record read last; null if it was not a record. */
   lastLayout(): Layout | null;
   /** Keys of the records so far that no declared field matches. */
   unknownFields(): ReadonlySet<string>;
   warnings(): readonly string[];
 }
 
-/** What is needed to read the records of one shape, set up once for an answer. */
+/** What is needed to read the records of a shape, created once per answer. */
 interface ShapeState {
   readonly shape: Shape;
   readonly schema: RowSchema;
-  /** Raw values by column, overwritten for each record: nothing is allocated per record for them. */
+  /** Raw values by column, overwritten for each record to avoid allocations. */
   readonly raw: Record<string, unknown>;
   readonly derived: readonly DerivedField[];
   readonly memory: Map<string, number>;
@@ -37,22 +37,22 @@ interface ShapeState {
 /** How records of one layout are read. */
 interface LayoutState {
   readonly layout: Layout;
-  /** Null when the layout fits no shape. */
+  /** Null if the layout fits no shape. */
   readonly state: ShapeState | null;
-  /** Records that were read so far, until there is a reader. */
+  /** How many records were read so far, until there is a reader. */
   records: number;
-  /** Generated when there are enough records to make it worth while; null where none can be. */
+  /** Generated once there are enough records; null before that, and if none can be generated. */
   reader: GeneratedReader | null;
 }
 
-/** Code for a layout is made when an answer has so many records of it. */
+/** Code for a layout is generated after this many records of it. */
 const WORTH_GENERATING = 16;
 
 /**
- * Reads the records of one answer to one request. Each is read by its zod schema, or, where there are many of them and
- * nothing is wrong with it, by code generated from the same declarations, with the same result.
+ * Reads the records of one answer: with the zod schema, or, if there are many and a record has no problems, with code
+ * generated from the same declarations, which has the same result.
  *
- * @param generateAfter records of a layout that are read by the schema before code is generated for it.
+ * @param generateAfter how many records of a layout are read with the schema before code is generated.
  */
 export function createRecordReader(
   operation: DataSet,
@@ -65,7 +65,7 @@ export function createRecordReader(
   const layouts = new Map<Layout, LayoutState>();
   const unknown = new Set<string>();
   const repeated = new Set<string>();
-  // Such a record is named by the request alone, and one that names no instrument is a reject.
+  // Only the request names the instrument of such records. If it names none, they are rejects.
   const nameless = operation.windows.per === 'instrument' && asked.instruments.length === 0;
 
   // One `sent` serves the whole answer; these two variables hold the record that it reads from.
@@ -74,7 +74,7 @@ export function createRecordReader(
   const sent = (source: string): unknown => {
     const key = last?.layout.keyOf.get(source.toLowerCase());
     const value = key === undefined ? undefined : current[key];
-    // Operations turn these into text; a nested value could throw or recurse there.
+    // Operations convert these to text, where a nested value could throw or recurse.
     return typeof value === 'object' ? null : (lossyToken(value) ?? value);
   };
 
@@ -140,7 +140,7 @@ function rejected(problems: readonly Problem[]): RecordResult {
   return { table: null, problems };
 }
 
-/** The day and the instrument of a rejected record, as far as these themselves can be read. */
+/** The day and the instrument of a rejected record, as far as they can be read. */
 function namesOf({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'day' | 'instrument'> {
   const { symbolColumn, table } = shape;
   const day =
@@ -174,7 +174,7 @@ function fill({ raw }: ShapeState, { sources }: Layout, record: Readonly<Record<
   }
 }
 
-/** Is at least one of the fields that name the instrument filled? A code of 0 names nothing. */
+/** Does at least one of the fields that name the instrument have a value? A code of 0 is none. */
 function isNamed({ namedBy }: Shape, sent: (source: string) => unknown): boolean {
   if (namedBy === undefined) return true;
   return namedBy.some((source) => {
@@ -183,7 +183,7 @@ function isNamed({ namedBy }: Shape, sent: (source: string) => unknown): boolean
   });
 }
 
-/** The name that the record has for a column's field, for problems; if it has none, the declared one. */
+/** The record's key for a column's field, for problems; the declared name if it has none. */
 function pathOf({ sources }: Layout, column: string): string {
   const source = sources.find(({ field }) => field.column === column);
   if (source === undefined) return column;

@@ -3,13 +3,13 @@ import { lossyToken } from './decimals.ts';
 const MAX_STRING = 2_000;
 const MAX_DEPTH = 20;
 const MAX_ENTRIES = 200;
-/** Bytes of JSON a whole copy may take, some kept free for the notes about what was left out. */
+/** The most bytes of JSON of a copy, less some for the notes about what was left out. */
 const MAX_BYTES = 64 * 1024 - 4 * 1024;
 
 /**
- * A copy of a rejected record that jsonb can hold: NUL and halves of surrogate pairs are escaped,
- * strings end after 2,000 characters, and there are at most 200 entries a level, 20 levels and 64 KB in
- * all. A note stands in place of what is left out. Keys become own properties, `__proto__` as well.
+ * A copy of a rejected record that jsonb can store: NUL and halves of surrogate pairs are escaped, strings are cut
+ * after 2,000 characters, and there are at most 200 entries per level, 20 levels and 64 KB in all. A note replaces what
+ * is left out. Keys become own properties, `__proto__` as well.
  */
 export function sanitizeRecord(record: unknown): unknown {
   return copy(record, 1, { bytes: MAX_BYTES });
@@ -53,7 +53,7 @@ function copyObject(value: object, depth: number, budget: { bytes: number }): ob
   return Object.fromEntries(entries);
 }
 
-/** The text, cut to what the budget still allows. */
+/** The text, or a note if the budget does not allow it. */
 function spend(text: string, budget: { bytes: number }): string {
   const size = Buffer.byteLength(JSON.stringify(text)) + 2;
   if (size <= budget.bytes) {
@@ -64,7 +64,7 @@ function spend(text: string, budget: { bytes: number }): string {
   return '… left out: the record is too large to keep whole';
 }
 
-/** The text, cut to a length and without the characters that jsonb cannot hold. */
+/** The text, cut to a length, with the characters that jsonb cannot store escaped. */
 export function printable(text: string): string {
   const kept = text.length > MAX_STRING ? `${text.slice(0, MAX_STRING)}… (${text.length} characters)` : text;
   return kept.replace(

@@ -2,14 +2,14 @@ import { dayAt, epochOf, formatOffset, isRealDate, timeAt, zoneOffsetSeconds } f
 import type { Scalar } from '../operations/table.ts';
 import { InvalidValue, invalid, type ValueReader } from './values.ts';
 
-/** A date-time as a text states it: the time on the clock, and the offset from UTC if there is one. */
+/** A date-time as a text states it: local time, and the offset from UTC if there is one. */
 interface Moment {
   readonly day: string;
   /** Seconds after midnight. */
   readonly seconds: number;
   /** `.123`, or empty. */
   readonly fraction: string;
-  /** Minutes ahead of UTC; null where the text names no zone. */
+  /** Minutes ahead of UTC; null if the text has no offset. */
   readonly offset: number | null;
 }
 
@@ -18,25 +18,25 @@ const TIME = String.raw`(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?(?: *(
 /** `MM-DD-YYYY` and `M-D-YYYY`: the month comes first. */
 const AMERICAN = new RegExp(`^(\\d{1,2})-(\\d{1,2})-(\\d{4})${TIME}$`, 'i');
 const ISO = new RegExp(`^(\\d{4})-(\\d{2})-(\\d{2})${TIME}$`, 'i');
-/** `20-AUG-2021`, as the exchanges' own files write it. */
+/** `20-AUG-2021`, as in the exchanges' own files. */
 const NAMED = new RegExp(`^(\\d{1,2})-([A-Z]{3})-(\\d{4})${TIME}$`, 'i');
 const EPOCH = /^-?\d{1,12}$/;
 
-/** Where there is no date, the source sends some moment of the year 1. */
+/** For a missing date, the source sends a moment in the year 1. */
 const NO_DATE_YEAR = 1;
 const FIRST_YEAR = 1800;
 const LAST_YEAR = 2199;
-/** Epoch seconds around the year 1, a day of slack on either side for zones. */
+/** Epoch seconds of the year 1, with a day more at each end because of time zones. */
 const YEAR_ONE = { from: -62_135_596_800 - 86_400, to: -62_104_060_800 + 86_400 };
 const EPOCH_RANGE = { from: Date.UTC(FIRST_YEAR) / 1000, to: Date.UTC(LAST_YEAR + 1) / 1000 - 1 };
 
 /**
- * A number of less than nine digits would be a moment around 1970. More likely it is not a time at all
- * (`20250227`, a code, 0), so it is invalid. The times of the source have ten digits.
+ * A number with fewer than nine digits would be a moment around 1970. It is more likely not a time at all (`20250227`,
+ * a code, 0), so it is invalid. The times of the source have ten digits.
  */
 const SMALLEST_EPOCH = 100_000_000;
 
-/** Null for "no date", a moment, or what is wrong with the text. */
+/** A moment; null for "no date"; or what the text should have been. */
 function parseMoment(text: string): Moment | null | string {
   const american = AMERICAN.exec(text);
   if (american !== null)
@@ -79,7 +79,7 @@ function offsetOf(zone: string): number {
   return zone.startsWith('-') ? -minutes : minutes;
 }
 
-/** Epoch seconds a number states; null for "no date"; else what is wrong with it. */
+/** Epoch seconds; null for "no date"; or what the number should have been. */
 function parseEpoch(seconds: number): number | null | string {
   if (!Number.isInteger(seconds)) return 'a date in whole Unix seconds';
   if (seconds >= YEAR_ONE.from && seconds <= YEAR_ONE.to) return null;
@@ -93,7 +93,7 @@ function parseEpoch(seconds: number): number | null | string {
 type FromMoment = (moment: Moment) => string;
 type FromEpoch = (seconds: number) => string;
 
-/** Texts remembered by one reader: an answer repeats the same few days and times. */
+/** How many texts a reader remembers, because an answer repeats the same few days and times. */
 const REMEMBERED = 10_000;
 
 function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): ValueReader {
@@ -118,7 +118,7 @@ function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): ValueReader
       const read = byText(value);
       if (read instanceof InvalidValue) return read;
       if (known.size >= REMEMBERED) known.clear();
-      // Very long texts are not worth remembering, and would hold on to memory.
+      // Very long texts are not remembered, because they would take up memory.
       if (value.length <= 64) known.set(value, read);
       return read;
     }
@@ -127,7 +127,7 @@ function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): ValueReader
   };
 }
 
-/** Days as `YYYY-MM-DD`: Unix seconds and texts with an offset give the day it then was in `zone`. */
+/** Reads days as `YYYY-MM-DD`; for Unix seconds and texts with an offset, the day that it was in `zone` then. */
 export function createDateReader(zone: string): ValueReader {
   return createReader(
     ({ day, seconds, offset }) =>
@@ -136,7 +136,7 @@ export function createDateReader(zone: string): ValueReader {
   );
 }
 
-/** Date-times as `YYYY-MM-DD HH:mm:ss+05:30`; without an offset of their own they are of `zone`. */
+/** Reads date-times as `YYYY-MM-DD HH:mm:ss+05:30`; without an offset they are taken to be in `zone`. */
 export function createDatetimeReader(zone: string): ValueReader {
   return createReader(
     ({ day, seconds, fraction, offset }) => {

@@ -22,18 +22,18 @@ export interface SourceSettings {
 
 /** One problem of one record. */
 export interface Problem {
-  /** Source field path, e.g. `ClosePrice`; empty when the record as a whole is at fault. */
+  /** Path of the source field, e.g. `ClosePrice`; empty if it is a problem of the whole record. */
   readonly path: string;
   readonly message: string;
 }
 
 export interface Reject {
-  /** Place in the answer, from 0. */
+  /** Position in the answer, from 0. */
   readonly position: number;
   /** The record as sent, made safe for jsonb (no NUL, no lone surrogates, bounded size and depth). */
   readonly record: unknown;
   readonly problems: readonly Problem[];
-  /** The day and the instrument that it names itself, as far as it can be read. */
+  /** The day and the instrument that the record names itself, as far as they can be read. */
   readonly day?: string;
   readonly instrument?: string;
 }
@@ -44,30 +44,31 @@ interface Batch {
   readonly rows: Rows;
 }
 
-/** A body as it came, before reading. */
+/** An answer before its records are read. */
 export interface RawAnswer {
   readonly body: Buffer;
   readonly contentType: string | null;
-  /** Bytes that travelled (compressed, where the source compresses). */
+  /** Bytes that were received (compressed, if the source compresses). */
   readonly bytes: number;
 }
 
-/** An answer, read and validated. `fetched` = rows of all batches + rejects; of a file whose rows fill two tables, of the first. */
+/** An answer, read and validated. */
 export interface Extracted {
   readonly batches: readonly Batch[];
   readonly rejects: readonly Reject[];
+  /** How many records: rows of all batches + rejects; for a file whose rows fill two tables, those of the first. */
   readonly fetched: number;
-  /** Of CSV: does its last line have an end? Where that is usual, an answer without it was cut off. */
+  /** For CSV: does the last line have a line end? If that is usual, an answer without one was cut off. */
   readonly lineEnd?: boolean;
-  /** Records of a day, or of an exchange, that was not asked for; they are among the rejects. */
+  /** How many records are of a day or an exchange that was not asked for; they are among the rejects. */
   readonly strays?: number;
-  /** What is wrong with the answer as a whole but not fatal, e.g. its count. */
+  /** Problems of the answer as a whole that are not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];
-  /** Keys of records that no declared field has. */
+  /** Keys of records that no declared field matches. */
   readonly unknownFields: readonly string[];
 }
 
-/** A Date header, in milliseconds since the epoch: cut to the second by the source, and when it came. */
+/** A Date header, truncated to seconds by the source, and when it was received; in milliseconds since the epoch. */
 export interface ObservedDate {
   readonly said: number;
   readonly receivedAt: number;
@@ -81,9 +82,9 @@ export interface Source {
    * @param signal aborts the call (kind `aborted`).
    */
   fetch(operation: Operation, asked: AskedFor, signal?: AbortSignal): Promise<RawAnswer>;
-  /** Milliseconds by which the source's clock is ahead of ours, as far as its answers have shown. */
+  /** Milliseconds by which the source's clock is ahead of the local one, as far as its answers have shown. */
   clockOffsetMs(): number;
-  /** What the Date header of the last answer said, and when that came by our clock; null before the first. */
+  /** The Date header of the last answer, and when it was received by the local clock; null before the first. */
   lastDate(): ObservedDate | null;
   /** Reads and validates an answer; pure. */
   read(operation: Operation, asked: AskedFor, answer: RawAnswer): Extracted;

@@ -30,22 +30,22 @@ function shorten(text: string): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** Does the value say nothing, so that the next key for its field is asked? */
+/** Is there no value, so that the next key of its field is tried? */
 export function isBlank(value: unknown): boolean {
   return value === null || value === undefined || (typeof value === 'string' && value.trim() === '');
 }
 
-/** Longest text a column takes. */
+/** The longest text of a column. */
 const MAX_TEXT = 100_000;
-/** What Postgres text cannot hold: NUL, and halves of surrogate pairs. */
+/** What text in Postgres cannot contain: NUL, and halves of surrogate pairs. */
 const UNSTORABLE = /[\0\p{Surrogate}]/u;
 
-/** Text: trimmed (the source pads to fixed widths); numbers become their text. */
+/** Reads text, trimmed, because the source pads it to fixed widths; numbers become text. */
 export function readText(value: unknown): Scalar | InvalidValue {
   if (typeof value === 'string') {
     if (UNSTORABLE.test(value)) {
       return lossyToken(value) === null
-        ? new InvalidValue('holds a NUL or half a surrogate pair, which text cannot store')
+        ? new InvalidValue('contains a NUL or half a surrogate pair, which cannot be stored')
         : invalid(value, 'text');
     }
     const trimmed = value.trim();
@@ -56,13 +56,13 @@ export function readText(value: unknown): Scalar | InvalidValue {
   return typeof value === 'number' ? String(value) : invalid(value, 'text');
 }
 
-/** Most digits of a numeric text. */
+/** The most digits of a number in a text. */
 const MAX_DIGITS = 1_000;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
 
-/** Decimal number: a double that was printed exactly, or text kept digit for digit. */
+/** Reads a decimal number: a double that is exact as printed, or text that is kept digit for digit. */
 export function readNumeric(value: unknown): Scalar | InvalidValue {
-  // No column can tell -0 from 0: adding zero makes it 0.
+  // Adding zero turns -0, which no column can store, into 0.
   if (typeof value === 'number')
     return Number.isFinite(value) ? value + 0 : invalid(value, 'a finite number');
   if (value === null || value === undefined) return null;
@@ -77,7 +77,7 @@ export function readNumeric(value: unknown): Scalar | InvalidValue {
   return text.startsWith('+') ? text.slice(1) : text;
 }
 
-/** Whole numbers that each kind takes as a number; those beyond 2^53 as text only. */
+/** The range of each kind for values sent as numbers; beyond 2^53 only text is exact. */
 export const WHOLE_RANGES = {
   int2: { low: -(2 ** 15), high: 2 ** 15 - 1 },
   int4: { low: -(2 ** 31), high: 2 ** 31 - 1 },
@@ -94,7 +94,7 @@ function createWholeReader(kind: keyof typeof WHOLE_RANGES): ValueReader {
     if (typeof value === 'number') {
       if (!Number.isInteger(value)) return invalid(value, 'a whole number');
       if (value >= safe.low && value <= safe.high) return value + 0;
-      // Beyond 2^53 one double stands for several numbers: only a text is exact.
+      // Beyond 2^53 a double stands for several whole numbers: only text is exact.
       return invalid(value, bits === 64 ? `${range} that was read without loss` : range);
     }
     if (value === null || value === undefined) return null;
@@ -110,7 +110,7 @@ function createWholeReader(kind: keyof typeof WHOLE_RANGES): ValueReader {
   };
 }
 
-/** The whole number a text states (`123`, `123.00`, `1.2E+3`), or null. */
+/** The whole number in a text (`123`, `123.00`, `1.2E+3`), or null. */
 function wholeOf(text: string): bigint | null {
   if (text.length > MAX_DIGITS || !NUMBER.test(text)) return null;
   const decimal = parseDecimal(text);
@@ -123,7 +123,7 @@ export const readInt2 = createWholeReader('int2');
 export const readInt4 = createWholeReader('int4');
 export const readInt8 = createWholeReader('int8');
 
-/** Yes or no: true/false, `True`/`False` in any case, 1/0. */
+/** Reads true or false: booleans, `true` and `false` in any case, 1 and 0. */
 export function readBoolean(value: unknown): Scalar | InvalidValue {
   if (typeof value === 'boolean') return value;
   if (value === null || value === undefined) return null;

@@ -2,22 +2,22 @@ import sax from 'sax';
 import { MAX_CONTAINERS } from './decimals.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
-/** Elements and attributes one answer may hold in all: twice as many as 64 MB of records have. */
+/** The most elements and attributes of one answer together: twice as many as 64 MB of records have. */
 const MAX_ELEMENTS = 3_000_000;
 
-/** Attributes one element may have. */
+/** The most attributes of an element. */
 const MAX_ATTRIBUTES = 1_000;
 
-/** The parser looks at the length of a comment or an attribute once a piece of so many characters, and ends what is longer. */
+/** The text is parsed in pieces of this length; after each, the parser checks the length of comments and attributes. */
 const PIECE = 64 * 1024;
 
-/** Roots that say that something is wrong; others without content are lists without records. */
-const NO_LIST = /err|fault|exception|fail|denied|html/i;
+/** Root elements that mean an error; other empty ones are lists without records. */
+const ERROR_ROOT = /err|fault|exception|fail|denied|html/i;
 
-/** Elements inside each other: an envelope, a list, a record and its values are four. */
+/** The most nested elements: an envelope, a list, a record and its values are four. */
 const MAX_DEPTH = 20;
 
-/** What an element says: text, nothing, or what its children and attributes say by name; those of one name as a list. */
+/** The content of an element: text, null, or its children and attributes by name; several of one name are a list. */
 export type XmlValue = string | null | { readonly [name: string]: XmlValue } | readonly XmlValue[];
 
 interface OpenElement {
@@ -32,10 +32,10 @@ interface OpenElement {
 const localName = (name: string) => name.slice(name.indexOf(':') + 1);
 
 /**
- * Reads XML into values. Prefixed attributes are left out (`xmlns:i`, `m:type`), but for `nil` and `null`. Characters
- * may be written by their names or numbers; nothing else is expanded, and there may be no DTD.
+ * Reads XML into values. Attributes with a prefix (`xmlns:i`, `m:type`) are left out, except `nil` and `null`. Only
+ * predefined entities and character references are expanded, and there may be no DTD.
  *
- * @returns what the outermost element says.
+ * @returns the content of the root element.
  * @throws PipelineError `unreadable` for XML that is broken, cut off, or too deep; `too_large` for too many elements.
  */
 export function readXml(text: string): XmlValue {
@@ -96,7 +96,7 @@ export function readXml(text: string): XmlValue {
     }
     const parent = open.at(-1);
     if (parent === undefined) {
-      if (value === '' && NO_LIST.test(element.name))
+      if (value === '' && ERROR_ROOT.test(element.name))
         throw unreadable(`it is an empty element <${element.name}>`);
       root = value;
       return;
@@ -117,7 +117,7 @@ function isNil(attributes: sax.Tag['attributes'] | sax.QualifiedTag['attributes'
 }
 
 function add(element: OpenElement, name: string, value: XmlValue): void {
-  // No name can touch what objects inherit.
+  // Without a prototype, so that no name collides with an inherited property.
   element.members ??= Object.create(null) as Record<string, XmlValue>;
   const { members } = element;
   const known = members[name];
@@ -126,7 +126,7 @@ function add(element: OpenElement, name: string, value: XmlValue): void {
   else members[name] = [known, value];
 }
 
-/** Of an element with text, attributes do not count. */
+/** The content of an element. If it has text and no children, its attributes are left out. */
 function contentOf({ isNil, hasChildren, members, text }: OpenElement): XmlValue {
   if (isNil) return null;
   if (members === null) return text;

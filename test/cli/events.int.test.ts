@@ -28,7 +28,7 @@ test('events are listed, filtered and decided', async () => {
       '    dividend 2.50',
       'NSE:ABC:2024-02-05:demerger  needs_review',
       '    Demerger',
-      '    its list tells no ratio that prices follow from',
+      '    its list states no ratio to adjust prices by',
       'NSE:ABC:2024-01-03:split  5 shares for 1, prices × 0.2  applied',
       '    From Rs 10 To Rs 2',
       '',

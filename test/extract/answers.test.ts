@@ -261,7 +261,7 @@ describe('a first look at an answer', () => {
 
   test('opens up to 64 KB: half a JSON and text are noticed', () => {
     expect(look(fill('{"Value":[', 65_536))).toThrowError(/broken JSON/);
-    expect(look(fill('Oops', 65_536))).toThrowError(/text that is no data/);
+    expect(look(fill('Oops', 65_536))).toThrowError(/text that is not data/);
     expect(look(JSON.stringify([RECORD]))).not.toThrow();
   });
 

@@ -128,7 +128,7 @@ describe('other answers that are no data', () => {
     expect(error).toMatchObject({
       kind: 'unknown_diagnostic',
       diagnostic: 'Something\\u0000 broke.',
-      message: 'the source answered with text that is no data: Something\\u0000 broke.',
+      message: 'the source answered with text that is not data: Something\\u0000 broke.',
     });
     expect(unknownDiagnostic('z'.repeat(501), keep).diagnostic).toBe('z'.repeat(500));
     // White space before the text does not use up the 500 characters, and a key on the edge is not cut in two.

@@ -77,7 +77,7 @@ describe('zip archives', () => {
     ['a place without an entry', { name: 'a', text: 'abc', says: { offset: 3 } }, /broken.*header signature/],
     ['more than may be read', { name: 'a', text: 'x'.repeat(5_000) }, /unpacks to more/],
     ['encryption', { name: 'a', text: 'abc', says: { flags: 1 } }, /encrypted/],
-    ['an unknown method', { name: 'a', text: 'abc', says: { method: 12 } }, /unknown way/],
+    ['an unknown method', { name: 'a', text: 'abc', says: { method: 12 } }, /unknown method/],
   ])('%s is refused', async (_, entry, problem) => {
     for (const zip64 of [false, true]) {
       const bytes = zip([entry], { zip64 });
@@ -142,10 +142,10 @@ describe('zip archives', () => {
 
   test('an archive without a CSV inside is named, and so is the bad file in one', async () => {
     await expect(read(zip([{ name: 'read.txt', text: 'hello' }]))).rejects.toThrow(
-      'the zip archive holds no .csv or .dat file',
+      'the zip archive contains no .csv or .dat file',
     );
     await expect(read(zip([{ name: 'b.CSV', text: 'A,B\n1,2\n' }]))).rejects.toThrow(
-      /^b\.CSV in it: is no file of a known/,
+      /^b\.CSV in it: is not a file of a known/,
     );
   });
 
@@ -161,7 +161,7 @@ describe('zip archives', () => {
     ]);
     expect(await days(outer)).toEqual(['2019-10-01', '2019-10-02']);
     await expect(days(zip([{ name: 'all.zip', text: outer }]))).rejects.toThrow(
-      'all.zip in it: cm01OCT2019bhav.csv.zip in it: is an archive in an archive in an archive',
+      'all.zip in it: cm01OCT2019bhav.csv.zip in it: is an archive within two others',
     );
   });
 

@@ -96,12 +96,14 @@ describe('formats', () => {
     ]);
     // Records are missing although each line is whole; a line that is not; the last line is cut.
     expect((await read('MTO.DAT', old(5)))[0]?.warnings).toEqual([
-      'its header counts 5 records, and it holds 3',
+      'its header counts 5 records, but it has 3',
     ]);
     const odd = await read('MTO.DAT', old(5, '20,3,ACC,9,8\r\n20,4,ABB,EQ,1,1,100.00\r\n'));
     expect(odd[0]?.rejects.map(({ problems }) => problems[0]?.path)).toEqual(['DELIVERABLE_QUANTITY']);
     await expect(read('MTO.DAT', old(4, '20,3,ACC,E'))).rejects.toThrow('breaks off inside its last row');
-    await expect(read('MTO.DAT', `${title}\n10,MTO,01072011,1,0000001\n`)).rejects.toThrow('holds no rows');
+    await expect(read('MTO.DAT', `${title}\n10,MTO,01072011,1,0000001\n`)).rejects.toThrow(
+      'contains no rows',
+    );
   });
 
   test('the older BSE files: padding is removed, the day is in the name, the code stands for the ticker', async () => {
@@ -230,18 +232,18 @@ describe('bad files are refused as a whole', () => {
       udiff(udiffRow('A')) + udiffRow('B').slice(0, 40),
       /breaks off inside its last row/,
     ],
-    ['empty', 'x.csv', '', /holds no rows/],
-    ['a header alone', 'x.csv', `${UDIFF}\n`, /holds no rows/],
+    ['empty', 'x.csv', '', /contains no rows/],
+    ['a header alone', 'x.csv', `${UDIFF}\n`, /contains no rows/],
     [
       'another format',
       'x.csv',
       'Sr No,Security,High/Low\n1,ABC,H\n',
-      /no file of a known format.*Sr No,Security/,
+      /not a file of a known format.*Sr No,Security/,
     ],
     ['a column short', 'x.csv', udiff(udiffRow('A')).replace('ClsPric', 'Price'), /the header lacks ClsPric/],
     ['derivatives', 'x.csv', udiff(udiffRow('A', { segment: 'FO' })), /segment FO, not the cash market/],
     ['another exchange', 'x.csv', udiff(udiffRow('A', { exchange: 'MSE' })), /rows of MSE/],
-    ['no row that reads', 'x.csv', udiff(udiffRow('A', { close: '?' })), /no row that can be read.*ClsPric/],
+    ['no row that reads', 'x.csv', udiff(udiffRow('A', { close: '?' })), /no valid row.*ClsPric/],
     [
       'no date anywhere',
       'day.csv',
@@ -256,7 +258,7 @@ describe('bad files are refused as a whole', () => {
     const binary = Buffer.from('\0\x01ABC\0,D\nx,y\n', 'latin1');
     await expect(readExchangeFile('x.csv', binary, ZONE)).rejects.toThrow(/its header begins " ABC ,D"$/);
     await expect(readExchangeFile('x.csv', gzipSync('a'), ZONE)).rejects.toThrow(
-      'is packed with gzip; unpack it',
+      'is compressed with gzip; unpack it',
     );
   });
 

@@ -60,7 +60,7 @@ describe('text', () => {
   ])('%j reads as %j', (sent, stored) => expect(readText(sent)).toBe(stored));
 
   test.each(['a\u0000b', '\ud800', 'x\udc00y', '\u0000'])('%j cannot be stored', (sent) => {
-    expect(expectInvalid(readText(sent))).toContain('cannot store');
+    expect(expectInvalid(readText(sent))).toContain('cannot be stored');
   });
 
   test('100,000 characters fit, one more does not; booleans are no text', () => {
@@ -188,7 +188,7 @@ describe('what is said of invalid values', () => {
     ['readText', true, 'true is not text'],
     ['readText', [1], 'is a list, not text'],
     ['readText', {}, 'is an object, not text'],
-    ['readText', 'a\u0000', 'holds a NUL or half a surrogate pair, which text cannot store'],
+    ['readText', 'a\u0000', 'contains a NUL or half a surrogate pair, which cannot be stored'],
     ['readText', 'x'.repeat(100_001), 'is longer than 100000 characters'],
     ['readNumeric', 'x', '"x" is not a number'],
     ['readNumeric', true, 'true is not a number'],

@@ -313,7 +313,7 @@ describe('lists of corporate actions', () => {
     ).toEqual([
       {
         warnings: [
-          'lines passed over: 1; they have no ex-date: redemptions and calls, mostly of bonds and funds',
+          'lines skipped: 1; they have no ex-date: redemptions and calls, mostly of bonds and funds',
         ],
       },
     ]);

@@ -138,7 +138,7 @@ describe('text nobody knows', () => {
     expect(report).toMatchObject({ state: 'failed', windows: { failed: 1, loaded: 1 } });
     const [window] = await windowsOf(setup, report.runId);
     expect(window).toMatchObject({ state: 'failed', attempts: 3, diagnostic: text.slice(0, 500) });
-    expect(window?.error).toContain('text that is no data');
+    expect(window?.error).toContain('text that is not data');
     expect(setup.sandbox.stats().byOperation).toEqual({ GetCircuitBreakers: 3, GetBhavCopyCM: 1 });
     expect(tally((await coverageRows(setup)).map(({ operation, state }) => `${operation} ${state}`))).toEqual(
       {

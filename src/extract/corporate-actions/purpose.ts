@@ -1,4 +1,4 @@
-/** What kind of corporate event a text tells of. */
+/** The kinds of corporate events. */
 export const EVENT_KINDS = [
   'split',
   'consolidation',
@@ -14,46 +14,46 @@ export const EVENT_KINDS = [
 ] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
-/** `applied`: used for adjusted prices or total returns; `needs_review`: a person has to look at it; `ignored`: leaves prices as they are. */
+/** `applied`: used for adjusted prices or total returns; `needs_review`: a person must decide; `ignored`: not used. */
 export type EventStatus = 'applied' | 'needs_review' | 'ignored';
 
-/** Shares after the event for shares before it, without common divisors. A price before it is multiplied by old ÷ new. */
+/** Shares after the event for shares before it, without common divisors. Prices before are multiplied by old ÷ new. */
 export interface ShareRatio {
   readonly new: number;
   readonly old: number;
 }
 
-/** One event that a text tells of. */
+/** An event in a text. */
 export interface PurposeEvent {
   readonly kind: EventKind;
-  /** Null where the text has none that leaves no doubt. */
+  /** Null if the text has none that is certain. */
   readonly ratio: ShareRatio | null;
-  /** Rupees a share as printed: the dividend or interest, or the premium of a rights issue. */
+  /** Rupees per share as printed: the dividend or interest, or the premium of a rights issue. */
   readonly amount: string | null;
   readonly status: EventStatus;
-  /** Why it is not applied; null where it is. */
+  /** Why it is not applied; null if it is. */
   readonly reason: string | null;
-  /** Which dividend it is, where its text says so: those of different labels are different dividends. */
+  /** Which dividend it is, if the text says so: dividends with different labels are different ones. */
   readonly label: DividendLabel;
 }
 
 export type DividendLabel = '' | 'final' | 'interim' | 'special';
 
-/** What one line of an exchange's list says. */
+/** The meaning of one line of an exchange's list. */
 export interface Purpose {
   /** In the order of the text; at least one. */
   readonly events: readonly PurposeEvent[];
   /** Does it say that it replaces what was announced before? */
   readonly revised: boolean;
-  /** Does it say that something is cancelled or put off? */
+  /** Does it say that something is cancelled or postponed? */
   readonly calledOff: boolean;
 }
 
 /**
  * Reads the purpose of a corporate action, as NSE and BSE print it: `Bonus 1:1/Dividend- Rs 2 Per Share`.
- * Conservative: a ratio is given only where the whole clause is understood and no other clause of the text could
- * change it. Splits tell face values (from Rs 10 to Rs 2 is five new shares for one), bonuses the new shares for
- * those held (1:2 makes three of two).
+ * Conservative: a ratio is returned only if the whole clause is understood and no other clause of the text could change
+ * it. Splits state face values (from Rs 10 to Rs 2 is five new shares for one), bonuses the new shares for those held
+ * (1:2 makes three out of two).
  */
 export function readPurpose(text: string): Purpose {
   const line = normalised(text);
@@ -62,7 +62,7 @@ export function readPurpose(text: string): Purpose {
   const events: PurposeEvent[] = [];
   let unread = '';
   for (const clause of clausesOf(line)) {
-    // `AGM/DIV-FIN RS.2+SPL RS.10`: what follows a dividend may leave the word out.
+    // `AGM/DIV-FIN RS.2+SPL RS.10`: after a dividend, the word may be left out.
     const isDividend =
       events.some(({ kind }) => kind === 'dividend') && /^SPE?C?I?A?L?\b[ -]*R[SE]/.test(clause);
     const event = isDividend ? readDividend(clause) : readClause(clause);
@@ -71,7 +71,7 @@ export function readPurpose(text: string): Purpose {
   }
   if (unread !== '' || events.length === 0) {
     events.push(
-      other(SMELLS.test(unread) ? 'it may change the price, and its text is not understood' : null),
+      other(PRICE_WORDS.test(unread) ? 'it may change the price, and its text is not understood' : null),
     );
   }
   const labelled = events.map((event) =>
@@ -85,18 +85,18 @@ export function readPurpose(text: string): Purpose {
 const isFinal = ({ kind, label }: PurposeEvent, line: string) =>
   kind === 'dividend' && label === '' && /\bA\.?G\.?M\b|ANNUAL GEN/.test(line);
 
-/** Nothing of a text counts that says that something is cancelled or put off. */
+/** No event of a text is applied that says that something is cancelled or postponed. */
 function asCalledOff(event: PurposeEvent): PurposeEvent {
   return event.status === 'applied'
-    ? { ...event, status: 'needs_review', reason: 'its text says that something is cancelled or put off' }
+    ? { ...event, status: 'needs_review', reason: 'its text says that something is cancelled or postponed' }
     : event;
 }
 
-/** Words that stand for a change of the number of shares or of what a share is worth. */
-const SMELLS =
+/** Words of changes of the number of shares, or of the value of a share. */
+const PRICE_WORDS =
   /\bBON|SPLI?T|SUB ?-?DIVI|CONSOL|FACE VALUE|REDUCTION|\bREDN?\b|REORGANI|CAPITAL RET|HIVE|SCHEME|SPECIAL|CANCEL|WITHDRA|POSTPON|DEFER|DE-?MERG|MERGER|SPIN|ARR?ANGE?MENT|AMALGAM|RECONSTRUCT|RIGHTS?|RG?H?TS|RESOLUTION PLAN|DEBENTURE|WARRANT|PREF|\bSPL?\b|\bR[SE] ?\.?\d/;
 
-/** Upper case, single blanks, without the `/-` behind rupees and without notes of a revision. */
+/** The text in upper case, with single spaces and without the `/-` after rupees. */
 function normalised(text: string): string {
   return text
     .toUpperCase()
@@ -109,10 +109,10 @@ function normalised(text: string): string {
     .trim();
 }
 
-/** A note of a revision, in brackets, says nothing of the event itself. */
+/** A note of a revision in brackets, which is not part of an event. */
 const NOTE = /\(+[^()\d]*(?:REV|UPDATED)[^()\d]*\)|#PURPOSE REVISED\)/g;
 
-/** Clauses stand between `/`, `+`, `&`, `|`, AND or PLUS; a special dividend may follow without any. */
+/** Splits a text at `/`, `+`, `&`, `|`, AND and PLUS; a special dividend may follow without a separator. */
 function clausesOf(line: string): string[] {
   return line
     .replace(NOTE, ' ')
@@ -137,7 +137,7 @@ const RIGHTS = new RegExp(
   `^(?:RIGHTS?|RI?GHTS?)(?: ISSUE)? ?-? ?${RATIO}(?: ?(?:@|AT) ?(?:PREMIUM|PREM|PRM)(?: OF)? ?${MONEY})?$`,
 );
 
-/** Papers that are no shares of the company in question. */
+/** Securities that are not shares of the company. */
 const NOT_SHARES = /DEBENTURE|\bN?C?C?O?DS?\b|NCRPS|PREF|\bRPS\b|WARRANT|\bBONDS?\b|\bDVRS?\b/;
 
 const DIVIDEND =
@@ -145,7 +145,7 @@ const DIVIDEND =
 const MEETING = /\bA\.?G\.?M\b|\bE\.?G\.?M\b|GEN?E?[NRM]*A?L ME+T?I?N?G?|\bMEETING|POSTAL BALLOT/;
 const INTEREST = /\bI?NTE?RE?ST\b|^INT (?:PAYMENT|PYMNT)|^INTRST/;
 
-/** The event of one clause, or null where nothing is recognised in it. */
+/** The event of a clause; null if nothing is recognised in it. */
 function readClause(clause: string): PurposeEvent | null {
   if (/BONUS/.test(clause)) return readBonus(clause);
   if (/CONSOLIDAT/.test(clause)) return readConsolidation(clause);
@@ -178,22 +178,21 @@ function readBonus(clause: string): PurposeEvent {
   if (NOT_SHARES.test(clause)) return other('the bonus is not in shares of the same kind');
   const found = BONUS.exec(clause);
   const ratio = found === null ? null : ratioOf(Number(found[1]) + Number(found[2]), Number(found[2]));
-  if (ratio === null || ratio.new <= ratio.old)
-    return review('bonus', 'its ratio is not told, or not clearly');
+  if (ratio === null || ratio.new <= ratio.old) return review('bonus', 'its ratio is missing or unclear');
   return { kind: 'bonus', ratio, amount: null, status: 'applied', reason: null, label: '' };
 }
 
 function readSplit(clause: string): PurposeEvent {
   const ratio = faceValueRatio(SPLIT.exec(clause));
   if (ratio === null || ratio.new <= ratio.old)
-    return review('split', 'its face values are not told, or not clearly');
+    return review('split', 'its face values are missing or unclear');
   return { kind: 'split', ratio, amount: null, status: 'applied', reason: null, label: '' };
 }
 
 function readConsolidation(clause: string): PurposeEvent {
   const ratio = faceValueRatio(CONSOLIDATION.exec(clause));
   if (ratio === null || ratio.new >= ratio.old) {
-    return review('consolidation', 'its face values are not told, or not clearly');
+    return review('consolidation', 'its face values are missing or unclear');
   }
   return { kind: 'consolidation', ratio, amount: null, status: 'applied', reason: null, label: '' };
 }
@@ -210,7 +209,7 @@ function readRights(clause: string): PurposeEvent {
   };
 }
 
-/** Words of a dividend that is paid once, also as the lists shorten or misspell them: SPL, SPEC, SP. DIV, SPDIV. */
+/** Words of a dividend that is paid once, as the lists write, shorten or misspell them: SPL, SPEC, SP. DIV, SPDIV. */
 const SPECIAL =
   /\bSPE?C?I?A? ?L|SPECIAL|SPLECIAL|\bSP(?:EC)?\b|\bSP-?DIV|ONE ?-?TIME|JUBILEE|CENTENARY|ANNIVERSARY|MILL?ENN?IUM|ADDITIONAL|EXTRA/;
 
@@ -225,11 +224,11 @@ function readDividend(clause: string): PurposeEvent {
     };
   }
   const label = /\bINT|INTERIM/.test(clause) ? 'interim' : /\bFIN/.test(clause) ? 'final' : '';
-  if (amount === null) return { ...ignored('dividend', 'its text tells no amount, or not clearly'), label };
+  if (amount === null) return { ...ignored('dividend', 'its amount is missing or unclear'), label };
   return { kind: 'dividend', ratio: null, amount, status: 'applied', reason: null, label };
 }
 
-/** Rupees a share in a clause, as printed; null where there is no number, or more than one. */
+/** Rupees per share in a clause, as printed; null if there is no number, or more than one. */
 function amountIn(clause: string): string | null {
   const text = clause
     .replace(/\([^()]*\)/g, ' ')
@@ -245,8 +244,8 @@ function amountIn(clause: string): string | null {
     /%|PER ?CENT|PAISE|LAKH|CRORE|US ?\$|USD|\.\.| \.\d/.test(text)
   )
     return null;
-  const told = /R ?[SE]\b|\bS\b|R[SE]\.?\d|PE ?R\b|\bPR\b/.test(text);
-  return told && Number(only[1]) > 0 ? (only[1] as string) : null;
+  const isRupees = /R ?[SE]\b|\bS\b|R[SE]\.?\d|PE ?R\b|\bPR\b/.test(text);
+  return isRupees && Number(only[1]) > 0 ? (only[1] as string) : null;
 }
 
 /** Shares after for shares before, from the face values before and after. */
@@ -259,7 +258,7 @@ function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
   return ratioOf(whole(before), whole(after));
 }
 
-/** A ratio without common divisors; null where a side is zero. */
+/** A ratio without common divisors; null unless both sides are positive whole numbers. */
 export function ratioOf(after: number, before: number): ShareRatio | null {
   if (!Number.isSafeInteger(after) || !Number.isSafeInteger(before) || after <= 0 || before <= 0) return null;
   let [a, b] = [after, before];
@@ -267,12 +266,12 @@ export function ratioOf(after: number, before: number): ShareRatio | null {
   return { new: after / a, old: before / a };
 }
 
-/** Kinds that make a ratio beside them doubtful where they themselves need a review. */
+/** Kinds that make other ratios of the same text uncertain if they need a review themselves. */
 const UNCLEAR: ReadonlySet<EventKind> = new Set(['other', 'split', 'bonus', 'consolidation']);
 
 /**
- * A ratio is in doubt where the same text tells of something else that may change the number of shares, or holds
- * words that are not understood.
+ * Marks ratios for review if the same text has something else that may change the number of shares, or words that are
+ * not understood.
  */
 function withDoubts(events: readonly PurposeEvent[], notAllRead: boolean): PurposeEvent[] {
   const unclear = events.some(
@@ -300,8 +299,8 @@ const ignored = (kind: EventKind, reason: string): PurposeEvent => ({
   status: 'ignored',
 });
 
-/** Something else; `doubt` says why a person should look at it, null where nothing tells of a change of price. */
+/** Something else. @param doubt why a person should look at it; null if nothing suggests a change of price. */
 const other = (doubt: string | null): PurposeEvent =>
   doubt === null
-    ? ignored('other', 'nothing in its text tells of a change of price')
+    ? ignored('other', 'nothing in its text suggests a change of price')
     : review('other', doubt);

@@ -12,13 +12,13 @@ import {
 export const WHOLE_RATIO = /^(\d{1,9}):(\d{1,9})$/;
 const AMOUNT = /^\d{1,9}(?:\.\d{1,6})?$/;
 
-/** Kinds that leave prices as they are where nothing more is told of them. */
+/** Kinds that do not change prices if no ratio or amount is stated. */
 const HARMLESS: ReadonlySet<string> = new Set(['dividend', 'interest', 'meeting', 'buyback']);
 
 /**
- * Reads the kind and the ratio of an event as a list of one's own tells them: `bonus` with the new shares for those held
- * (`1:2`), `split` and `consolidation` with shares or face values in either order (`5:1`, `10:2`), `dividend` with rupees
- * a share.
+ * Reads the kind and the ratio of an event as a list states them (the columns `told_kind` and `told_ratio`): `bonus`
+ * with the new shares for those held (`1:2`), `split` and `consolidation` with shares or face values in either order
+ * (`5:1`, `10:2`), `dividend` with rupees per share.
  */
 export function readTold(told: string, text: string | null): PurposeEvent {
   const kind = EVENT_KINDS.find((one) => one === told) ?? 'other';
@@ -28,20 +28,20 @@ export function readTold(told: string, text: string | null): PurposeEvent {
     return { kind, ratio, amount, status: 'applied', reason: null, label: '' };
   }
   return HARMLESS.has(kind)
-    ? { kind, ratio, amount, status: 'ignored', reason: 'its list tells no amount or ratio', label: '' }
+    ? { kind, ratio, amount, status: 'ignored', reason: 'its list states no amount or ratio', label: '' }
     : {
         kind,
         ratio,
         amount,
         status: 'needs_review',
-        reason: 'its list tells no ratio that prices follow from',
+        reason: 'its list states no ratio to adjust prices by',
         label: '',
       };
 }
 
 /**
- * Reads what the source service tells of an action: its type in words (`Final Dividend`, `Stock Split`), and the amount or
- * ratio beside it (`14`, `10:2`).
+ * Reads an action as the source service states it: its type in words (`Final Dividend`, `Stock Split`), and the amount
+ * or ratio (`14`, `10:2`).
  */
 export function readAnnounced(type: string, detail: string): Purpose {
   const read = readPurpose(type);
@@ -55,20 +55,20 @@ export function readAnnounced(type: string, detail: string): Purpose {
     const event: PurposeEvent = isSpecial
       ? { ...only, amount: text }
       : { ...only, amount: text, status: 'applied', reason: null };
-    return { ...read, events: [read.calledOff && !isSpecial ? { ...event, ...BY_WORD } : event] };
+    return { ...read, events: [read.calledOff && !isSpecial ? { ...event, ...CALLED_OFF } : event] };
   }
   const ratio = only.status === 'needs_review' ? toldRatio(only.kind, text) : null;
   if (ratio === null) return both();
   const event: PurposeEvent = { ...only, ratio, status: 'applied', reason: null };
-  return { ...read, events: [read.calledOff ? { ...event, ...BY_WORD } : event] };
+  return { ...read, events: [read.calledOff ? { ...event, ...CALLED_OFF } : event] };
 }
 
-const BY_WORD = {
+const CALLED_OFF = {
   status: 'needs_review',
-  reason: 'its text says that something is cancelled or put off',
+  reason: 'its text says that something is cancelled or postponed',
 } as const;
 
-/** What is wrong with the kind or the ratio of an event of one's own, or null. */
+/** What is wrong with the kind or the ratio of an event in a user's own list; null if nothing is. */
 export function toldProblem(kind: string | null, ratio: string | null): Problem | null {
   if (!EVENT_KINDS.some((one) => one === kind)) {
     return { path: 'kind', message: `must be one of ${EVENT_KINDS.join(', ')}` };
@@ -76,11 +76,12 @@ export function toldProblem(kind: string | null, ratio: string | null): Problem 
   if (ratio === null) return null;
   const { ratio: read, amount } = readTold(kind as string, ratio);
   if (read !== null || amount !== null) return null;
-  if (kind === 'dividend') return { path: 'ratio', message: 'must be rupees a share, such as 2.50' };
+  if (kind === 'dividend') return { path: 'ratio', message: 'must be rupees per share, such as 2.50' };
   return ['bonus', 'split', 'consolidation'].includes(kind as string)
     ? {
         path: 'ratio',
-        message: 'must be two different whole numbers such as 5:1; of a bonus the new shares for those held',
+        message:
+          'must be two different whole numbers such as 5:1; for a bonus, the new shares for those held',
       }
     : {
         path: 'ratio',
@@ -88,7 +89,7 @@ export function toldProblem(kind: string | null, ratio: string | null): Problem 
       };
 }
 
-/** Splits have more shares after than before and consolidations fewer, in whichever order they are told. */
+/** A split has more shares after than before, a consolidation fewer, in whatever order they are stated. */
 function toldRatio(kind: string, text: string): ShareRatio | null {
   const found = WHOLE_RATIO.exec(text.replace(/\s/g, ''));
   if (found === null) return null;

@@ -9,21 +9,21 @@ export type FileRow = Readonly<Record<string, unknown>>;
 /** The columns of one file, matched to the fields of its format. */
 export interface FileColumns {
   readonly format: FileFormat;
-  /** The row as a record of the operation: its fields with texts as in the file, and null for blanks. */
+  /** The row as a record of the data set: its fields with their texts in the file, and null for blank cells. */
   record(row: FileRow): Record<string, string | null>;
-  /** What the row tells besides, as a record of another data set; null where this file has nothing of it. */
+  /** What the row has for another table, as a record of that data set; null if this file has nothing for it. */
   readonly also: ((row: FileRow) => Record<string, string | null>) | null;
-  /** By field: how its text is turned into the field's, where it is. */
+  /** By field: the function that converts its text, if there is one. */
   readonly texts: ReadonlyMap<string, (text: string) => string>;
   /** The value that the row has for a field. */
   value(row: FileRow, source: string): string | null;
-  /** The text that the row has in a column. */
+  /** The text of the row in a column. */
   text(row: FileRow, column: string): string | null;
-  /** The name of the file's column for a field, for problems; the field's own if there is none. */
+  /** The file's column for a field, for messages; the field's name if there is none. */
   nameOf(source: string): string;
-  /** The first needed column that is missing in a row because it breaks off; null for whole rows. */
+  /** The first needed column that is missing because the row breaks off; null for complete rows. */
   missingIn(row: FileRow): string | null;
-  /** Columns of the table that this file lacks, or has less exactly than other files; not the source audit. */
+  /** Columns of the table that this file lacks, or has less precisely than other files, without the source audit. */
   unknown(fields: readonly Field[]): string[];
 }
 
@@ -37,7 +37,7 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const own = (column: string) => byName.get(column.toUpperCase());
   const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
   if (format === undefined) {
-    throw badFile(`is no file of a known format; its header begins "${header.join(',').slice(0, 80)}"`, {
+    throw badFile(`is not a file of a known format; its header begins "${header.join(',').slice(0, 80)}"`, {
       unknownFormat: true,
     });
   }
@@ -84,7 +84,7 @@ export function columnsOf(header: readonly string[]): FileColumns {
   };
 }
 
-/** `-` and blanks mean that there is no value. */
+/** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
 function textOf(value: unknown, read: FileField['read']): string | null {
   const text = typeof value === 'string' ? value.trim() : '';
   if (text === '' || text === '-') return null;

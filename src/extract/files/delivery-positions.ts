@@ -1,13 +1,13 @@
 import { badFile } from '../diagnostics.ts';
 import type { FileRow } from './columns.ts';
 
-/** The second line, where the first is a title: kind of file, day, quantity and count of the records that follow. */
+/** The second line, after a title: kind of file, day, quantity, and count of the records that follow. */
 const FILE_HEADER = /^10,MTO,(\d{2})(\d{2})(\d{4})(?:,\d*)?(?:,(\d+))?/m;
 
-/** Begins the records of one kind of settlement, of which old files have several. */
+/** Begins the records of a kind of settlement; old files have several. */
 const SETTLEMENT = /^Trade Date\s*<(\d{1,2}-[A-Za-z]{3}-\d{4})>/i;
 
-/** Type, number, symbol, series, traded and delivered quantity, percent. */
+/** How many fields a record has: type, number, symbol, series, traded and delivered quantity, percent. */
 const FIELDS = 7;
 
 /** Is this `MTO_DDMMYYYY.DAT` of NSE, whatever it is called? */
@@ -21,7 +21,7 @@ export function isDeliveryPositions(text: string): boolean {
  * @throws PipelineError `unreadable` if the last line breaks off.
  */
 export function readDeliveryPositions(text: string): { rows: FileRow[]; warnings: string[] } {
-  const [, day, month, year, told] = FILE_HEADER.exec(text) ?? [];
+  const [, day, month, year, stated] = FILE_HEADER.exec(text) ?? [];
   let tradeDate = `${year}-${month}-${day}`;
   const rows: FileRow[] = [];
   const lines = text.trimEnd().split(/\r?\n/);
@@ -43,7 +43,7 @@ export function readDeliveryPositions(text: string): { rows: FileRow[]; warnings
       PERCENT_DELIVERABLE: percent ?? null,
     });
   }
-  const isShort = told !== undefined && Number(told) !== rows.length;
-  const warnings = isShort ? [`its header counts ${Number(told)} records, and it holds ${rows.length}`] : [];
+  const differs = stated !== undefined && Number(stated) !== rows.length;
+  const warnings = differs ? [`its header counts ${Number(stated)} records, but it has ${rows.length}`] : [];
   return { rows, warnings };
 }

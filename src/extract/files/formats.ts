@@ -14,48 +14,48 @@ export type FormatName =
   | 'actions'
   | 'symbol-changes';
 
-/** Where a field comes from in a row of the file, and how its text is turned into the field's. */
+/** The column of a field in a file, and how its text is converted. */
 export interface FileField {
   readonly column: string;
-  /** What the column is called in files that have no column of that name. */
+  /** The column's name in files that have none named `column`. */
   readonly orColumn?: string;
   readonly read?: (text: string) => string;
 }
 
-/** A kind of file. The header of a file says which kind it is, not its name. */
+/** A file format. It is recognized by the header of a file, not by its name. */
 export interface FileFormat {
   readonly name: FormatName;
   /** The data set that its rows are records of. */
   readonly dataSet: string;
-  /** The exchange that writes such files; null where the rows name it. */
+  /** The exchange that publishes such files; null if the rows name it. */
   readonly exchange: 'NSE' | 'BSE' | null;
-  /** A header that has all of these columns is of this kind. */
+  /** A header that has all of these columns is of this format. */
   readonly marks: readonly string[];
-  /** Columns that the header must have besides. */
+  /** Further columns that the header must have. */
   readonly needs: readonly string[];
-  /** By source field. Columns that are named here and not in `needs` may be missing. */
+  /** By source field. Columns that are not in `marks` or `needs` may be missing. */
   readonly fields: Readonly<Record<string, FileField>>;
-  /** What its rows tell besides: of each, a record of another data set. Left out where the header lacks one of the columns. */
+  /** Each row is also a record of another data set, unless the header lacks one of these columns. */
   readonly also?: { readonly dataSet: string; readonly fields: Readonly<Record<string, FileField>> };
-  /** Are its rows sessions of an exchange, each of its own? Else a file is read as a whole. */
+  /** Are its rows about sessions, which are stored one by one? If not, a file is stored as a whole. */
   readonly bySession: boolean;
-  /** The column that names the exchange, where `exchange` is null and it is not that of the bhav copy. */
+  /** The column that names the exchange, if `exchange` is null and it is not the one of the bhav copy. */
   readonly exchangeColumn?: string;
-  /** Rows without this field tell nothing that is kept: they are counted in a warning, and are no rejects. */
+  /** Rows without this field are skipped and counted in a warning; they are not rejects. */
   readonly passedOverWithout?: { readonly field: string; readonly because: string };
-  /** What is wrong with a record, beside what its fields say. */
+  /** Finds a problem of a record as a whole. */
   readonly check?: (record: Readonly<Record<string, string | null>>) => Problem | null;
-  /** Does a file list everything that its exchange traded that day? */
+  /** Does a file list everything that was traded on its exchange that day? */
   readonly complete: boolean;
-  /** Does the name of the file hold the date where no column does? */
+  /** Does the name of the file have the date, if no column does? */
   readonly datedByName: boolean;
-  /** Are instruments named by their number only, so that tickers must come from other data? */
+  /** Does it identify instruments only by number, so that tickers have to come from other data? */
   readonly withoutTickers: boolean;
-  /** Fields that are cut or less exact than in other formats: a stored value is kept. */
+  /** Fields that are cut or less precise than in other formats: a stored value is kept. */
   readonly vague: readonly string[];
-  /** Columns where `-` does not mean that there is no value: a stored one is kept. */
+  /** Columns that may be `-` although there is a value: then a stored value is kept. */
   readonly sometimesBlank: readonly string[];
-  /** Fields the file rounds: a stored value that differs by less than this is kept. */
+  /** Fields that the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
 }
 
@@ -73,7 +73,7 @@ const plain = {
 const fieldsOf = (columns: Readonly<Record<string, string>>): Record<string, FileField> =>
   Object.fromEntries(Object.entries(columns).map(([column, source]) => [source, { column }]));
 
-/** `BhavCopy_NSE_CM_0_0_0_YYYYMMDD_F_0000.csv` and the like of BSE. */
+/** `BhavCopy_NSE_CM_0_0_0_YYYYMMDD_F_0000.csv`, and the same of BSE. */
 const UDIFF: FileFormat = {
   ...plain,
   name: 'udiff',
@@ -170,7 +170,7 @@ const NSE_FULL: FileFormat = {
       DELIV_PER: 'deliveredPercent',
     }),
   },
-  // For some securities only the delivery positions tell them.
+  // For some securities only the delivery positions have them.
   sometimesBlank: ['delivered_quantity', 'delivered_percent'],
   // Two decimals of a lakh.
   rounded: { ttlTrfVal: 1_000 },
@@ -234,7 +234,7 @@ const BSE_EQUITY: FileFormat = {
   vague: ['finInstrmNm'],
 };
 
-/** Days as the lists write them: `17/12/2020`, `05-Feb-21`, `01 Jan 2016`, and as they are read elsewhere. */
+/** Converts days as the lists write them: `17/12/2020`, `05-Feb-21`, `01 Jan 2016`. */
 const listDay = (text: string) =>
   fullYear(text.replace(/^(\d{1,2}) ([A-Za-z]{3}) (\d{2,4})$/, '$1-$2-$3')).replace(
     /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/,
@@ -258,7 +258,7 @@ const NSE_ACTIONS: FileFormat = {
       PURPOSE: 'purpose',
       'COMPANY NAME': 'companyName',
     }),
-    // The second name is that of the page until 2020.
+    // The second name was used until 2020.
     faceValue: { column: 'FACE VALUE', orColumn: 'FACE VALUE(RS.)' },
     exDate: { column: 'EX-DATE', read: listDay },
     recordDate: { column: 'RECORD DATE', read: listDay },
@@ -309,7 +309,7 @@ const BSE_ACTIONS: FileFormat = {
   },
 };
 
-/** A list of one's own, for what no other tells. */
+/** A user's own list, for events that no other list has. */
 const ACTIONS: FileFormat = {
   ...list,
   name: 'actions',
@@ -325,7 +325,7 @@ const ACTIONS: FileFormat = {
   check: ({ kind, ratio }) => toldProblem(kind ?? null, ratio ?? null),
 };
 
-/** The columns of NSE's list of changed symbols, which mostly has no header. */
+/** The columns of NSE's list of changed symbols, which usually has no header. */
 export const SYMBOL_CHANGES_HEADER = [
   'SM_NAME',
   'SM_KEY_SYMBOL',
@@ -342,7 +342,7 @@ const SYMBOL_CHANGES: FileFormat = {
   needs: [],
   fields: {
     ...fieldsOf({ SM_KEY_SYMBOL: 'oldSymbol', SM_NEW_SYMBOL: 'newSymbol' }),
-    // The second name is that of files with a header.
+    // The second name is used in files with a header.
     companyName: { column: 'SM_NAME', orColumn: 'SYMB_COMPANY_NAME' },
     changedOn: { column: 'SM_APPLICABLE_FROM', read: listDay },
   },

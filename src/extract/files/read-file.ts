@@ -16,45 +16,45 @@ import { dayInName, type FileFormat, FORMATS, type FormatName, SYMBOL_CHANGES_HE
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 import { isZip, newUnpackLimit, type UnpackLimit, unzip } from './zip.ts';
 
-/** The CSV that a session was read from: the file itself, or one in an archive. */
+/** The file that a session was read from: the imported one, or one in an archive. */
 export interface FileContent {
   readonly name: string;
   readonly bytes: Buffer;
 }
 
-/** What a file holds of one exchange, and session where its rows are of sessions, validated like an answer of the source. */
+/** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like an answer. */
 export interface FileSession {
   readonly format: FormatName;
   /** The data set that its rows are records of. */
   readonly dataSet: string;
   readonly exchange: string;
-  /** The session; of a list the first of its days. */
+  /** The session, or the first day of a list. */
   readonly day: string;
-  /** The same session; of a list the last of its days. */
+  /** The same session, or the last day of a list. */
   readonly to: string;
   readonly rows: Rows;
-  /** What its rows tell besides, for another table. */
+  /** What its rows have for another table. */
   readonly also: { readonly table: TableDefinition; readonly rows: Rows } | null;
   readonly rejects: readonly Reject[];
   /** Is this everything that the exchange traded on that day? */
   readonly complete: boolean;
   /** Are its symbols scrip codes, because the file has no tickers? */
   readonly withoutTickers: boolean;
-  /** Columns that the file lacks: what is stored there is kept. */
+  /** Columns that the file lacks: their stored values are kept. */
   readonly unknown: readonly string[];
-  /** Columns the file rounds: a stored value that differs by less than this is kept. */
+  /** Columns that the file rounds: a stored value that differs by less than this is kept. */
   readonly rounded: Readonly<Record<string, number>>;
-  /** Columns that it may leave blank although there is a value: a stored one is kept then. */
+  /** Columns that it may leave blank although there is a value: then the stored value is kept. */
   readonly sometimesBlank: readonly string[];
-  /** What is odd about the file, but not fatal. */
+  /** Problems of the file that are not fatal. */
   readonly warnings: readonly string[];
-  /** One object for all sessions of a CSV. `readCsvFile` of its name and bytes gives the same sessions. */
+  /** The same object for all sessions of a file; `readCsvFile` of its name and bytes returns the same sessions. */
   readonly content: FileContent;
 }
 
 /**
- * Reads a file of an exchange, or a zip archive of such. The rows say which sessions it holds, and its name
- * does where the format has no date. A broken file is not read in part.
+ * Reads a file of an exchange, or a zip archive of such files. Its sessions follow from the rows, or from its name if
+ * the format has no date. A broken file is not read in part.
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
@@ -67,7 +67,7 @@ export async function readExchangeFile(
   return isZip(bytes) ? readArchive(bytes, timeZone, limit, true) : readCsvFile(name, bytes, timeZone);
 }
 
-/** Reads an archive, and those inside it: NSE packs chosen reports, which may be archives, into one more. */
+/** Reads an archive, and archives in it: NSE's downloads of several reports are archives that contain archives. */
 async function readArchive(
   bytes: Buffer,
   timeZone: string,
@@ -82,22 +82,22 @@ async function readArchive(
     try {
       if (!isZip(data)) sessions.push(...readCsvFile(name, data, timeZone));
       else if (outermost) sessions.push(...(await readArchive(data, timeZone, limit, false)));
-      else throw badFile('is an archive in an archive in an archive; unpack the outer ones');
+      else throw badFile('is an archive within two others; unpack the outer ones');
     } catch (error) {
       const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
       if (!(error instanceof PipelineError) || error.unknownFormat !== true) throw bad;
-      // NSE's daily archive holds many reports; those that are not known are no fault of the others.
+      // NSE's daily archive has many reports; unknown ones must not prevent the others from being read.
       unknown ??= bad;
     }
   }
-  if (entries === 0) throw badFile('the zip archive holds no .csv or .dat file');
+  if (entries === 0) throw badFile('the zip archive contains no .csv or .dat file');
   if (sessions.length === 0 && unknown !== undefined) throw unknown;
   return sessions;
 }
 
 /**
- * Can a file of this name be imported? Hidden files cannot, nor what macOS adds to an archive beside
- * each file (`._x.csv`, `__MACOSX/…`).
+ * Can a file of this name be imported? Hidden files cannot, nor the files that macOS adds to archives (`._x.csv`,
+ * `__MACOSX/…`).
  */
 export function isImportName(path: string): boolean {
   return /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|dat|zip)$/i.test(path) && !/(?:^|[\\/])__MACOSX[\\/]/.test(path);
@@ -112,9 +112,9 @@ const GZIP = Buffer.from([0x1f, 0x8b]);
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
 export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
-  if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is packed with gzip; unpack it');
+  if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is compressed with gzip; unpack it');
   const content = { name: keptName(name), bytes };
-  // Of a list without a header nothing may be taken for one.
+  // The first line of a list without a header must not be taken for one.
   const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
     ? null
     : scanFile(bytes, timeZone, {
@@ -134,12 +134,12 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   }
   const { rows, warnings } = parseRows(bytes);
   const [first] = rows;
-  if (first === undefined) throw badFile('holds no rows');
+  if (first === undefined) throw badFile('contains no rows');
   const columns = columnsOf(Object.keys(first));
   const { bySession, datedByName } = columns.format;
   const named = datedByName ? dayInName(name) : null;
   if (bySession && columns.nameOf('tradDt') === 'tradDt' && named === null) {
-    throw badFile('has no date: neither a column holds it, nor a name such as EQ070421.CSV');
+    throw badFile('has no date, neither in a column nor in a name such as EQ070421.CSV');
   }
   const groups = new Map<string, OpenGroup>();
   const needed = columns.format.passedOverWithout;
@@ -167,21 +167,21 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     if ('row' in also) addRow(group.alsoByDay, also);
     else group.rejects.push(also);
   });
-  const told = passedOver === 0 ? [] : [`lines passed over: ${passedOver}; they ${needed?.because}`];
+  const skipped = passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${needed?.because}`];
   return [...groups].flatMap(([exchange, group]) =>
-    sessionsOf(exchange, group, { columns, content, warnings: [...warnings, ...told] }),
+    sessionsOf(exchange, group, { columns, content, warnings: [...warnings, ...skipped] }),
   );
 }
 
-/** Lists end in lines that hold nothing, or the character that once ended files. */
+/** Lists may end with empty lines, or with U+001A, which DOS used to mark the end of a file. */
 const isBlankRow = (row: FileRow) =>
   Object.values(row).every(
     (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
   );
 
 /**
- * The name of a file without its path, of at most 255 characters, and without those that Postgres
- * cannot store: names in archives can be anything, and cutting one may leave half a character.
+ * The name of a file without its path, at most 255 characters long, without characters that Postgres cannot store:
+ * names in archives can be anything, and cutting one may leave half of a surrogate pair.
  */
 const keptName = (name: string) =>
   basename(name)
@@ -201,18 +201,18 @@ function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings
 }
 
 /**
- * A line of NSE's list of changed symbols: a name, two symbols and a day. More commas than a name has are the header of
- * another file, whose last cell is a day by mistake.
+ * A line of NSE's list of changed symbols: a name, two symbols and a day. With more commas than a name has, it is the
+ * header of another file whose last cell happens to be a day.
  */
 const SYMBOL_CHANGE =
   /^((?:[^,]*,){0,5}[^,]*),\s*([^,\s]+)\s*,\s*([^,\s]+)\s*,\s*(\d{1,2}-[A-Za-z]{3}-(?:\d{2}){1,2})\s*$/;
 
 const firstLine = (text: string) => text.slice(0, 1_000).trimStart().split(/\r?\n/, 1)[0] ?? '';
 
-/** Is it such a list without a header? */
+/** Is it a list of changed symbols without a header? */
 const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
 
-/** Names may hold commas, which are not quoted: what counts is what stands at the end of a line. */
+/** Names may contain unquoted commas, so lines are read from their end. */
 function readSymbolChanges(text: string): FileRow[] {
   const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
   return text
@@ -226,8 +226,8 @@ function readSymbolChanges(text: string): FileRow[] {
 }
 
 /**
- * Quotes names with commas in a list of changed symbols that has a header, where the line ends in two symbols and
- * a day: as long as the name is its first column, nothing else can be meant. Other texts stay as they are.
+ * Quotes names with commas in a list of changed symbols that has a header, if the line ends with two symbols and a day:
+ * as the name is the first column, the line is unambiguous. Other texts stay as they are.
  */
 function quoteNames(text: string): string {
   const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
@@ -241,7 +241,7 @@ function quoteNames(text: string): string {
   });
 }
 
-/** Old files hold names in the Windows code page instead of UTF-8. */
+/** Old files have names in the code page windows-1252 instead of UTF-8. */
 function decode(bytes: Buffer): string {
   try {
     return decodeText(bytes);
@@ -250,7 +250,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** Files of other market segments have the same header, and must not be loaded as shares. */
+/** The exchange of a row. Files of other segments have the same header, and must not be loaded as shares. */
 function exchangeOf(columns: FileColumns, row: FileRow): string {
   const { format } = columns;
   if (format.exchange !== null) return format.exchange;
@@ -264,7 +264,7 @@ function exchangeOf(columns: FileColumns, row: FileRow): string {
   const known: readonly string[] = EXCHANGES;
   if (exchange === null || !known.includes(exchange)) {
     throw badFile(
-      `holds rows of ${exchange ?? 'an exchange it does not name'}; known are ${known.join(' and ')}`,
+      `has rows of ${exchange ?? 'an exchange that it does not name'}; known are ${known.join(' and ')}`,
     );
   }
   return exchange;
@@ -277,11 +277,11 @@ interface Group {
   readonly rejects: readonly Reject[];
 }
 
-/** The same while they are read. */
+/** The rows of one exchange while they are being read. */
 interface OpenGroup {
   readonly reader: RecordReader;
   readonly byDay: Map<string, Row[]>;
-  /** Reads what the rows tell besides. */
+  /** Reads what the rows have for another table. */
   readonly alsoReader: RecordReader | null;
   readonly alsoByDay: Map<string, Row[]>;
   readonly rejects: Reject[];
@@ -300,7 +300,7 @@ function newGroup({ dataSet, also }: FileFormat, exchange: string, timeZone: str
 }
 
 interface DatedRow extends SourceRow {
-  /** The day in the file's name, if the format has no other date. */
+  /** The day in the file's name, if the format has no date. */
   readonly named: string | null;
 }
 
@@ -310,14 +310,14 @@ function readRow(reader: RecordReader, source: DatedRow): ReadRow {
   const record = columns.record(row);
   if (named !== null) record.tradDt ??= named;
   const { check } = columns.format;
-  // One's own list may leave the note out.
+  // In a user's own list the note is optional.
   if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
   const problem = check?.(record) ?? null;
   if (missing === null && problem === null) return resultOf(reader.read(record), source);
   return rejectOf(source, [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]);
 }
 
-/** Reads what a row that is stored tells besides. */
+/** Reads what a valid row has for another table. */
 function readAlso(reader: RecordReader | null, source: SourceRow): ReadRow | null {
   const { columns, row } = source;
   return columns.also === null || reader === null ? null : resultOf(reader.read(columns.also(row)), source);
@@ -345,7 +345,7 @@ function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; re
   else rows.push(row);
 }
 
-/** Rejected rows count with the largest session of the file, because their own date may be wrong. */
+/** Rejects belong to the largest session of the file, because the date of a rejected row may be wrong. */
 function sessionsOf(
   exchange: string,
   { byDay, alsoByDay, rejects }: Group,
@@ -356,9 +356,7 @@ function sessionsOf(
   const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
   if (days.length === 0) {
     const problem = rejects[0]?.problems[0];
-    throw badFile(
-      `holds no row that can be read; of the first, ${problem?.path ?? ''} ${problem?.message ?? ''}`,
-    );
+    throw badFile(`has no valid row; in the first, ${problem?.path ?? ''} ${problem?.message ?? ''}`);
   }
   const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
   const all = days.map(([day]) => day).sort();
@@ -387,7 +385,7 @@ function sessionsOf(
   }));
 }
 
-/** The columns of `market.bhavcopy_cm` that files of a format round, and by how much. */
+/** The columns that files of a format round, and by how much. */
 function roundedIn(format: FileFormat): Record<string, number> {
   const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
   const columnOf = (source: string) =>

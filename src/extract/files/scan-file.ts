@@ -11,20 +11,20 @@ import { createRecordScanner } from '../record-scanner.ts';
 import type { Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
 
-/** A row that was read by itself, with its day, or what is wrong with it. */
+/** A row that was parsed on its own, with its day, or the reject that it becomes. */
 export type ReadRow = { readonly row: Row; readonly day: string } | Reject;
 
-/** A row of a file, and its place. */
+/** A row of a file, and its position. */
 export interface SourceRow {
   readonly columns: FileColumns;
   readonly row: FileRow;
   readonly position: number;
 }
 
-/** How the rows of a file are read that are not scanned. */
+/** How rows that cannot be scanned are read. */
 interface RowReading {
   readonly exchangeOf: (columns: FileColumns, row: FileRow) => string;
-  /** Makes what reads the rows of an exchange, and what they tell besides. */
+  /** Makes the readers of an exchange's rows: of the rows themselves, and of what they have for another table. */
   readonly readersOf: (
     columns: FileColumns,
     exchange: string,
@@ -40,7 +40,7 @@ interface ScannedFile {
   readonly exchange: string;
   readonly day: string;
   readonly rows: EncodedRows;
-  /** What they tell besides. */
+  /** What the rows have for another table. */
   readonly also: Rows;
   readonly rejects: readonly Reject[];
 }
@@ -74,11 +74,11 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
       .replace(/^\ufeff/, '')
       .split(',')
       .map((name) => name.trim());
-    const places = layout.keys.map((source) => names.indexOf(columns.nameOf(source)));
+    const positions = layout.keys.map((source) => names.indexOf(columns.nameOf(source)));
     return createRecordScanner(bytes, layout, {
       asked: { exchange, from: day, to: day, instruments: [], params: {}, calledOn: '' },
       timeZone,
-      valuesOf: () => createCsvScanner(bytes, places, names.length, header.endsWith('\r\n')),
+      valuesOf: () => createCsvScanner(bytes, positions, names.length, header.endsWith('\r\n')),
       texts: columns.texts,
       only: onlyOf(columns, exchange),
     });
@@ -128,7 +128,7 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
   return { columns, exchange, day, rows, also: alsoLines?.finish() ?? [], rejects };
 }
 
-/** The row that begins here, read by itself, and where the next one begins; null where it is no row like the others. */
+/** The row that begins here, parsed on its own, and where the next one begins; null if it is unlike the others. */
 function rowAt(
   bytes: Buffer,
   header: string,
@@ -142,7 +142,7 @@ function rowAt(
   return rows?.length === 1 ? { row: rows[0] as FileRow, next } : null;
 }
 
-/** The columns of a file whose rows can be scanned: of a session, which they name themselves. */
+/** The columns of a file whose rows can be scanned: rows of a session, with its date; else null. */
 function knownColumns(header: readonly string[]): FileColumns | null {
   let columns: FileColumns;
   try {
@@ -155,7 +155,7 @@ function knownColumns(header: readonly string[]): FileColumns | null {
   return bySession && !datedByName && !withoutTickers && check === undefined ? columns : null;
 }
 
-/** Rows of another segment or exchange are left to those who say what is wrong with them. */
+/** Rows of another segment or exchange are not scanned, so that they are parsed and their problem is reported. */
 function onlyOf({ format }: FileColumns, exchange: string): ReadonlyMap<string, readonly Scalar[]> {
   if (format.exchange !== null) return new Map();
   return new Map<string, readonly Scalar[]>([

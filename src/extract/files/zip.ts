@@ -10,13 +10,13 @@ interface ZipEntry {
   readonly data: Buffer;
 }
 
-/** What may still be read of one file, the archives inside it included. */
+/** How much may still be unpacked of one file, including archives inside it. */
 export interface UnpackLimit {
   bytes: number;
   entries: number;
 }
 
-/** A year of bhav copies fits, a zip bomb does not. */
+/** The limits of a file: a year of bhav copies fits, a zip bomb does not. */
 export function newUnpackLimit(): UnpackLimit {
   return { bytes: 512 * 1024 * 1024, entries: 10_000 };
 }
@@ -26,24 +26,24 @@ const END_OF_DIRECTORY = Buffer.from('PK\x05\x06');
 const STORED = 0;
 const DEFLATED = 8;
 
-/** Do these bytes begin as a zip archive does? */
+/** Do these bytes begin like a zip archive? */
 export function isZip(bytes: Buffer): boolean {
   const start = bytes.subarray(0, 4);
   return start.equals(LOCAL_HEADER) || start.equals(END_OF_DIRECTORY);
 }
 
 /**
- * Unpacks the entries of a zip archive that `wanted` names, one after the other: stored and deflated
- * ones, of zip64 archives too, without encryption. What was unpacked is taken off `limit`.
+ * Unpacks the entries of a zip archive whose names are `wanted`, one after the other: stored and deflated ones without
+ * encryption, also of zip64 archives. Subtracts what was unpacked from `limit`.
  *
- * @throws PipelineError `unreadable` for anything else, for broken or cut archives and beyond the limit.
+ * @throws PipelineError `unreadable` for any other entry, for broken or truncated archives, and beyond the limit.
  */
 export async function* unzip(
   bytes: Buffer,
   wanted: (name: string) => boolean,
   limit = newUnpackLimit(),
 ): AsyncGenerator<ZipEntry> {
-  // Names are taken as bytes, because yauzl would refuse an archive for one that is no safe path.
+  // Names are read as bytes, because yauzl would reject an archive with a name that is not a safe path.
   const options = { lazyEntries: true, decodeStrings: false };
   const archive = await fromBufferPromise(bytes, options).catch((error: unknown) => {
     if (bytes.includes(END_OF_DIRECTORY)) return broken(error);
@@ -74,14 +74,14 @@ function checkEntry(name: string, entry: Entry, limit: UnpackLimit): void {
   if (entry.isEncrypted()) throw badFile(`${name} in the zip archive is encrypted`);
   const { compressionMethod: method, uncompressedSize } = entry;
   if (method !== STORED && method !== DEFLATED) {
-    throw badFile(`${name} in the zip archive is packed in an unknown way (${method})`);
+    throw badFile(`${name} in the zip archive is compressed with an unknown method (${method})`);
   }
   if (uncompressedSize > limit.bytes) {
     throw badFile(`the zip archive unpacks to more than may be read, at ${name}`);
   }
 }
 
-/** Ends with an error where more, or less, comes out than the archive's directory says (yauzl counts). */
+/** Collects an entry. yauzl fails if its size is not the one in the archive's directory. */
 async function collect(stream: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(chunk);

@@ -156,7 +156,7 @@ function eventsOfDay(lines: readonly NoticeEvent[]): CorporateEvent[] {
   const events = [...kinds.values()].flatMap(eventsOfKind);
   const off = lines.find(({ calledOff }) => calledOff);
   if (off !== undefined) {
-    const reason = `a line says that something is cancelled or put off: ${off.notice.purpose}`;
+    const reason = `a line says that something is cancelled or postponed: ${off.notice.purpose}`;
     return events.map((event) => needsReview(event, reason));
   }
   const revised = new Set(lines.flatMap((one) => (one.revised ? [one.kind] : [])));
