@@ -7,6 +7,7 @@ import { udiffFile } from '../support/files.ts';
 import { sessionsBefore, settingsFor } from '../support/pipeline.ts';
 import { dropDatabase, measured, migratedDatabase } from '../support/postgres.ts';
 import { startChild } from '../support/processes.ts';
+import { processorFigures } from '../support/processor.ts';
 import { EXCHANGE } from '../support/records.ts';
 import { checkCounts, checkRows } from './load.ts';
 
@@ -35,7 +36,7 @@ export const importFiles: Case = {
     for (let round = 1; round <= site.rounds; round++) {
       const url = await migratedDatabase(server.url, DATABASE);
       const child = await startChild('import', settingsFor(url, site.source.url('first')), folder);
-      const { result, walBytes } = await measured(url, () => child.finish<ImportReport>());
+      const { result, walBytes, processor } = await measured(url, () => child.finish<ImportReport>());
       const { result: report, seconds } = result;
       checkCounts('import', report, { fetched: rows, inserted: rows });
       check('import', {
@@ -55,6 +56,7 @@ export const importFiles: Case = {
           copyWalMb: copy.walBytes / 1e6,
           peakRssMb: result.peakRssMb,
           cpuSeconds: result.cpuSeconds,
+          ...processorFigures(processor, copy.processor),
         },
       };
     }

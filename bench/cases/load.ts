@@ -4,6 +4,7 @@ import { type PlainCopy, plainCopy } from '../support/copy.ts';
 import { bhavRequest, sessionsBefore, settingsFor, startPipeline } from '../support/pipeline.ts';
 import { dropDatabase, freshDatabase, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { startChild } from '../support/processes.ts';
+import { type ProcessorTimes, processorFigures } from '../support/processor.ts';
 import { CORRECTED_EVERY, type SourceMode } from '../support/records.ts';
 
 const COPY = 'plain COPY of the same rows';
@@ -94,6 +95,7 @@ interface Taken {
   readonly walBytes: number;
   readonly peakRssMb: number;
   readonly cpuSeconds: number;
+  readonly processor: ProcessorTimes | null;
   readonly emptySeconds?: number;
 }
 
@@ -108,6 +110,7 @@ function beside(copy: PlainCopy, { rows }: Size, taken: Taken, first?: Taken): F
     ...(first && { walShare: taken.walBytes / first.walBytes }),
     peakRssMb: taken.peakRssMb,
     cpuSeconds: taken.cpuSeconds,
+    ...processorFigures(taken.processor, copy.processor),
     ...(taken.emptySeconds !== undefined && { emptySeconds: taken.emptySeconds }),
   };
 }
@@ -143,7 +146,7 @@ async function reload(site: Site, { days, rows }: Size, bench: Reload): Promise<
 async function replay(site: Site, { days, rows }: Size): Promise<Taken> {
   const url = await freshDatabase(site.server.url, 'bench_replay', databaseOf('load-first'));
   const child = await startChild('replay', settingsFor(url, site.source.url('first')));
-  const { result, walBytes } = await measured(url, () =>
+  const { result, walBytes, processor } = await measured(url, () =>
     child.finish<{ emptySeconds: number; loadSeconds: number; report: RunReport }>(),
   );
   const { emptySeconds, loadSeconds, report } = result.result;
@@ -151,7 +154,7 @@ async function replay(site: Site, { days, rows }: Size): Promise<Taken> {
   check('replay', { windows: [report.windows.loaded, days.length] });
   await checkRows('replay', url, { rows, history: 0 });
   await dropDatabase(site.server.url, 'bench_replay');
-  return { ...result, seconds: loadSeconds, emptySeconds, walBytes };
+  return { ...result, seconds: loadSeconds, emptySeconds, walBytes, processor };
 }
 
 /** Runs one request with workers of its own. */
@@ -166,7 +169,7 @@ async function run(
   },
 ): Promise<Taken & { readonly report: RunReport }> {
   const pipeline = await startPipeline(site, url, asked);
-  const { result, seconds, walBytes } = await measured(url, () =>
+  const { result, seconds, walBytes, processor } = await measured(url, () =>
     pipeline.run(bhavRequest(asked.days, asked.again)),
   );
   const workers = await pipeline.stop();
@@ -174,6 +177,7 @@ async function run(
     report: result,
     seconds,
     walBytes,
+    processor,
     peakRssMb: Math.max(...workers.map((worker) => worker.peakRssMb)),
     cpuSeconds: workers.reduce((sum, worker) => sum + worker.cpuSeconds, 0),
   };

@@ -5,12 +5,14 @@ import { pipeline as stream } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { BenchServer } from './postgres.ts';
 import { measured, withClient } from './postgres.ts';
+import type { ProcessorTimes } from './processor.ts';
 
 /** What a plain COPY of rows took. */
 export interface PlainCopy {
   readonly rows: number;
   readonly seconds: number;
   readonly walBytes: number;
+  readonly processor: ProcessorTimes | null;
 }
 
 /**
@@ -38,6 +40,11 @@ export async function plainCopy(server: BenchServer, url: string): Promise<Plain
     );
     await rm(file);
     const counted = await client.query<{ rows: string }>('select count(*) as rows from plain');
-    return { rows: Number(counted.rows[0]?.rows), seconds: copy.seconds, walBytes: copy.walBytes };
+    return {
+      rows: Number(counted.rows[0]?.rows),
+      seconds: copy.seconds,
+      walBytes: copy.walBytes,
+      processor: copy.processor,
+    };
   });
 }

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { type ProcessorTimes, processorTimeBetween, processorTimes } from './processor.ts';
 
 export interface BenchServer {
   readonly url: string;
@@ -82,21 +83,28 @@ export async function withClient<Result>(
   }
 }
 
-/** Runs `work` after a checkpoint and says how long it took and how much WAL the server wrote meanwhile. */
+/** Runs `work` after a checkpoint and says how long it took, how much WAL the server wrote and who used the processors meanwhile. */
 export async function measured<Result>(
   url: string,
   work: () => Promise<Result>,
-): Promise<{ readonly result: Result; readonly seconds: number; readonly walBytes: number }> {
+): Promise<{
+  readonly result: Result;
+  readonly seconds: number;
+  readonly walBytes: number;
+  readonly processor: ProcessorTimes | null;
+}> {
   return withClient(url, async (client) => {
     await client.query('checkpoint');
     const before = await client.query<{ lsn: string }>('select pg_current_wal_insert_lsn() as lsn');
+    const times = await processorTimes(client);
     const start = performance.now();
     const result = await work();
     const seconds = (performance.now() - start) / 1000;
+    const processor = processorTimeBetween(times, await processorTimes(client));
     const wal = await client.query<{ bytes: string }>(
       'select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1) as bytes',
       [before.rows[0]?.lsn],
     );
-    return { result, seconds, walBytes: Number(wal.rows[0]?.bytes) };
+    return { result, seconds, walBytes: Number(wal.rows[0]?.bytes), processor };
   });
 }
