@@ -83,7 +83,7 @@ function checkInstruments(chosen: readonly Operation[], instruments: readonly st
 }
 
 /** Parses names of operations, in any case, without repeats; or returns all of them. @throws PipelineError `usage` */
-export function parseOperations(names: readonly string[], all: boolean): Operation[] {
+function parseOperations(names: readonly string[], all: boolean): Operation[] {
   if (all && names.length > 0) throw usageError('give names of operations or --all, not both');
   if (all) return [...operations];
   if (names.length === 0) {

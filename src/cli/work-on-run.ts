@@ -70,7 +70,7 @@ export async function newRun(context: QueueContext, request: RunRequest): Promis
 }
 
 /** How the work of a command on a run ended. */
-export interface Ending {
+interface Ending {
   readonly report: RunReport;
   /** Stopped by a signal before its end. */
   readonly interrupted: boolean;

@@ -31,6 +31,3 @@ export const rejectCommand = (id: number) => `eod rejects show ${id}`;
 
 /** The command that decides what a corporate event does to prices. */
 export const eventCommand = (id: string) => `eod events set ${id} --factor A:B`;
-
-/** The command that describes a data set on a terminal. */
-export const operationCommand = (name: string) => `eod operations ${name}`;

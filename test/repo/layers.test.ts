@@ -51,7 +51,6 @@ test('what pages tell people to type are commands with flags that they have', as
     typed.refetchCommand('GetBhavCopyCM', 'NSE', '2025-08-29'),
     typed.rejectCommand(1),
     typed.eventCommand('NSE:ITC:2025-08-29:split'),
-    typed.operationCommand('GetBhavCopyCM'),
   ];
   for (const text of texts) {
     const [program, command, ...words] = text.split(' ');

@@ -20,7 +20,7 @@ export interface Values {
   readonly files: boolean;
 }
 
-export interface CompletedOption {
+interface CompletedOption {
   /** `--exchange`. */
   readonly name: string;
   readonly description: string;

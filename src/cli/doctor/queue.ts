@@ -66,7 +66,7 @@ export async function postgresQueueChecks(db: Database | null, config: Config): 
     .slice(1)
     .map((name) => skipped(name, 'the queue is in Postgres, which stores it on disk'));
   const where = 'the queue is in Postgres (REDIS_URL is not set)';
-  if (db === null) return [skipped('queue', `${where}, which cannot be used`), ...others];
+  if (db === null) return [skipped('queue', `${where}; see the database check`), ...others];
   const state = await queueTablesState(db, config);
   if (state === 'current') return [ok('queue', `${where}; its tables are those of this version`), ...others];
   const found = `${where}; its tables are ${state === 'missing' ? 'not there yet' : 'of an older version'}`;

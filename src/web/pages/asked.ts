@@ -35,9 +35,3 @@ export function yearOf({ query }: Asked, years: readonly number[]): number {
   const asked = Number(query.get('year'));
   return years.includes(asked) ? asked : (years[0] ?? new Date().getUTCFullYear());
 }
-
-/** Which page of a list, from 1. */
-export function pageOf({ query }: Asked): number {
-  const text = query.get('page') ?? '1';
-  return /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1;
-}
