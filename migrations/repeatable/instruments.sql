@@ -2,8 +2,8 @@
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A change that
 -- CREATE OR REPLACE refuses needs a DROP VIEW before it, which fails where somebody's own view builds on it.
 
--- For each column the bhav copy is preferred, then the table that showed the instrument last. A table without a value
--- leaves the choice to the next.
+-- For each column the bhav copy is preferred, then the table in which the instrument was seen last; tables without a
+-- value are passed over.
 CREATE OR REPLACE VIEW market.instruments AS
   SELECT instrument_id, exchange,
          (array_agg(symbol ORDER BY source <> 'bhavcopy_cm', last_seen DESC, first_seen DESC, source, symbol)
@@ -41,10 +41,10 @@ CREATE OR REPLACE VIEW market.instrument_aliases AS
                              ORDER BY precedence, CASE WHEN precedence = 0 THEN '' ELSE series END) AS place
       FROM etl.observed_aliases s
   ), owned AS (
-    -- Grouped in each branch, because there the planner has statistics of how many names to expect.
+    -- Grouped in each branch, because only there the planner has statistics about the number of names.
     SELECT exchange, 'series' AS kind, symbol AS alias, series, instrument_id,
            min(first_seen) AS first_seen, max(last_seen) AS last_seen,
-           -- A record of NSE without ISIN is attributed by its symbol alone, which proves nothing.
+           -- A record of NSE without ISIN was assigned by its symbol alone, so it is no evidence for the symbol.
            max(last_seen) FILTER (WHERE isin <> '' OR exchange = 'BSE') AS proven
       FROM etl.observed_aliases WHERE symbol <> '' AND series <> ''
      GROUP BY exchange, symbol, series, instrument_id

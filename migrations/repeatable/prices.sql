@@ -40,8 +40,8 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
 $$;
 COMMENT ON FUNCTION market.price_factors(date) IS 'market.share_price_factors for every share with events, without the stretch behind the last event.';
 
--- The names and their factors are joined first, a few thousand rows, so that sessions meet them in one hash join, or by the
--- indexes of sessions where a symbol or an instrument is asked for.
+-- The names and their factors, a few thousand rows, are joined first, so that sessions are joined with one hash join, or
+-- through their indexes if a symbol or an instrument is given.
 CREATE OR REPLACE FUNCTION market.adjusted_prices(through date DEFAULT current_date)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open numeric,
                high numeric, low numeric, close numeric, quantity numeric, price_factor numeric, unadjusted_close numeric)

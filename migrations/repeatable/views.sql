@@ -2,7 +2,7 @@
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A function that
 -- returns a table has no SET, so that the planner puts it in the place of its call and conditions reach the indexes.
 
--- OFFSET 0 keeps the factor from being worked out once for each column that it is in.
+-- OFFSET 0 prevents the factor from being computed again for every column that uses it.
 CREATE OR REPLACE VIEW market.prices AS
   SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.instrument_full_name AS name, b.trade_date,
          b.open_price AS open, b.high_price AS high, b.low_price AS low, b.close_price AS close,
@@ -16,7 +16,7 @@ CREATE OR REPLACE VIEW market.prices AS
            WHERE c.exchange = b.exchange AND c.symbol = b.symbol AND c.series = b.series AND c.trade_date = b.trade_date) AS band_hit
     FROM market.bhavcopy_cm b
     LEFT JOIN (
-      -- Of each name the days of its share's events, and what prices before each, and behind the last, are multiplied by.
+      -- For each name, the days of its share's events, and the factors of prices before each and after the last.
       SELECT s.*, p.*
         FROM market.series_aliases s
        CROSS JOIN LATERAL (
@@ -31,9 +31,9 @@ CREATE OR REPLACE VIEW market.prices AS
      SELECT CASE WHEN a.ex_dates IS NULL OR b.trade_date < a.ex_dates[1] THEN 1 ELSE (
        SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
          FROM (
-           -- Of the events that have passed, how many had when the previous close was made: all of them, unless this is the
-           -- first session since the last one. Where the session before is not stored, or ended otherwise than this row
-           -- says, sessions are missing here, and only an event of this very day is surely later.
+           -- How many of the passed events the previous close already includes: all of them, unless this is the first
+           -- session since the last event. If the session before is not stored, or its close is not the previous close
+           -- of this row, sessions are missing here, and only an event of this very day is certainly later.
            SELECT passed, CASE
              WHEN a.ex_dates[passed] < b.trade_date AND EXISTS (
                SELECT FROM market.bhavcopy_cm p
@@ -92,7 +92,7 @@ END
 $$;
 COMMENT ON FUNCTION market.period_unit(text) IS 'week, month, quarter or year, also of weekly, monthly, quarterly and yearly; an error for anything else.';
 
--- Symbol and series are those of the instrument, not of the day, so that conditions on them are met before prices are read.
+-- Symbol and series are those of the instrument, not of the day, so that conditions on them apply before prices are read.
 CREATE OR REPLACE FUNCTION market.candles(period text, through date DEFAULT current_date, since date DEFAULT '-infinity')
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, period_start date, first_session date, last_session date,
                sessions integer, open numeric, high numeric, low numeric, close numeric, quantity numeric)
@@ -179,7 +179,7 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
            max(number) FILTER (WHERE fact = 'debt'), min(first_loaded_at)
       FROM (SELECT f.*, f.value_number AS number, lower(regexp_replace(f.fact_key, '[^A-Za-z0-9]', '', 'g')) AS fact
               FROM market.financial_ratio_facts f
-             -- Where both shapes answered the same question, the row is there already.
+             -- If both shapes answered the same question, the other part of the view has the row already.
              WHERE NOT EXISTS (SELECT FROM market.financial_ratios r
                                 WHERE (r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period)
                                     = (f.exchange, f.symbol, f.nature_of_report, f.variant, f.as_of_date, f.period))) f
@@ -226,7 +226,7 @@ COMMENT ON COLUMN market.financial_ratios_wide.profit_after_tax IS 'Profit after
 COMMENT ON COLUMN market.financial_ratios_wide.enterprise_value IS 'Enterprise value. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.debt IS 'Debt. Unit: rupees.';
 
--- An index finds the figures before.
+-- The previous figures are found with an index.
 CREATE OR REPLACE VIEW market.pledge_changes AS
   SELECT CASE p.exchange WHEN 'BSE' THEN 'BSE:' || p.scrip_code END AS instrument_id, p.exchange, p.scrip_code, p.scrip_id AS symbol,
          p.company_name, p.trade_date, b.trade_date AS previous_date, p.depository_pledged_shares AS pledged_shares,

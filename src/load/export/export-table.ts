@@ -15,7 +15,7 @@ import {
 
 export type Format = 'parquet' | 'csv' | 'ndjson';
 
-export interface ExportRequest extends RowChoice {
+interface ExportRequest extends RowChoice {
   /** A table or view, with its schema unless that is `market`. */
   readonly table: string;
   readonly format: Format;
@@ -29,7 +29,7 @@ export interface ExportRequest extends RowChoice {
   readonly onPartial: (file: string) => void;
 }
 
-export interface ExportedFile {
+interface ExportedFile {
   readonly file: string;
   readonly rows: number;
   readonly bytes: number;

@@ -16,13 +16,13 @@ const MOST_DIGITS = 38;
 type Value = string | number | bigint | boolean | undefined;
 
 /** A column of the file: its type, and how a value is made from the text that Postgres writes. */
-export interface ParquetColumn {
+interface ParquetColumn {
   readonly name: string;
   readonly element: SchemaElement;
   readonly read: (text: string) => Value;
 }
 
-export interface ParquetPlan {
+interface ParquetPlan {
   readonly columns: readonly ParquetColumn[];
   /** What cannot be written as Postgres stores it, a sentence each. */
   readonly notices: readonly string[];

@@ -11,7 +11,7 @@ import { mergeSql } from './merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases.ts';
 
 /** The result of accepting a refused withdrawal. */
-export interface AcceptedWithdrawal {
+interface AcceptedWithdrawal {
   readonly id: number;
   readonly table: string;
   readonly exchange: string;

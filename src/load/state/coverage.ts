@@ -191,7 +191,7 @@ export async function instrumentsAnsweredEachDay(
 }
 
 /** Instruments with an answer to a question about a day. */
-export interface AnswerList {
+interface AnswerList {
   readonly day: string;
   readonly variant: string;
   /** Is their answer `not_published`? */

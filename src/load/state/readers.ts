@@ -72,7 +72,7 @@ export async function grantReadersAgain(client: ClientBase): Promise<void> {
 }
 
 /** Roles that become readers, and roles that stop being readers: those named, or all. */
-export interface ReaderChange {
+interface ReaderChange {
   readonly add: readonly string[];
   readonly remove: readonly string[] | 'all';
 }
