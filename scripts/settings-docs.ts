@@ -66,9 +66,9 @@ function comment(markdown: string): string[] {
   return lines;
 }
 
-const ENV_HEAD = `# Settings of eod-pipeline. Copy this file to \`.env\` and uncomment what you want to change; the shell's
-# environment wins over the file. A commented line shows the default, or an example where there is none.
-# \`eod config\` prints the settings in force, with secrets hidden.
+const ENV_HEAD = `# Settings of eod-pipeline. Copy this file to \`.env\` ("eod init" does so) and uncomment what you want to change.
+# Each line shows the default, or an example if there is none. Environment variables take precedence over the file.
+# \`eod config\` prints all settings and their values, without secrets.
 # Written by \`npm run docs:generate\` from src/core/config.ts.
 `;
 
