@@ -27,7 +27,7 @@ const KEPT = `
     r.called_on::text as "calledOn", r.content_type as "contentType", b.body
     from etl.responses r join etl.response_bodies b using (hash)
    where exists (select from etl.loads l where l.operation = r.operation and l.exchange = r.exchange and l.fetched_at = r.fetched_at)
-   order by r.fetched_at, r.operation, r.from_date, r.to_date, r.instruments, r.id`;
+   order by r.fetched_at, r.operation, r.from_date, r.to_date, r.instruments, r.variant, r.filtered, r.hash`;
 
 /** What an answer says of its tables, and whether it lists all rows it was asked about. */
 function read(kept: Kept): {
