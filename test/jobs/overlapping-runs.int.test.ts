@@ -1,0 +1,170 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { dayAt, eachDay } from '../../src/core/days.ts';
+import { startRun } from '../../src/jobs/runs/run-control.ts';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { clockFrom } from '../reliability/support.ts';
+import { checkFold } from '../support/chaos/fold.ts';
+import { randomFrom } from '../support/chaos/random.ts';
+import { testDatabase } from '../support/database.ts';
+import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { replay } from './replay-support.ts';
+
+const SEED = Number(process.env.OVERLAP_SEED ?? 20_250_912);
+/** Fewer than so many may be missing in an answer, so that every one is believed. */
+const MISSING = 4;
+const SYMBOLS = 12;
+
+/** A source that answers otherwise each time it is asked, and what it was asked at once. */
+async function startChangingSource() {
+  const random = randomFrom(SEED);
+  const below = (limit: number) => Math.floor(random() * limit);
+  let release = () => {};
+  // The answer to the first call for a range comes when the test wants it to.
+  const held = [
+    new Promise<void>((resolve) => {
+      release = resolve;
+    }),
+  ];
+  const source = { url: '', requests: 0, atOnce: 0, release };
+  const underWay = new Map<string, number>();
+  const record = (operation: string, day: string, symbol: number) => {
+    const [year, month, date] = day.split('-');
+    const onDay = `${month}-${date}-${year}`;
+    const saved = { SavedAt: `${onDay} 21:0${below(4)}:00` };
+    const name = `S${symbol}`;
+    return operation === 'GetBhavCopyCM'
+      ? { TradDt: onDay, Src: 'NSE', Symbol: name, SctySrs: 'EQ', ClosePrice: below(9), ...saved }
+      : {
+          ChangeDate: onDay,
+          ScripId: name,
+          ScripName: `V${below(9)}`,
+          PrevSeries: 'EQ',
+          ToSeries: 'BE',
+          ...saved,
+        };
+  };
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? '', 'http://source');
+    const asked = `${url.pathname}?${url.searchParams}`;
+    const now = (underWay.get(asked) ?? 0) + 1;
+    underWay.set(asked, now);
+    source.requests += 1;
+    source.atOnce = Math.max(source.atOnce, now);
+    const operation = url.pathname.split('/').at(-1) ?? '';
+    const param = (name: string) =>
+      [...url.searchParams].find(([key]) => key.toLowerCase() === name)?.[1] ?? '';
+    const day = (name: string) => dayAt(Number(param(name)), 'Asia/Kolkata');
+    const value = eachDay(day('from'), day('to')).flatMap((one) => {
+      const missing = new Set(Array.from({ length: below(MISSING) }, () => below(SYMBOLS)));
+      return Array.from({ length: SYMBOLS }, (_, symbol) => symbol)
+        .filter((symbol) => !missing.has(symbol))
+        .map((symbol) => record(operation, one, symbol));
+    });
+    // A record that cannot be read: the answer then lists nothing in full.
+    if (source.requests % 5 === 0)
+      value.push({ ...record(operation, day('from'), 99), ClosePrice: 'x', ScripName: ['x'] } as never);
+    // Not waited for anything: calls take their time.
+    await sleep(below(60));
+    if (operation === 'GetSeriesChange') await held.shift();
+    underWay.set(asked, (underWay.get(asked) ?? 0) - 1);
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ Value: value }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  source.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return source;
+}
+
+/** A busy machine takes its time. */
+const PATIENCE_MS = 100_000;
+
+const OPERATIONS = ['GetBhavCopyCM', 'GetSeriesChange'];
+const ASKED = { operations: OPERATIONS, exchanges: ['NSE'], force: true };
+
+test('runs whose ranges overlap, at once, end in what was answered last', async () => {
+  const source = await startChangingSource();
+  const { url } = await testDatabase();
+  const pipeline = await openPipeline({
+    databaseUrl: url,
+    sourceUrl: source.url,
+    backend: 'postgres',
+    clock: clockFrom('2025-09-20T22:02:00+05:30'),
+  });
+  const runs = [
+    await start(pipeline, backfill({ ...ASKED, from: '2025-09-01', to: '2025-09-08' })),
+    await start(pipeline, backfill({ ...ASKED, from: '2025-09-04', to: '2025-09-12' })),
+    await start(pipeline, backfill({ ...ASKED, from: '2025-09-05', to: '2025-09-05' })),
+    ...(await Promise.all(
+      ['03', '06', '07', '10'].map((to) =>
+        start(
+          pipeline,
+          backfill({ ...ASKED, operations: ['GetSeriesChange'], from: '2025-09-02', to: `2025-09-${to}` }),
+        ),
+      ),
+    )),
+    await startRun(
+      pipeline,
+      { ...backfill({ ...ASKED, from: '2025-09-03', to: '2025-09-10' }), kind: 'nightly' },
+      { tick: 'tonight', requestedBy: 'schedule' },
+    ),
+  ];
+  for (let each = 0; each < 3; each += 1) {
+    const worker = await startWorker(pipeline);
+    onTestFinished(() => worker.stop(500));
+  }
+  const ofRanges = "select from etl.loads where operation = 'GetSeriesChange'";
+  await waitFor(async () => ((await pipeline.db.pool.query(ofRanges)).rowCount ?? 0) > 1, {
+    what: 'an answer that was asked for later',
+    timeoutMs: PATIENCE_MS,
+  });
+  source.release();
+  const reports = await Promise.all(
+    runs.map(async (run, at) => {
+      if (at === 1) await ended(pipeline, runs[2] ?? 0, PATIENCE_MS).then(() => replay(pipeline, {}));
+      return ended(pipeline, run ?? 0, PATIENCE_MS);
+    }),
+  );
+  let requests = 0;
+  for (const report of reports) {
+    const { inserted, updated, unchanged, stale, duplicate, rejected } = report;
+    expect(report).toMatchObject({ state: 'completed', windows: { failed: 0, open: 0 } });
+    expect(report.fetched).toBe(inserted + updated + unchanged + stale + duplicate + rejected);
+    requests += report.requests;
+  }
+  expect(source).toMatchObject({ atOnce: 1, requests });
+  expect(await checkFold(url)).toEqual([]);
+
+  // There were answers that came late, rejects and withdrawals.
+  const all = async (text: string) => (await pipeline.db.pool.query(text)).rows;
+  const [happened] = await all(`
+    select (select count(*) from etl.loads l where exists (
+        select from etl.loads o where o.operation = l.operation and o.fetched_at > l.fetched_at and o.state < l.state
+           and o.from_date <= l.to_date and o.to_date >= l.from_date))::int as late,
+      (select count(*) from etl.rejects)::int as rejects, (select count(*) from etl.withdrawals)::int as withdrawals`);
+  expect(Object.values(happened), JSON.stringify(happened)).not.toContain(0);
+
+  // Each day's coverage is what the last answer about it held …
+  const differing = await all(`
+    select c.operation, c.day, c.state, c.records, last.window_id, c.window_id as by
+      from etl.coverage c join lateral (
+        select l.window_id from etl.loads l where l.operation = c.operation and c.day between l.from_date and l.to_date
+           and l.run_id in (${runs.join()}) order by l.fetched_at desc, l.from_date desc, l.to_date desc, l.hash desc limit 1) last on true
+     where c.state <> 'loaded' or c.window_id <> last.window_id`);
+  expect(differing).toEqual([]);
+  // … and a reject is open only while the last answer about its day holds it.
+  const open = await all(`
+    select j.operation, j.from_date, j.window_id from etl.rejects j where j.resolved_at is null and exists (
+      select from etl.loads l join etl.loads own on own.window_id = j.window_id and own.run_id in (${runs.join()})
+       where l.operation = j.operation and j.from_date between l.from_date and l.to_date and l.fetched_at > own.fetched_at
+         and l.run_id in (${runs.join()}) and l.rejected = 0)`);
+  expect(open).toEqual([]);
+}, 120_000);
