@@ -265,6 +265,17 @@ describe('a replay', () => {
     expect(await all(other, "select from etl.withdrawals where state = 'accepted'")).toHaveLength(1);
   });
 
+  test('into emptied tables leaves the names of instruments, also of an answer that is loaded meanwhile', async () => {
+    const context = await openStore();
+    const named = async () =>
+      (await all(context, 'select symbol from market.instruments order by 1')).map(({ symbol }) => symbol);
+    await fetched(1, records(0, 20))(context);
+    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+    await fetched(2, records(0, 19))(context);
+    await workReplay(context, runId, new AbortController().signal);
+    expect(await named()).toEqual(await live(context));
+  });
+
   test('into emptied tables leaves the history of all answers, also of one that is loaded meanwhile', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);

@@ -75,17 +75,25 @@ async function expectTrue(store: Database) {
         `select exchange, kind, symbol, series, valid_from::text, valid_to::text, instrument_id from ${relation} order by 1, 2, 3, 4, 5`,
       )
     ).rows;
+  const shares = async () =>
+    (
+      await client.query(
+        `select exchange, symbol, series, valid_from, share_id from market.series_aliases order by 1, 2, 3, 4`,
+      )
+    ).rows;
   try {
     await client.query('begin');
     const kept = await read();
+    const keptShares = await shares();
     expect(await owners('etl.alias_owners')).toEqual(
       await owners(
-        "(select *, alias as symbol from market.instrument_aliases where kind in ('series', 'symbol')) as shown",
+        "(select *, alias as symbol from market.instrument_aliases where kind in ('series', 'symbol') and valid_from < valid_to) as shown",
       ),
     );
     await client.query(FORGET_ALIASES);
     await fillObservedAliases(Object.assign(drizzle(client), { client }));
     expect(kept).toEqual(await read());
+    expect(keptShares).toEqual(await shares());
   } finally {
     await client.query('rollback');
     client.release();
@@ -186,6 +194,40 @@ describe('market.instruments', () => {
         ['2025-01-04', 'infinity'],
       ].sort(),
     );
+    await expectTrue(store);
+  });
+
+  test('knows two misprints of a symbol on one day', async () => {
+    const store = await openStore();
+    const right = { isin: 'INE000A01010' };
+    for (const day of ['2025-01-01', '2025-01-03']) await loadBhav(store, [nse('X', day, right)]);
+    await loadBhav(store, [
+      nse('X', '2025-01-02', { isin: 'INE999Z01019' }),
+      nse('X', '2025-01-02', { isin: 'INE998Y01010', series: 'BE' }),
+    ]);
+    await expectTrue(store);
+    expect((await aliases(store, 'symbol')).at(-1)).toMatchObject({
+      instrument_id: 'NSE:INE000A01010',
+      valid_from: '2025-01-03',
+      valid_to: 'infinity',
+    });
+  });
+
+  test('follows the days that decide which of several scrip codes an ISIN and a T+0 line mean', async () => {
+    const store = await openStore();
+    const [old, young] = [{ isin: 'INE000A01010' }, { isin: 'INE000B01018' }];
+    const classified = tableOf('GetSectoralClassification');
+    const byIsin = { exchange: 'BSE', allotted_from: '2025-01-03', scrip_code: 0, ...old };
+    await loadBse(store, [bse('P', 500001, '2025-01-02', old)]);
+    await loadBse(store, [bse('Q', 500002, '2025-01-03', old), bse('P#', 500009, '2025-01-03', old)]);
+    await load(store, { batches: [{ table: classified, rows: [record(classified, byIsin)] }] });
+    await updateObservedAliases(store);
+    await loadBse(store, [bse('Q', 500002, '2025-01-01', old)]);
+    await expectTrue(store);
+
+    await loadBse(store, [bse('R', 500003, '2025-01-06', young), bse('P#', 500009, '2025-01-06', young)]);
+    await updateObservedAliases(store);
+    await loadBse(store, [bse('P#', 500009, '2025-01-07', old)]);
     await expectTrue(store);
   });
 
@@ -296,6 +338,20 @@ describe('market.instruments', () => {
       { alias: 'ODD', series: 'XA', instrument_id: 'NSE:INE111A01017' },
       { alias: 'ODD', series: 'XB', instrument_id: 'NSE:INE111A01017' },
     ]);
+    await expectTrue(store);
+  });
+
+  test('a series change that names one series twice counts with both of its days', async () => {
+    const store = await openStore();
+    const table = tableOf('GetSeriesChange');
+    const row = record(table, {
+      exchange: 'NSE',
+      change_date: '2025-01-02',
+      scrip_id: 'A',
+      prev_series: 'EQ',
+      to_series: 'EQ',
+    });
+    await load(store, { batches: [{ table, rows: [row] }] });
     await expectTrue(store);
   });
 

@@ -22,6 +22,7 @@ import {
   withdrawnIn,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
+import { rereadNames } from './observed-aliases.ts';
 
 // Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
 // tables, and the result replaces what is stored.
@@ -263,7 +264,11 @@ async function foldAnswers(
       ])),
     );
   }
-  if (load.fresh === true) for (const text of sql.storePast) await client.query(text, [exchange, days]);
+  if (load.fresh === true) {
+    for (const text of sql.storePast) await client.query(text, [exchange, days]);
+    // Rows and history carry the numbers of all these loads now, by which names would not be found.
+    if (table.names.length > 0) await rereadNames(tx, exchange);
+  }
   const counts = countsOf(stored.rows[0]);
   // Which of the rows are named differently now was not compared.
   const renamed = counts.written;

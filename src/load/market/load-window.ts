@@ -74,8 +74,8 @@ interface WindowLoad {
  * together or not at all.
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
- * advisory locks of its tables' days or questions (sorted), the one of kept bodies, rejects by number, coverage rows
- * (sorted), and the advisory lock of states.
+ * advisory locks of its tables' days or questions (sorted), in some rebuilds the one of names, the one of kept bodies,
+ * rejects by number, coverage rows (sorted), and the advisory lock of states.
  *
  * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
  *   was cancelled); then nothing was written.

@@ -144,6 +144,18 @@ async function redateUnconfirmed(
   return rows;
 }
 
+/**
+ * Has all names of an exchange read again by whoever updates them next; until then they stay as they are. For loads
+ * after which rows carry the numbers of other loads. Waits for those that bring in names, who might store their progress
+ * afterwards otherwise.
+ */
+export async function rereadNames(tx: Transaction, exchange: string): Promise<void> {
+  await lockNames(tx, exchange);
+  await tx.delete(aliasProgress).where(eq(aliasProgress.exchange, exchange));
+}
+
+const lockNames = (tx: Transaction, exchange: string) => lockUntilCommit(tx, `eod:instruments:${exchange}`);
+
 /** Fills `etl.observed_aliases`, and what depends on it, for exchanges that it has no progress of. */
 export async function fillObservedAliases(tx: Transaction): Promise<void> {
   for (const exchange of EXCHANGES) {
@@ -153,16 +165,17 @@ export async function fillObservedAliases(tx: Transaction): Promise<void> {
 }
 
 /**
- * Takes the lock for changes of the exchange's names. If none were ever added, as in a migration, reads all of its
- * rows.
+ * Takes the lock for changes of the exchange's names. If none were ever added, as in a migration, or all are to be read
+ * again, reads all of its rows.
  *
  * @returns whether all rows were read.
  */
 async function fillExchange(tx: Transaction, exchange: string): Promise<boolean> {
-  await lockUntilCommit(tx, `eod:instruments:${exchange}`);
+  await lockNames(tx, exchange);
   if ((await readProgress(tx, exchange)) !== null) return false;
   // Read before the rows, so that what is loaded meanwhile is added again.
   const { state } = await stateAt(tx, null);
+  await tx.delete(observedAliases).where(eq(observedAliases.exchange, exchange));
   for (const table of tables) {
     for (const { observeAll } of observedAliasSql(table)) await tx.client.query(observeAll, [exchange]);
   }
@@ -270,6 +283,9 @@ async function updateAliasOwners(
              and o.instrument_id = a.instrument_id and o.precedence = 2
            order by o.last_seen desc, o.isin desc limit 1) as second on a.kind = 'series'
        where a.exchange = ${exchange} and a.kind in ('series', 'symbol') and ${among(sql`a.alias`)}
+         -- Where a name passes to several instruments on one day, it is the last one's; the ranges of the others are
+         -- empty and begin on the same day.
+         and a.valid_from < a.valid_to
     ), gone as (
       delete from ${aliasOwners} o where o.exchange = ${exchange} and ${among(sql`o.symbol`)} and not exists (
         select from now n where n.kind = o.kind and n.symbol = o.symbol and n.series = o.series and n.valid_from = o.valid_from)
@@ -322,11 +338,11 @@ interface ObservedAliasSql {
   /** The same by reading all rows, if the symbols do not identify them. $1: exchange, $2: their ids. */
   readonly redateByAllRows: string;
   /**
-   * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns those that are new or
-   * seen earlier than before, and whether their instrument has to be identified. Parameters as for `selectUnconfirmed`.
+   * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns those that are new, seen
+   * earlier than before or of a second line, and whether their instrument has to be identified. Parameters as for `selectUnconfirmed`.
    */
   readonly observe: string;
-  /** Inserts the aliases of all rows of an exchange, unless they are known. $1: exchange. */
+  /** Inserts the aliases of all rows of an exchange, or extends the days of known ones. $1: exchange. */
   readonly observeAll: string;
 }
 
@@ -424,21 +440,32 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
            set first_seen = least(s.first_seen, j.first_seen), last_seen = greatest(s.last_seen, j.last_seen)
           from observed j where s.id = j.id
       )
-      select distinct symbol, isin, scrip_code::float8 as "scripCode", (id is null or ${contested()}) as unidentified
-        from observed j where id is null or first_seen < since`,
-    observeAll: `insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases(`${target} t where t.exchange = $1`)}
-      on conflict do nothing`,
+      select distinct symbol, isin, scrip_code::float8 as "scripCode", (id is null or ${contested()} or ${mayMoveShare()}) as unidentified
+        from observed j where id is null or first_seen < since or ${mayMoveShare()}`,
+    observeAll: `insert into etl.observed_aliases as s (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases(`${target} t where t.exchange = $1`)}
+      on conflict on constraint observed_aliases_key do update
+        set first_seen = least(s.first_seen, excluded.first_seen), last_seen = greatest(s.last_seen, excluded.last_seen)`,
   };
 }
 
 /**
  * The condition that an earlier first day may change the instrument, because the order of days decides it: the symbol
- * or the instrument was also seen with another ISIN (BSE: scrip code).
+ * or the instrument was also seen with another ISIN (BSE: scrip code). On BSE the ISIN with another scrip code as well,
+ * because the first code seen is that of records with only the ISIN, and the share of a second line.
  */
 function contested(): string {
   const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
   return `(exists (select from etl.observed_aliases o where o.exchange = j.exchange and o.symbol = j.symbol and ${other})
-        or exists (select from etl.observed_aliases o where o.instrument_id = j.instrument_id and ${other}))`;
+        or exists (select from etl.observed_aliases o where o.instrument_id = j.instrument_id and ${other})
+        or (j.exchange = 'BSE' and j.isin <> '' and exists (
+          select from etl.observed_aliases o where o.exchange = j.exchange and o.isin = j.isin and o.isin <> '' and ${other})))`;
+}
+
+/** The condition that a later last day may give a second line of BSE another share, because it had several ISINs. */
+function mayMoveShare(): string {
+  return `(j.exchange = 'BSE' and j.last_seen > j.until and exists (
+          select from etl.observed_aliases o
+           where o.exchange = j.exchange and o.symbol = j.symbol and o.isin <> j.isin and o.precedence = 2))`;
 }
 
 /** Longer symbols are cut to this length. */
