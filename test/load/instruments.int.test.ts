@@ -10,7 +10,7 @@ import {
   fillObservedAliases,
   updateObservedAliases,
 } from '../../src/load/market/observed-aliases.ts';
-import { operationNamed } from '../../src/operations/registry.ts';
+import { dataSetNamed, operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
 
@@ -280,6 +280,34 @@ describe('market.instruments', () => {
       },
     ]);
     await expectTrue(store);
+  });
+
+  test('a published change of symbol connects the old symbol with the new one, whichever is seen first', async () => {
+    const { table } = dataSetNamed('SymbolChanges').shapes[0] as { table: TableDefinition };
+    const day = '2025-08-29';
+    const days = {
+      old: nse('OLD', '2025-08-28', { isin: null }),
+      change: record(table, { exchange: 'NSE', changed_on: day, old_symbol: 'OLD', new_symbol: 'NEW' }),
+      young: nse('NEW', day, { isin: null }),
+    };
+    for (const order of [
+      ['old', 'change', 'young'],
+      ['young', 'change', 'old'],
+      ['change', 'young', 'old'],
+    ] as const) {
+      const store = await openStore();
+      for (const one of order) {
+        await load(store, {
+          batches: [{ table: one === 'change' ? table : bhavcopy, rows: [days[one]] }],
+          exchange: 'NSE',
+        });
+        await updateObservedAliases(store);
+      }
+      expect((await instruments(store)).map((row) => [row.instrument_id, row.symbol])).toEqual([
+        ['NSE:OLD', 'NEW'],
+      ]);
+      await expectTrue(store);
+    }
   });
 
   test('takes from the classification and from series changes what no bhav copy has', async () => {

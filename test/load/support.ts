@@ -4,7 +4,7 @@ import type { FullSet } from '../../src/load/market/merge.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
-import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { dataSets, operationNamed } from '../../src/operations/registry.ts';
 import type { Rows } from '../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -65,7 +65,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
   const runId = answer.runId ?? (await newRun(database));
   const { batches } = answer;
   const exchange = answer.exchange ?? String([...(batches[0]?.rows ?? [])][0]?.exchange ?? 'NSE');
-  const filling = operations.find(({ shapes }) => shapes.some(({ table }) => table === batches[0]?.table));
+  const filling = dataSets.find(({ shapes }) => shapes.some(({ table }) => table === batches[0]?.table));
   const operation = filling?.name ?? 'GetBhavCopyCM';
   const asked = { operation, exchange };
   const windowId = answer.windowId ?? (await newWindow(database, runId, 'running', asked));

@@ -30,12 +30,16 @@ const LOADS_AT_ONCE = 500;
  */
 export async function updateObservedAliases(database: Database): Promise<void> {
   for (const exchange of EXCHANGES) {
-    // Checked without the lock first, because nearly always there is nothing to do.
     const reached = await readProgress(database.drizzle, exchange);
-    const isBehind =
-      reached === null || (await loadsAfter(database.drizzle, groupOf(exchange), reached, 1)).length > 0;
-    for (let more = isBehind; more; ) more = await transaction(database, (tx) => addLoads(tx, exchange));
+    await updateExchange(database, exchange, reached);
   }
+}
+
+async function updateExchange(database: Database, exchange: string, reached: number | null): Promise<void> {
+  // Checked without the lock first, because nearly always there is nothing to do.
+  const isBehind =
+    reached === null || (await loadsAfter(database.drizzle, groupOf(exchange), reached, 1)).length > 0;
+  for (let more = isBehind; more; ) more = await transaction(database, (tx) => addLoads(tx, exchange));
 }
 
 /** So many new rows are worth bringing in their names before the end of a run. */
@@ -55,8 +59,16 @@ export async function countInserted(database: Database, rows: number, enough = M
   since.rows += rows;
   if (since.busy || since.rows < enough) return;
   Object.assign(since, { rows: 0, busy: true });
-  await updateObservedAliases(database).catch(() => undefined);
+  await addNames(database).catch(() => undefined);
   since.busy = false;
+}
+
+/** An exchange of which all rows have to be read is left to the end of the run: it would be read again and again. */
+async function addNames(database: Database): Promise<void> {
+  for (const exchange of EXCHANGES) {
+    const reached = await readProgress(database.drizzle, exchange);
+    if (reached !== null) await updateExchange(database, exchange, reached);
+  }
 }
 
 /** Operations that fill tables whose rows name instruments. */
@@ -196,26 +208,29 @@ function selectStored(tx: Transaction, chosen: SQL | undefined) {
 
 type Stored = Awaited<ReturnType<typeof selectStored>>[number];
 
-/** All observed aliases connected with these names by symbol, ISIN or (BSE) scrip code, directly or via others. */
+/** All observed aliases connected with these names by symbol, ISIN, (BSE) scrip code or link, directly or via others. */
 async function familyOf(tx: Transaction, exchange: string, names: readonly Names[]): Promise<Stored[]> {
-  const { symbol, isin, scrip_code } = observedAliases;
+  const { symbol, isin, scrip_code, link } = observedAliases;
   const symbols = new Set<string>();
   const isins = new Set<string>();
   const codes = new Set<number>();
-  const add = (name: Names) => {
+  const links = new Set<string>();
+  const add = (name: Names & { readonly link?: string }) => {
     if (name.symbol !== '') symbols.add(name.symbol);
     if (name.isin !== '') isins.add(name.isin);
     if (exchange === 'BSE' && name.scripCode !== 0) codes.add(name.scripCode);
+    if (name.link) links.add(name.link);
   };
   names.forEach(add);
   for (;;) {
-    const before = symbols.size + isins.size + codes.size;
+    const before = symbols.size + isins.size + codes.size + links.size;
     const isOneOf = (column: Column, values: Iterable<unknown>) =>
       sql`${column} = any(${sql.param([...values])})`;
     const connected = or(
       isOneOf(symbol, symbols),
       and(ne(isin, ''), isOneOf(isin, isins)),
       and(gt(scrip_code, 0), isOneOf(scrip_code, codes)),
+      links.size === 0 ? undefined : isOneOf(link, links),
     );
     const isMany = symbols.size > MANY_SYMBOLS;
     const found = await selectStored(
@@ -223,7 +238,7 @@ async function familyOf(tx: Transaction, exchange: string, names: readonly Names
       and(eq(observedAliases.exchange, exchange), isMany ? undefined : connected),
     );
     found.forEach(add);
-    if (isMany || symbols.size + isins.size + codes.size === before) return found;
+    if (isMany || symbols.size + isins.size + codes.size + links.size === before) return found;
   }
 }
 
