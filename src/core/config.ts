@@ -235,10 +235,9 @@ export const settingGroups = {
       description:
         'How many windows one process works on at a time, for nightly runs, and as many again for backfills. The process opens twice as many database connections plus three, and a few for a queue in Postgres.',
     }),
-    EOD_ATTEMPTS: whole(1, 50).default(5).meta({
-      description:
-        'Tries per window before it counts as failed; at least five where the source does not answer, because that may be the beginning of an outage.',
-    }),
+    EOD_ATTEMPTS: whole(1, 50)
+      .default(5)
+      .meta({ description: 'Tries per window before it counts as failed.' }),
     EOD_BACKOFF_MS: whole(1, 600_000).default(2_000).meta({
       description:
         'Pause before the second try; it doubles with every further one. Half of each pause is random.',

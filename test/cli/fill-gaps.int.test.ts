@@ -20,9 +20,7 @@ const open: Sandbox[] = [];
 async function setUp(fault?: string) {
   const source = await startSandbox({
     instrumentsPerExchange: 20,
-    ...(fault === undefined
-      ? {}
-      : { behaviour: { faults: [{ kind: 'status', value: '404', operation: fault }] } }),
+    ...(fault === undefined ? {} : { behaviour: { faults: [{ kind: 'status', operation: fault }] } }),
   });
   open.push(source);
   const { url } = await testDatabase();
@@ -107,7 +105,7 @@ test('what cannot be filled ends with exit code 1 and stays a gap, with the reas
   const { code, stdout, stderr } = await runCli(['fill-gaps', ...args], options);
   expect(code).toBe(1);
   expect(stdout).toMatch(/^run 1 \(gap_fill, 2025-09-10\): failed/);
-  expect(stderr).toMatch(/1 window did not load:\n {2}failed: GetCircuitBreakers NSE 2025-09-10: .*404/);
+  expect(stderr).toMatch(/1 window did not load:\n {2}failed: GetCircuitBreakers NSE 2025-09-10: .*503/);
   const { json } = await runJson<Gaps>(['gaps', ...args], options);
   expect(json.gaps).toMatchObject([
     { operation: 'GetCircuitBreakers', exchange: 'NSE', from: '2025-09-10', reason: 'failed' },

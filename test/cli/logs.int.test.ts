@@ -37,10 +37,7 @@ const logLines = (stderr: string) =>
 test('a window that fails is a line that says which; one that is not ready yet is none', async () => {
   const { url } = await testDatabase();
   const env = {
-    ...(await settings({
-      notReady: 3,
-      faults: [{ kind: 'status', value: '404', operation: 'GetCircuitBreakers' }],
-    })),
+    ...(await settings({ notReady: 3, faults: [{ kind: 'status', operation: 'GetCircuitBreakers' }] })),
     DATABASE_URL: url,
     EOD_ATTEMPTS: '1',
   };

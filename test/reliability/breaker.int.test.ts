@@ -130,26 +130,6 @@ describe('a source that is down', () => {
     expect(state.refused).toBeLessThanOrEqual(10);
   });
 
-  test.each([
-    ['answers with errors', 1, { kind: 'status', value: '503' }],
-    ['answers with errors', 3, { kind: 'status', value: '500' }],
-    ['does not answer in time', 1, { kind: 'hang' }],
-    ['does not answer in time', 2, { kind: 'hang' }],
-  ] as const)(
-    'for a moment, and that %s, fails no window (EOD_ATTEMPTS=%i)',
-    async (_how, attempts, fault) => {
-      const setup = await openSetup({
-        settings: { EOD_ATTEMPTS: String(attempts), EOD_TIMEOUT_MS: '300' },
-        // Five failures open the circuit; two tries of it fail as well.
-        behaviour: { faults: [{ ...fault, first: 7 }] },
-      });
-      const report = await setup.run(FORTNIGHT);
-      expect(report).toMatchObject({ state: 'completed', windows: { total: 11, loaded: 11 } });
-      // On a busy machine another call may take too long.
-      expect(report.requests).toBeGreaterThanOrEqual(7 + 11);
-    },
-  );
-
   test('as far as one operation goes fails no window of another, though that is asked last', async () => {
     const setup = await openSetup({
       settings: { EOD_OUTAGE_PATIENCE_MS: '60000', EOD_ATTEMPTS: '2' },

@@ -301,12 +301,13 @@ function statusRule({ kind, status = 0 }: PipelineError) {
 }
 
 /**
- * Maximum number of attempts. A source that does not answer may be at the beginning of an outage, which is known only
- * when the circuit opens. Until then no window is given up, even if EOD_ATTEMPTS is smaller.
+ * Maximum number of attempts. A failed connection may be the beginning of an outage, which is known only when the
+ * circuit opens. Until then no window is given up, even if EOD_ATTEMPTS is smaller.
  */
 function attemptsFor(error: PipelineError, { EOD_ATTEMPTS }: PolicyConfig): number {
   if (statusRule(error)?.repeated === false) return 1;
-  return sourceEvidence(error) === 'failure' ? Math.max(EOD_ATTEMPTS, OPENING_FAILURES) : EOD_ATTEMPTS;
+  if (error.kind === 'network' && !error.cutShort) return Math.max(EOD_ATTEMPTS, OPENING_FAILURES);
+  return EOD_ATTEMPTS;
 }
 
 const half = (days: number) => Math.ceil(days / 2);
