@@ -26,20 +26,22 @@ const LOADS_AT_ONCE = 500;
  * load has a state, and states are in the order of the commits, so it is enough to store the state that was reached per
  * exchange. Called before a run ends, and from time to time.
  *
+ * @param options.mayReadAll false: leaves out an exchange of which all rows would have to be read.
  * @throws PipelineError of kind `database` or `database_away`.
  */
-export async function updateObservedAliases(database: Database): Promise<void> {
+export async function updateObservedAliases(
+  database: Database,
+  { mayReadAll = true }: { readonly mayReadAll?: boolean } = {},
+): Promise<void> {
   for (const exchange of EXCHANGES) {
+    // Checked without the lock first, because nearly always there is nothing to do.
     const reached = await readProgress(database.drizzle, exchange);
-    await updateExchange(database, exchange, reached);
+    const isBehind =
+      reached === null
+        ? mayReadAll
+        : (await loadsAfter(database.drizzle, groupOf(exchange), reached, 1)).length > 0;
+    for (let more = isBehind; more; ) more = await transaction(database, (tx) => addLoads(tx, exchange));
   }
-}
-
-async function updateExchange(database: Database, exchange: string, reached: number | null): Promise<void> {
-  // Checked without the lock first, because nearly always there is nothing to do.
-  const isBehind =
-    reached === null || (await loadsAfter(database.drizzle, groupOf(exchange), reached, 1)).length > 0;
-  for (let more = isBehind; more; ) more = await transaction(database, (tx) => addLoads(tx, exchange));
 }
 
 /** So many new rows are worth bringing in their names before the end of a run. */
@@ -59,16 +61,9 @@ export async function countInserted(database: Database, rows: number, enough = M
   since.rows += rows;
   if (since.busy || since.rows < enough) return;
   Object.assign(since, { rows: 0, busy: true });
-  await addNames(database).catch(() => undefined);
+  // All rows of an exchange are left to the end of the run: they would be read again and again.
+  await updateObservedAliases(database, { mayReadAll: false }).catch(() => undefined);
   since.busy = false;
-}
-
-/** An exchange of which all rows have to be read is left to the end of the run: it would be read again and again. */
-async function addNames(database: Database): Promise<void> {
-  for (const exchange of EXCHANGES) {
-    const reached = await readProgress(database.drizzle, exchange);
-    if (reached !== null) await updateExchange(database, exchange, reached);
-  }
 }
 
 /** Operations that fill tables whose rows name instruments. */
