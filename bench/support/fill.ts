@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { fillObservedAliases } from '../../src/load/market/observed-aliases.ts';
+import { fillObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import type { Site } from './bench.ts';
 import { bhavRequest, startPipeline } from './pipeline.ts';
 import { migratedDatabase, withClient } from './postgres.ts';

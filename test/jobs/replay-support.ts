@@ -8,7 +8,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { updateObservedAliases } from '../../src/load/market/observed-aliases.ts';
+import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';

@@ -9,7 +9,7 @@ import {
   countInserted,
   fillObservedAliases,
   updateObservedAliases,
-} from '../../src/load/market/observed-aliases.ts';
+} from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { dataSetNamed, operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';

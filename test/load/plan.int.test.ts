@@ -1,7 +1,8 @@
 import type { PoolClient } from 'pg';
 import { expect, test } from 'vitest';
 import { mergeSql } from '../../src/load/market/merge-sql.ts';
-import { observedAliasSql, updateObservedAliases } from '../../src/load/market/observed-aliases.ts';
+import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
+import { observedAliasSql } from '../../src/load/market/observed-aliases/statements.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 const RECORDS = 2_000;

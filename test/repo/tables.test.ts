@@ -15,8 +15,8 @@ const LOAD = fileURLToPath(new URL('../../src/load/', import.meta.url));
 const OWNERS: Readonly<Record<string, string>> = {
   access_keys: 'state/access-keys.ts',
   alerts: 'state/alerts.ts',
-  alias_owners: 'market/observed-aliases.ts',
-  alias_progress: 'market/observed-aliases.ts',
+  alias_owners: 'market/observed-aliases/',
+  alias_progress: 'market/observed-aliases/',
   call_budget: 'state/call-budget.ts',
   coverage: 'state/coverage.ts',
   database_identity: 'state/database-identity.ts',
@@ -26,7 +26,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   findings: 'state/findings.ts',
   loads: 'state/loads/',
   migrations: 'database/migrate.ts',
-  observed_aliases: 'market/observed-aliases.ts',
+  observed_aliases: 'market/observed-aliases/',
   range_limits: 'state/range-limits.ts',
   history_limits: 'state/range-limits.ts',
   rejects: 'state/rejects.ts',
@@ -117,7 +117,7 @@ describe('a table of the schema etl', () => {
       (file) => !file.startsWith('state/') && codeOf(file).includes('state/schema/'),
     );
     // Which files of SQL were applied is noted where they are applied; observed aliases follow from tables of market.
-    expect(others).toEqual(['database/migrate.ts', 'market/observed-aliases.ts']);
+    expect(others).toEqual(['database/migrate.ts', 'market/observed-aliases/observed-aliases.ts']);
   });
 
   test('is found where it is named or written', () => {

@@ -1,6 +1,6 @@
 import { runEnded } from '../../core/events.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
-import { updateObservedAliases } from '../../load/market/observed-aliases.ts';
+import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import {
   beginFollowUp,

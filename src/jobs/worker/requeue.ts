@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { updateObservedAliases } from '../../load/market/observed-aliases.ts';
+import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { hasRested } from '../../load/state/access-keys.ts';
 import { runningRuns } from '../../load/state/runs.ts';
 import { countOpenWindows } from '../../load/state/windows/windows.ts';

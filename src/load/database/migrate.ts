@@ -96,7 +96,7 @@ export function migrateDatabase(
     const [{ ensureNextPartitions }, { writeMarketSchema }, { fillObservedAliases }] = await Promise.all([
       import('../market/merge.ts'),
       import('../market/schema.ts'),
-      import('../market/observed-aliases.ts'),
+      import('../market/observed-aliases/observed-aliases.ts'),
     ]);
     await checkServer(once);
     const lock = await takeSessionLock(once, 'eod:migrate');

@@ -8,7 +8,7 @@ import { hasRefusals, markAccepted, NO_DAY, readRefusedWithdrawal } from '../sta
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage, locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
-import { updateObservedAliases } from './observed-aliases.ts';
+import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
 
 /** The result of accepting a refused withdrawal. */
 interface AcceptedWithdrawal {

@@ -6,7 +6,7 @@ import type { Transaction } from '../database/transaction.ts';
 import { forgetLoads } from '../state/loads/loads.ts';
 import { forgetWithdrawals } from '../state/withdrawals.ts';
 import { quote } from './merge-sql.ts';
-import { forgetObservedAliases } from './observed-aliases.ts';
+import { forgetObservedAliases } from './observed-aliases/observed-aliases.ts';
 
 /**
  * Empties the tables of these operations for an exchange, with their history and what is known about their loads, so

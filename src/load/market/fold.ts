@@ -22,7 +22,7 @@ import {
   withdrawnIn,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
-import { rereadNames } from './observed-aliases.ts';
+import { rereadNames } from './observed-aliases/observed-aliases.ts';
 
 // Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
 // tables, and the result replaces what is stored.

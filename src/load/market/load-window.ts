@@ -29,7 +29,7 @@ import {
   setHintBits,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
-import { countInserted } from './observed-aliases.ts';
+import { countInserted } from './observed-aliases/observed-aliases.ts';
 
 /** All of one answer, ready to be stored. */
 interface WindowLoad {

@@ -1,0 +1,182 @@
+import type { Naming, TableDefinition } from '../../../operations/table.ts';
+import { quote } from '../merge-sql.ts';
+
+/** The key of `etl.observed_aliases`, without exchange and source. */
+const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
+
+/** The statements that update `etl.observed_aliases` from one table, for one way in which its rows name instruments. */
+export interface ObservedAliasSql {
+  /**
+   * Selects the observed aliases whose first or last day may be wrong, because one of these loads withdrew or renamed a
+   * row of that day. $1: exchange, $2: loads, $3, $4: first and last day that each of them changed, if the table has
+   * days.
+   */
+  readonly selectUnconfirmed: string;
+  /**
+   * Reads their first and last day again from the stored rows, and deletes those that no row has any more. $1:
+   * exchange, $2: their ids, $3: their symbols, none of them empty or as long as SYMBOL_LENGTH.
+   */
+  readonly redate: string;
+  /** The same by reading all rows, if the symbols do not identify them. $1: exchange, $2: their ids. */
+  readonly redateByAllRows: string;
+  /**
+   * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns those that are new, seen
+   * earlier than before or of a second line, and whether their instrument has to be identified. Parameters as for `selectUnconfirmed`.
+   */
+  readonly observe: string;
+  /** Inserts the aliases of all rows of an exchange, or extends the days of known ones. $1: exchange. */
+  readonly observeAll: string;
+}
+
+/** The zone of the exchanges, for the days of date-times. */
+const ZONE = 'Asia/Kolkata';
+
+const built = new WeakMap<TableDefinition, readonly ObservedAliasSql[]>();
+
+/** The statements for a table, one set for each way in which its rows name instruments. */
+export function observedAliasSql(table: TableDefinition): readonly ObservedAliasSql[] {
+  let all = built.get(table);
+  if (all === undefined) {
+    all = table.names.map((naming) => build(table, naming));
+    built.set(table, all);
+  }
+  return all;
+}
+
+function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
+  const target = `market.${quote(table.name)}`;
+  const source = `'${table.name}'`;
+  const [loads, here] =
+    table.dateColumn === null
+      ? ['unnest($2::bigint[]) as l(id)', () => '']
+      : [
+          'unnest($2::bigint[], $3::date[], $4::date[]) as l(id, from_day, to_day)',
+          (row: string) => ` and ${row}.${quote(table.dateColumn ?? '')} between l.from_day and l.to_day`,
+        ];
+  const alias = (row: string) => aliasColumns(table, naming, row).join(', ');
+  const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
+  const sameKey = (left: string, right: string) =>
+    KEY.map((column) => `${left}.${column} = ${right}.${column}`).join(' and ');
+  const namesSomething = `(symbol <> '' or isin <> '' or scrip_code > 0) and day is not null`;
+  const sameRow = table.key.map((column) => `h.${quote(column)} = t.${quote(column)}`).join(' and ');
+  const aliases = (rows: string) => `
+    select exchange, ${source} as source, ${KEY.join(', ')}, min(day) as first_seen, max(day) as last_seen
+      from (select t.exchange, ${alias('t')} from ${rows}) as rows
+     where ${namesSomething} group by exchange, ${KEY.join(', ')}`;
+  const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
+  const everyRow = (filter: string) => `
+        select s.id, min(r.day) as first_seen, max(r.day) as last_seen
+          from etl.observed_aliases s
+          left join (select ${alias('t')} from ${target} t
+                      where t.exchange = $1 ${filter}) as r on ${sameKey('s', 'r')}
+         where s.id = any($2) group by s.id`;
+  // Reads from each end inwards to the first row with the alias, because there may be years of rows in between.
+  // Rows of these loads outside those days are handled by `observe`.
+  const outermost = (direction: 'asc' | 'desc') => {
+    const day = `t.${quote(table.dateColumn ?? '')}`;
+    return `lateral (
+            select ${day} as day from ${target} t cross join lateral (select ${alias('t')}) as r
+             where t.exchange = $1 and t.${quote(naming.symbol)} = s.symbol
+               and ${day} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
+             order by ${day} ${direction} limit 1)`;
+  };
+  const bothEnds = `
+        select s.id, earliest.day as first_seen, latest.day as last_seen
+          from etl.observed_aliases s
+          left join ${outermost('asc')} as earliest on true
+          left join ${outermost('desc')} as latest on true
+         where s.id = any($2) and s.symbol = any($3)`;
+  const redate = (found: string) => `
+      with now as materialized (${found}
+      ), moved as (
+        update etl.observed_aliases s set first_seen = now.first_seen, last_seen = now.last_seen
+          from now where s.id = now.id and now.first_seen is not null
+      )
+      delete from etl.observed_aliases s using now where s.id = now.id and now.first_seen is null`;
+  return {
+    selectUnconfirmed: `
+      with gone as (
+        select distinct ${key('was')}, was.day
+          from (select h.withdrawn, ${alias('h')}, row(${aliasExpressions(table, naming, 'h')}) is distinct from row(${aliasExpressions(table, naming, 't')}) as differs
+                  from ${loads} join market_history.${quote(table.name)} h on h.exchange = $1 and h.replaced_by_load_id = l.id${here('h')}
+                  left join ${target} t on ${sameRow}) as was
+         where was.withdrawn or was.differs
+      )
+      select distinct s.id, s.symbol, s.isin, s.scrip_code::float8 as "scripCode"
+        from etl.observed_aliases s join gone g on ${sameKey('s', 'g')}
+       where s.exchange = $1 and s.source = ${source} and g.day in (s.first_seen, s.last_seen)`,
+    redate: redate(byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`)),
+    redateByAllRows: redate(everyRow('')),
+    observe: `
+      with observed as materialized (
+        select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
+          from (${aliases(`${loads} join ${target} t on t.exchange = $1 and t.load_id = l.id${here('t')}`)}) as n left join lateral (
+            select * from etl.observed_aliases s
+             where s.exchange = n.exchange and s.source = n.source and ${sameKey('s', 'n')} limit 1) as s on true
+         where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
+      ), added as (
+        insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen)
+        select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed where id is null
+      ), moved as (
+        update etl.observed_aliases s
+           set first_seen = least(s.first_seen, j.first_seen), last_seen = greatest(s.last_seen, j.last_seen)
+          from observed j where s.id = j.id
+      )
+      select distinct symbol, isin, scrip_code::float8 as "scripCode", (id is null or ${contested()} or ${mayMoveShare()}) as unidentified
+        from observed j where id is null or first_seen < since or ${mayMoveShare()}`,
+    observeAll: `insert into etl.observed_aliases as s (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases(`${target} t where t.exchange = $1`)}
+      on conflict on constraint observed_aliases_key do update
+        set first_seen = least(s.first_seen, excluded.first_seen), last_seen = greatest(s.last_seen, excluded.last_seen)`,
+  };
+}
+
+/**
+ * The condition that an earlier first day may change the instrument, because the order of days decides it: the symbol
+ * or the instrument was also seen with another ISIN (BSE: scrip code). On BSE the ISIN with another scrip code as well,
+ * because the first code seen is that of records with only the ISIN, and the share of a second line.
+ */
+function contested(): string {
+  const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
+  return `(exists (select from etl.observed_aliases o where o.exchange = j.exchange and o.symbol = j.symbol and ${other})
+        or exists (select from etl.observed_aliases o where o.instrument_id = j.instrument_id and ${other})
+        or (j.exchange = 'BSE' and j.isin <> '' and exists (
+          select from etl.observed_aliases o where o.exchange = j.exchange and o.isin = j.isin and o.isin <> '' and ${other})))`;
+}
+
+/** The condition that a later last day may give a second line of BSE another share, because it had several ISINs. */
+function mayMoveShare(): string {
+  return `(j.exchange = 'BSE' and j.last_seen > j.until and exists (
+          select from etl.observed_aliases o
+           where o.exchange = j.exchange and o.symbol = j.symbol and o.isin <> j.isin and o.precedence = 2))`;
+}
+
+/** Longer symbols are cut to this length. */
+export const SYMBOL_LENGTH = 200;
+
+/** Longer values are cut, because Postgres limits the size of index entries; real ones are shorter. */
+const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as const;
+
+/** The alias of a row, as expressions over its columns: those of KEY, then the day. */
+function aliasExpressions(table: TableDefinition, naming: Naming, row: string): string[] {
+  const text = (column: string | undefined, length: number) =>
+    column === undefined ? "''::text" : `coalesce(left(${row}.${quote(column)}, ${length}), '')`;
+  const linked = table.names.length > 1 ? table.key.map((column) => `${row}.${quote(column)}`) : [];
+  const days = naming.day.map((column) => {
+    const field = table.fields.find((one) => one.column === column);
+    return field?.kind === 'datetime'
+      ? `(${row}.${quote(column)} at time zone '${ZONE}')::date`
+      : `${row}.${quote(column)}`;
+  });
+  return [
+    text(naming.symbol, LENGTHS.symbol),
+    text(naming.series, LENGTHS.series),
+    text(naming.isin, LENGTHS.isin),
+    naming.scripCode === undefined ? '0::bigint' : `coalesce(${row}.${quote(naming.scripCode)}, 0)::bigint`,
+    text(naming.name, LENGTHS.name),
+    linked.length === 0 ? "''::text" : `md5(concat_ws('|', ${linked.join(', ')}))`,
+    `coalesce(${days.join(', ')})${naming.dayBefore === true ? ' - 1' : ''}`,
+  ];
+}
+
+const aliasColumns = (table: TableDefinition, naming: Naming, row: string) =>
+  aliasExpressions(table, naming, row).map((expression, at) => `${expression} as ${[...KEY, 'day'][at]}`);
