@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Telemetry } from 'bullmq';
 import { type LearningCalendar, loadCalendar } from '../calendar/index.ts';
-import { systemClock } from '../core/clock.ts';
+import { createSettableClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { readEnvironment } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
@@ -17,6 +17,7 @@ import {
   openDatabase,
   type SessionTimeouts,
 } from '../load/database/database.ts';
+import { readServerTime } from '../load/database/inspect.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
 import { type Cli, loadSettings, logStderr } from './cli.ts';
@@ -78,7 +79,7 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
   if (!queue && !source) return context;
   const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context, telemetry) };
   if (settings === null) return withQueue;
-  const withSource: WorkContext = { ...withQueue, source: await openSource(cli, settings, context.log) };
+  const withSource: WorkContext = { ...withQueue, source: await openSource(cli, settings, context) };
   return withSource;
 }
 
@@ -88,7 +89,9 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Co
   const log = createLog(config, cli.stderr);
   const db = await openStore(cli, config, log, wait);
   await life.open(() => ensureSchema(db, config));
-  const context = { config, log, db, calendar, clock: systemClock };
+  const clock = createSettableClock();
+  clock.set(await life.open(() => readServerTime(db.pool)));
+  const context = { config, log, db, calendar, clock };
   await life.open(() => syncSessions(context));
   return context;
 }
@@ -137,10 +140,14 @@ async function openQueues(
   );
 }
 
-async function openSource({ life }: Cli, settings: SourceSettings, log: Logger): Promise<Source> {
+async function openSource(
+  { life }: Cli,
+  settings: SourceSettings,
+  { log, clock }: Pick<Context, 'log' | 'clock'>,
+): Promise<Source> {
   const { createSource } = await import('../extract/index.ts');
   return life.open(
-    async () => createSource(settings, log),
+    async () => createSource(settings, log, clock),
     (opened) => opened.close(),
   );
 }

@@ -4,9 +4,25 @@ import { addDays, type Day, dayAt, isWeekend } from './days.ts';
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Sets it to the time of the database. Without it, the clock keeps its own time. */
+  set?(now: number): void;
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
+
+/**
+ * A clock that shows the time of the database from when it is set, so that processes on machines whose clocks differ
+ * agree on the order of their calls.
+ */
+export function createSettableClock(own: Clock = systemClock): Required<Clock> {
+  let ahead = 0;
+  return {
+    now: () => Math.floor(own.now() + ahead),
+    set(now) {
+      ahead = now - own.now();
+    },
+  };
+}
 
 /** Today in `zone`. */
 export function today(clock: Clock, zone: string): Day {

@@ -18,6 +18,14 @@ export interface ServerFacts {
   readonly now: number;
 }
 
+const NOW = '(extract(epoch from clock_timestamp()) * 1000)::float8 as now';
+
+/** The server's time, in milliseconds since the epoch. */
+export async function readServerTime(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ now: number }>(`select ${NOW}`);
+  return rows[0]?.now ?? Date.now();
+}
+
 /** Asks a server about itself. Any role may. */
 export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
   const { rows } = await pool.query<ServerFacts>(`
@@ -28,7 +36,7 @@ export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
            (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "connectionsUsed",
            (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user) as "roleConnections",
            (select nullif(datconnlimit, -1) from pg_database where datname = current_database()) as "databaseConnections",
-           (extract(epoch from clock_timestamp()) * 1000)::float8 as now`);
+           ${NOW}`);
   return rows[0] as ServerFacts;
 }
 

@@ -41,6 +41,8 @@ export type Claim =
       readonly keyGoodAt: number | null;
       /** Has the source refused a range of the operation and exchange before? */
       readonly wasRefused: boolean;
+      /** The time of the database, in milliseconds since the epoch. */
+      readonly claimedAt: number;
     }
   /** The window has ended, or its run is not running: there is nothing to do. */
   | { readonly outcome: 'gone' }
@@ -94,8 +96,8 @@ function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | nu
 }
 
 function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
-  const { triesHour, keyGoodAt, wasRefused } = window;
-  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused };
+  const { triesHour, keyGoodAt, wasRefused, claimedAt } = window;
+  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused, claimedAt };
 }
 
 /** What is known about the key and the hour, and about how far back the source answers. */
@@ -106,6 +108,7 @@ interface SourceFacts {
   readonly keyGoodAt: number | null;
   readonly triesHour: boolean;
   readonly wasRefused: boolean;
+  readonly claimedAt: number;
   readonly rangeDiagnostic: string | null;
   /** The last day that is out of reach; null if no day of the window is. */
   readonly outOfReach: Day | null;
@@ -209,7 +212,8 @@ async function claimWithCall(
            m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
-           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead
+           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead,
+           (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt"
       from claimable c left join claimed m on true`,
   );
   return found.rows[0] ?? null;

@@ -1,0 +1,104 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { type Clock, createSettableClock, systemClock, today } from '../../src/core/clock.ts';
+import { addDays, type Day } from '../../src/core/days.ts';
+import { query } from '../cli/support.ts';
+import { testDatabase } from '../support/database.ts';
+import { runEod } from '../support/eod.ts';
+import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const MINUTES = 60_000;
+const EXCHANGE = 'NSE';
+const lastSession = (): Day =>
+  loadCalendar().lastSessions(EXCHANGE, addDays(today(systemClock, 'Asia/Kolkata'), -1), 1)[0] as Day;
+
+/** A source whose answers hold one company more each time, without the time of saving, so that their order decides. */
+async function growingSource(day: Day) {
+  const [year, month, date] = day.split('-');
+  const source = { url: '', requests: 0 };
+  const server = createServer((_, response) => {
+    source.requests += 1;
+    const Value = Array.from({ length: 20 + source.requests }, (_, symbol) => ({
+      TradDt: `${month}-${date}-${year}`,
+      Src: EXCHANGE,
+      Symbol: `S${symbol}`,
+      SctySrs: 'EQ',
+      ClosePrice: 100 + source.requests,
+    }));
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ Value }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  source.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return source;
+}
+
+const stored = (url: string) =>
+  query<{ rows: number; price: number }>(
+    url,
+    'select count(*)::int as rows, max(close_price)::int as price from market.bhavcopy_cm',
+  );
+
+describe('of machines whose clocks differ', () => {
+  const asked = (day: Day) => [
+    'GetBhavCopyCM',
+    '--from',
+    day,
+    '--to',
+    day,
+    '--exchange',
+    EXCHANGE,
+    '--force',
+  ];
+
+  test('the one that asks last has the last word, whatever its clock says', async () => {
+    const day = lastSession();
+    const source = await growingSource(day);
+    const { url } = await testDatabase();
+    for (const ahead of [5, -5]) {
+      const skew = `const now=Date.now;Date.now=()=>now()+${ahead * MINUTES};globalThis.Date=class extends Date{constructor(...of){of.length===0?super(Date.now()):super(...of)}}`;
+      const ended = await runEod(['backfill', ...asked(day)], {
+        cwd: temporaryFolder(),
+        env: {
+          DATABASE_URL: url,
+          EOD_BASE_URL: source.url,
+          EOD_ACCESS_KEY: 'a key for tests',
+          NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(skew)}"`,
+        },
+      });
+      expect(ended).toMatchObject({ code: 0 });
+    }
+    expect(await stored(url)).toEqual([{ rows: 22, price: 102 }]);
+  });
+
+  test('a clock that is put back while workers run is noticed with the next call', async () => {
+    const day = lastSession();
+    const source = await growingSource(day);
+    const { url } = await testDatabase();
+    let ahead = 5;
+    const own: Clock = { now: () => Date.now() + ahead * MINUTES };
+    const pipeline = await openPipeline({
+      databaseUrl: url,
+      sourceUrl: source.url,
+      backend: 'postgres',
+      clock: createSettableClock(own),
+    });
+    const request = backfill({
+      operations: ['GetBhavCopyCM'],
+      exchanges: [EXCHANGE],
+      from: day,
+      to: day,
+      force: true,
+    });
+    for (ahead of [5, -5]) expect(await runToEnd(pipeline, request)).toMatchObject({ state: 'completed' });
+    expect(await stored(url)).toEqual([{ rows: 22, price: 102 }]);
+  });
+});
