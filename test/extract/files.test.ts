@@ -132,6 +132,81 @@ describe('formats', () => {
     expect(rowsOf(session)[0]).toMatchObject({ isin: 'INE117A01022', trade_date: '2023-01-03' });
   });
 
+  test('the BSE files of 2022 to 2024: tickers are cut and not unique, so the code stands for them', async () => {
+    const columns =
+      'ISIN,SCRIP ID,SCRIP_CODE,SC_NAME,SC_GROUP,OPEN PRICE,HIGH PRICE,LOW PRICE,CLOSING PRICE,LAST,PREVIOUS CLOSE PRICE,NO_OF_SHRS,NET_TURNOV,TRADING_DATE,NO_TRADES,SC_TYPE,TDCLOINDI,Settlement Price';
+    const udiff =
+      'ISIN,TckrSymb,FinInstrmId,FinInstrmNm,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TradDt,TtlNbOfTxsExctd,FinInstrmTp,OffclCorpActnEvtId,SttlmPric,FftyTwWkHgh';
+    const rows = (day: string) =>
+      `INF109KC15I8,ICICIBANK,542730,ICICIBANKN,B,43.00,43.50,43.00,43.15,43.20,43.01,1200.00,51780.00,${day},21.00,Q,,43.15\nINF109KC1E35,ICICIBANK,542758,ICICIBANKP,B,217.00,218.00,216.10,217.40,217.40,216.90,900.00,195660.00,${day},11.00,Q,,217.40\n`;
+    const files = {
+      '2022-12-30': `${columns}\n${rows('30-Dec-22')}`,
+      '2023-01-02': `${udiff}\n${rows('02-Jan-23').replaceAll(/(?=\n)/g, ',50')}`,
+    };
+    for (const [day, text] of Object.entries(files)) {
+      const sessions = await read('BSE_EQ_BHAVCOPY_1.CSV', text);
+      expect(facts(sessions)).toEqual([`bse-equity BSE ${day}: 2 rows, 0 rejects`]);
+      expect(rowsOf(sessions[0])).toMatchObject([
+        {
+          symbol: '542730',
+          exchange_instrument_id: 542730,
+          isin: 'INF109KC15I8',
+          series: 'B',
+          open_price: '43.00',
+          high_price: '43.50',
+          low_price: '43.00',
+          close_price: '43.15',
+          last_price: '43.20',
+          previous_close_price: '43.01',
+          settlement_price: '43.15',
+          traded_quantity: 1200,
+          trade_count: 21,
+          turnover: '51780.00',
+        },
+        { symbol: '542758', close_price: '217.40' },
+      ]);
+      expect(sessions[0]).toMatchObject({ withoutTickers: true, complete: false });
+      expect(sessions[0]?.unknown).toContain('instrument_full_name');
+    }
+  });
+
+  test('days without the name of the month begin with the day, in files of every kind', async () => {
+    const files: Readonly<Record<string, (day: string) => string>> = {
+      trade_date: (day) =>
+        `SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP\nACC,EQ,1,1,1,1,1,1,1,1,${day}\n`,
+      business_date: (day) =>
+        `TradDt,BizDt,Sgmt,Src,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd\n${day},${day},CM,NSE,ACC,EQ,1,1,1,1,1,1,1,1,1\n`,
+      ex_date: (day) => `SYMBOL,SERIES,PURPOSE,EX-DATE,RECORD DATE\nACC,EQ,Bonus 1:1,${day},${day}\n`,
+    };
+    const days = ['02-01-2015', '2-1-2015', '02-Jan-2015', '2-JAN-15', '02 Jan 2015', '2015-01-02'];
+    for (const [column, text] of Object.entries(files)) {
+      for (const day of days)
+        expect(rowsOf((await read('x.csv', text(day)))[0])[0]?.[column]).toBe('2015-01-02');
+    }
+    const [own] = await read('x.csv', 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02-01-2015,bonus,1:1\n');
+    expect(rowsOf(own)[0]?.ex_date).toBe('2015-01-02');
+    // In lists, slashes separate the same parts. A price file with them was saved by a program that may write the month first.
+    const daily =
+      'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';
+    const [list] = await read('x.csv', `${daily}EQ,ACC,ACC Ltd, , , ,02/01/2015, , ,BONUS 1:1\n`);
+    expect(rowsOf(list)[0]?.ex_date).toBe('2015-01-02');
+    await expect(read('x.csv', String(files.trade_date?.('2/1/2015')))).rejects.toThrow('is not a date');
+  });
+
+  test('exports of NSE before 2020 name the company and the book closure differently', async () => {
+    const [session] = await read(
+      'CF-CA.csv',
+      '"Symbol","Company","Industry","Series","Face Value(Rs.)","Purpose","Ex-Date","Record Date","BC Start Date","BC End Date","No Delivery Start Date","No Delivery End Date"\n"TCS","Tata Consultancy","-","EQ","1","DIVIDEND RS.8 PER SHARE","31-May-2012","-","02-Jun-2012","09-Jun-2012","-","-"\n',
+    );
+    expect(rowsOf(session)[0]).toMatchObject({
+      company_name: 'Tata Consultancy',
+      face_value: '1',
+      ex_date: '2012-05-31',
+      book_closure_from: '2012-06-02',
+      book_closure_to: '2012-06-09',
+    });
+  });
+
   test('changed symbols tell the name of the company, with a header and without', async () => {
     const changes = async (text: string) => {
       const [session] = await read('symbolchange.csv', text);
@@ -233,6 +308,7 @@ describe('bad files are refused as a whole', () => {
       /breaks off inside its last row/,
     ],
     ['empty', 'x.csv', '', /contains no rows/],
+    ['a web page', 'x.csv', '<!DOCTYPE html><html>Not found</html>', /is a web page/],
     ['a header alone', 'x.csv', `${UDIFF}\n`, /contains no rows/],
     [
       'another format',

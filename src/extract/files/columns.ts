@@ -1,7 +1,8 @@
 import type { Field } from '../../operations/fields.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
-import { type FileField, type FileFormat, FORMATS } from './formats.ts';
+import { type FileField, type FileFormat, FORMATS, fileDay, listDay } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
 export type FileRow = Readonly<Record<string, unknown>>;
@@ -44,18 +45,20 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const lacking = format.needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
   const needed = [...format.marks, ...format.needs].map((column) => own(column) as string);
-  const presentOf = (fields: FileFormat['fields']) =>
+  const readDay = format.bySession ? fileDay : listDay;
+  const presentOf = (dataSet: string, fields: FileFormat['fields']) =>
     Object.entries(fields).flatMap(([source, field]) => {
       const column = own(field.column) ?? own(field.orColumn ?? field.column);
-      return column === undefined ? [] : [{ source, column, read: field.read }];
+      if (column === undefined) return [];
+      return [{ source, column, read: isDay(dataSet, source) ? readDay : field.read }];
     });
   const recordOf = (fields: ReturnType<typeof presentOf>) => (row: FileRow) => {
     const record: Record<string, string | null> = {};
     for (const { source, column, read } of fields) record[source] = textOf(row[column], read);
     return record;
   };
-  const present = presentOf(format.fields);
-  const also = presentOf(format.also?.fields ?? {});
+  const present = presentOf(format.dataSet, format.fields);
+  const also = format.also === undefined ? [] : presentOf(format.also.dataSet, format.also.fields);
   const hasAll = also.length > 0 && also.length === Object.keys(format.also?.fields ?? {}).length;
   const audit: readonly string[] = SOURCE_AUDIT;
   const found = new Map([...also, ...present].map((one) => [one.source, one]));
@@ -83,6 +86,12 @@ export function columnsOf(header: readonly string[]): FileColumns {
         .map(({ column }) => column),
   };
 }
+
+/** Is this field of a data set a day? */
+const isDay = (dataSet: string, source: string) =>
+  dataSetNamed(dataSet).shapes[0].table.fields.some(
+    (field) => field.from === 'answer' && field.source === source && field.kind === 'date',
+  );
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
 function textOf(value: unknown, read: FileField['read']): string | null {

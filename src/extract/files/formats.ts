@@ -194,26 +194,36 @@ const NSE_DELIVERIES: FileFormat = {
   }),
 };
 
-/** Writes the year of `03-Jan-23` in full, from 1990 on; other texts stay as they are. */
-const fullYear = (text: string) =>
-  text.replace(
-    /^(\d{1,2}-[A-Za-z]{3}-)(\d{2})$/,
-    (_, before: string, year: string) => `${before}${Number(year) >= 90 ? 19 : 20}${year}`,
-  );
+/**
+ * A format of BSE from before July 2024. Its files have no tickers, or tickers cut to nine characters, so that two funds
+ * of one group are both called `ICICIBANK`. Therefore the code stands for a ticker until the import finds it.
+ */
+function bseEquity(
+  codeColumn: string,
+  columns: Readonly<Record<string, string>>,
+  recognized: Pick<FileFormat, 'marks' | 'needs'>,
+): FileFormat {
+  return {
+    ...plain,
+    ...recognized,
+    name: 'bse-equity',
+    exchange: 'BSE',
+    fields: { ...fieldsOf({ [codeColumn]: 'finInstrmId', ...columns }), symbol: { column: codeColumn } },
+    withoutTickers: true,
+    // Cut to twelve characters.
+    vague: ['finInstrmNm'],
+  };
+}
 
-/** `EQ_ISINCODE_DDMMYY.CSV` and, without ISIN and date, `EQDDMMYY.CSV` of BSE until July 2024. */
+/** `EQ_ISINCODE_DDMMYY.CSV` and, without ISIN and date, `EQDDMMYY.CSV`. */
 const BSE_EQUITY: FileFormat = {
-  ...plain,
-  name: 'bse-equity',
-  exchange: 'BSE',
-  marks: ['SC_CODE', 'SC_NAME', 'SC_GROUP'],
-  needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'NO_TRADES', 'NO_OF_SHRS', 'NET_TURNOV'],
-  fields: {
-    ...fieldsOf({
-      SC_CODE: 'finInstrmId',
+  ...bseEquity(
+    'SC_CODE',
+    {
       SC_NAME: 'finInstrmNm',
       SC_GROUP: 'sctySrs',
       ISIN_CODE: 'isin',
+      TRADING_DATE: 'tradDt',
       OPEN: 'openPrice',
       HIGH: 'highPrice',
       LOW: 'lowPrice',
@@ -223,24 +233,65 @@ const BSE_EQUITY: FileFormat = {
       NO_TRADES: 'totalTradesNo',
       NO_OF_SHRS: 'ttq',
       NET_TURNOV: 'ttlTrfVal',
-    }),
-    // The file has no tickers, so the code stands for one until the import finds it.
-    symbol: { column: 'SC_CODE' },
-    tradDt: { column: 'TRADING_DATE', read: fullYear },
-  },
+    },
+    {
+      marks: ['SC_CODE', 'SC_NAME', 'SC_GROUP'],
+      needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'NO_TRADES', 'NO_OF_SHRS', 'NET_TURNOV'],
+    },
+  ),
   datedByName: true,
-  withoutTickers: true,
-  // Cut to twelve characters.
-  vague: ['finInstrmNm'],
 };
 
-/** Converts days as the lists write them: `17/12/2020`, `05-Feb-21`, `01 Jan 2016`. */
-const listDay = (text: string) =>
-  fullYear(text.replace(/^(\d{1,2}) ([A-Za-z]{3}) (\d{2,4})$/, '$1-$2-$3')).replace(
-    /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/,
-    (_, day: string, month: string, year: string) =>
-      `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`,
-  );
+/** `BSE_EQ_BHAVCOPY_DDMMYYYY.CSV`, August to December 2022. */
+const BSE_STANDARD_2022 = bseEquity(
+  'SCRIP_CODE',
+  {
+    SC_NAME: 'finInstrmNm',
+    SC_GROUP: 'sctySrs',
+    ISIN: 'isin',
+    TRADING_DATE: 'tradDt',
+    'OPEN PRICE': 'openPrice',
+    'HIGH PRICE': 'highPrice',
+    'LOW PRICE': 'lowPrice',
+    'CLOSING PRICE': 'closePrice',
+    LAST: 'lastPrice',
+    'PREVIOUS CLOSE PRICE': 'prevClosePrice',
+    'SETTLEMENT PRICE': 'sttlmPric',
+    NO_TRADES: 'totalTradesNo',
+    NO_OF_SHRS: 'ttq',
+    NET_TURNOV: 'ttlTrfVal',
+  },
+  {
+    marks: ['SCRIP_CODE', 'SC_GROUP', 'TRADING_DATE'],
+    needs: ['OPEN PRICE', 'HIGH PRICE', 'LOW PRICE', 'CLOSING PRICE', 'NO_OF_SHRS', 'NET_TURNOV'],
+  },
+);
+
+/** `BSE_EQ_BHAVCOPY_DDMMYYYY.CSV` from 2023 on, with some of the names of UDiFF files. */
+const BSE_STANDARD = bseEquity(
+  'FinInstrmId',
+  {
+    FinInstrmNm: 'finInstrmNm',
+    SctySrs: 'sctySrs',
+    ISIN: 'isin',
+    TradDt: 'tradDt',
+    OpnPric: 'openPrice',
+    HghPric: 'highPrice',
+    LwPric: 'lowPrice',
+    ClsPric: 'closePrice',
+    LastPric: 'lastPrice',
+    PrvsClsgPric: 'prevClosePrice',
+    SttlmPric: 'sttlmPric',
+    TtlNbOfTxsExctd: 'totalTradesNo',
+    TtlTradgVol: 'ttq',
+    TtlTrfVal: 'ttlTrfVal',
+  },
+  {
+    // UDiFF files have no year's high.
+    marks: ['FinInstrmId', 'TradDt', 'FftyTwWkHgh'],
+    needs: ['SctySrs', 'OpnPric', 'HghPric', 'LwPric', 'ClsPric', 'TtlTradgVol', 'TtlTrfVal'],
+  },
+);
 
 const list = { ...plain, dataSet: 'CorporateActionLists', bySession: false } as const;
 
@@ -256,14 +307,14 @@ const NSE_ACTIONS: FileFormat = {
       SYMBOL: 'symbol',
       SERIES: 'series',
       PURPOSE: 'purpose',
-      'COMPANY NAME': 'companyName',
+      'EX-DATE': 'exDate',
+      'RECORD DATE': 'recordDate',
     }),
-    // The second name was used until 2020.
+    // The second names were used until 2020.
+    companyName: { column: 'COMPANY NAME', orColumn: 'COMPANY' },
     faceValue: { column: 'FACE VALUE', orColumn: 'FACE VALUE(RS.)' },
-    exDate: { column: 'EX-DATE', read: listDay },
-    recordDate: { column: 'RECORD DATE', read: listDay },
-    bookClosureFrom: { column: 'BOOK CLOSURE START DATE', read: listDay },
-    bookClosureTo: { column: 'BOOK CLOSURE END DATE', read: listDay },
+    bookClosureFrom: { column: 'BOOK CLOSURE START DATE', orColumn: 'BC START DATE' },
+    bookClosureTo: { column: 'BOOK CLOSURE END DATE', orColumn: 'BC END DATE' },
   },
 };
 
@@ -274,13 +325,16 @@ const NSE_ACTIONS_DAILY: FileFormat = {
   exchange: 'NSE',
   marks: ['SYMBOL', 'PURPOSE', 'EX_DT'],
   needs: [],
-  fields: {
-    ...fieldsOf({ SYMBOL: 'symbol', SERIES: 'series', PURPOSE: 'purpose', SECURITY: 'companyName' }),
-    exDate: { column: 'EX_DT', read: listDay },
-    recordDate: { column: 'RECORD_DT', read: listDay },
-    bookClosureFrom: { column: 'BC_STRT_DT', read: listDay },
-    bookClosureTo: { column: 'BC_END_DT', read: listDay },
-  },
+  fields: fieldsOf({
+    SYMBOL: 'symbol',
+    SERIES: 'series',
+    PURPOSE: 'purpose',
+    SECURITY: 'companyName',
+    EX_DT: 'exDate',
+    RECORD_DT: 'recordDate',
+    BC_STRT_DT: 'bookClosureFrom',
+    BC_END_DT: 'bookClosureTo',
+  }),
   passedOverWithout: {
     field: 'exDate',
     because: 'have no ex-date: redemptions and calls, mostly of bonds and funds',
@@ -294,19 +348,17 @@ const BSE_ACTIONS: FileFormat = {
   exchange: 'BSE',
   marks: ['SECURITY CODE', 'EX DATE', 'PURPOSE'],
   needs: ['SECURITY NAME'],
-  fields: {
-    ...fieldsOf({
-      'SECURITY CODE': 'scripCode',
-      'SECURITY NAME': 'symbol',
-      'COMPANY NAME': 'companyName',
-      PURPOSE: 'purpose',
-    }),
-    exDate: { column: 'EX DATE', read: listDay },
-    recordDate: { column: 'RECORD DATE', read: listDay },
-    bookClosureFrom: { column: 'BC START DATE', read: listDay },
-    bookClosureTo: { column: 'BC END DATE', read: listDay },
-    paymentDate: { column: 'ACTUAL PAYMENT DATE', read: listDay },
-  },
+  fields: fieldsOf({
+    'SECURITY CODE': 'scripCode',
+    'SECURITY NAME': 'symbol',
+    'COMPANY NAME': 'companyName',
+    PURPOSE: 'purpose',
+    'EX DATE': 'exDate',
+    'RECORD DATE': 'recordDate',
+    'BC START DATE': 'bookClosureFrom',
+    'BC END DATE': 'bookClosureTo',
+    'ACTUAL PAYMENT DATE': 'paymentDate',
+  }),
 };
 
 /** A user's own list, for events that no other list has. */
@@ -341,18 +393,24 @@ const SYMBOL_CHANGES: FileFormat = {
   marks: ['SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'],
   needs: [],
   fields: {
-    ...fieldsOf({ SM_KEY_SYMBOL: 'oldSymbol', SM_NEW_SYMBOL: 'newSymbol' }),
+    ...fieldsOf({
+      SM_KEY_SYMBOL: 'oldSymbol',
+      SM_NEW_SYMBOL: 'newSymbol',
+      SM_APPLICABLE_FROM: 'changedOn',
+    }),
     // The second name is used in files with a header.
     companyName: { column: 'SM_NAME', orColumn: 'SYMB_COMPANY_NAME' },
-    changedOn: { column: 'SM_APPLICABLE_FROM', read: listDay },
   },
 };
 
 export const FORMATS: readonly FileFormat[] = [
+  // Before UDiFF, whose marks it has as well.
+  BSE_STANDARD,
   UDIFF,
   NSE_BHAV,
   NSE_FULL,
   NSE_DELIVERIES,
+  BSE_STANDARD_2022,
   BSE_EQUITY,
   NSE_ACTIONS,
   NSE_ACTIONS_DAILY,
@@ -361,10 +419,28 @@ export const FORMATS: readonly FileFormat[] = [
   SYMBOL_CHANGES,
 ];
 
+/** Two digits mean a year from 1990 on. */
+const fullYear = (year: string) => (year.length === 4 ? year : `${Number(year) >= 90 ? 19 : 20}${year}`);
+
+/**
+ * Converts days as files have them (`05-Feb-21`, `01 Jan 2016`, `17-12-2020`) to the forms that days of answers have.
+ * In files numbers begin with the day, in answers with the month. Other texts stay as they are.
+ */
+export function fileDay(text: string): string {
+  const [, day = '', month = '', year = ''] = /^(\d{1,2})[- ](\w{1,3})[- ](\d{4}|\d{2})$/.exec(text) ?? [];
+  if (day === '') return text;
+  if (/^[a-z]{3}$/i.test(month)) return `${day}-${month}-${fullYear(year)}`;
+  if (!/^\d{1,2}$/.test(month) || year.length !== 4) return text;
+  return `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
+}
+
+/** The same for lists, some of which have `17/12/2020`. No price file has slashes: it was saved by another program. */
+export const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3'));
+
 /** The day in the name of an old BSE file (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */
 export function dayInName(name: string): string | null {
   const found = /(?:^|[\\/])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?:_CSV)?\.(?:csv|zip)$/i.exec(name);
   if (found === null) return null;
-  const [, day, month, year] = found;
-  return `${Number(year) >= 90 ? 19 : 20}${year}-${month}-${day}`;
+  const [, day, month, year = ''] = found;
+  return `${fullYear(year)}-${month}-${day}`;
 }

@@ -191,6 +191,8 @@ const keptName = (name: string) =>
 function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings: readonly string[] } {
   try {
     const text = decode(bytes);
+    // What the exchanges' sites send instead of a file that they do not have.
+    if (/^\s*</.test(text)) throw badFile('is a web page, not a file of an exchange; download it again');
     if (isDeliveryPositions(text)) return readDeliveryPositions(text);
     const rows = isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(quoteNames(text));
     return { rows: rows as FileRow[], warnings: [] };
