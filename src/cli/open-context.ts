@@ -90,7 +90,14 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Co
   const db = await openStore(cli, config, log, wait);
   await life.open(() => ensureSchema(db, config));
   const clock = createSettableClock();
-  clock.set(await life.open(() => readServerTime(db.pool)));
+  const serverTime = await life.open(() => readServerTime(db.pool));
+  if (!clock.set(serverTime)) {
+    const facts = { ownTime: new Date(clock.now()), databaseTime: new Date(serverTime) };
+    log.warn(
+      facts,
+      'the clock of this machine is more than an hour off that of Postgres, and is used as it is',
+    );
+  }
   const context = { config, log, db, calendar, clock };
   await life.open(() => syncSessions(context));
   return context;

@@ -4,22 +4,29 @@ import { addDays, type Day, dayAt, isWeekend } from './days.ts';
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Sets it to the time of the database. Without it, the clock keeps its own time. */
-  set?(now: number): void;
+  /** Sets it to the time of the database. Without it, the clock keeps its own time. @returns whether it was set. */
+  set?(now: number): boolean;
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
 
+/** A clock that differs from the database's by more than this was set to another time on purpose, or is broken. */
+const MAX_CORRECTION_MS = 3_600_000;
+
 /**
  * A clock that shows the time of the database from when it is set, so that processes on machines whose clocks differ
- * agree on the order of their calls.
+ * agree on the order of their calls. It is not set if it differs by more than an hour: whoever runs a command under
+ * another date, to see what a night will do, means that date.
  */
 export function createSettableClock(own: Clock = systemClock): Required<Clock> {
   let ahead = 0;
   return {
     now: () => Math.floor(own.now() + ahead),
     set(now) {
-      ahead = now - own.now();
+      const difference = now - own.now();
+      const isSet = Math.abs(difference) <= MAX_CORRECTION_MS;
+      ahead = isSet ? difference : 0;
+      return isSet;
     },
   };
 }

@@ -12,6 +12,7 @@ import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const MINUTES = 60_000;
+const DAYS = 24 * 60 * MINUTES;
 const EXCHANGE = 'NSE';
 const lastSession = (): Day =>
   loadCalendar().lastSessions(EXCHANGE, addDays(today(systemClock, 'Asia/Kolkata'), -1), 1)[0] as Day;
@@ -47,6 +48,17 @@ const stored = (url: string) =>
     'select count(*)::int as rows, max(close_price)::int as price from market.bhavcopy_cm',
   );
 
+/** Settings of a process whose clock is that many milliseconds ahead. */
+function settings(databaseUrl: string, sourceUrl: string, ahead: number) {
+  const skew = `const now=Date.now;Date.now=()=>now()+${ahead};globalThis.Date=class extends Date{constructor(...of){of.length===0?super(Date.now()):super(...of)}}`;
+  return {
+    DATABASE_URL: databaseUrl,
+    EOD_BASE_URL: sourceUrl,
+    EOD_ACCESS_KEY: 'a key for tests',
+    NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(skew)}"`,
+  };
+}
+
 describe('of machines whose clocks differ', () => {
   const asked = (day: Day) => [
     'GetBhavCopyCM',
@@ -64,15 +76,9 @@ describe('of machines whose clocks differ', () => {
     const source = await growingSource(day);
     const { url } = await testDatabase();
     for (const ahead of [5, -5]) {
-      const skew = `const now=Date.now;Date.now=()=>now()+${ahead * MINUTES};globalThis.Date=class extends Date{constructor(...of){of.length===0?super(Date.now()):super(...of)}}`;
       const ended = await runEod(['backfill', ...asked(day)], {
         cwd: temporaryFolder(),
-        env: {
-          DATABASE_URL: url,
-          EOD_BASE_URL: source.url,
-          EOD_ACCESS_KEY: 'a key for tests',
-          NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(skew)}"`,
-        },
+        env: settings(url, source.url, ahead * MINUTES),
       });
       expect(ended).toMatchObject({ code: 0 });
     }
@@ -100,5 +106,22 @@ describe('of machines whose clocks differ', () => {
     });
     for (ahead of [5, -5]) expect(await runToEnd(pipeline, request)).toMatchObject({ state: 'completed' });
     expect(await stored(url)).toEqual([{ rows: 22, price: 102 }]);
+  });
+
+  test('a clock that is set to another date is used as it is, and said', async () => {
+    const source = await growingSource(lastSession());
+    const { url } = await testDatabase();
+    const { code, stdout, stderr } = await runEod(['nightly', '--dry-run', '--json'], {
+      cwd: temporaryFolder(),
+      env: settings(url, source.url, -2 * DAYS),
+    });
+    expect({ code, stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('more than an hour off'),
+    });
+    const days = stdout.match(/\d{4}-\d\d-\d\d/g) ?? [];
+    const twoDaysAgo = addDays(today(systemClock, 'Asia/Kolkata'), -2);
+    expect(days).not.toEqual([]);
+    expect(days.filter((day) => day > twoDaysAgo)).toEqual([]);
   });
 });
