@@ -185,12 +185,15 @@ describe('formats', () => {
     }
     const [own] = await read('x.csv', 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02-01-2015,bonus,1:1\n');
     expect(rowsOf(own)[0]?.ex_date).toBe('2015-01-02');
-    // In lists, slashes separate the same parts. A price file with them was saved by a program that may write the month first.
+    // In the exchanges' lists slashes mean the same; elsewhere they are from a program that may write the month first.
     const daily =
       'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';
     const [list] = await read('x.csv', `${daily}EQ,ACC,ACC Ltd, , , ,02/01/2015, , ,BONUS 1:1\n`);
     expect(rowsOf(list)[0]?.ex_date).toBe('2015-01-02');
-    await expect(read('x.csv', String(files.trade_date?.('2/1/2015')))).rejects.toThrow('is not a date');
+    const told = 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02/01/2015,bonus,1:1\n';
+    for (const text of [told, files.trade_date?.('2/1/2015') ?? '']) {
+      await expect(read('x.csv', text)).rejects.toThrow('is not a date');
+    }
   });
 
   test('exports of NSE before 2020 name the company and the book closure differently', async () => {
@@ -308,7 +311,8 @@ describe('bad files are refused as a whole', () => {
       /breaks off inside its last row/,
     ],
     ['empty', 'x.csv', '', /contains no rows/],
-    ['a web page', 'x.csv', '<!DOCTYPE html><html>Not found</html>', /is a web page/],
+    ['a web page', 'x.csv', '<!DOCTYPE html><html>Not found</html>', /is a web page or JSON/],
+    ['JSON', 'x.csv', '[{"symbol":"TCS","exDate":"09-Jun-2022"}]', /is a web page or JSON/],
     ['a header alone', 'x.csv', `${UDIFF}\n`, /contains no rows/],
     [
       'another format',

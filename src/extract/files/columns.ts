@@ -38,14 +38,17 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const own = (column: string) => byName.get(column.toUpperCase());
   const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
   if (format === undefined) {
-    throw badFile(`is not a file of a known format; its header begins "${header.join(',').slice(0, 80)}"`, {
-      unknownFormat: true,
-    });
+    throw badFile(
+      `is not a file of a known format (docs/import.md has them); its header begins "${header.join(',').slice(0, 80)}"`,
+      {
+        unknownFormat: true,
+      },
+    );
   }
   const lacking = format.needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
   const needed = [...format.marks, ...format.needs].map((column) => own(column) as string);
-  const readDay = format.bySession ? fileDay : listDay;
+  const readDay = format.bySession || format.exchange === null ? fileDay : listDay;
   const presentOf = (dataSet: string, fields: FileFormat['fields']) =>
     Object.entries(fields).flatMap(([source, field]) => {
       const column = own(field.column) ?? own(field.orColumn ?? field.column);

@@ -434,7 +434,10 @@ export function fileDay(text: string): string {
   return `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
 }
 
-/** The same for lists, some of which have `17/12/2020`. No price file has slashes: it was saved by another program. */
+/**
+ * The same for lists of the exchanges, some of which have `17/12/2020`. Elsewhere, slashes are from a spreadsheet, which
+ * may write the month first.
+ */
 export const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3'));
 
 /** The day in the name of an old BSE file (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */

@@ -192,7 +192,7 @@ function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings
   try {
     const text = decode(bytes);
     // What the exchanges' sites send instead of a file that they do not have.
-    if (/^\s*</.test(text)) throw badFile('is a web page, not a file of an exchange; download it again');
+    if (/^\s*[<[{]/.test(text)) throw badFile('is a web page or JSON, not a CSV file; download it again');
     if (isDeliveryPositions(text)) return readDeliveryPositions(text);
     const rows = isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(quoteNames(text));
     return { rows: rows as FileRow[], warnings: [] };
