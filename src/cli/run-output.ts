@@ -62,7 +62,9 @@ export function runText(report: ReportedRun, timeZone: string): string {
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
     fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
-    ...(kind === 'preview' ? [] : ['', `state ${states.before} before, ${states.after} after`]),
+    ...(kind === 'preview'
+      ? []
+      : ['', `database state ${states.before} → ${states.after} (every load makes a new one)`]),
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),

@@ -412,7 +412,7 @@ interface UnknownSetting {
   readonly meant: string | null;
 }
 
-/** A name that differs from a setting's in no more letters is taken for a mistyped one. */
+/** A name that differs from a setting's in at most this many letters is probably a misspelling of it. */
 const MAX_TYPOS = 2;
 
 /** The variables of an environment that begin with EOD_ and are no settings, each with the setting it resembles. */

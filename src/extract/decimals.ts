@@ -5,11 +5,13 @@ import { tooLarge } from './diagnostics.ts';
  * Marks a number token that JSON.parse would round. Random per process, so that no text of the source can equal it, and
  * beginning with NUL, which no value may contain, so that every reader notices it.
  */
-const LOSSY = `\u0000${randomUUID()}:`;
+const UNSAFE_NUMBER = `\u0000${randomUUID()}:`;
 
 /** The number token as the source printed it, if the value is one that would have been rounded; else null. */
-export function lossyToken(value: unknown): string | null {
-  return typeof value === 'string' && value.startsWith(LOSSY) ? value.slice(LOSSY.length) : null;
+export function unsafeNumberText(value: unknown): string | null {
+  return typeof value === 'string' && value.startsWith(UNSAFE_NUMBER)
+    ? value.slice(UNSAFE_NUMBER.length)
+    : null;
 }
 
 /** An exact decimal: `digits` (no zeros at either end) times ten to the power of `exponent`. */
@@ -76,7 +78,7 @@ export const MAX_CONTAINERS = 2_000_000;
  *
  * @throws PipelineError `too_large` for more than two million arrays and objects.
  */
-export function markLossyNumbers(json: Buffer): Buffer | null {
+export function markUnsafeNumbers(json: Buffer): Buffer | null {
   const parts: Buffer[] = [];
   let copied = 0;
   let containers = 0;
@@ -102,7 +104,7 @@ export function markLossyNumbers(json: Buffer): Buffer | null {
       if (exponent || at - start > SAFE_DIGITS) {
         const token = json.toString('latin1', start, at);
         if (!survives(token)) {
-          parts.push(json.subarray(copied, start), Buffer.from(JSON.stringify(LOSSY + token)));
+          parts.push(json.subarray(copied, start), Buffer.from(JSON.stringify(UNSAFE_NUMBER + token)));
           copied = at;
         }
       }

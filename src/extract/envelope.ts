@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Operation } from '../operations/operation.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
-import { lossyToken, markLossyNumbers } from './decimals.ts';
+import { markUnsafeNumbers, unsafeNumberText } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 import { printable } from './sanitize.ts';
@@ -122,7 +122,7 @@ export function openEnvelope(
 
 /** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */
 export function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
-  const marked = markLossyNumbers(utf8);
+  const marked = markUnsafeNumbers(utf8);
   try {
     return JSON.parse(marked === null ? text : decodeText(marked));
   } catch {
@@ -159,7 +159,7 @@ function openJson(json: unknown, context: EnvelopeContext, wrappings: number): R
   if (json === null) return noRecords();
   if (Array.isArray(json)) return { records: json, warnings: [] };
   if (typeof json === 'string') {
-    const token = lossyToken(json);
+    const token = unsafeNumberText(json);
     if (token !== null || wrappings === 0) throw unknownDiagnostic(token ?? json, context.redact);
     return openText(json, context, wrappings - 1);
   }
@@ -187,7 +187,7 @@ function openObject(object: object, context: EnvelopeContext, wrappings: number)
   }
   const bare = entries.every(([key]) => COUNTS.includes(key.toLowerCase()) || /^(@|odata\.)/i.test(key));
   if (bare) return withCounts(noRecords(), entries);
-  // The envelope of OData before version 4 is not opened, but a part of a longer list must not be taken for a record.
+  // The envelope of OData before version 4 is not opened, but a part of a longer list must not be read as a record.
   const verbose = memberOf(entries, 'd');
   if (typeof verbose === 'object' && verbose !== null) rejectLink(Object.entries(verbose), null);
   return { records: [object], warnings: [] };
@@ -201,7 +201,7 @@ function hasRecords(value: unknown): boolean {
 const MESSAGE_KEYS = ['message', 'error', 'errormessage', 'exceptionmessage', 'detail', 'title', 'status'];
 
 /**
- * Throws if an object contains a diagnostic line, which must not be taken for an empty day. In an envelope only known
+ * Throws if an object contains a diagnostic line, which must not be read as an empty day. In an envelope only known
  * lines count, because an empty list may come with `"status": "ok"`.
  */
 function throwError(
@@ -251,7 +251,7 @@ function withCount(read: Records, name: string, count: unknown): Records {
   const { records, warnings } = read;
   if (count === undefined || count === null) return read;
   const isScalar = typeof count === 'number' || typeof count === 'string';
-  const token = lossyToken(count);
+  const token = unsafeNumberText(count);
   const number = isScalar ? Number(token ?? count) : Number.NaN;
   if (number === records.length) return read;
   const stated = isScalar ? printable((token ?? String(count)).slice(0, 40)) : typeof count;

@@ -1,7 +1,7 @@
 import type { AskedFor, DerivedField } from '../operations/fields.ts';
 import type { DataSet, Shape } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
-import { lossyToken } from './decimals.ts';
+import { unsafeNumberText } from './decimals.ts';
 import { type GeneratedReader, generatedReader } from './generated-reader.ts';
 import { createLayouts, type Layout } from './layout.ts';
 import { type RowSchema, readerOf, schemaOf } from './record-schema.ts';
@@ -75,7 +75,7 @@ export function createRecordReader(
     const key = last?.layout.keyOf.get(source.toLowerCase());
     const value = key === undefined ? undefined : current[key];
     // Operations convert these to text, where a nested value could throw or recurse.
-    return typeof value === 'object' ? null : (lossyToken(value) ?? value);
+    return typeof value === 'object' ? null : (unsafeNumberText(value) ?? value);
   };
 
   const stateOf = (layout: Layout): LayoutState => {

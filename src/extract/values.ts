@@ -1,5 +1,5 @@
 import type { Scalar } from '../operations/table.ts';
-import { lossyToken, parseDecimal } from './decimals.ts';
+import { parseDecimal, unsafeNumberText } from './decimals.ts';
 
 /** A value that cannot be stored, and why. The sentence follows the name of the field. */
 export class InvalidValue {
@@ -15,7 +15,7 @@ export type ValueReader = (value: unknown) => Scalar | InvalidValue;
 
 /** Says what was expected instead of a value, which is quoted, shortened and made printable. */
 export function invalid(value: unknown, expected: string): InvalidValue {
-  const token = lossyToken(value);
+  const token = unsafeNumberText(value);
   if (token !== null) {
     return new InvalidValue(`${shorten(token)} has more digits than can be read without loss`);
   }
@@ -44,7 +44,7 @@ const UNSTORABLE = /[\0\p{Surrogate}]/u;
 export function readText(value: unknown): Scalar | InvalidValue {
   if (typeof value === 'string') {
     if (UNSTORABLE.test(value)) {
-      return lossyToken(value) === null
+      return unsafeNumberText(value) === null
         ? new InvalidValue('contains a NUL or half a surrogate pair, which cannot be stored')
         : invalid(value, 'text');
     }

@@ -24,8 +24,8 @@ const table = defineTable({
     }),
     text('series', 'series', 'Series the security trades in; empty when left out.', { absent: '' }),
     text('band', 'band', 'Band that was hit: H upper, L lower; empty when left out.', { absent: '' }),
-    derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (sent) =>
-      withoutSeries(sent('scripId'), sent('series')),
+    derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (get) =>
+      withoutSeries(get('scripId'), get('series')),
     ),
     text('scripName', 'scrip_name', 'Name of the security.'),
   ],

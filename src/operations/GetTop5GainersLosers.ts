@@ -11,8 +11,8 @@ const table = defineTable({
     int4('scripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
     boolean('isLoser', 'is_loser', 'True for a loser, false for a gainer.', { required: true }),
     // Rejected records are counted too, so that the ranks of the others stay right.
-    derived('rank', 'int2', 'Place within its side, 1 first, in the order of the answer.', (sent, memory) => {
-      const side = `${String(sent('date')).trim()}|${String(sent('isLoser')).trim().toLowerCase()}`;
+    derived('rank', 'int2', 'Place within its side, 1 first, in the order of the answer.', (get, memory) => {
+      const side = `${String(get('date')).trim()}|${String(get('isLoser')).trim().toLowerCase()}`;
       const place = (memory.get(side) ?? 0) + 1;
       memory.set(side, place);
       return place;

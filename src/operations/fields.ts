@@ -61,9 +61,6 @@ interface RequestField extends FieldOptions {
   readonly value: (asked: AskedFor) => string;
 }
 
-/** Returns a value of the record as it was sent, by the name of its source field. */
-export type Sent = (source: string) => unknown;
-
 /** A column that is computed from the record and its place in the answer. */
 export interface DerivedField extends FieldOptions {
   readonly from: 'derived';
@@ -73,8 +70,10 @@ export interface DerivedField extends FieldOptions {
   /**
    * Called once for each record, in the order of the answer and for rejected ones too. All calls for an answer share
    * one `memory`.
+   *
+   * @param get returns a value of the record as it was sent, by the name of its source field.
    */
-  readonly value: (sent: Sent, memory: Map<string, number>) => string | number | null;
+  readonly value: (get: (source: string) => unknown, memory: Map<string, number>) => string | number | null;
 }
 
 export type Field = AnswerField | RequestField | DerivedField;

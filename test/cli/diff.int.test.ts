@@ -156,7 +156,9 @@ describe('states', () => {
       { before: 4, after: 4 },
       { before: 4, after: 6 },
     ]);
-    expect((await runCli(['run', '2'], options())).stdout).toMatch(/^state 2 before, 4 after$/m);
+    expect((await runCli(['run', '2'], options())).stdout).toMatch(
+      /^database state 2 → 4 \(every load makes a new one\)$/m,
+    );
   });
 
   test('eod state tells the present one, and that of a moment', async () => {
@@ -165,7 +167,7 @@ describe('states', () => {
     expect(await state('--at', committedAt ?? '')).toEqual({ state: 6, committedAt });
     expect(await state('--at', FOLDER_DAY)).toEqual({ state: 0, committedAt: null });
     expect((await runCli(['state'], options())).stdout).toMatch(
-      /^state 6, since .* \(Asia\/Kolkata\); market\.<table>_at\(6\) shows it\n$/,
+      /^database state 6, since .* \(Asia\/Kolkata\); market\.<table>_at\(6\) shows it\n$/,
     );
   });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { lossyToken, markLossyNumbers, parseDecimal } from '../../src/extract/decimals.ts';
+import { markUnsafeNumbers, parseDecimal, unsafeNumberText } from '../../src/extract/decimals.ts';
 
 test.each([
   ['0', { negative: false, digits: '', exponent: 0 }],
@@ -29,14 +29,14 @@ test.each(['', '.', '-', '+', 'e5', '.e5', 'x1', '1x', '1 2', '1e', '1e5.5', 'In
 );
 
 test('only marked texts have a token', () => {
-  for (const value of ['12', '', null, undefined, 12, {}]) expect(lossyToken(value)).toBeNull();
+  for (const value of ['12', '', null, undefined, 12, {}]) expect(unsafeNumberText(value)).toBeNull();
 });
 
 /** What a JSON text reads as, with tokens that a double would round as they were printed. */
 function read(json: string): unknown {
-  const marked = markLossyNumbers(Buffer.from(json));
+  const marked = markUnsafeNumbers(Buffer.from(json));
   return JSON.parse(marked?.toString() ?? json, (_, value) => {
-    const token = lossyToken(value);
+    const token = unsafeNumberText(value);
     return token === null ? value : { lossy: token };
   });
 }
@@ -58,7 +58,7 @@ test.each([
   '1234567890123456',
   '119296.980121794',
 ])('%s survives', (token) => {
-  expect(markLossyNumbers(Buffer.from(`[${token}]`))).toBeNull();
+  expect(markUnsafeNumbers(Buffer.from(`[${token}]`))).toBeNull();
 });
 
 test.each([
@@ -86,7 +86,7 @@ test('text inside strings is never touched', () => {
     d: '1e400',
     e: 'ए 12345678901234567890',
   });
-  expect(markLossyNumbers(Buffer.from(json))).toBeNull();
+  expect(markUnsafeNumbers(Buffer.from(json))).toBeNull();
 });
 
 test('any JSON value reads as JSON.parse reads it, when its numbers are printed by JavaScript', () => {
@@ -106,7 +106,7 @@ test('a token is marked exactly when its decimal value is lost', () => {
       const token = `${digits.slice(0, at)}${at < digits.length ? '.' : ''}${digits.slice(at)}e${exponent}`;
       const kept = Number.isFinite(Number(token)) ? parseDecimal(String(Number(token))) : null;
       const lost = JSON.stringify(parseDecimal(token)) !== JSON.stringify(kept);
-      expect(markLossyNumbers(Buffer.from(token)) !== null).toBe(lost);
+      expect(markUnsafeNumbers(Buffer.from(token)) !== null).toBe(lost);
     }),
   );
 });
@@ -139,7 +139,7 @@ test('marking makes no broken JSON whole and no whole JSON broken', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.constantFrom(...parts), fc.string()), { maxLength: 5 }), (tokens) => {
       const json = `[${tokens.join('')}]`;
-      expect(isWhole(markLossyNumbers(Buffer.from(json))?.toString() ?? json)).toBe(isWhole(json));
+      expect(isWhole(markUnsafeNumbers(Buffer.from(json))?.toString() ?? json)).toBe(isWhole(json));
     }),
     { numRuns: 2_000 },
   );
@@ -151,8 +151,8 @@ test.each([
 ])('two million %s are read, one more is refused', (_, empty) => {
   // The outermost list counts as well.
   const body = (inside: number) => Buffer.from(`[${Array(inside).fill(empty).join()}]`);
-  expect(markLossyNumbers(body(1_999_999))).toBeNull();
-  expect(() => markLossyNumbers(body(2_000_000))).toThrowError(
+  expect(markUnsafeNumbers(body(1_999_999))).toBeNull();
+  expect(() => markUnsafeNumbers(body(2_000_000))).toThrowError(
     expect.objectContaining({
       kind: 'too_large',
       message: 'the answer is too large: more than 2000000 records',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { markLossyNumbers } from '../../src/extract/decimals.ts';
+import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
 import { openAnswer } from '../../src/extract/envelope.ts';
 import { generatedReader } from '../../src/extract/generated-reader.ts';
 import { createLayouts } from '../../src/extract/layout.ts';
@@ -118,7 +118,7 @@ function recordsOf(columns: readonly Column[]): fc.Arbitrary<unknown[]> {
     .map((values) => `{${columns.map(([key], at) => `${quoted(key)}:${values[at]}`).join(',')}}`);
   return fc.array(record, { minLength: 1, maxLength: 12 }).map((texts) => {
     const json = `[${texts.join(',')}]`;
-    return JSON.parse(String(markLossyNumbers(Buffer.from(json)) ?? json)) as unknown[];
+    return JSON.parse(String(markUnsafeNumbers(Buffer.from(json)) ?? json)) as unknown[];
   });
 }
 

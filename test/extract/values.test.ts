@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
-import { markLossyNumbers } from '../../src/extract/decimals.ts';
+import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
 import { readerOf } from '../../src/extract/record-schema.ts';
 import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
 import {
@@ -226,7 +226,7 @@ describe('what is said of invalid values', () => {
   });
 
   test('a number that JSON.parse would round is named as it was printed', () => {
-    const marked = markLossyNumbers(Buffer.from('[12345678901234567890.5]'));
+    const marked = markUnsafeNumbers(Buffer.from('[12345678901234567890.5]'));
     const [value] = JSON.parse(String(marked)) as [string];
     for (const read of Object.values(readers)) {
       expect(expectInvalid(read(value))).toBe(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Gap, gapRequest, groupGaps } from '../../src/jobs/runs/read-gaps.ts';
-import { provenDays, sessionChanges } from '../../src/jobs/runs/sync-sessions.ts';
+import { sessionChanges, sessionDaysOf } from '../../src/jobs/runs/sync-sessions.ts';
 import type { SessionState } from '../../src/load/state/completeness.ts';
 import type { SessionRow } from '../../src/load/state/sessions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
@@ -115,16 +115,16 @@ describe('the days an answer proves to be sessions', () => {
 
   test('are those asked for, with a single row too, but not the date of a stray record', () => {
     const days = ['2025-09-08', '2025-09-08', '2025-09-08', '2025-09-07'];
-    expect(provenDays(bhav.name, monday, answer(...days))).toEqual(['2025-09-08']);
-    expect(provenDays(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, answer(...days))).toEqual([
+    expect(sessionDaysOf(bhav.name, monday, answer(...days))).toEqual(['2025-09-08']);
+    expect(sessionDaysOf(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, answer(...days))).toEqual([
       '2025-09-07',
       '2025-09-08',
     ]);
   });
 
   test('are those of a source that answers with a day of its own', () => {
-    expect(provenDays(bhav.name, monday, answer('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
-    expect(provenDays(bhav.name, monday, answer())).toEqual([]);
-    expect(provenDays('GetCircuitBreakers', monday, answer('2025-09-08'))).toEqual([]);
+    expect(sessionDaysOf(bhav.name, monday, answer('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
+    expect(sessionDaysOf(bhav.name, monday, answer())).toEqual([]);
+    expect(sessionDaysOf('GetCircuitBreakers', monday, answer('2025-09-08'))).toEqual([]);
   });
 });

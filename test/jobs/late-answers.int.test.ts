@@ -9,7 +9,7 @@ import { copyAnswers } from '../../src/load/state/responses/copy.ts';
 import type { KeptAnswer } from '../../src/load/state/responses/kept.ts';
 import { copyAccepted, refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openStore } from './import-support.ts';
-import { fetched, physical, records, replay, rowsOf, type Sent } from './replay-support.ts';
+import { fetched, physical, records, replay, rowsOf, type SourceRecord } from './replay-support.ts';
 
 const DAY = '2025-08-29';
 const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
@@ -297,7 +297,7 @@ describe('a replay', () => {
 
 test('records of a day or an exchange that was not asked for are rejected, and leave no trace but rejects', async () => {
   const context = await openStore();
-  const strays: Sent[] = [
+  const strays: SourceRecord[] = [
     { ...records(30, 31)[0], TradDt: '08-28-2025' },
     { ...records(31, 32)[0], TradDt: '01-01-2199' },
     { ...records(32, 33)[0], Src: 'BSE' },

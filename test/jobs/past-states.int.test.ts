@@ -11,7 +11,7 @@ import { openPool } from '../load/support.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { cellsOf, fixture, importInto, openStore } from './import-support.ts';
-import { fetched, rowsOf, type Sent } from './replay-support.ts';
+import { fetched, rowsOf, type SourceRecord } from './replay-support.ts';
 
 const [HEADER = [], ...LINES] = cellsOf(fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv')).slice(
   0,
@@ -33,7 +33,7 @@ test('states are shown again to the row while late answers, imports, replays and
   const some = () => LINES.filter(() => pick(12) > 0).map((line) => ({ line, price: String(100 + pick(3)) }));
   const records = () =>
     some().map(
-      ({ line, price }): Sent => ({
+      ({ line, price }): SourceRecord => ({
         TradDt: '08-29-2025',
         Src: 'NSE',
         Symbol: line[at('TckrSymb')],

@@ -426,7 +426,7 @@ describe('the rest of the plan', () => {
     ]);
   });
 
-  test('options that fit no question of the range are named, not taken for a holiday', () => {
+  test('options that fit no question of the range are named, not treated as a holiday', () => {
     const ask = (options: Record<string, string>) =>
       planWindows(
         input('GetFinancialRatios', { instruments: ['TCS'], from: '2025-09-11', to: '2025-09-12', options }),

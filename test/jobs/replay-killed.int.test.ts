@@ -4,12 +4,12 @@ import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore } from './import-support.ts';
-import { fetched, records, rowsOf, type Sent } from './replay-support.ts';
+import { fetched, records, rowsOf, type SourceRecord } from './replay-support.ts';
 
 const DAYS = Array.from({ length: 12 }, (_, at) => `2025-08-${String(at + 1).padStart(2, '0')}`);
 const [FIRST = '', LAST = ''] = [DAYS[0], DAYS.at(-1)];
 
-const of = (day: string, sent: readonly Sent[]): Sent[] =>
+const of = (day: string, sent: readonly SourceRecord[]): SourceRecord[] =>
   sent.map((record) => ({
     ...record,
     TradDt: `08-${day.slice(8)}-2025`,

@@ -6,7 +6,7 @@ import { openRejects, readReject, writeRejects } from '../../src/load/state/reje
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
-import { fixReading, type Meddler, replay, type Sent, startMeddler } from './replay-support.ts';
+import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
 
 const DAY = {
   from: '2025-09-12',
@@ -18,14 +18,14 @@ const DAY = {
 const PLACE = 3;
 
 /** Makes the record at one place, or at all, unreadable; and readable again. */
-const spoil = (records: Sent[]) => {
-  const record = records[PLACE] as Sent;
+const spoil = (records: SourceRecord[]) => {
+  const record = records[PLACE] as SourceRecord;
   record.ClosePrice = `about ${record.ClosePrice}`;
 };
-const spoilAll = (records: Sent[]) => {
+const spoilAll = (records: SourceRecord[]) => {
   for (const record of records) record.ClosePrice = `about ${record.ClosePrice}`;
 };
-const mend = (records: Sent[]) => {
+const mend = (records: SourceRecord[]) => {
   for (const record of records) record.ClosePrice = Number(String(record.ClosePrice).replace('about ', ''));
 };
 
@@ -164,7 +164,7 @@ test('the rejects of a window that failed are resolved once its run is resumed a
 
 test('a record is the same one in an answer about more days; of another instrument it is another', async () => {
   const pipeline = await open();
-  const spoilDay = (records: Sent[]) => {
+  const spoilDay = (records: SourceRecord[]) => {
     for (const record of records) if (record.Date === '09-11-2025') record.Quantity = 'many';
   };
   source.meddle = spoilDay;

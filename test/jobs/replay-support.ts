@@ -16,12 +16,12 @@ import { newRun } from '../load/support.ts';
 import type { Pipeline } from '../support/pipeline.ts';
 
 /** A record of an answer, as sent. */
-export type Sent = Record<string, unknown>;
+export type SourceRecord = Record<string, unknown>;
 
 export interface Meddler {
   readonly url: string;
   /** What becomes of the records of each answer from now on. */
-  meddle: (records: Sent[]) => void;
+  meddle: (records: SourceRecord[]) => void;
   close(): Promise<void>;
 }
 
@@ -30,8 +30,8 @@ export async function startMeddler(sourceUrl: string): Promise<Meddler> {
   const server = createServer((incoming, outgoing) => {
     request(`${sourceUrl}${incoming.url ?? ''}`)
       .then(async ({ statusCode, body }) => {
-        const sent = (await body.json()) as { Value: Sent[] } | Sent;
-        const answer = Array.isArray(sent.Value) ? (sent as { Value: Sent[] }) : { Value: [sent] };
+        const sent = (await body.json()) as { Value: SourceRecord[] } | SourceRecord;
+        const answer = Array.isArray(sent.Value) ? (sent as { Value: SourceRecord[] }) : { Value: [sent] };
         meddler.meddle(answer.Value);
         outgoing.writeHead(statusCode, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
       })
@@ -67,12 +67,12 @@ export async function replay(
  * What a fix of the reading code comes to: from now on the kept bodies read as if this change had
  * been made to their records.
  */
-export async function fixReading({ db }: Pipeline, fix: (records: Sent[]) => void): Promise<void> {
+export async function fixReading({ db }: Pipeline, fix: (records: SourceRecord[]) => void): Promise<void> {
   const found = await db.pool.query<{ hash: string; body: Buffer }>(
     'select hash, body from etl.response_bodies',
   );
   for (const { hash, body } of found.rows) {
-    const answer = JSON.parse(brotliDecompressSync(body).toString()) as { Value: Sent[] };
+    const answer = JSON.parse(brotliDecompressSync(body).toString()) as { Value: SourceRecord[] };
     fix(answer.Value);
     await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [
       hash,
@@ -119,7 +119,7 @@ export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> 
 const DAY = '2025-08-29';
 
 /** Bhav copy records of the day as the source sends them. */
-export const records = (from: number, to: number, changes: Sent = {}): Sent[] =>
+export const records = (from: number, to: number, changes: SourceRecord = {}): SourceRecord[] =>
   Array.from({ length: to - from }, (_, at) => ({
     TradDt: '08-29-2025',
     Src: 'NSE',
@@ -131,7 +131,7 @@ export const records = (from: number, to: number, changes: Sent = {}): Sent[] =>
   }));
 
 /** Fetches a bhav copy at this minute of the evening: it can be loaded at any time afterwards. */
-export function fetched(minute: number, sent: readonly Sent[]) {
+export function fetched(minute: number, sent: readonly SourceRecord[]) {
   const calledAt = Date.UTC(2025, 7, 29, 16, minute);
   return async (
     context: Context,

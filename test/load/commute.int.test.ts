@@ -9,7 +9,7 @@ import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { hashBody, packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
-import { physical, replay, rowsOf, type Sent } from '../jobs/replay-support.ts';
+import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Databases that are tried: COMMUTE_RUNS=1000 for a long run, COMMUTE_SEED for another one. */
@@ -278,7 +278,7 @@ function questionOf({ exchange, kind, from, to, part, fetched }: Answer) {
 }
 
 /** A record as the source sends it. */
-function sent(exchange: Exchange, kind: Kind, { day, symbol, saved, value }: Listed): Sent {
+function sent(exchange: Exchange, kind: Kind, { day, symbol, saved, value }: Listed): SourceRecord {
   const [year, month, date] = (DAYS[day] as string).split('-');
   const onDay = `${month}-${date}-${year}`;
   const name = `S${symbol}`;
@@ -308,7 +308,7 @@ function sent(exchange: Exchange, kind: Kind, { day, symbol, saved, value }: Lis
       return { CorporateActiontype: text, PurposeCode: name, ...times };
     case 'instrument':
       return {
-        ...(operationNamed('GetFinRatioEOD').sample.answer as Sent),
+        ...(operationNamed('GetFinRatioEOD').sample.answer as SourceRecord),
         EPS: value,
         ...times,
       };

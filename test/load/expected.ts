@@ -6,7 +6,7 @@ import type { Operation, Shape } from '../../src/operations/operation.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';
 
 /** A record as the source sends it. */
-export type Sent = Readonly<Record<string, unknown>>;
+export type SourceRecord = Readonly<Record<string, unknown>>;
 
 /** A column as the source prints it, so that what is stored can be compared with what was sent. */
 function printed(field: Field): string {
@@ -27,7 +27,12 @@ export async function stored(store: Database, table: TableDefinition): Promise<R
 }
 
 /** What a record should look like once stored, computed without the pipeline's own reader. */
-export function expectedRow(shape: Shape, asked: AskedFor, record: Sent, memory: Map<string, number>) {
+export function expectedRow(
+  shape: Shape,
+  asked: AskedFor,
+  record: SourceRecord,
+  memory: Map<string, number>,
+) {
   const byName = new Map(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
   const sent = (name: string) => byName.get(name.toLowerCase());
   return Object.fromEntries(
@@ -56,8 +61,8 @@ function textOf(
 }
 
 /** The records of an answer, bare object or list. */
-export const recordsOf = (answer: unknown): Sent[] => {
-  const { Value, ...bare } = answer as { Value?: Sent[] };
+export const recordsOf = (answer: unknown): SourceRecord[] => {
+  const { Value, ...bare } = answer as { Value?: SourceRecord[] };
   return Value ?? [bare];
 };
 
@@ -73,7 +78,7 @@ export function shapeOf(operation: Operation, answer: unknown): Shape {
 const MADE_UP_DAY = '2025-02-27';
 
 /** A record of a shape with a value in every field, made from the declaration alone. */
-export function madeUp(shape: Shape): Sent {
+export function madeUp(shape: Shape): SourceRecord {
   const values = {
     text: 'Ab & Co',
     int2: 7,

@@ -15,7 +15,7 @@ import type * as registryModule from '../../src/operations/registry.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { columnComment, type Row, type TableDefinition } from '../../src/operations/table.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { askedFor, madeUp, offlineSource, type Sent } from './expected.ts';
+import { askedFor, madeUp, offlineSource, type SourceRecord } from './expected.ts';
 import { load, openPool, openStore } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -99,7 +99,7 @@ beforeAll(async () => {
 });
 
 /** One record of each shape of an operation, read from an answer that has `also` among its fields. */
-function batchesOf(source: Source, operation: Operation, also: Sent = {}) {
+function batchesOf(source: Source, operation: Operation, also: SourceRecord = {}) {
   return operation.shapes.flatMap((shape) => {
     const body = Buffer.from(JSON.stringify({ Value: [{ ...madeUp(shape), ...also }] }));
     const asked = askedFor(operation);

@@ -11,7 +11,7 @@ import {
   type Loaded,
   loadBody,
   rawJson,
-  type Sent,
+  type SourceRecord,
   sampleOf,
   sentFields,
   storedRejects,
@@ -137,13 +137,14 @@ const nasty = fc.oneof(
   ),
 );
 
-type Mutation = (record: Sent) => unknown;
-const keyOf = (record: Sent, pick: number) => Object.keys(record)[pick % Object.keys(record).length] ?? '';
+type Mutation = (record: SourceRecord) => unknown;
+const keyOf = (record: SourceRecord, pick: number) =>
+  Object.keys(record)[pick % Object.keys(record).length] ?? '';
 
 const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   {
     weight: 6,
-    arbitrary: fc.tuple(fc.nat(), nasty).map(([pick, value]) => (record: Sent) => ({
+    arbitrary: fc.tuple(fc.nat(), nasty).map(([pick, value]) => (record: SourceRecord) => ({
       ...record,
       [keyOf(record, pick)]: value,
     })),
@@ -151,23 +152,26 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   fc
     .nat()
     .map(
-      (pick) => (record: Sent) =>
+      (pick) => (record: SourceRecord) =>
         Object.fromEntries(Object.entries(record).filter(([key]) => key !== keyOf(record, pick))),
     ),
-  fc.tuple(fc.string(), nasty).map(([name, value]) => (record: Sent) => ({ ...record, [name]: value })),
+  fc.tuple(fc.string(), nasty).map(([name, value]) => (record: SourceRecord) => ({
+    ...record,
+    [name]: value,
+  })),
   // The same name again, in other letters.
-  fc.tuple(fc.nat(), nasty).map(([pick, value]) => (record: Sent) => ({
+  fc.tuple(fc.nat(), nasty).map(([pick, value]) => (record: SourceRecord) => ({
     ...record,
     [keyOf(record, pick).toUpperCase()]: value,
   })),
   // The very same name twice: JSON lets the last one count.
-  fc.tuple(fc.nat(), fc.nat()).map(([pick, number]) => (record: Sent) => {
+  fc.tuple(fc.nat(), fc.nat()).map(([pick, number]) => (record: SourceRecord) => {
     const key = keyOf(record, pick);
     return rawJson(`{${JSON.stringify(key)}:${number},${JSON.stringify(record).slice(1)}`);
   }),
   nasty.map((value) => () => value),
-  fc.constant((record: Sent) => ({ nested: record })),
-  fc.constant((record: Sent) => [record]),
+  fc.constant((record: SourceRecord) => ({ nested: record })),
+  fc.constant((record: SourceRecord) => [record]),
 );
 
 test('mutated answers of any operation: stored or rejected, never half, and good neighbours load', async () => {

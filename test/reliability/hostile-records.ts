@@ -10,7 +10,7 @@ import type { TableDefinition } from '../../src/operations/table.ts';
 import { offlineSource, recordsOf, shapeOf } from '../load/expected.ts';
 import { newRun, newWindow } from '../load/support.ts';
 
-export type Sent = Readonly<Record<string, unknown>>;
+export type SourceRecord = Readonly<Record<string, unknown>>;
 
 /** Replaced by a piece of JSON that JSON.stringify would not write: `1e400`, or lists in lists in lists. */
 export const rawJson = (text: string): string => `@raw:${text}@`;
@@ -22,7 +22,7 @@ export function bodyOf(records: readonly unknown[]): string {
 }
 
 /** A record of the operation's own sample. */
-export function sampleOf(operation: Operation): Sent {
+export function sampleOf(operation: Operation): SourceRecord {
   return recordsOf(operation.sample.answer)[0] ?? {};
 }
 

@@ -24,7 +24,7 @@ const ACTIONS: readonly FailureAction[] = [
   { act: 'split', days: 1, named: false },
 ];
 
-test('a worker that was taken for lost and comes back with a failure leaves its window to the one that has it now', async () => {
+test('a worker that seemed lost and comes back with a failure leaves its window to the one that has it now', async () => {
   const setup = await openSetup();
   const runId = await start(setup, ASKED);
   const [planned] = await windowsOf(setup, runId);

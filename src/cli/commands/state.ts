@@ -25,7 +25,10 @@ async function showState(cli: Cli, flags: Flags): Promise<void> {
   const { db } = await openContext(cli, { config });
   const { state, committedAt } = await stateAt(db.drizzle, at);
   if (flags.json === true) return printJson(cli, { state, committedAt });
-  if (committedAt === null) return print(cli, 'state 0: nothing has been loaded yet');
+  if (committedAt === null) return print(cli, 'database state 0: nothing has been loaded yet');
   const when = momentText(committedAt, config.EOD_TIMEZONE);
-  print(cli, `state ${state}, since ${when} (${config.EOD_TIMEZONE}); market.<table>_at(${state}) shows it`);
+  print(
+    cli,
+    `database state ${state}, since ${when} (${config.EOD_TIMEZONE}); market.<table>_at(${state}) shows it`,
+  );
 }

@@ -138,7 +138,7 @@ const RULES: readonly Rule[] = [
       ? null
       : settings(
           'warning',
-          `EOD_PUBLISHED_AT=${EOD_PUBLISHED_AT} is before the exchanges close at ${CLOSE}: an empty answer is taken for a day without data, though the day is not published yet`,
+          `EOD_PUBLISHED_AT=${EOD_PUBLISHED_AT} is before the exchanges close at ${CLOSE}: an empty answer counts as a day without data, though the day is not published yet`,
           'set it to the time from which the source has the day, e.g. 21:15',
         ),
   ({ EOD_TIMEZONE }, clock) =>

@@ -1,5 +1,5 @@
 import { UDIFF_COLUMNS } from '../../operations/udiff.ts';
-import { toldProblem } from '../corporate-actions/told.ts';
+import { listedEventProblem } from '../corporate-actions/listed-events.ts';
 import type { Problem } from '../types.ts';
 
 export type FormatName =
@@ -374,7 +374,7 @@ const ACTIONS: FileFormat = {
     symbol: { column: 'SYMBOL', read: (text) => text.toUpperCase() },
     kind: { column: 'KIND', read: (text) => text.toLowerCase() },
   },
-  check: ({ kind, ratio }) => toldProblem(kind ?? null, ratio ?? null),
+  check: ({ kind, ratio }) => listedEventProblem(kind ?? null, ratio ?? null),
 };
 
 /** The columns of NSE's list of changed symbols, which usually has no header. */

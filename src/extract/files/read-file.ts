@@ -114,7 +114,7 @@ const GZIP = Buffer.from([0x1f, 0x8b]);
 export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is compressed with gzip; unpack it');
   const content = { name: keptName(name), bytes };
-  // The first line of a list without a header must not be taken for one.
+  // The first line of a list without a header must not be read as one.
   const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
     ? null
     : scanFile(bytes, timeZone, {
@@ -398,6 +398,6 @@ function roundedIn(format: FileFormat): Record<string, number> {
 }
 
 /** The columns that files of any format round, and by how much. */
-export function everRounded(): Record<string, number> {
+export function roundedColumns(): Record<string, number> {
   return Object.assign({}, ...FORMATS.map(roundedIn));
 }

@@ -1,7 +1,7 @@
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
+import { WHOLE_RATIO } from '../../extract/corporate-actions/listed-events.ts';
 import { ratioOf, type ShareRatio } from '../../extract/corporate-actions/purpose.ts';
-import { WHOLE_RATIO } from '../../extract/corporate-actions/told.ts';
 import { listEvents, type StoredEvent } from '../../load/market/corporate-events.ts';
 import { removeDecision, writeDecision } from '../../load/state/event-decisions.ts';
 import type { Context } from '../context.ts';

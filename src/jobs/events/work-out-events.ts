@@ -1,5 +1,6 @@
 import { daysBetween } from '../../core/days.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { readAnnounced, readListedEvent } from '../../extract/corporate-actions/listed-events.ts';
 import {
   type DividendLabel,
   type EventKind,
@@ -9,7 +10,6 @@ import {
   readPurpose,
   type ShareRatio,
 } from '../../extract/corporate-actions/purpose.ts';
-import { readAnnounced, readTold } from '../../extract/corporate-actions/told.ts';
 import type { Notice } from '../../load/market/corporate-events.ts';
 import type { EventDecision } from '../../load/state/event-decisions.ts';
 
@@ -135,7 +135,7 @@ function purposeOf({ toldKind, toldRatio, announced, purpose }: Notice): Purpose
   if (announced !== null) return readAnnounced(announced.type, announced.detail);
   return toldKind === null
     ? readPurpose(purpose)
-    : { events: [readTold(toldKind, toldRatio)], revised: false, calledOff: false };
+    : { events: [readListedEvent(toldKind, toldRatio)], revised: false, calledOff: false };
 }
 
 /** Series of NSE in which shares and units are listed; in other series, a symbol means another security. */

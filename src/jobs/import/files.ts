@@ -94,10 +94,10 @@ type Read<Session> = () => Promise<readonly Session[]>;
  * @returns a function that reads a file at once, and stores it when all files that were started before it are read and
  *   those with the same sessions are stored. It throws what `read` and `store` throw.
  */
-export function createTurns<Session extends Pick<FileSession, 'dataSet' | 'exchange' | 'day'>>() {
+export function createOrderedStore<Session extends Pick<FileSession, 'dataSet' | 'exchange' | 'day'>>() {
   const storing = new Map<string, Promise<unknown>>();
   let allRead: Promise<unknown> = Promise.resolve();
-  return async function inTurn<Result>(
+  return async function storeInOrder<Result>(
     read: Read<Session>,
     store: (sessions: readonly Session[]) => Promise<Result>,
   ): Promise<Result> {

@@ -10,7 +10,7 @@ import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { createTurns, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
+import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
   type FileReport,
@@ -191,11 +191,11 @@ async function importAll(
 ): Promise<ImportFile[]> {
   const postponed = new Set<ImportFile>();
   let cancelled = false;
-  const inTurn = createTurns<FileSession>();
+  const storeInOrder = createOrderedStore<FileSession>();
   await inParallel(files, { width, signal }, async (file) => {
     if (cancelled) return;
     try {
-      await inTurn(
+      await storeInOrder(
         () => readSessions(context, file.path),
         async (sessions) => {
           if (tickers === null && sessions.some((session) => session.withoutTickers)) {

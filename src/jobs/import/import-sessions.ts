@@ -4,10 +4,10 @@ import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import {
-  everRounded,
   type FileContent,
   type FileSession,
   readExchangeFile,
+  roundedColumns,
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
@@ -124,7 +124,7 @@ export async function importSessions(
     if (counts.updated + counts.withdrawn === 0) continue;
     const stored = await readWindowLoad(context.db.drizzle, windowId);
     if (stored === null) continue;
-    const listing = { limit: MAX_LISTED, rounded: everRounded() };
+    const listing = { limit: MAX_LISTED, rounded: roundedColumns() };
     for (const table of tablesOf(session)) {
       const found = await differencesOfLoad(context.db.pool, table, stored, listing);
       differences.push(...found.map((one) => ({ file: file.path, ...one })));

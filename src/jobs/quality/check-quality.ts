@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../core/days.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { LEAD_IN_DAYS } from '../../load/market/checks/check.ts';
+import { PRECEDING_DAYS } from '../../load/market/checks/check.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import {
   type FindingCounts,
@@ -47,7 +47,7 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
 }
 
 function sessionsAround({ calendar, config }: Context, { from, to }: QualityRange) {
-  const first = addDays(from, -LEAD_IN_DAYS);
+  const first = addDays(from, -PRECEDING_DAYS);
   return config.EOD_EXCHANGES.flatMap((exchange) =>
     calendar.sessions(exchange, first, to).map((day) => ({ exchange, day })),
   );

@@ -46,7 +46,7 @@ export interface LatestSession extends Pair {
 }
 
 /** Why a run does not proceed. */
-export type Hindrance =
+export type WaitReason =
   | { readonly why: 'paused' }
   | { readonly why: 'no_worker'; readonly lastSeenAt: string | null }
   | { readonly why: 'calls_used'; readonly until: string }
@@ -57,7 +57,7 @@ export type Hindrance =
 export interface OpenRun extends RunProgress {
   /** When it will probably end, ISO 8601; null if that cannot be estimated. */
   readonly finishAt: string | null;
-  readonly hindrances: readonly Hindrance[];
+  readonly waitReasons: readonly WaitReason[];
 }
 
 export interface Tonight {
@@ -98,7 +98,7 @@ export async function readTonight(context: Context): Promise<Tonight> {
       progress.map(async (run) => ({
         ...run,
         finishAt: await expectedEnd(context, run),
-        hindrances: hindrancesOf(run, { workers, quota, keyRefused }),
+        waitReasons: waitReasonsOf(run, { workers, quota, keyRefused }),
       })),
     ),
     quota,
@@ -162,10 +162,10 @@ async function expectedEnd({ config, clock, db }: Context, run: RunProgress): Pr
   }).finishAt;
 }
 
-function hindrancesOf(
+function waitReasonsOf(
   run: RunProgress,
   { workers, quota, keyRefused }: Pick<Tonight, 'workers' | 'quota' | 'keyRefused'>,
-): Hindrance[] {
+): WaitReason[] {
   if (run.state === 'paused') return [{ why: 'paused' }];
   const until = quota === null ? null : waitsUntil(quota, run.kind);
   return [

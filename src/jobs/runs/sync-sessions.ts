@@ -101,7 +101,7 @@ function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly Sessi
  * The days that a bhav copy shows to be sessions (pure): requested days of which it has rows, and a day to which at
  * least half of its rows belong. A single record with another date shows nothing.
  */
-export function provenDays(
+export function sessionDaysOf(
   operation: string,
   asked: { readonly from: Day; readonly to: Day },
   { batches }: Pick<Extracted, 'batches'>,

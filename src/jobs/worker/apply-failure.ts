@@ -118,7 +118,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     if (!isTooLong) await noteTooOldRange(context, permit.keyHash, window, info.diagnostic ?? info.error);
   }
   const { db } = context;
-  // If another worker has claimed the window since, what becomes of it is that worker's to say.
+  // If another worker has claimed the window since, only that worker decides about it.
   const claim = window?.attempts;
   switch (action.act) {
     case 'retry':
@@ -269,7 +269,7 @@ async function splitAndEnqueue(
 }
 
 /** Splits a window after `lastDay`, up to which the source is known to have no data. */
-export async function cutWindow(
+export async function splitWindowAfter(
   context: QueueContext,
   window: NewWindow & { readonly id: number; readonly runId: number },
   lastDay: Day,

@@ -18,7 +18,7 @@ import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { type CoveredWindow, dependsOnDays, questionsOf } from './answer-coverage.ts';
-import { cutWindow } from './apply-failure.ts';
+import { splitWindowAfter } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import {
   decideDuringOutage,
@@ -107,7 +107,7 @@ export async function claimCall(
       case 'out_of_reach': {
         const { window, lastDay, diagnostic } = claim;
         if (window.to <= lastDay) throw outOfReachError(lastDay, diagnostic);
-        await cutWindow(context, window, lastDay).catch((error) => {
+        await splitWindowAfter(context, window, lastDay).catch((error) => {
           throw databaseError(error);
         });
         return null;
@@ -215,7 +215,7 @@ export async function outageFor(
   return { ...outage, runAgeMs, triedBefore: window === null || outage.hasTried(window) };
 }
 
-/** The same if Postgres cannot be asked: the run is taken for older than the outage. */
+/** The same if Postgres cannot be asked: the run counts as older than the outage. */
 export function longestOutage({ breaker }: WorkerContext): Outage | null {
   const outage = breaker.outage();
   return outage === null ? null : { ...outage, runAgeMs: Number.POSITIVE_INFINITY, triedBefore: true };

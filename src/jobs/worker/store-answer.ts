@@ -14,7 +14,7 @@ import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
 import { readKept, readKeptSource, sessionOf } from '../replay/read-kept.ts';
-import { observeSessions, provenDays } from '../runs/sync-sessions.ts';
+import { observeSessions, sessionDaysOf } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
 /** A window with its answer, which has been read. */
@@ -70,7 +70,7 @@ export async function storeAnswer(
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
   // Before the coverage, in which a day counts that the calendar wrongly lists as closed.
-  const proven = provenDays(window.operation, window, storable.extracted);
+  const proven = sessionDaysOf(window.operation, window, storable.extracted);
   if (!preview)
     await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);

@@ -1,6 +1,6 @@
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads/loads.ts';
-import { DAY_ROWS, raiseDayRows } from '../state/withdrawals.ts';
+import { DAY_ROWS, storeMaxDayRows } from '../state/withdrawals.ts';
 
 /** The statements that apply an answer to a table, or to the temporary table of a fold. */
 export interface ApplySql {
@@ -350,7 +350,7 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
       delete from ${target} t using gone s
        where exists (select from checked j where j.allowed and j._day = s._day) and ${sameKey('t', 's')}
     ), noted as (
-      ${raiseDayRows(
+      ${storeMaxDayRows(
         `
       select '${table.name}', $2, _day, case when accepted then "left" else most end from checked where allowed order by _day`,
         { into: dayRows, accepted: '$7::date[]' },

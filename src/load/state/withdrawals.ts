@@ -42,7 +42,7 @@ export const DAY_ROWS = 'etl.day_rows';
  * @param options.into the table to write.
  * @param options.accepted SQL for the days whose number is stored even if it is smaller.
  */
-export const raiseDayRows = (
+export const storeMaxDayRows = (
   select: string,
   { into, accepted }: { readonly into: string; readonly accepted: string },
 ) => `insert into ${into} as d (table_name, exchange, day, most) ${select}

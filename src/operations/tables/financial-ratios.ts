@@ -80,8 +80,8 @@ const facts = defineTable({
     text('unitId', 'unit_id', 'Unit of the value.'),
     int4('decimals', 'decimals', 'Decimals the value is stated with.'),
     text('value', 'value', 'Value as sent.'),
-    derived('value_number', 'numeric', 'The value where it reads as a number, else null.', (sent) => {
-      const value = sent('value');
+    derived('value_number', 'numeric', 'The value where it reads as a number, else null.', (get) => {
+      const value = get('value');
       if (typeof value === 'number') return value;
       return typeof value === 'string' && NUMBER.test(value.trim()) ? value.trim() : null;
     }),

@@ -3,12 +3,12 @@ import { today } from '../../core/clock.ts';
 import { count, duration, plural } from '../../core/wording.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import {
-  type Hindrance,
   type LatestSession,
   type OpenRun,
   RECENT_DAYS,
   readTonight,
   type Tonight,
+  type WaitReason,
 } from '../../jobs/runs/read-tonight.ts';
 import type { NextTick } from '../../jobs/worker/next-ticks.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
@@ -214,11 +214,11 @@ function Waiting({
       </>
     )),
     ...openRuns
-      .filter(({ hindrances }) => hindrances.length > 0)
+      .filter(({ waitReasons }) => waitReasons.length > 0)
       .map((run) => (
         <>
           <a href={`/runs/${run.runId}`}>Run {run.runId}</a>{' '}
-          {run.hindrances.map((one) => hindranceText(one, zone)).join('; ')}.
+          {run.waitReasons.map((one) => waitReasonText(one, zone)).join('; ')}.
         </>
       )),
     ...(quota?.nightsWaitUntil != null && openRuns.length === 0
@@ -242,18 +242,18 @@ function Waiting({
   );
 }
 
-function hindranceText(hindrance: Hindrance, zone: string): string {
+function waitReasonText(reason: WaitReason, zone: string): string {
   const clock = (iso: string) =>
     new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' }).format(
       Date.parse(iso),
     );
-  switch (hindrance.why) {
+  switch (reason.why) {
     case 'paused':
       return 'was paused by hand: resume it to go on';
     case 'no_worker':
       return 'waits for a worker: none is running';
     case 'calls_used':
-      return `waits for ${clock(hindrance.until)}: the calls of this hour are used up`;
+      return `waits for ${clock(reason.until)}: the calls of this hour are used up`;
     case 'key_refused':
       return 'waits for an access key that the source accepts';
     case 'bhav_copies':

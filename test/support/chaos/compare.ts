@@ -16,7 +16,7 @@ export interface Comparison {
 /** Made of the tables, and kept up to date with them. */
 const VIEWS = ['instruments', 'instrument_aliases'];
 
-/** Compares every table of `market`, whom instruments are taken for, and what is known of each day, row for row and column for column. */
+/** Compares every table of `market`, which instrument each symbol names, and what is known of each day, row for row and column for column. */
 export async function compareDatabases(expected: string, actual: string): Promise<Comparison> {
   const problems: string[] = [];
   let rows = 0;

@@ -1,4 +1,4 @@
-import { type Check, LEAD_IN_DAYS, lineName } from './check.ts';
+import { type Check, lineName, PRECEDING_DAYS } from './check.ts';
 
 /** The widest price band of shares, in percent; some shares have none. */
 const WIDEST_BAND = 20;
@@ -40,7 +40,7 @@ const MOVES = `
       from market.bhavcopy_cm b
       join market.series_aliases a on a.exchange = b.exchange and a.symbol = b.symbol and a.series = b.series
        and b.trade_date >= a.valid_from and b.trade_date < a.valid_to and a.instrument_id = a.share_id
-     where b.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date and ${isShare('b')}
+     where b.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date and ${isShare('b')}
     window share as (partition by b.exchange, a.instrument_id order by b.trade_date)) as every
    where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
 

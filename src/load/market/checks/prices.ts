@@ -1,4 +1,4 @@
-import { type Check, isT0, LEAD_IN_DAYS, lineName } from './check.ts';
+import { type Check, isT0, lineName, PRECEDING_DAYS } from './check.ts';
 
 /** Old files print 0 for a missing price, which is no finding. */
 const outside = (price: string) => `(b.${price} > 0 and not b.${price} between b.low_price and b.high_price)`;
@@ -39,10 +39,10 @@ const NEIGHBOURS = `
                      row_number() over (partition by exchange order by day) as place
                 from (select exchange, day, false as loaded from sessions
                       union all select exchange, day, true from complete) as known
-               where day between $1::date - ${LEAD_IN_DAYS} and $2::date
+               where day between $1::date - ${PRECEDING_DAYS} and $2::date
                group by exchange, day) as days
         ) as d on d.exchange = b.exchange and d.day = b.trade_date and d.loaded
-       where b.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date) as l
+       where b.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date) as l
   window line as (partition by l.exchange, l.symbol, l.series order by l.trade_date)`;
 
 /** The condition that the security had that close under another series or name since the line's last session. */
@@ -51,7 +51,7 @@ const closedElsewhere = (sameSecurity: string) => `
     select from market.bhavcopy_cm o
      where o.exchange = n.exchange and ${sameSecurity} and o.close_price = n.previous_close_price
        and (o.symbol, o.series) <> (n.symbol, n.series)
-       and o.trade_date between $1::date - ${LEAD_IN_DAYS} and $2::date
+       and o.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date
        and o.trade_date >= n.before_date and o.trade_date < n.trade_date)`;
 
 /** A price goes ex at most this many days before the record date. */

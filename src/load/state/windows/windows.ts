@@ -18,8 +18,8 @@ export interface FailureInfo {
 }
 
 /**
- * The condition that nobody has claimed a window since it had so many attempts. A worker that was taken for lost may come
- * back with a failure while another one works on its window.
+ * The condition that nobody has claimed a window since it had so many attempts. A worker that seemed lost may come back
+ * with a failure while another one works on its window.
  *
  * @param claim not given if the window was not claimed.
  */

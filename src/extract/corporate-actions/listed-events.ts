@@ -20,9 +20,9 @@ const HARMLESS: ReadonlySet<string> = new Set(['dividend', 'interest', 'meeting'
  * with the new shares for those held (`1:2`), `split` and `consolidation` with shares or face values in either order
  * (`5:1`, `10:2`), `dividend` with rupees per share.
  */
-export function readTold(told: string, text: string | null): PurposeEvent {
-  const kind = EVENT_KINDS.find((one) => one === told) ?? 'other';
-  const ratio = text === null ? null : toldRatio(kind, text);
+export function readListedEvent(statedKind: string, text: string | null): PurposeEvent {
+  const kind = EVENT_KINDS.find((one) => one === statedKind) ?? 'other';
+  const ratio = text === null ? null : statedRatio(kind, text);
   const amount = kind === 'dividend' && text !== null && AMOUNT.test(text) ? text : null;
   if (ratio !== null || amount !== null) {
     return { kind, ratio, amount, status: 'applied', reason: null, label: '' };
@@ -57,7 +57,7 @@ export function readAnnounced(type: string, detail: string): Purpose {
       : { ...only, amount: text, status: 'applied', reason: null };
     return { ...read, events: [read.calledOff && !isSpecial ? { ...event, ...CALLED_OFF } : event] };
   }
-  const ratio = only.status === 'needs_review' ? toldRatio(only.kind, text) : null;
+  const ratio = only.status === 'needs_review' ? statedRatio(only.kind, text) : null;
   if (ratio === null) return both();
   const event: PurposeEvent = { ...only, ratio, status: 'applied', reason: null };
   return { ...read, events: [read.calledOff ? { ...event, ...CALLED_OFF } : event] };
@@ -69,12 +69,12 @@ const CALLED_OFF = {
 } as const;
 
 /** What is wrong with the kind or the ratio of an event in a user's own list; null if nothing is. */
-export function toldProblem(kind: string | null, ratio: string | null): Problem | null {
+export function listedEventProblem(kind: string | null, ratio: string | null): Problem | null {
   if (!EVENT_KINDS.some((one) => one === kind)) {
     return { path: 'kind', message: `must be one of ${EVENT_KINDS.join(', ')}` };
   }
   if (ratio === null) return null;
-  const { ratio: read, amount } = readTold(kind as string, ratio);
+  const { ratio: read, amount } = readListedEvent(kind as string, ratio);
   if (read !== null || amount !== null) return null;
   if (kind === 'dividend') return { path: 'ratio', message: 'must be rupees per share, such as 2.50' };
   return ['bonus', 'split', 'consolidation'].includes(kind as string)
@@ -90,7 +90,7 @@ export function toldProblem(kind: string | null, ratio: string | null): Problem 
 }
 
 /** A split has more shares after than before, a consolidation fewer, in whatever order they are stated. */
-function toldRatio(kind: string, text: string): ShareRatio | null {
+function statedRatio(kind: string, text: string): ShareRatio | null {
   const found = WHOLE_RATIO.exec(text.replace(/\s/g, ''));
   if (found === null) return null;
   const [a, b] = [Number(found[1]), Number(found[2])];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createTurns } from '../../src/jobs/import/files.ts';
+import { createOrderedStore } from '../../src/jobs/import/files.ts';
 
 /** A promise and how to resolve it. */
 function later<Value>() {
@@ -17,21 +17,21 @@ const tuesday = [{ dataSet: 'GetBhavCopyCM', exchange: 'NSE', day: '2025-09-02' 
 
 describe('files that are read at the same time', () => {
   test('are stored in their order if they hold the same session, whichever is read or stored faster', async () => {
-    const inTurn = createTurns();
+    const storeInOrder = createOrderedStore();
     const done: string[] = [];
     const [readFirst, storeFirst] = [later<typeof monday>(), later<void>()];
-    const first = inTurn(
+    const first = storeInOrder(
       () => readFirst.promise,
       async () => {
         await storeFirst.promise;
         done.push('first');
       },
     );
-    const second = inTurn(
+    const second = storeInOrder(
       async () => monday,
       async () => done.push('second'),
     );
-    const other = inTurn(
+    const other = storeInOrder(
       async () => tuesday,
       async () => done.push('other day'),
     );
@@ -44,16 +44,16 @@ describe('files that are read at the same time', () => {
   });
 
   test('do not hold up others when they cannot be read or stored', async () => {
-    const inTurn = createTurns();
-    const unreadable = inTurn(
+    const storeInOrder = createOrderedStore();
+    const unreadable = storeInOrder(
       () => Promise.reject(new Error('unreadable')),
       async () => 'stored',
     );
-    const refused = inTurn(
+    const refused = storeInOrder(
       async () => monday,
       () => Promise.reject(new Error('refused')),
     );
-    const last = inTurn(
+    const last = storeInOrder(
       async () => monday,
       async (sessions) => sessions,
     );
