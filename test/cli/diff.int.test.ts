@@ -167,7 +167,7 @@ describe('states', () => {
     expect(await state('--at', committedAt ?? '')).toEqual({ state: 6, committedAt });
     expect(await state('--at', FOLDER_DAY)).toEqual({ state: 0, committedAt: null });
     expect((await runCli(['state'], options())).stdout).toMatch(
-      /^database state 6, since .* \(Asia\/Kolkata\); market\.<table>_at\(6\) shows it\n$/,
+      /^database state 6, since .* \(Asia\/Kolkata\)\nmarket\.<table>_at\(6\) shows it\n$/,
     );
   });
 

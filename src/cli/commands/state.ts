@@ -29,6 +29,6 @@ async function showState(cli: Cli, flags: Flags): Promise<void> {
   const when = momentText(committedAt, config.EOD_TIMEZONE);
   print(
     cli,
-    `database state ${state}, since ${when} (${config.EOD_TIMEZONE}); market.<table>_at(${state}) shows it`,
+    `database state ${state}, since ${when} (${config.EOD_TIMEZONE})\nmarket.<table>_at(${state}) shows it`,
   );
 }
