@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, createSettableClock, systemClock, today } from '../../src/core/clock.ts';
 import { addDays, type Day } from '../../src/core/days.ts';
 import { query } from '../cli/support.ts';
+import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -48,16 +48,15 @@ const stored = (url: string) =>
     'select count(*)::int as rows, max(close_price)::int as price from market.bhavcopy_cm',
   );
 
-/** Settings of a process whose clock is that many milliseconds ahead. */
-function settings(databaseUrl: string, sourceUrl: string, ahead: number) {
-  const skew = `const now=Date.now;Date.now=()=>now()+${ahead};globalThis.Date=class extends Date{constructor(...of){of.length===0?super(Date.now()):super(...of)}}`;
-  return {
-    DATABASE_URL: databaseUrl,
-    EOD_BASE_URL: sourceUrl,
-    EOD_ACCESS_KEY: 'a key for tests',
-    NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(skew)}"`,
-  };
+/** Settings of a machine whose clock is that many milliseconds ahead from now on. */
+function machine(databaseUrl: string, sourceUrl: string, ahead: number) {
+  vi.restoreAllMocks();
+  const own = Date.now;
+  vi.spyOn(Date, 'now').mockImplementation(() => own() + ahead);
+  return { DATABASE_URL: databaseUrl, EOD_BASE_URL: sourceUrl, EOD_ACCESS_KEY: 'a key for tests' };
 }
+
+afterEach(() => vi.restoreAllMocks());
 
 describe('of machines whose clocks differ', () => {
   const asked = (day: Day) => [
@@ -76,9 +75,9 @@ describe('of machines whose clocks differ', () => {
     const source = await growingSource(day);
     const { url } = await testDatabase();
     for (const ahead of [5, -5]) {
-      const ended = await runEod(['backfill', ...asked(day)], {
+      const ended = await runCli(['backfill', ...asked(day)], {
         cwd: temporaryFolder(),
-        env: settings(url, source.url, ahead * MINUTES),
+        env: machine(url, source.url, ahead * MINUTES),
       });
       expect(ended).toMatchObject({ code: 0 });
     }
@@ -111,15 +110,16 @@ describe('of machines whose clocks differ', () => {
   test('a clock that is set to another date is used as it is, and said', async () => {
     const source = await growingSource(lastSession());
     const { url } = await testDatabase();
-    const { code, stdout, stderr } = await runEod(['nightly', '--dry-run', '--json'], {
+    const { code, stdout, stderr } = await runCli(['nightly', '--dry-run', '--json'], {
       cwd: temporaryFolder(),
-      env: settings(url, source.url, -2 * DAYS),
+      env: machine(url, source.url, -2 * DAYS),
     });
     expect({ code, stderr }).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('more than an hour off'),
     });
     const days = stdout.match(/\d{4}-\d\d-\d\d/g) ?? [];
+    vi.restoreAllMocks();
     const twoDaysAgo = addDays(today(systemClock, 'Asia/Kolkata'), -2);
     expect(days).not.toEqual([]);
     expect(days.filter((day) => day > twoDaysAgo)).toEqual([]);
