@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { spawnEod } from '../support/eod.ts';
+import { runEod, spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore } from './import-support.ts';
@@ -71,6 +71,9 @@ const rowsAndHistory = async (context: Context) => [
   await rowsOf(context, 'market_history'),
 ];
 
+const eod = (context: Context, ...args: readonly string[]) =>
+  runEod(args, { env: { DATABASE_URL: context.config.DATABASE_URL ?? '' }, cwd: temporaryFolder() });
+
 /** The rows without their revision: how often one was written depends on the order of the loads. */
 const values = async (context: Context) =>
   (await rowsOf(context, 'market')).bhavcopy_cm?.map((row) => row.replace(/,\d+\)$/, ''));
@@ -98,4 +101,32 @@ test('a replay that is killed twice and resumed ends in the rows of the answers,
   if (await isRunning()) await resume(context);
   expect(await rowsAndHistory(context)).toEqual(before);
   expect(await all(context, 'select max(state) from etl.loads')).toEqual(states);
+});
+
+test('a rebuild that was begun cannot be cancelled, only resumed or begun anew, so that no row is left out', async () => {
+  const context = await openStore();
+  await loadDays(context);
+  const before = await rowsAndHistory(context);
+  await killAfter(context, ['replay', 'GetBhavCopyCM', '--rebuild'], 7);
+  const [first] = await all(context, `select id::int ${REPLAY}`);
+  const cancelled = await eod(context, 'cancel', String(first?.id));
+  expect(cancelled).toMatchObject({ code: 2 });
+  expect(cancelled.stderr).toContain(`go on with "eod resume ${first?.id}"`);
+  // What it has to load of another exchange is left to it.
+  const move = (exchange: string) =>
+    all(
+      context,
+      `update etl.windows set exchange = '${exchange}'
+        where id = (select max(id) from etl.windows where run_id = ${first?.id} and state = 'pending')`,
+    );
+  const state = async () => (await all(context, `select state from etl.runs where id = ${first?.id}`))[0];
+  for (const [exchange, expected] of [
+    ['BSE', 'running'],
+    ['NSE', 'cancelled'],
+  ] as const) {
+    await move(exchange);
+    expect(await eod(context, 'replay', 'GetBhavCopyCM', '--rebuild')).toMatchObject({ code: 0 });
+    expect(await rowsAndHistory(context)).toEqual(before);
+    expect(await state()).toEqual({ state: expected });
+  }
 });

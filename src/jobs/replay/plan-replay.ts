@@ -1,13 +1,13 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
-import { transaction } from '../../load/database/transaction.ts';
+import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { emptyTables, vacuumTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
 import { countLoads, countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses/to-replay.ts';
-import { deleteRun, insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
+import { deleteRun, insertRun, replaceRebuilds, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
 import { tablesFilledBy } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
@@ -155,6 +155,8 @@ export async function planReplay(
   const runId = await reserveRunId(context.db.drizzle);
   const emptied = fresh.filter((group) => group.emptied);
   const planned = await transaction(context.db, async (tx) => {
+    // Of two rebuilds that are planned at once, the second one finds the first.
+    if (emptied.length > 0) await lockUntilCommit(tx, 'eod rebuild');
     const day = today(context.clock, context.config.EOD_TIMEZONE);
     const inserted = await insertRun(tx, {
       id: runId,
@@ -173,6 +175,8 @@ export async function planReplay(
       await deleteRun(tx, runId);
       return null;
     }
+    // Windows before tables, as loads lock them.
+    for (const group of emptied) await replaceRebuilds(tx, runId, group);
     for (const group of emptied) await emptyTables(tx, { ...group, runId });
     return runId;
   });

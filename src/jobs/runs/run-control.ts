@@ -102,8 +102,19 @@ export async function runState({ db }: Context, runId: number): Promise<RunState
   return found.state;
 }
 
-/** Cancels a run: its open windows become `cancelled`, and what is loaded stays. @throws PipelineError `usage` */
+/**
+ * Cancels a run: its open windows become `cancelled`, and what is loaded stays.
+ *
+ * @throws PipelineError `usage`, also for a rebuild: rows would be missing whose days count as loaded.
+ */
 export async function cancelRun(context: Context, runId: number): Promise<void> {
+  const run = await stored.readRun(context.db.drizzle, runId);
+  const { fresh = [] } = (run?.request ?? {}) as { readonly fresh?: readonly string[] };
+  if (fresh.length > 0 && (run?.state === 'running' || run?.state === 'paused')) {
+    throw usageError(
+      `run ${runId} fills tables that were emptied, and rows would stay missing; go on with "eod resume ${runId}", or begin anew with "eod replay OPERATION --rebuild"`,
+    );
+  }
   const cancelled = await transaction(context.db, (tx) => stored.cancelRun(tx, runId, 'cancelled by hand'));
   if (!cancelled) throw usageError(`run ${runId} has ended (${await runState(context, runId)})`);
 }

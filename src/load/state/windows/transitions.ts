@@ -30,7 +30,11 @@ export const WINDOW_TRANSITIONS = {
   },
   skip: { from: ['pending', 'running'], to: ['skipped'], when: 'Nothing is to be loaded for it after all.' },
   split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges take its place.' },
-  cancel: { from: ['pending', 'running'], to: ['cancelled'], when: 'Its run is cancelled.' },
+  cancel: {
+    from: ['pending', 'running'],
+    to: ['cancelled'],
+    when: 'Its run is cancelled, or another rebuild loads its answer.',
+  },
   reopen: { from: ['failed', 'blocked'], to: ['pending'], when: 'Its run is resumed.' },
 } as const satisfies Transitions<WindowState>;
 

@@ -226,9 +226,18 @@ export async function endWindows(
 }
 
 /** Cancels the open windows of a run. */
-export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: string): Promise<void> {
+export async function cancelWindows(
+  tx: NodePgDatabase,
+  runId: number,
+  reason: string,
+  only?: { readonly operations: readonly string[]; readonly exchange: string },
+): Promise<void> {
   const cancelled = { state: 'cancelled', error: reason, finished_at: now } as const;
-  await moveWindows(tx, 'cancel', cancelled, eq(windows.run_id, runId));
+  const chosen =
+    only === undefined
+      ? undefined
+      : and(inArray(windows.operation, [...only.operations]), eq(windows.exchange, only.exchange));
+  await moveWindows(tx, 'cancel', cancelled, and(eq(windows.run_id, runId), chosen));
 }
 
 /**
