@@ -1,8 +1,12 @@
 import { createHook } from 'node:async_hooks';
 import { gzipSync } from 'node:zlib';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Context } from '../../src/jobs/context.ts';
+import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
+import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
 import {
   keepAnswer,
   packBody,
@@ -11,6 +15,8 @@ import {
   readKeptAnswer,
 } from '../../src/load/state/responses/kept.ts';
 import { testDatabase } from '../support/database.ts';
+import { openStore as openContext } from './import-support.ts';
+import { fetched, records, replay, rowsOf } from './replay-support.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse('2025-09-12T16:00:00Z');
@@ -130,4 +136,49 @@ test('bodies that are kept again while others prune are never lost, and nothing 
   expect(left.rowCount).toBe(texts.length);
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(texts.length);
   await db.close();
+});
+
+describe('a rebuild', () => {
+  const loaded = async () => {
+    const context = await openContext();
+    for (const minute of [1, 2, 3]) {
+      await fetched(minute, records(0, 20 + minute, { ClosePrice: minute }))(context);
+    }
+    return context;
+  };
+  const work = async (context: Context, runId: number | null) => {
+    await workReplay(context, runId ?? 0, new AbortController().signal);
+    return reportRun(context.db.drizzle, runId ?? 0);
+  };
+
+  test('finds the answers that it has yet to load when it comes to them, although they are old', async () => {
+    const context = await loaded();
+    const before = [await rowsOf(context, 'market'), await rowsOf(context, 'market_history')];
+    const runId = await planReplay(context, {}, { rebuild: true });
+    expect(await prunable(context.db.drizzle, new Date())).toEqual({ responses: 0, bodies: 0, bytes: 0 });
+    expect(await prune(context.db, new Date())).toEqual({ responses: 0, bodies: 0, bytes: 0 });
+    expect(await work(context, runId)).toMatchObject({ state: 'completed' });
+    expect([await rowsOf(context, 'market'), await rowsOf(context, 'market_history')]).toEqual(before);
+    expect(await prunable(context.db.drizzle, new Date())).toMatchObject({ responses: 3, bodies: 3 });
+    expect(await prune(context.db, new Date())).toMatchObject({ responses: 3, bodies: 3 });
+  });
+
+  test('fails where an answer is gone all the same', async () => {
+    const context = await loaded();
+    const runId = await planReplay(context, {}, { rebuild: true });
+    await context.db.pool.query('delete from etl.responses where id = (select max(id) from etl.responses)');
+    expect(await work(context, runId)).toMatchObject({
+      state: 'failed',
+      failures: [{ state: 'failed', error: 'its answer has been pruned, so that rows may be missing' }],
+    });
+  });
+
+  test('does not begin where the answer that withdrew rows is not kept', async () => {
+    const context = await loaded();
+    await fetched(4, records(1, 23, { ClosePrice: 3 }))(context);
+    const before = await rowsOf(context, 'market');
+    await context.db.pool.query('delete from etl.responses where id = (select max(id) from etl.responses)');
+    await expect(replay(context, {}, { rebuild: true })).rejects.toThrow('of 1 loads of');
+    expect(await rowsOf(context, 'market')).toEqual(before);
+  });
 });

@@ -1,11 +1,12 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
-import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
+import { type Transaction, transaction } from '../../load/database/transaction.ts';
 import { emptyTables, vacuumTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
 import { countLoads, countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
+import { lockRebuilds } from '../../load/state/responses/kept.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses/to-replay.ts';
 import { deleteRun, insertRun, replaceRebuilds, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
@@ -108,9 +109,9 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<F
 }
 
 /** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
-async function checkAllKept({ db }: Context, groups: readonly Group[]): Promise<void> {
+async function checkAllKept(tx: Transaction, groups: readonly Group[]): Promise<void> {
   for (const group of groups) {
-    const unkept = await countUnkeptLoads(db.drizzle, group);
+    const unkept = await countUnkeptLoads(tx, group);
     if (unkept === 0) continue;
     throw usageError(
       `the answers of ${unkept} loads of ${group.operations.join(', ')} ${group.exchange} are not kept: their rows would be lost, so nothing was emptied`,
@@ -138,7 +139,6 @@ export async function planReplay(
   { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
   const groups = await keptGroups(context, asked);
-  if (rebuild) await checkAllKept(context, groups);
   const fresh = rebuild
     ? groups.map((group) => ({ ...group, emptied: true }))
     : await freshGroups(context, groups);
@@ -156,7 +156,8 @@ export async function planReplay(
   const emptied = fresh.filter((group) => group.emptied);
   const planned = await transaction(context.db, async (tx) => {
     // Of two rebuilds that are planned at once, the second one finds the first.
-    if (emptied.length > 0) await lockUntilCommit(tx, 'eod rebuild');
+    if (emptied.length > 0) await lockRebuilds(tx);
+    if (rebuild) await checkAllKept(tx, groups);
     const day = today(context.clock, context.config.EOD_TIMEZONE);
     const inserted = await insertRun(tx, {
       id: runId,

@@ -185,6 +185,7 @@ async function replayAnswer(
 ): Promise<void> {
   const { db } = context;
   if (answer === null) {
+    if (fresh) throw usageError('its answer has been pruned, so that rows may be missing');
     await skipWindow(db.drizzle, window.id, 'its answer has been pruned');
     return;
   }

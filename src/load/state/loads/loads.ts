@@ -181,7 +181,10 @@ export async function lastFetchedAt(db: NodePgDatabase, asked: LoadGroup): Promi
 export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
   const isKept = sql`exists (select from ${responses} r where r.operation = ${loads.operation}
     and r.exchange = ${loads.exchange} and r.fetched_at = ${loads.fetched_at})`;
-  return db.$count(loads, and(isOf(asked), sql`${loads.inserted} + ${loads.updated} > 0 and not ${isKept}`));
+  return db.$count(
+    loads,
+    and(isOf(asked), sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`),
+  );
 }
 
 /** How many loads of these operations and exchange there were, and how many of them inserted rows. */

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
-import { and, count, eq, gte, inArray, lt, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, inArray, not, notExists, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
-import { transaction } from '../../database/transaction.ts';
+import { lockUntilCommit, transaction } from '../../database/transaction.ts';
 import { responseBodies, responses } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
+import { isOpen } from '../windows/transitions.ts';
 
 const compress = promisify(brotliCompress);
 
@@ -159,33 +160,46 @@ function isUnused(db: NodePgDatabase, condition?: SQL): SQL {
   );
 }
 
+/** Answers fetched before this moment that no replay has yet to load: a rebuild has deleted their rows. */
+const isPrunable = (before: Date) =>
+  sql`(${responses.fetched_at} < ${before.toISOString()}::timestamptz and not exists (
+    select from ${windows} where ${windows.response_id} = ${responses.id} and ${isOpen()}))`;
+
+/** Taken to plan a rebuild and to prune, so that no answer is pruned between a look at it and its window. */
+export const lockRebuilds = (tx: NodePgDatabase) => lockUntilCommit(tx, 'eod rebuild');
+
 /** What pruning answers fetched before this moment would delete; `bytes` is the compressed size of the bodies. */
 export async function prunable(db: NodePgDatabase, before: Date) {
-  const moment = before.toISOString();
   const [bodies] = await db
     .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
     .from(responseBodies)
-    .where(isUnused(db, gte(responses.fetched_at, moment)));
+    .where(isUnused(db, not(isPrunable(before))));
   return {
-    responses: await db.$count(responses, lt(responses.fetched_at, moment)),
+    responses: await db.$count(responses, isPrunable(before)),
     bodies: bodies?.bodies ?? 0,
     bytes: bodies?.bytes ?? 0,
   };
 }
 
-/** Deletes answers fetched before this moment, then the bodies that no answer refers to any more. */
+/**
+ * Deletes answers fetched before this moment, but for those that a replay has yet to load, then the bodies that no
+ * answer refers to any more.
+ */
 export async function prune(database: Database, before: Date) {
   const db = database.drizzle;
   const old = db
     .select({ id: responses.id })
     .from(responses)
-    .where(lt(responses.fetched_at, before.toISOString()))
+    .where(isPrunable(before))
     .orderBy(responses.id)
     .limit(BATCH)
     .for('update');
   let deleted = 0;
   for (let gone = BATCH; gone === BATCH; deleted += gone) {
-    gone = (await db.delete(responses).where(inArray(responses.id, old))).rowCount ?? 0;
+    gone = await transaction(database, async (tx) => {
+      await lockRebuilds(tx);
+      return (await tx.delete(responses).where(inArray(responses.id, old))).rowCount ?? 0;
+    });
   }
   const orphans = await db.select({ hash: responseBodies.hash }).from(responseBodies).where(isUnused(db));
   let bodies = 0;
