@@ -112,7 +112,8 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
   const { fresh = [] } = (run?.request ?? {}) as { readonly fresh?: readonly string[] };
   if (fresh.length > 0 && (run?.state === 'running' || run?.state === 'paused')) {
     throw usageError(
-      `run ${runId} fills tables that were emptied, and rows would stay missing; go on with "eod resume ${runId}", or begin anew with "eod replay OPERATION --rebuild"`,
+      `run ${runId} fills tables that were emptied: rows would be missing of days that count as loaded`,
+      'resume',
     );
   }
   const cancelled = await transaction(context.db, (tx) => stored.cancelRun(tx, runId, 'cancelled by hand'));
