@@ -44,7 +44,7 @@ export interface Lifecycle {
 }
 
 /** The parts of `process` that a lifecycle uses. */
-export interface Host {
+interface Host {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   exit(code: number): void;
 }

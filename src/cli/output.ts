@@ -9,7 +9,7 @@ export function bold(text: string): string {
   return text === '' ? '' : `\u001b[1m${text}\u001b[22m`;
 }
 
-export type Cell = string | number | null;
+type Cell = string | number | null;
 
 export interface Column<Row> {
   readonly head: string;

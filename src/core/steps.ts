@@ -43,11 +43,10 @@ export async function timeStep<T>(
   times: StepTimes,
   name: StepName,
   work: () => T | PromiseLike<T>,
-  facts: StepFacts = {},
 ): Promise<T> {
   const began = performance.now();
   try {
-    return await runStep(name, facts, work);
+    return await runStep(name, {}, work);
   } finally {
     times[name] = Math.round((times[name] ?? 0) + performance.now() - began);
   }

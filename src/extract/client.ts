@@ -6,7 +6,7 @@ import { keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import type { ObservedDate, RawAnswer, SourceSettings } from './types.ts';
 
-export interface Client {
+interface Client {
   /** One GET, without redirects. Throws PipelineError for anything but a 200 with a complete body. */
   get(url: string, signal?: AbortSignal): Promise<RawAnswer & { readonly status: number }>;
   /** Milliseconds by which the source's clock is ahead of this machine's, as far as its answers have shown. */

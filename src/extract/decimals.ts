@@ -15,7 +15,7 @@ export function unsafeNumberText(value: unknown): string | null {
 }
 
 /** An exact decimal: `digits` (no zeros at either end) times ten to the power of `exponent`. */
-export interface Decimal {
+interface Decimal {
   readonly negative: boolean;
   /** Empty for zero. */
   readonly digits: string;

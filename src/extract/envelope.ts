@@ -9,7 +9,7 @@ import { printable } from './sanitize.ts';
 import { readXml, type XmlValue } from './xml.ts';
 
 /** The records of an answer, as sent, with warnings about their envelope. */
-export interface Records {
+interface Records {
   readonly records: unknown[];
   readonly warnings: readonly string[];
   /** For CSV: does the last line have a line end? */

@@ -7,7 +7,6 @@ import { readAnswer } from './read.ts';
 import type { Source, SourceSettings } from './types.ts';
 
 export { buildUrl } from './build-request.ts';
-export { diagnose, incomplete } from './diagnostics.ts';
 export { readAnswer } from './read.ts';
 export type * from './types.ts';
 

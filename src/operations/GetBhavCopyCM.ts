@@ -1,7 +1,7 @@
 import { date, int8, numeric, text } from './fields.ts';
+import { deliveries } from './files/Deliveries.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
-import { deliveries } from './tables/deliveries.ts';
 
 const DERIVATIVES = 'Always blank in the cash market.';
 

@@ -11,7 +11,7 @@ import { openRunsProgress, readRunSummary } from '../load/state/reports.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 import type { Access, Visitor } from './access.ts';
-import { numberOf } from './pages/asked.ts';
+import { runIdOf } from './pages/asked.ts';
 
 /** The sentence that the next page shows after an action. The address of the page names it. */
 const NOTICES = {
@@ -69,7 +69,7 @@ export async function serveActions(
 
   const actions: Readonly<Record<string, (pressed: Pressed) => Promise<Done>>> = {
     '/actions/runs/:id/resume': async ({ params }) => {
-      const runId = numberOf({ params, query: new URLSearchParams() }, 'id');
+      const runId = runIdOf({ params });
       const run = await readRunSummary(context.db.drizzle, runId);
       if (run !== null && (run.kind === 'import' || run.kind === 'replay')) {
         throw usageError(`run ${runId} is of kind ${run.kind}: continue it with the command that started it`);
@@ -78,7 +78,7 @@ export async function serveActions(
       return { notice: 'resumed', runId };
     },
     '/actions/runs/:id/cancel': async ({ params }) => {
-      const runId = numberOf({ params, query: new URLSearchParams() }, 'id');
+      const runId = runIdOf({ params });
       await cancelRun(context, runId);
       return { notice: 'cancelled', runId };
     },

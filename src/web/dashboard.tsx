@@ -6,8 +6,14 @@ import { DEFAULT_TIMEOUTS, openDatabase } from '../load/database/database.ts';
 import { type Access, guard } from './access.ts';
 import { noticeOf, serveActions } from './actions.ts';
 import { ASSETS } from './assets.ts';
-import { documentOf, Heading, type Page, type PageContext } from './page.tsx';
-import { pageRoutes } from './pages/routes.ts';
+import { type Asked, documentOf, Heading, type Page, type PageContext } from './page.tsx';
+import { coveragePage, dataSetPage } from './pages/coverage.tsx';
+import { dayPage } from './pages/day.tsx';
+import { dataSetDictionaryPage, dictionaryPage, viewPage } from './pages/dictionary.tsx';
+import { qualityPage } from './pages/quality.tsx';
+import { runPage, runsPage } from './pages/runs.tsx';
+import { tonightPage } from './pages/tonight.tsx';
+import { freshnessPage, rowsPage } from './pages/trends.tsx';
 import { serveQueueBoard } from './queue-board.ts';
 
 /** Pages have their own connections, so that they take none from the workers, and these time limits. */
@@ -17,6 +23,22 @@ const LOCK_WITHIN_MS = 5_000;
 
 /** One year: the address of an asset changes with its content. */
 const KEEP_ASSETS = 'public, max-age=31536000, immutable';
+
+/** All pages by their addresses. */
+const PAGES: Readonly<Record<string, (context: PageContext, asked: Asked) => Promise<Page>>> = {
+  '/': tonightPage,
+  '/coverage': coveragePage,
+  '/coverage/:operation/:exchange': dataSetPage,
+  '/coverage/:operation/:exchange/:day': dayPage,
+  '/runs': runsPage,
+  '/runs/:id': runPage,
+  '/quality': qualityPage,
+  '/freshness': freshnessPage,
+  '/rows': rowsPage,
+  '/dictionary': dictionaryPage,
+  '/dictionary/:name': dataSetDictionaryPage,
+  '/dictionary/views/:name': viewPage,
+};
 
 /** Serves the pages and, with EOD_WEB_ACTIONS, the actions of their buttons. */
 export async function serveDashboard(app: FastifyInstance, context: QueueContext): Promise<void> {
@@ -55,7 +77,7 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
       .type('text/html; charset=utf-8')
       .send(documentOf(page, frame));
   };
-  for (const [path, makePage] of Object.entries(pageRoutes)) {
+  for (const [path, makePage] of Object.entries(PAGES)) {
     scope.get(path, async (request, reply) => {
       const pageContext: PageContext = { ...context, token: access.tokenFor(request, reply) };
       const asked = {

@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { Config } from '../core/config.ts';
+import type { Day } from '../core/days.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { ASSETS } from './assets.ts';
 
@@ -23,6 +24,15 @@ export interface Page {
   readonly status?: number;
   /** With JavaScript, the page is refreshed after this many seconds. */
   readonly refreshS?: number;
+}
+
+/** The page of a data set's calendar, or of one of its days. */
+export function coveragePath(
+  { operation, exchange }: { readonly operation: string; readonly exchange: string },
+  day?: Day,
+): string {
+  const parts = [operation, exchange, ...(day === undefined ? [] : [day])];
+  return `/coverage/${parts.map(encodeURIComponent).join('/')}`;
 }
 
 const NAVIGATION = [

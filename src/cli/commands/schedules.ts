@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import type { NextTick } from '../../jobs/worker/next-ticks.ts';
+import type { NextTick } from '../../jobs/worker/scheduler.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, table } from '../output.ts';
@@ -21,7 +21,7 @@ export const commands: Commands = {
 };
 
 async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { nextTicks } = await import('../../jobs/worker/next-ticks.ts');
+  const { nextTicks } = await import('../../jobs/worker/scheduler.ts');
   const config = await loadSettings(cli);
   const ticks = nextTicks(config, systemClock);
   if (flags.json === true) printJson(cli, ticks);

@@ -30,7 +30,7 @@ async function up(cli: Cli, text: string): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { startScheduler } = await import('../../jobs/worker/scheduler.ts');
   const { startWorker } = await import('../../jobs/worker/worker.ts');
-  const { startAlertWatch } = await import('../../jobs/alerts/watch.ts');
+  const { startAlertWatch } = await import('../../jobs/alerts/late-data.ts');
   // Only a worker calls the source; a scheduler needs neither its address nor the key.
   const worker = roles.includes('worker')
     ? await openContext(cli, { config, source: true, wait: 'long' })

@@ -5,7 +5,10 @@ import { factsOfAlerts } from '../../load/state/alerts.ts';
 import { type Pair, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
-import { type Alert, listText, raiseAlerts } from './send-alerts.ts';
+import { type Alert, deliverAlerts, listText, raiseAlerts } from './send-alerts.ts';
+
+/** How often late data and undelivered alerts are checked. */
+const CHECK_EVERY_MS = 60_000;
 
 /** How many days back sessions are checked. Alerts about older ones have been raised, or they were not expected. */
 const LOOK_BACK_DAYS = 7;
@@ -16,6 +19,33 @@ interface LateSession {
   readonly exchange: string;
   readonly day: Day;
   readonly reason: string;
+}
+
+/**
+ * Checks periodically for late data, and sends alerts that are due. Every long-running process does this, whatever its
+ * role, so that a worker notices when the scheduler is gone, and the other way round.
+ */
+export function startAlertWatch(opened: Context): { stop(): Promise<void> } {
+  // Without retry: what fails is done a minute later.
+  const context = { ...opened, db: opened.db.withoutRetry };
+  const since = context.clock.now();
+  const stopping = new AbortController();
+  const check = async () => {
+    await checkLateData(context, since);
+    await deliverAlerts(context, stopping.signal);
+  };
+  let checking = check();
+  const timer = setInterval(() => {
+    checking = checking.then(check);
+  }, CHECK_EVERY_MS);
+  timer.unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      stopping.abort();
+      await checking;
+    },
+  };
 }
 
 /**

@@ -8,7 +8,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 
 /** The table in which the rows of a session are stored. */
-export const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
+const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
 
 /** All tables in which rows of a session are stored. */
 export const tablesOf = (session: Pick<FileSession, 'dataSet' | 'also'>) =>

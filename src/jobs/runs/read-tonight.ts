@@ -14,9 +14,9 @@ import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts'
 import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
-import { type NextTick, nextTicks } from '../worker/next-ticks.ts';
 import { queueOf } from '../worker/queue.ts';
 import { callsOf, keyHash, permitOf } from '../worker/quota.ts';
+import { type NextTick, nextTicks } from '../worker/scheduler.ts';
 import { DEFAULT_SECONDS_PER_CALL, expectedFinish } from './forecast.ts';
 import { type QuotaStatus, quotaStatus, waitsUntil } from './read-status.ts';
 

@@ -284,19 +284,14 @@ export async function splitWindowAfter(
 
 type Range = Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to'>;
 
-/** Divides a range as `pieces` does; days without a session are left out if the operation has no records of them. */
+/**
+ * Divides a range into pieces of at most `days` days, oldest first. If the operation has no records of days without a
+ * session, each piece begins at a session, and pieces without any are left out.
+ */
 function piecesOf({ calendar }: Context, { operation, exchange, from, to }: Range, days: number) {
   const policy = operationNamed(operation).windows;
   const everyDay = policy.per !== 'range' || policy.everyDay;
-  return pieces(from, to, days, everyDay ? undefined : calendar.sessions(exchange, from, to));
-}
-
-/**
- * Divides a range into pieces of at most `days` days, oldest first (pure).
- *
- * @param sessions if given, each piece begins at a session, and pieces without any are left out.
- */
-export function pieces(from: Day, to: Day, days: number, sessions?: readonly Day[]) {
+  const sessions = everyDay ? undefined : calendar.sessions(exchange, from, to);
   const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));
   const parts: { readonly from: Day; readonly to: Day }[] = [];
   for (let start = next(from); start !== undefined && start <= to; ) {

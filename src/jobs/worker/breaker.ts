@@ -3,7 +3,7 @@ import type { NewWindow } from '../../load/state/windows/plan.ts';
 import { circuitIsOpen, circuitPauseMs, type Outage } from './failure-policy.ts';
 
 /** What a call asks for: the source may answer for one operation and exchange, and not for another. */
-export type AskedOf = Pick<NewWindow, 'operation' | 'exchange'>;
+type AskedOf = Pick<NewWindow, 'operation' | 'exchange'>;
 
 /**
  * The circuit breaker: remembers, for all windows of a process, whether the source answers. The failure policy decides
@@ -21,7 +21,7 @@ export interface Breaker {
 }
 
 /** An outage of the source, for any run and window. */
-export interface OutageOfSource extends Omit<Outage, 'runAgeMs' | 'triedBefore'> {
+interface OutageOfSource extends Omit<Outage, 'runAgeMs' | 'triedBefore'> {
   /** Has a call for this operation and exchange failed since the source last answered? */
   hasTried(asked: AskedOf): boolean;
 }

@@ -4,7 +4,7 @@ import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
-import { incomplete } from '../../extract/index.ts';
+import { incomplete } from '../../extract/diagnostics.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit } from '../../load/state/call-budget.ts';

@@ -1,7 +1,10 @@
 import type { Job } from 'bullmq';
+import { CronExpressionParser } from 'cron-parser';
+import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { dayAt, secondsOfDay } from '../../core/days.ts';
 import { runStep } from '../../core/steps.ts';
+import { momentText } from '../../core/wording.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge.ts';
 import { exchangesOf, type Operation, SCHEDULED_WEEKDAYS } from '../../operations/operation.ts';
@@ -39,6 +42,26 @@ export function plannedSchedules(config: Pick<Config, 'EOD_EXCHANGES'>): Planned
 function cronOf({ schedule }: Operation, place: number): string {
   const minutes = secondsOfDay(schedule.at) / 60 + place * STAGGER_MINUTES;
   return `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${SCHEDULED_WEEKDAYS[schedule.on] ?? '*'}`;
+}
+
+/** A schedule with the time of its next tick. */
+export interface NextTick extends PlannedSchedule {
+  readonly timeZone: string;
+  /** ISO 8601, UTC. */
+  readonly next: string;
+  /** The same in local time of `timeZone`. */
+  readonly nextLocal: string;
+}
+
+/** The next tick of every schedule, in the order of the operations. */
+export function nextTicks(config: Pick<Config, 'EOD_EXCHANGES' | 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
+  const timeZone = config.EOD_TIMEZONE;
+  const currentDate = new Date(clock.now());
+  return plannedSchedules(config).map((schedule) => {
+    const next = CronExpressionParser.parse(schedule.pattern, { tz: timeZone, currentDate }).next();
+    const iso = next.toDate().toISOString();
+    return { ...schedule, timeZone, next: iso, nextLocal: momentText(iso, timeZone) };
+  });
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   yearsOf,
 } from './relation.ts';
 
-export type Format = 'parquet' | 'csv' | 'ndjson';
+type Format = 'parquet' | 'csv' | 'ndjson';
 
 interface ExportRequest extends RowChoice {
   /** A table or view, with its schema unless that is `market`. */
@@ -35,7 +35,7 @@ interface ExportedFile {
   readonly bytes: number;
 }
 
-export interface Exported {
+interface Exported {
   /** `market.bhavcopy_cm`. */
   readonly table: string;
   readonly rows: number;

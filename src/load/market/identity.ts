@@ -19,7 +19,7 @@ interface Identity {
 }
 
 /** 0: the share or fund that a symbol alone means. 1: another security of that symbol. 2: a second line of a share. */
-export type Precedence = 0 | 1 | 2;
+type Precedence = 0 | 1 | 2;
 
 /** NSE series between which a share or fund moves: at any time it trades in one of them. */
 const SHARES = new Set(['', 'EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR']);

@@ -1,5 +1,40 @@
+import { date, int8, numeric, text } from '../fields.ts';
 import { defineFileSet } from '../operation.ts';
-import { deliveries } from '../tables/deliveries.ts';
+import { defineTable } from '../table.ts';
+
+/** Filled from NSE's delivery position files, and from the delivery columns of its full bhav copies. */
+export const deliveries = defineTable({
+  name: 'deliveries',
+  comment:
+    'How much of what was traded was delivered, one row per symbol, series and session of NSE; only in files that are imported. Partitioned by year of trade_date.',
+  key: ['exchange', 'symbol', 'series', 'trade_date'],
+  partitionBy: 'trade_date',
+  fields: [
+    text('symbol', 'symbol', 'Ticker symbol of that day.', { required: true }),
+    text('series', 'series', 'Series the security trades in.', { absent: '' }),
+    date('tradDt', 'trade_date', 'Trading day (session).', { required: true }),
+    int8(
+      'tradedQuantity',
+      'traded_quantity',
+      'Total traded quantity, as the file with the deliveries has it.',
+      {
+        unit: 'shares',
+      },
+    ),
+    int8(
+      'deliveredQuantity',
+      'delivered_quantity',
+      'Quantity that was delivered; null where the exchange publishes none, as for series that are always delivered.',
+      { unit: 'shares' },
+    ),
+    numeric(
+      'deliveredPercent',
+      'delivered_percent',
+      'delivered_quantity in percent of traded_quantity, as printed.',
+      { unit: 'percent' },
+    ),
+  ],
+});
 
 export default defineFileSet({
   name: 'Deliveries',

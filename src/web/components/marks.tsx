@@ -13,7 +13,7 @@ export type Mark =
   | 'none';
 
 /** Shapes in a square of 16 by 16, filled or drawn as a line. */
-export const SHAPES: Readonly<Record<Mark, { readonly fill?: string; readonly line?: string }>> = {
+const SHAPES: Readonly<Record<Mark, { readonly fill?: string; readonly line?: string }>> = {
   complete: {
     fill: 'M8 1.5a6.5 6.5 0 1 1 0 13a6.5 6.5 0 1 1 0-13zm-1.2 9.3 4.6-5-1.2-1.1-3.5 3.8-1.6-1.6-1.1 1.1z',
   },

@@ -2,7 +2,7 @@ import { rangeText } from '../../core/wording.ts';
 import type { Finding } from '../../load/state/findings.ts';
 import type { OpenReject } from '../../load/state/rejects.ts';
 import { rejectCommand } from '../commands.ts';
-import { coverageOf } from '../links.ts';
+import { coveragePath } from '../page.tsx';
 import { Command, Moment } from './basics.tsx';
 import { Badge } from './marks.tsx';
 import { DataSet } from './names.tsx';
@@ -25,7 +25,7 @@ export function RejectsTable({
         {
           head: 'Data set',
           cell: (one) => (
-            <a href={one.from === one.to ? coverageOf(one, one.from) : coverageOf(one)}>
+            <a href={one.from === one.to ? coveragePath(one, one.from) : coveragePath(one)}>
               <DataSet {...one} />
             </a>
           ),

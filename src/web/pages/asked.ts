@@ -23,11 +23,11 @@ export function dayOf({ params }: Asked): Day {
   return day;
 }
 
-/** A number. @throws PipelineError `usage` if it is not one. */
-export function numberOf({ params }: Asked, name: string): number {
-  const text = params[name] ?? '';
-  if (!/^[1-9]\d{0,14}$/.test(text)) throw usageError(`there is no ${text}`);
-  return Number(text);
+/** The number of a run. @throws PipelineError `usage` if it is not a number. */
+export function runIdOf({ params }: Pick<Asked, 'params'>): number {
+  const { id = '' } = params;
+  if (!/^[1-9]\d{0,14}$/.test(id)) throw usageError(`there is no ${id}`);
+  return Number(id);
 }
 
 /** The requested year, if it is one of these; else the first of them. */

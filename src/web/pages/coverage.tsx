@@ -8,8 +8,7 @@ import { Command, Empty, Section } from '../components/basics.tsx';
 import { Legend, totalsText, YearCalendar, YearStrip } from '../components/calendar.tsx';
 import { DataSet } from '../components/names.tsx';
 import { Years } from '../components/years.tsx';
-import { coverageOf } from '../links.ts';
-import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { pairOf, yearOf } from './asked.ts';
 
 const rangeOf = (year: number) => ({ from: `${year}-01-01`, to: `${year}-12-31` });
@@ -41,7 +40,7 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
           {sets.map((set) => (
             <li key={`${set.operation} ${set.exchange}`} class="card">
               <h2>
-                <a href={`${coverageOf(set)}?year=${year}`}>
+                <a href={`${coveragePath(set)}?year=${year}`}>
                   <DataSet {...set} />
                 </a>
               </h2>
@@ -75,10 +74,10 @@ export async function dataSetPage(context: PageContext, asked: Asked): Promise<P
         <Heading title={`${pair.operation} ${pair.exchange}`}>
           {year}: {totalsText(days)}. <a href={`/dictionary/${pair.operation}`}>What it contains</a>.
         </Heading>
-        <Years path={coverageOf(pair)} years={years} chosen={year} />
+        <Years path={coveragePath(pair)} years={years} chosen={year} />
         <Legend />
         <section class="card" aria-label={`Days of ${year}`}>
-          <YearCalendar days={shown} linkOf={(day) => coverageOf(pair, day)} />
+          <YearCalendar days={shown} linkOf={(day) => coveragePath(pair, day)} />
         </section>
         {set === undefined ? null : <Missing set={set} token={context.token} />}
       </>
@@ -102,7 +101,7 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
         {[...reasons].map(([reason, days]) => (
           <li key={reason}>
             <strong>{GAP_REASONS[reason]}</strong>: {plural(days.length, 'session')}, the newest{' '}
-            <a href={coverageOf(set, days.at(-1) ?? '')}>{days.at(-1)}</a>
+            <a href={coveragePath(set, days.at(-1) ?? '')}>{days.at(-1)}</a>
           </li>
         ))}
       </ul>

@@ -11,8 +11,7 @@ import { dayText } from '../components/calendar.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality.tsx';
 import { Table } from '../components/table.tsx';
-import { coverageOf } from '../links.ts';
-import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { dayOf, pairOf } from './asked.ts';
 
 /** How many rows of each table are listed: a day that is asked for instrument by instrument has hundreds. */
@@ -44,7 +43,7 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
       <>
         <Heading title={`${operation} ${exchange}, ${day}`}>
           <DayBadge set={set} />{' '}
-          <a href={`${coverageOf(pair)}?year=${day.slice(0, 4)}`}>All of {day.slice(0, 4)}</a>
+          <a href={`${coveragePath(pair)}?year=${day.slice(0, 4)}`}>All of {day.slice(0, 4)}</a>
         </Heading>
         <Section id="counts" title="Counts" note="Of the loads below, which may include other days">
           {loads.length === 0 ? (

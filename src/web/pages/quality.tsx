@@ -10,8 +10,7 @@ import { Command, Empty, Section } from '../components/basics.tsx';
 import { DataSet } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality.tsx';
 import { Table } from '../components/table.tsx';
-import { coverageOf } from '../links.ts';
-import { Heading, type Page, type PageContext } from '../page.tsx';
+import { coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 
 const LISTED = 50;
 const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
@@ -95,7 +94,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
                   {
                     head: 'Data set',
                     cell: (one) => (
-                      <a href={coverageOf(one, one.to)}>
+                      <a href={coveragePath(one, one.to)}>
                         <DataSet {...one} />
                       </a>
                     ),

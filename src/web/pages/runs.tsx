@@ -14,9 +14,8 @@ import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx
 import { Badge, markOfState } from '../components/marks.tsx';
 import { DataSet } from '../components/names.tsx';
 import { type Column, Table } from '../components/table.tsx';
-import { coverageOf } from '../links.ts';
-import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
-import { numberOf } from './asked.ts';
+import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
+import { runIdOf } from './asked.ts';
 
 const A_PAGE = 25;
 const WINDOWS = 100;
@@ -83,7 +82,7 @@ function Failed({ value }: { readonly value: number }) {
 
 /** A run with its counts, what failed, and what can be done. */
 export async function runPage(context: PageContext, asked: Asked): Promise<Page> {
-  const runId = numberOf(asked, 'id');
+  const runId = runIdOf(asked);
   const { drizzle } = context.db;
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
@@ -176,7 +175,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
                 {
                   head: 'Data set',
                   cell: (one) => (
-                    <a href={coverageOf(one)}>
+                    <a href={coveragePath(one)}>
                       <DataSet {...one} />
                     </a>
                   ),

@@ -10,8 +10,8 @@ import {
   type Tonight,
   type WaitReason,
 } from '../../jobs/runs/read-tonight.ts';
-import type { NextTick } from '../../jobs/worker/next-ticks.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
+import type { NextTick } from '../../jobs/worker/scheduler.ts';
 import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
@@ -19,8 +19,7 @@ import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
 import { DataSet } from '../components/names.tsx';
 import { type Column, Table } from '../components/table.tsx';
-import { coverageOf } from '../links.ts';
-import { Heading, type Page, type PageContext } from '../page.tsx';
+import { coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { within } from '../waits.ts';
 
 const REFRESH_S = 15;
@@ -265,7 +264,7 @@ const COLUMNS: readonly Column<LatestSession>[] = [
   {
     head: 'Data set',
     cell: ({ operation, exchange }) => (
-      <a href={coverageOf({ operation, exchange })}>
+      <a href={coveragePath({ operation, exchange })}>
         <DataSet operation={operation} exchange={exchange} />
       </a>
     ),

@@ -15,8 +15,7 @@ import { COMMANDS } from '../commands.ts';
 import { Command, Empty } from '../components/basics.tsx';
 import { TimeChart } from '../components/chart.tsx';
 import { DataSet } from '../components/names.tsx';
-import { coverageOf } from '../links.ts';
-import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 
 /** What is shown if no year is requested. */
 const RECENT_DAYS = 90;
@@ -147,7 +146,7 @@ function ChartHead({ pair, text }: { readonly pair: Pair; readonly text: string 
   return (
     <>
       <h2>
-        <a href={coverageOf(pair)}>
+        <a href={coveragePath(pair)}>
           <DataSet {...pair} />
         </a>
       </h2>
