@@ -1,4 +1,3 @@
-import { rangeText } from '../../core/wording.ts';
 import type { Finding } from '../../load/state/findings.ts';
 import type { OpenReject } from '../../load/state/rejects.ts';
 import { rejectCommand } from '../commands.ts';
@@ -6,7 +5,7 @@ import { coveragePath } from '../page.tsx';
 import { Command, Moment } from './basics.tsx';
 import { Badge } from './marks.tsx';
 import { DataSet } from './names.tsx';
-import { Table } from './table.tsx';
+import { DAYS, Table } from './table.tsx';
 
 /** Rejected records and what is wrong with them. */
 export function RejectsTable({
@@ -30,7 +29,7 @@ export function RejectsTable({
             </a>
           ),
         },
-        { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+        DAYS,
         {
           head: 'Why',
           wide: true,

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { count } from '../../core/wording.ts';
+import { count, rangeText } from '../../core/wording.ts';
 
 export interface Column<Row> {
   readonly head: string;
@@ -10,6 +10,19 @@ export interface Column<Row> {
   readonly wide?: boolean;
 }
 
+/** The days that a row is about. */
+export const DAYS = {
+  head: 'Days',
+  cell: (row: { readonly from: string; readonly to: string }) => <span class="nowrap">{rangeText(row)}</span>,
+};
+
+/** The run that a row belongs to, as a link. */
+export const RUN = {
+  head: 'Run',
+  cell: ({ runId }: { readonly runId: number | null }) =>
+    runId === null ? null : <a href={`/runs/${runId}`}>{runId}</a>,
+};
+
 /**
  * A table that scrolls sideways where the page is narrow. The first column is the heading of the row.
  *
@@ -19,14 +32,18 @@ export function Table<Row>({
   caption,
   columns,
   rows,
+  empty,
   sticky = true,
 }: {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
+  /** Shown instead of a table without rows. */
+  readonly empty?: ComponentChildren;
   /** Whether the first column stays visible while the others scroll. */
   readonly sticky?: boolean;
 }) {
+  if (rows.length === 0 && empty !== undefined) return <>{empty}</>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard.
     <section class="scroll" aria-label={`Table: ${caption}`} tabIndex={0}>

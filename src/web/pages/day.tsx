@@ -1,4 +1,4 @@
-import { count, plural, rangeText } from '../../core/wording.ts';
+import { count, plural } from '../../core/wording.ts';
 import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
 import { readDayAnswers, readDayCoverage, readDayLoads, readWindows } from '../../load/state/day-facts.ts';
 import { listFindings } from '../../load/state/findings.ts';
@@ -10,7 +10,7 @@ import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx
 import { dayText } from '../components/calendar.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality.tsx';
-import { Table } from '../components/table.tsx';
+import { DAYS, RUN, Table } from '../components/table.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { dayOf, pairOf } from './asked.ts';
 
@@ -86,85 +86,73 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
                 },
                 { head: 'Records', number: true, cell: (one) => one.records },
                 { head: 'Asked last', cell: (one) => <Moment iso={one.checkedAt} zone={zone} /> },
-                {
-                  head: 'Run',
-                  cell: (one) => (one.runId === null ? null : <a href={`/runs/${one.runId}`}>{one.runId}</a>),
-                },
+                RUN,
                 { head: 'The source said', wide: true, cell: (one) => one.diagnostic },
               ]}
             />
           )}
         </Section>
         <Section id="windows" title="Windows">
-          {windows.length === 0 ? (
-            <Empty title="No window was about this day." />
-          ) : (
-            <Table
-              caption="Windows that were about the day"
-              rows={windows}
-              columns={[
-                { head: 'Window', cell: (one) => one.id },
-                { head: 'Run', cell: (one) => <a href={`/runs/${one.runId}`}>{one.runId}</a> },
-                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
-                {
-                  head: 'State',
-                  cell: (one) =>
-                    one.suspicious === null ? (
-                      <Badge mark={markOfState(one.state)}>{one.state}</Badge>
-                    ) : (
-                      <Badge mark="suspicious">suspicious</Badge>
-                    ),
-                },
-                { head: 'Calls', number: true, cell: (one) => one.requests },
-                { head: 'Fetched', number: true, cell: (one) => one.fetched },
-                { head: 'Rejected', number: true, cell: (one) => one.rejected },
-                { head: 'Ended', cell: (one) => <Moment iso={one.finishedAt} zone={zone} /> },
-                { head: 'Remarks', wide: true, cell: (one) => one.suspicious ?? one.said },
-              ]}
-            />
-          )}
+          <Table
+            empty={<Empty title="No window was about this day." />}
+            caption="Windows that were about the day"
+            rows={windows}
+            columns={[
+              { head: 'Window', cell: (one) => one.id },
+              RUN,
+              DAYS,
+              {
+                head: 'State',
+                cell: (one) =>
+                  one.suspicious === null ? (
+                    <Badge mark={markOfState(one.state)}>{one.state}</Badge>
+                  ) : (
+                    <Badge mark="suspicious">suspicious</Badge>
+                  ),
+              },
+              { head: 'Calls', number: true, cell: (one) => one.requests },
+              { head: 'Fetched', number: true, cell: (one) => one.fetched },
+              { head: 'Rejected', number: true, cell: (one) => one.rejected },
+              { head: 'Ended', cell: (one) => <Moment iso={one.finishedAt} zone={zone} /> },
+              { head: 'Remarks', wide: true, cell: (one) => one.suspicious ?? one.said },
+            ]}
+          />
         </Section>
         <Section id="loads" title="Loads and revisions">
-          {loads.length === 0 ? (
-            <Empty title="None." />
-          ) : (
-            <Table
-              caption="Loads that covered the day, the newest first"
-              rows={loads}
-              columns={[
-                { head: 'Load', cell: (one) => one.loadId },
-                { head: 'State after it', number: true, cell: (one) => one.state },
-                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
-                { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') || 'all' },
-                { head: 'Fetched', number: true, cell: (one) => one.fetched },
-                { head: 'Inserted', number: true, cell: (one) => one.inserted },
-                { head: 'Updated', number: true, cell: (one) => one.updated },
-                { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
-                { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
-                { head: 'Stored', cell: (one) => <Moment iso={one.committedAt} zone={zone} /> },
-              ]}
-            />
-          )}
+          <Table
+            empty={<Empty title="None." />}
+            caption="Loads that covered the day, the newest first"
+            rows={loads}
+            columns={[
+              { head: 'Load', cell: (one) => one.loadId },
+              { head: 'State after it', number: true, cell: (one) => one.state },
+              DAYS,
+              { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') || 'all' },
+              { head: 'Fetched', number: true, cell: (one) => one.fetched },
+              { head: 'Inserted', number: true, cell: (one) => one.inserted },
+              { head: 'Updated', number: true, cell: (one) => one.updated },
+              { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
+              { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
+              { head: 'Stored', cell: (one) => <Moment iso={one.committedAt} zone={zone} /> },
+            ]}
+          />
         </Section>
         <Section id="answers" title="Kept answers">
-          {answers.length === 0 ? (
-            <Empty title="No answer about this day is kept." />
-          ) : (
-            <Table
-              caption="Kept answers and files about the day"
-              rows={answers}
-              columns={[
-                { head: 'Answer', cell: (one) => one.id },
-                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
-                { head: 'Asked with', cell: (one) => askedText(one) },
-                { head: 'Type', cell: (one) => one.contentType },
-                { head: 'Bytes', number: true, cell: (one) => one.bytes },
-                { head: 'Kept in', number: true, cell: (one) => `${count(one.keptBytes)} (${one.encoding})` },
-                { head: 'Fetched', cell: (one) => <Moment iso={one.fetchedAt} zone={zone} /> },
-                { head: 'SHA-256', cell: (one) => <code>{one.hash.slice(0, 12)}</code> },
-              ]}
-            />
-          )}
+          <Table
+            empty={<Empty title="No answer about this day is kept." />}
+            caption="Kept answers and files about the day"
+            rows={answers}
+            columns={[
+              { head: 'Answer', cell: (one) => one.id },
+              DAYS,
+              { head: 'Asked with', cell: (one) => askedText(one) },
+              { head: 'Type', cell: (one) => one.contentType },
+              { head: 'Bytes', number: true, cell: (one) => one.bytes },
+              { head: 'Kept in', number: true, cell: (one) => `${count(one.keptBytes)} (${one.encoding})` },
+              { head: 'Fetched', cell: (one) => <Moment iso={one.fetchedAt} zone={zone} /> },
+              { head: 'SHA-256', cell: (one) => <code>{one.hash.slice(0, 12)}</code> },
+            ]}
+          />
         </Section>
         <Section id="rejects" title="Open rejects">
           {rejects.length === 0 ? <Empty title="None." /> : <RejectsTable rejects={rejects} zone={zone} />}

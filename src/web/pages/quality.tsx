@@ -9,7 +9,7 @@ import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Section } from '../components/basics.tsx';
 import { DataSet } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality.tsx';
-import { Table } from '../components/table.tsx';
+import { DAYS, RUN, Table } from '../components/table.tsx';
 import { coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 
 const LISTED = 50;
@@ -99,15 +99,8 @@ export async function qualityPage(context: PageContext): Promise<Page> {
                       </a>
                     ),
                   },
-                  {
-                    head: 'Days',
-                    cell: (one) => (
-                      <span class="nowrap">
-                        {one.from === one.to ? one.from : `${one.from} to ${one.to}`}
-                      </span>
-                    ),
-                  },
-                  { head: 'Run', cell: (one) => <a href={`/runs/${one.runId}`}>{one.runId}</a> },
+                  DAYS,
+                  RUN,
                   { head: 'Why', wide: true, cell: (one) => one.reason },
                 ]}
               />
@@ -150,33 +143,32 @@ function Events({ found, token }: { readonly found: CorporateEventsFound; readon
   const { events, total } = found;
   return (
     <Section id="events" title="Corporate events to decide" note={listedNote(events.length, total)}>
-      {events.length === 0 ? (
-        <Empty title="None needs a decision.">
-          <p>
-            <Command>{COMMANDS.importLists}</Command> loads the exchanges' lists of corporate actions.
-          </p>
-        </Empty>
-      ) : (
-        <Table
-          caption="Corporate events that need a decision"
-          rows={events}
-          columns={[
-            { head: 'Event', cell: (one) => one.id },
-            { head: 'Ex-date', cell: (one) => <span class="nowrap">{one.exDate}</span> },
-            { head: 'The list says', wide: true, cell: (one) => one.purpose },
-            { head: 'Why', wide: true, cell: (one) => one.statusReason },
-            {
-              head: 'Decide',
-              cell: (one) =>
-                token === null ? (
-                  <Command>{eventCommand(one.id)}</Command>
-                ) : (
-                  <DecideForm id={one.id} token={token} />
-                ),
-            },
-          ]}
-        />
-      )}
+      <Table
+        empty={
+          <Empty title="None needs a decision.">
+            <p>
+              <Command>{COMMANDS.importLists}</Command> loads the exchanges' lists of corporate actions.
+            </p>
+          </Empty>
+        }
+        caption="Corporate events that need a decision"
+        rows={events}
+        columns={[
+          { head: 'Event', cell: (one) => one.id },
+          { head: 'Ex-date', cell: (one) => <span class="nowrap">{one.exDate}</span> },
+          { head: 'The list says', wide: true, cell: (one) => one.purpose },
+          { head: 'Why', wide: true, cell: (one) => one.statusReason },
+          {
+            head: 'Decide',
+            cell: (one) =>
+              token === null ? (
+                <Command>{eventCommand(one.id)}</Command>
+              ) : (
+                <DecideForm id={one.id} token={token} />
+              ),
+          },
+        ]}
+      />
     </Section>
   );
 }

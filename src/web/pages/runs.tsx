@@ -13,7 +13,7 @@ import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { Badge, markOfState } from '../components/marks.tsx';
 import { DataSet } from '../components/names.tsx';
-import { type Column, Table } from '../components/table.tsx';
+import { type Column, DAYS, RUN, Table } from '../components/table.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { runIdOf } from './asked.ts';
 
@@ -36,16 +36,20 @@ export async function runsPage(context: PageContext, { query }: Asked): Promise<
       <>
         <Heading title="Runs">What was asked for, imported or loaded again, the newest first.</Heading>
         <section class="card" aria-label="Runs">
-          {runs.length === 0 ? (
-            <Empty title="No runs.">
-              <p>
-                <Command>{COMMANDS.backfillWeek}</Command> starts one; <Command>{COMMANDS.up}</Command> starts
-                one for every night.
-              </p>
-            </Empty>
-          ) : (
-            <Table caption="Runs" columns={columns(context.config.EOD_TIMEZONE)} rows={runs} sticky={false} />
-          )}
+          <Table
+            empty={
+              <Empty title="No runs.">
+                <p>
+                  <Command>{COMMANDS.backfillWeek}</Command> starts one; <Command>{COMMANDS.up}</Command>{' '}
+                  starts one for every night.
+                </p>
+              </Empty>
+            }
+            caption="Runs"
+            columns={columns(context.config.EOD_TIMEZONE)}
+            rows={runs}
+            sticky={false}
+          />
         </section>
         <nav class="pager" aria-label="Further runs">
           {before === null ? null : <a href="/runs">The newest</a>}
@@ -57,10 +61,10 @@ export async function runsPage(context: PageContext, { query }: Asked): Promise<
 }
 
 const columns = (zone: string): readonly Column<RunSummary>[] => [
-  { head: 'Run', cell: (run) => <a href={`/runs/${run.runId}`}>{run.runId}</a> },
+  RUN,
   { head: 'Kind', cell: (run) => kindText(run.kind) },
   { head: 'State', cell: (run) => <Badge mark={markOfState(run.state)}>{run.state}</Badge> },
-  { head: 'Days', cell: (run) => <span class="nowrap">{rangeText(run)}</span> },
+  DAYS,
   { head: 'Started', cell: (run) => <Moment iso={run.startedAt} zone={zone} /> },
   { head: 'Took', number: true, cell: (run) => duration(run.seconds) },
   { head: 'Windows', number: true, cell: (run) => run.windows.total },
@@ -131,31 +135,28 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
           <RunActions run={run} token={context.token} />
         </section>
         <Section id="operations" title="By data set">
-          {operations.length === 0 ? (
-            <Empty title="It has no windows: there was nothing to ask for." />
-          ) : (
-            <Table
-              caption="Counts by data set"
-              rows={operations}
-              columns={[
-                { head: 'Data set', cell: (one) => <DataSet {...one} /> },
-                { head: 'Windows', number: true, cell: (one) => one.windows.total },
-                { head: 'Open', number: true, cell: (one) => one.windows.open },
-                { head: 'Skipped', number: true, cell: (one) => one.windows.skipped },
-                {
-                  head: 'Failed',
-                  number: true,
-                  cell: (one) => <Failed value={one.windows.failed + one.windows.blocked} />,
-                },
-                { head: 'Fetched', number: true, cell: (one) => one.fetched },
-                { head: 'Inserted', number: true, cell: (one) => one.inserted },
-                { head: 'Updated', number: true, cell: (one) => one.updated },
-                { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
-                { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
-                { head: 'Rejected', number: true, cell: (one) => <Failed value={one.rejected} /> },
-              ]}
-            />
-          )}
+          <Table
+            empty={<Empty title="It has no windows: there was nothing to ask for." />}
+            caption="Counts by data set"
+            rows={operations}
+            columns={[
+              { head: 'Data set', cell: (one) => <DataSet {...one} /> },
+              { head: 'Windows', number: true, cell: (one) => one.windows.total },
+              { head: 'Open', number: true, cell: (one) => one.windows.open },
+              { head: 'Skipped', number: true, cell: (one) => one.windows.skipped },
+              {
+                head: 'Failed',
+                number: true,
+                cell: (one) => <Failed value={one.windows.failed + one.windows.blocked} />,
+              },
+              { head: 'Fetched', number: true, cell: (one) => one.fetched },
+              { head: 'Inserted', number: true, cell: (one) => one.inserted },
+              { head: 'Updated', number: true, cell: (one) => one.updated },
+              { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
+              { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
+              { head: 'Rejected', number: true, cell: (one) => <Failed value={one.rejected} /> },
+            ]}
+          />
         </Section>
         {failed.length === 0 ? null : (
           <Section
@@ -180,7 +181,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
                     </a>
                   ),
                 },
-                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+                DAYS,
                 { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') },
                 { head: 'State', cell: (one) => <Badge mark={markOfState(one.state)}>{one.state}</Badge> },
                 { head: 'Attempts', number: true, cell: (one) => one.attempts },
@@ -197,7 +198,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
               columns={[
                 { head: 'Window', cell: (one) => one.windowId },
                 { head: 'Data set', cell: (one) => <DataSet {...one} /> },
-                { head: 'Days', cell: (one) => <span class="nowrap">{rangeText(one)}</span> },
+                DAYS,
                 { head: 'Why', wide: true, cell: (one) => one.reason },
               ]}
             />
