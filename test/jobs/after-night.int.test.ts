@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { followUpRuns } from '../../src/jobs/runs/finish.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -120,5 +121,33 @@ test('the alerts of a run are raised although the process that ended it was kill
   expect(webhook.heard.map(({ kind, facts }) => [kind, facts.run])).toEqual([['run_failed', runId]]);
   second.kill();
   await second.ended;
+  await sandbox.close();
+});
+
+test('a run whose names cannot be brought up to date ends as failed and says why; resumed, it is tried again', async () => {
+  const webhook = await startWebhook();
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  const pipeline = await openPipeline({
+    databaseUrl: (await testDatabase()).url,
+    sourceUrl: sandbox.url,
+    backend: 'postgres',
+    clock,
+    settings: { EOD_ALERT_WEBHOOK: webhook.url },
+  });
+  const { pool } = pipeline.db;
+  await pool.query('alter table etl.observed_aliases rename to observed_aliases_away');
+  const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
+  const { runId, ...run } = await runToEnd(
+    pipeline,
+    backfill({ ...asked, from: '2025-09-11', to: '2025-09-12' }),
+  );
+  const why = 'instruments and corporate events could not be brought up to date: ';
+  expect(run).toMatchObject({ state: 'failed', windows: { loaded: 2 }, error: expect.stringContaining(why) });
+  await waitFor(() => webhook.heard.some(({ message }) => message.includes(why)), { what: 'the alert' });
+
+  await pool.query('alter table etl.observed_aliases_away rename to observed_aliases');
+  await resumeRun(pipeline, runId);
+  expect(await reportRun(pipeline.db.drizzle, runId)).toMatchObject({ state: 'completed', error: null });
+  expect((await pool.query('select from market.instruments')).rowCount).toBeGreaterThan(0);
   await sandbox.close();
 });

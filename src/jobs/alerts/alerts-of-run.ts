@@ -41,10 +41,15 @@ async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promi
   if (run.state !== 'failed') return null;
   const failed = await failuresOfRun(db.drizzle, run.id, key?.subject ?? null);
   if (key !== null && failed.length === 0) return null;
+  const { error } = await reportRun(db.drizzle, run.id);
+  const why =
+    failed.length === 0 && error !== null
+      ? error
+      : listText(failed.map(({ what, windows, reason }) => `${what} (${windows}: ${reason})`));
   return {
     kind: 'run_failed',
     subject: `${run.kind}: ${failed.map(({ what }) => what).join(', ')}`,
-    message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) failed: ${listText(failed.map(({ what, windows, reason }) => `${what} (${windows}: ${reason})`))}`,
+    message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) failed: ${why}`,
     facts: { run: run.id, runKind: run.kind, from: run.from, to: run.to, failed },
   };
 }

@@ -1,4 +1,5 @@
 import { runEnded } from '../../core/events.ts';
+import { databaseError } from '../../load/database/errors.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
@@ -16,10 +17,11 @@ import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 import { updateCorporateEvents } from '../events/update-events.ts';
 import { checkQuality } from '../quality/check-quality.ts';
+import { decideLocalFailure } from '../worker/failure-policy.ts';
 
 /**
  * Ends a run that has no open window left, after `market.instruments` and `market.corporate_events` are up to date with
- * what it has loaded.
+ * what it has loaded. If they cannot be brought up to date, the run ends as failed; resuming it tries again.
  *
  * @param end the state to end in and why; null: as its windows have ended.
  * @returns the run if this call ended it, otherwise null.
@@ -30,9 +32,8 @@ export async function closeRun(
   end: RunEnd | null = null,
 ): Promise<EndedRun | null> {
   const { db, log } = context;
-  await updateObservedAliases(db);
-  await updateCorporateEvents(context);
-  const ended = await finishRun(db.drizzle, runId, end);
+  const failure = await updateDerived(context, runId);
+  const ended = await finishRun(db.drizzle, runId, end ?? failure);
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
   if (runEnded.hasSubscribers()) {
@@ -40,6 +41,24 @@ export async function closeRun(
     runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });
   }
   return ended;
+}
+
+/**
+ * @returns how the run ends if something derived from the rows could not be brought up to date, otherwise null.
+ * @throws PipelineError if Postgres is away: then it is tried again.
+ */
+async function updateDerived(context: Context, runId: number): Promise<RunEnd | null> {
+  try {
+    await updateObservedAliases(context.db);
+    await updateCorporateEvents(context);
+    return null;
+  } catch (error) {
+    const problem = databaseError(error);
+    if (decideLocalFailure(problem).act !== 'end') throw problem;
+    const what = 'instruments and corporate events could not be brought up to date';
+    context.log.error({ runId, err: problem }, what);
+    return { state: 'failed', error: `${what}: ${problem.message}` };
+  }
 }
 
 /** The checks and alerts after a run are given up when they have failed this often. */

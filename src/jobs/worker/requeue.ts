@@ -61,7 +61,9 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       await markWorkerSeen(context.db.drizzle, `${hostname()} ${process.pid}`);
       await requeueLostWindows(context);
       // The end of a run updates them; this is for runs that take long.
-      await updateObservedAliases(context.db);
+      await updateObservedAliases(context.db).catch((error) =>
+        context.log.warn({ err: error }, 'could not bring the names of instruments up to date'),
+      );
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
       next = RETRY_MS;
