@@ -12,7 +12,7 @@ interface ProgressView {
   end(): void;
 }
 
-/** A progress bar on a terminal; elsewhere a line of text every 10 s. */
+/** A progress bar on a terminal; elsewhere a line of text every 10 s, unless it would say the same as the last one. */
 export function progressView(cli: Cli, runId: number, noun = 'windows'): ProgressView {
   const terminal = cli.stdout.isTTY === true && cli.stderr.isTTY === true;
   return terminal ? barView(runId, noun) : lineView(cli, runId, noun);
@@ -47,7 +47,12 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   const pace = paceMeter();
   let next = Date.now() + PLAIN_LINE_EVERY_MS;
   let line = '';
+  let printed = '';
   let paused: string | null = null;
+  const printLine = () => {
+    if (line !== printed) logStderr(cli, line);
+    printed = line;
+  };
   return {
     update(progress, pause = null) {
       line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} ${noun} · ${pace(progress, pause)}`;
@@ -55,11 +60,9 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
       if (Date.now() < next && pause === paused) return;
       paused = pause;
       next = Date.now() + PLAIN_LINE_EVERY_MS;
-      logStderr(cli, line);
+      printLine();
     },
-    end() {
-      if (line !== '') logStderr(cli, line);
-    },
+    end: printLine,
   };
 }
 

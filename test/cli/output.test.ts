@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { print } from '../../src/cli/cli.ts';
 import {
   bold,
@@ -12,6 +12,7 @@ import {
   table,
   wrap,
 } from '../../src/cli/output.ts';
+import { progressView } from '../../src/cli/progress.ts';
 import { changedColumns } from '../../src/cli/run-output.ts';
 import { captureCli } from '../support/cli.ts';
 
@@ -157,4 +158,33 @@ test('a cell cannot steer the terminal, nor begin a line', () => {
     table(COLUMNS, [{ name, rows: 1 }]),
   );
   expect(stdout().split('\n')[1]).toBe('A\\u001b[1mB\\u001b]0;x\\u0007 C D\\u202e     1');
+});
+
+describe('progress without a terminal', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test('says once that the run waits, however long it waits', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const { cli, stderr } = captureCli();
+    const view = progressView(cli, 7);
+    const progress = {
+      kind: 'backfill',
+      state: 'running',
+      total: 10,
+      ended: 4,
+      requests: 4,
+      fetched: 40,
+      deferred: false,
+    } as const;
+    view.update(progress);
+    for (let minute = 0; minute < 60; minute++) {
+      view.update(progress, '04:00 IST');
+      vi.setSystemTime(Date.now() + 60_000);
+    }
+    view.update({ ...progress, ended: 5 }, '05:00 IST');
+    view.end();
+    const waits = (ended: number, until: string) =>
+      `run 7: ${ended}/10 windows · 40 records · the hour’s calls are used up, waiting until ${until}\n`;
+    expect(stderr()).toBe(waits(4, '04:00 IST') + waits(5, '05:00 IST'));
+  });
 });
