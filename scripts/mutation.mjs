@@ -20,7 +20,7 @@ const MODULES = {
   'src/extract/envelope.ts': ['test/extract/answers.test.ts', 'test/extract/csv.test.ts'],
   'src/extract/times.ts': ['test/extract/values.test.ts'],
   'src/extract/values.ts': ['test/extract/values.test.ts'],
-  'src/jobs/runs/answered.ts': ['test/jobs/plan.test.ts'],
+  'src/jobs/runs/answered.ts': ['test/jobs/answered.test.ts', 'test/jobs/plan.test.ts'],
   'src/jobs/runs/plan-windows.ts': ['test/jobs/plan.test.ts'],
   'src/jobs/worker/failure-policy.ts': ['test/jobs/failure-policy.test.ts'],
   'src/load/market/identity.ts': ['test/load/identity.test.ts'],

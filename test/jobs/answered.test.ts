@@ -1,0 +1,90 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { areAnswered, classifyCount, countsAwaited, markAnswered } from '../../src/jobs/runs/answered.ts';
+import { expectedVariants } from '../../src/operations/operation.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+
+const DAY = '2025-09-12';
+const WHOLE_EXCHANGE = operationNamed('GetBhavCopyCM');
+const BY_INSTRUMENT = operationNamed('GetFinRatioEOD');
+const QUARTERLY = operationNamed('GetFinancialRatios');
+const OF_A_QUARTER = expectedVariants(QUARTERLY)?.[0] as string;
+
+const counted = (answers: number, awaited: number, variant = '') => ({
+  day: DAY,
+  variant,
+  whole: null,
+  answers,
+  awaited,
+});
+
+describe('areAnswered', () => {
+  test('is true of all or no instruments without bits, and of the whole exchange', () => {
+    expect(areAnswered('all', 3, 5)).toBe(true);
+    expect(areAnswered('all', 0, 0)).toBe(true);
+    expect(areAnswered(undefined, 3, 5)).toBe(false);
+    expect(areAnswered(undefined, 0, 0)).toBe(false);
+  });
+
+  test('is false of the whole exchange where only some instruments have an answer', () => {
+    expect(areAnswered(new Uint8Array([255]), 0, 0)).toBe(false);
+    expect(areAnswered(new Uint8Array([255]), 8, 8)).toBe(false);
+  });
+
+  test('is true if and only if each place was marked', () => {
+    const places = fc.nat({ max: 40 });
+    fc.assert(
+      fc.property(fc.uniqueArray(places), places, places, (marked, first, length) => {
+        const bits = new Uint8Array(11);
+        markAnswered(bits, marked);
+        const asked = Array.from({ length: length + 1 }, (_, nth) => first + nth);
+        expect(areAnswered(bits, first, first + length + 1)).toBe(asked.every((one) => marked.includes(one)));
+      }),
+    );
+  });
+
+  test('marks nothing where there are no bits', () => {
+    expect(() => markAnswered(undefined, [1])).not.toThrow();
+  });
+});
+
+describe('countsAwaited', () => {
+  test.each([
+    [
+      'of an operation that asks instrument by instrument, up to half of the answers',
+      BY_INSTRUMENT,
+      4,
+      2,
+      '',
+      true,
+    ],
+    ['of such an operation, more than half of them', BY_INSTRUMENT, 5, 3, '', false],
+    ['of an operation that asks for whole exchanges', WHOLE_EXCHANGE, 4, 1, '', false],
+    ['of the figures of a quarter', QUARTERLY, 4, 1, OF_A_QUARTER, false],
+    ['of another question of that operation', QUARTERLY, 4, 1, 'another', true],
+  ])('%s', (_, operation, answers, awaited, variant, expected) => {
+    expect(countsAwaited(operation, counted(answers, awaited, variant))).toBe(expected);
+  });
+});
+
+describe('classifyCount', () => {
+  test('an answer about the whole exchange is one for each instrument, unless it is awaited', () => {
+    const whole = { ...counted(1, 0), whole: 'loaded' } as const;
+    expect(classifyCount(WHOLE_EXCHANGE, 0, whole)).toBe('all');
+    expect(classifyCount(WHOLE_EXCHANGE, 7, whole)).toBe('all');
+    const awaited = { ...counted(1, 1), whole: 'not_published' } as const;
+    expect(classifyCount(WHOLE_EXCHANGE, 7, awaited)).toBe('none');
+    // Most of the answers about the same day have data, so this one is not awaited any more.
+    expect(classifyCount(BY_INSTRUMENT, 7, { ...awaited, answers: 4 })).toBe('all');
+  });
+
+  test('counts the answers that are not awaited', () => {
+    expect(classifyCount(BY_INSTRUMENT, 4, counted(4, 0))).toBe('all');
+    expect(classifyCount(BY_INSTRUMENT, 4, counted(3, 0))).toBe('some');
+    expect(classifyCount(BY_INSTRUMENT, 4, counted(0, 0))).toBe('none');
+    expect(classifyCount(BY_INSTRUMENT, 4, counted(4, 3))).toBe('some');
+    expect(classifyCount(BY_INSTRUMENT, 4, counted(3, 3))).toBe('none');
+    // Those awaited count where they are few.
+    expect(classifyCount(BY_INSTRUMENT, 4, counted(4, 1))).toBe('all');
+  });
+});
