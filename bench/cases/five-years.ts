@@ -65,7 +65,7 @@ async function simulate(site: Site): Promise<Figures> {
     if (nth % PRUNE.every === PRUNE.every - 1) {
       const before = new Date(now - PRUNE.days * DAY_MS);
       await prune(context.db, before);
-      await pruneRejects(context.db.drizzle, before);
+      await pruneRejects(context.db.drizzle, before, false);
     }
     // A fifth of the nights each.
     if ((nth + 1) % Math.ceil(nights.length / 5) === 0 || nth === nights.length - 1) {

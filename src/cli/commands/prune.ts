@@ -33,17 +33,17 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
     throw usageError('answers are kept forever: set EOD_KEEP_RAW_DAYS or give --days');
   }
   const { openContext } = await import('../open-context.ts');
-  const { prunableRejects, pruneRejects } = await import('../../load/state/rejects.ts');
-  const { prunableFindings, pruneFindings } = await import('../../load/state/findings.ts');
-  const { prunableHours, pruneHours } = await import('../../load/state/call-budget.ts');
+  const { pruneRejects } = await import('../../load/state/rejects.ts');
+  const { pruneFindings } = await import('../../load/state/findings.ts');
+  const { pruneHours } = await import('../../load/state/call-budget.ts');
   const { prunable, prune } = await import('../../load/state/responses/kept.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;
   const pruned = dryRun ? await prunable(db.drizzle, before) : await prune(db, before);
-  const rejects = await (dryRun ? prunableRejects : pruneRejects)(db.drizzle, before);
-  const findings = await (dryRun ? prunableFindings : pruneFindings)(db.drizzle, before);
-  const hours = await (dryRun ? prunableHours : pruneHours)(db.drizzle, before);
+  const rejects = await pruneRejects(db.drizzle, before, dryRun);
+  const findings = await pruneFindings(db.drizzle, before, dryRun);
+  const hours = await pruneHours(db.drizzle, before, dryRun);
   if (flags.json === true)
     return printJson(cli, { before: before.toISOString(), dryRun, ...pruned, rejects, findings, hours });
   const megabytes = count(Math.round(pruned.bytes / 10_000) / 100);

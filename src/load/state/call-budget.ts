@@ -102,16 +102,15 @@ export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Pro
   return { calls: row?.calls ?? 0, refused: row?.refusedAt == null ? null : row.diagnostic };
 }
 
-/** Hours before this moment, without the current one, whose calls still count whatever the source's clock says. */
-const isOld = (before: Date) => lt(callBudget.hour, new Date(before.getTime() - 2 * 3_600_000).toISOString());
-
-/** For how many hours `pruneHours` would forget the calls. */
-export async function prunableHours(db: NodePgDatabase, before: Date): Promise<number> {
-  return db.$count(callBudget, isOld(before));
-}
-
-/** Forgets the calls of hours before this moment. @returns of how many. */
-export async function pruneHours(db: NodePgDatabase, before: Date): Promise<number> {
-  const deleted = await db.delete(callBudget).where(isOld(before));
-  return deleted.rowCount ?? 0;
+/**
+ * Forgets the calls of hours that began more than two hours before this moment: those of the current hour still count,
+ * whatever the source's clock says.
+ *
+ * @param dryRun forgets nothing.
+ * @returns of how many hours.
+ */
+export async function pruneHours(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
+  const isOld = lt(callBudget.hour, new Date(before.getTime() - 2 * 3_600_000).toISOString());
+  if (dryRun) return db.$count(callBudget, isOld);
+  return (await db.delete(callBudget).where(isOld)).rowCount ?? 0;
 }

@@ -169,16 +169,9 @@ export function countOpenFindings(db: NodePgDatabase) {
     .groupBy(findings.check, findings.severity);
 }
 
-/** Findings that were resolved before this moment. */
-const isOld = (before: Date) => lt(findings.resolved_at, before.toISOString());
-
-/** How many findings `pruneFindings` would delete. */
-export async function prunableFindings(db: NodePgDatabase, before: Date): Promise<number> {
-  return db.$count(findings, isOld(before));
-}
-
-/** Deletes findings that were resolved before this moment. @returns how many. */
-export async function pruneFindings(db: NodePgDatabase, before: Date): Promise<number> {
-  const deleted = await db.delete(findings).where(isOld(before));
-  return deleted.rowCount ?? 0;
+/** Deletes findings that were resolved before this moment. @param dryRun deletes nothing. @returns how many. */
+export async function pruneFindings(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
+  const isOld = lt(findings.resolved_at, before.toISOString());
+  if (dryRun) return db.$count(findings, isOld);
+  return (await db.delete(findings).where(isOld)).rowCount ?? 0;
 }

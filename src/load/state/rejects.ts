@@ -228,18 +228,16 @@ async function keepRejects(
   if (records.length > 0) await write();
 }
 
-/** Rejects that were resolved before this moment. Open ones are kept, because nothing else has their records. */
-const isOld = (before: Date) => lt(rejects.resolved_at, before.toISOString());
-
-/** How many rejects `pruneRejects` would delete. */
-export async function prunableRejects(db: NodePgDatabase, before: Date): Promise<number> {
-  return db.$count(rejects, isOld(before));
-}
-
-/** Deletes rejects that were resolved before this moment. @returns how many. */
-export async function pruneRejects(db: NodePgDatabase, before: Date): Promise<number> {
-  const deleted = await db.delete(rejects).where(isOld(before));
-  return deleted.rowCount ?? 0;
+/**
+ * Deletes rejects that were resolved before this moment. Open ones are kept, because nothing else has their records.
+ *
+ * @param dryRun deletes nothing.
+ * @returns how many.
+ */
+export async function pruneRejects(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
+  const isOld = lt(rejects.resolved_at, before.toISOString());
+  if (dryRun) return db.$count(rejects, isOld);
+  return (await db.delete(rejects).where(isOld)).rowCount ?? 0;
 }
 
 /** The condition that a reject is one of these. One array parameter, because there may be any number of ids. */
