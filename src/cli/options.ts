@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { type Clock, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
-import { type Day, dayStart, isDay } from '../core/days.ts';
+import { type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
@@ -118,7 +118,7 @@ export function parseOpenRange(
 }
 
 /** Parses a range in which both ends are required. @throws PipelineError `usage` */
-export function parseRange(flags: RangeFlags, context: DayContext): { from: Day; to: Day } {
+export function parseRange(flags: RangeFlags, context: DayContext): DayRange {
   const { from, to } = parseOpenRange(flags, context);
   if (from !== undefined && to !== undefined) return { from, to };
   const missing = [from === undefined ? '--from' : '', to === undefined ? '--to' : ''].filter(Boolean);

@@ -1,4 +1,4 @@
-import { addDays, type Day, dayAt, isWeekend } from './days.ts';
+import { addDays, type Day, type DayRange, dayAt, isWeekend } from './days.ts';
 
 /** Where the pipeline reads the time; tests pass a clock of their own. */
 export interface Clock {
@@ -37,7 +37,7 @@ export function today(clock: Clock, zone: string): Day {
 }
 
 /** Days for examples: a week that ends on the last weekday before today, which every source still serves. */
-export function exampleDays(): { readonly from: Day; readonly to: Day } {
+export function exampleDays(): DayRange {
   let to = addDays(today(systemClock, 'Asia/Kolkata'), -1);
   while (isWeekend(to)) to = addDays(to, -1);
   return { from: addDays(to, -7), to };

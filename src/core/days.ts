@@ -4,6 +4,12 @@
  */
 export type Day = string;
 
+/** Days from the first to the last, both included. */
+export interface DayRange {
+  readonly from: Day;
+  readonly to: Day;
+}
+
 const DAY_MS = 86_400_000;
 const DAY_PATTERN = /^(\d{4})-(\d{2})-(\d{2})$/;
 

@@ -1,4 +1,4 @@
-import { dayAt, timeAt } from './days.ts';
+import { type DayRange, dayAt, timeAt } from './days.ts';
 
 // How numbers, ranges, durations and times are written for people, on a terminal and on web pages.
 
@@ -17,7 +17,7 @@ export function plural(value: number, noun: string): string {
 }
 
 /** `2025-02-27`, or `2025-02-20 to 2025-02-27`. */
-export function rangeText({ from, to }: { readonly from: string; readonly to: string }): string {
+export function rangeText({ from, to }: DayRange): string {
   return from === to ? from : `${from} to ${to}`;
 }
 

@@ -1,4 +1,4 @@
-import type { Day } from '../core/days.ts';
+import type { Day, DayRange } from '../core/days.ts';
 import type { Exchange, Operation } from '../operations/operation.ts';
 
 /** A request that passed every check. */
@@ -6,7 +6,7 @@ export interface Query {
   readonly operation: Operation;
   readonly exchange: Exchange;
   /** The requested range of days; null if the request has none. */
-  readonly range: { readonly from: Day; readonly to: Day } | null;
+  readonly range: DayRange | null;
   /** The requested single day. */
   readonly day: Day | null;
   readonly instruments: readonly string[];

@@ -4,10 +4,10 @@ import { longLockWaits } from '../load/database/lock-waits.ts';
 import { createMetrics } from './metrics.ts';
 import { oneAtATime, within } from './waits.ts';
 
-interface HealthOptions {
-  /** What this process does: scheduler, worker, web. */
+export interface HttpOptions {
+  /** What this process does: scheduler, worker, web. The dashboard is served with `web`. */
   readonly roles: readonly string[];
-  /** Aborted once the process begins to stop: then it is alive, but not ready. */
+  /** Aborted once the process begins to stop. */
   readonly stopping: AbortSignal;
 }
 
@@ -19,7 +19,7 @@ interface HealthOptions {
 export function serveHealth(
   app: FastifyInstance,
   context: QueueContext,
-  { roles, stopping }: HealthOptions,
+  { roles, stopping }: HttpOptions,
 ): void {
   const started = performance.now();
   const checkReadiness = oneAtATime(() => readiness(context, stopping));

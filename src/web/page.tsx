@@ -3,6 +3,7 @@ import { render } from 'preact-render-to-string';
 import type { Config } from '../core/config.ts';
 import type { Day } from '../core/days.ts';
 import type { QueueContext } from '../jobs/context.ts';
+import type { Pair } from '../load/state/completeness.ts';
 import { ASSETS } from './assets.ts';
 
 /** What a page is made from. */
@@ -27,10 +28,7 @@ export interface Page {
 }
 
 /** The page of a data set's calendar, or of one of its days. */
-export function coveragePath(
-  { operation, exchange }: { readonly operation: string; readonly exchange: string },
-  day?: Day,
-): string {
+export function coveragePath({ operation, exchange }: Pair, day?: Day): string {
   const parts = [operation, exchange, ...(day === undefined ? [] : [day])];
   return `/coverage/${parts.map(encodeURIComponent).join('/')}`;
 }

@@ -4,7 +4,7 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { checkAccessSettings } from './access.ts';
-import { serveHealth } from './health.ts';
+import { type HttpOptions, serveHealth } from './health.ts';
 
 /** Limits for clients: a request that is not complete in this time is refused. */
 const REQUEST_WITHIN_MS = 5_000;
@@ -14,13 +14,6 @@ const BODY_BYTES = 64 * 1024;
 interface HttpServer {
   readonly url: string;
   close(): Promise<void>;
-}
-
-interface HttpOptions {
-  /** What this process does: scheduler, worker, web. The dashboard is served with `web`. */
-  readonly roles: readonly string[];
-  /** Aborted once the process begins to stop. */
-  readonly stopping: AbortSignal;
 }
 
 /**

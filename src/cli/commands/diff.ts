@@ -1,7 +1,7 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
-import type { StateAndTime, StateDifference } from '../../load/market/differences.ts';
+import type { StateAndTime, StateDifference, States } from '../../load/market/differences.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { exampleDays, examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
 import { count, momentText, plural } from '../output.ts';
@@ -64,11 +64,6 @@ async function diff(cli: Cli, flags: Flags): Promise<void> {
   const result = await compareStates(db.pool, operation, states, limit);
   if (flags.json === true) printJson(cli, result);
   else print(cli, differenceText(result, config.EOD_TIMEZONE));
-}
-
-interface States {
-  readonly from: StateAndTime;
-  readonly to: StateAndTime;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { systemClock, today } from '../../core/clock.ts';
-import { addDays, type Day } from '../../core/days.ts';
+import { addDays, type Day, type DayRange } from '../../core/days.ts';
 import type { CheckResult } from '../../jobs/quality/check-quality.ts';
 import type { Finding } from '../../load/state/findings.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
@@ -138,7 +138,7 @@ function defaultFrom(to: string, days: number): Day {
   return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
 }
 
-function summary({ from, to }: { from: Day; to: Day }, results: readonly CheckResult[]): string {
+function summary({ from, to }: DayRange, results: readonly CheckResult[]): string {
   const open = results.filter((result) => result.open > 0).length;
   const tail =
     open === 0

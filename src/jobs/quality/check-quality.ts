@@ -1,4 +1,4 @@
-import { addDays, type Day } from '../../core/days.ts';
+import { addDays, type DayRange } from '../../core/days.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { PRECEDING_DAYS } from '../../load/market/checks/check.ts';
 import { severities } from '../../load/market/checks/index.ts';
@@ -17,9 +17,7 @@ export interface CheckResult extends FindingCounts {
   readonly severity: Severity;
 }
 
-interface QualityRange {
-  readonly from: Day;
-  readonly to: Day;
+interface QualityRange extends DayRange {
   /** The run that caused the check, if there is one. */
   readonly runId?: number;
 }

@@ -1,4 +1,4 @@
-import { addDays, type Day, eachDay } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { MAX_INSTRUMENTS_PER_CALL, type Operation, type Question } from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
@@ -211,13 +211,8 @@ function skipAll(input: PlanInput, reason: string): PlannedWindow {
   return windowOf(sharedFields(input), range, []);
 }
 
-interface Range {
-  readonly from: Day;
-  readonly to: Day;
-}
-
 /** The fewest ranges of at most `days` calendar days that contain every needed day. */
-function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: number): Range[] {
+function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: number): DayRange[] {
   const policy = input.operation.windows;
   const wanted =
     policy.per === 'range' && policy.everyDay ? withClosedDays(input, needed) : input.sessions.filter(needed);

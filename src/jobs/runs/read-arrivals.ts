@@ -1,4 +1,4 @@
-import { addDays, type Day, epochOf, secondsOfDay, weekday } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, epochOf, secondsOfDay, weekday } from '../../core/days.ts';
 import { type Pair, readCompleteness } from '../../load/state/completeness.ts';
 import { readArrivals } from '../../load/state/day-facts.ts';
 import {
@@ -47,11 +47,6 @@ interface DueSettings {
   readonly EOD_TIMEZONE: string;
 }
 
-interface Range {
-  readonly from: Day;
-  readonly to: Day;
-}
-
 /** The data sets with data for each session; for the others there is no time at which data is due. */
 export function withSessions(pairs: readonly Pair[]): Pair[] {
   return pairs.filter(({ operation }) => {
@@ -64,7 +59,7 @@ export function withSessions(pairs: readonly Pair[]): Pair[] {
 export async function readLateness(
   context: Context,
   pairs: readonly Pair[],
-  range: Range,
+  range: DayRange,
 ): Promise<Lateness[]> {
   const { db, config, calendar } = context;
   const arrived = await readArrivals(db.drizzle, { pairs, ...range });
@@ -103,7 +98,7 @@ export interface RowCounts extends Pair {
 export async function readRowCounts(
   context: Context,
   pairs: readonly Pair[],
-  { from, to }: Range,
+  { from, to }: DayRange,
 ): Promise<RowCounts[]> {
   const scope = { expected: pairs, others: false, from, to, since: from, until: to };
   const sessions = await readCompleteness(context, scope);

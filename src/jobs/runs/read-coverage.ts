@@ -1,5 +1,5 @@
 import { today } from '../../core/clock.ts';
-import { type Day, eachDay } from '../../core/days.ts';
+import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import {
   type GapReason,
   type Pair,
@@ -63,7 +63,7 @@ const nameOf = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
 export async function readDays(
   context: Context,
   pairs: readonly Pair[],
-  { from, to }: { readonly from: Day; readonly to: Day },
+  { from, to }: DayRange,
 ): Promise<DataSetDays[]> {
   const { db, config, clock, calendar } = context;
   const now = today(clock, config.EOD_TIMEZONE);

@@ -1,6 +1,6 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
-import type { Day } from '../../core/days.ts';
+import type { Day, DayRange } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import {
   digestSessions,
@@ -52,7 +52,7 @@ interface ListedSessions {
 /** Cached by calendar and range, because a command needs the same list several times. */
 const listings = new WeakMap<Calendar, Map<string, ListedSessions>>();
 
-function listedSessions(calendar: Calendar, { from, to }: { from: Day; to: Day }): ListedSessions {
+function listedSessions(calendar: Calendar, { from, to }: DayRange): ListedSessions {
   const known = listings.get(calendar) ?? new Map<string, ListedSessions>();
   listings.set(calendar, known);
   const name = `${from} ${to}`;
@@ -103,7 +103,7 @@ function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly Sessi
  */
 export function sessionDaysOf(
   operation: string,
-  asked: { readonly from: Day; readonly to: Day },
+  asked: DayRange,
   { batches }: Pick<Extracted, 'batches'>,
 ): Day[] {
   if (operation !== BHAV_COPY) return [];
@@ -148,7 +148,7 @@ export async function observeSessions(
 export function unknownYears(
   { calendar }: Pick<Context, 'calendar'>,
   exchanges: readonly string[],
-  { from, to }: { readonly from: Day; readonly to: Day },
+  { from, to }: DayRange,
 ): string[] {
   const found: string[] = [];
   for (let year = Number(from.slice(0, 4)); year <= Number(to.slice(0, 4)); year += 1) {

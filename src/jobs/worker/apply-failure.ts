@@ -1,5 +1,5 @@
 import { today } from '../../core/clock.ts';
-import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
@@ -293,7 +293,7 @@ function piecesOf({ calendar }: Context, { operation, exchange, from, to }: Rang
   const everyDay = policy.per !== 'range' || policy.everyDay;
   const sessions = everyDay ? undefined : calendar.sessions(exchange, from, to);
   const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));
-  const parts: { readonly from: Day; readonly to: Day }[] = [];
+  const parts: DayRange[] = [];
   for (let start = next(from); start !== undefined && start <= to; ) {
     const end = days <= daysBetween(start, to) ? addDays(start, days - 1) : to;
     parts.push({ from: start, to: end });

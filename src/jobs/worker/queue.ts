@@ -44,7 +44,7 @@ export interface JobQueue<Data> {
   upsertJobScheduler(
     id: string,
     repeat: { pattern: string; tz: string },
-    template: { name: string; data: Data; opts: JobsOptions },
+    template: NewJob<Data>,
   ): Promise<unknown>;
   getJobSchedulers(): Promise<JobSchedulerJson<Data>[]>;
   removeJobScheduler(id: string): Promise<boolean>;

@@ -144,6 +144,12 @@ export interface StateAndTime {
 /** Two states compared. */
 export type StateDifference = Awaited<ReturnType<typeof compareStates>>;
 
+/** The two states that are compared. */
+export interface States {
+  readonly from: StateAndTime;
+  readonly to: StateAndTime;
+}
+
 /**
  * What differs in the tables of a data set between two states, from their revisions. Lists at most `limit` rows,
  * changed ones first and new ones last, and says how many more there are.
@@ -151,7 +157,7 @@ export type StateDifference = Awaited<ReturnType<typeof compareStates>>;
 export async function compareStates(
   client: Queryable,
   dataSet: DataSet,
-  { from, to }: { readonly from: StateAndTime; readonly to: StateAndTime },
+  { from, to }: States,
   limit: number,
 ) {
   const counts = { inserted: 0, changed: 0, withdrawn: 0, relisted: 0 };

@@ -19,6 +19,7 @@ import {
   mergeFew,
   stageRows,
   type TableAnswer,
+  type TableRows,
   withdrawnIn,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -33,7 +34,7 @@ import { rereadNames } from './observed-aliases/observed-aliases.ts';
  * @returns null if it is not certain what was stored of it.
  */
 export type ReadKept = (kept: KeptAnswer) => Promise<{
-  readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
+  readonly batches: readonly TableRows[];
   readonly fullSets: readonly FullSet[];
   readonly preserved?: TableAnswer['preserved'];
 } | null>;

@@ -27,6 +27,7 @@ import {
   locksOf,
   type PreservedColumns,
   setHintBits,
+  type TableRows,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { countInserted } from './observed-aliases/observed-aliases.ts';
@@ -37,7 +38,7 @@ interface WindowLoad {
   readonly runId: number;
   readonly operation: string;
   readonly exchange: string;
-  readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
+  readonly batches: readonly TableRows[];
   readonly rejects: readonly RejectEntry[];
   readonly fullSets: readonly FullSet[];
   /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */

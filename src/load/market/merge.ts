@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { eachDay } from '../../core/days.ts';
+import { type DayRange, eachDay } from '../../core/days.ts';
 import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
@@ -36,12 +36,18 @@ export function lockedParts(
   return new Set(Array.from(rows, (row) => questionOf(row).toUpperCase()));
 }
 
+/** Rows for a table. */
+export interface TableRows {
+  readonly table: TableDefinition;
+  readonly rows: Rows;
+}
+
 /** The part of a table that an answer lists in full: stored rows of that part that it does not list are withdrawn. */
 export interface FullSet {
   readonly table: TableDefinition;
   readonly exchange: string;
   /** First and last day; null where the answer lists all rows of the exchange, whatever their day. */
-  readonly days: { readonly from: string; readonly to: string } | null;
+  readonly days: DayRange | null;
   /** May it list nothing for a session (for the exchange, where `days` is null)? If not, then nothing is withdrawn. */
   readonly mayBeEmpty: boolean;
 }
@@ -431,7 +437,7 @@ const MANY_ROWS = 1_000;
  */
 export async function setHintBits(
   client: Pick<ClientBase, 'query'>,
-  { table, rows }: { readonly table: TableDefinition; readonly rows: Rows },
+  { table, rows }: TableRows,
   exchange: string,
   written: number,
 ): Promise<void> {

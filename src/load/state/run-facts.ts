@@ -16,6 +16,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
+import type { DayRange } from '../../core/days.ts';
 import type { RunState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
 import { accessKeys } from './schema/source.ts';
@@ -93,11 +94,7 @@ export function countSuspiciousWindows(db: NodePgDatabase) {
 export type SuspiciousWindow = Awaited<ReturnType<typeof listSuspiciousWindows>>[number];
 
 /** Suspicious windows that touch these days, the newest first. */
-export function listSuspiciousWindows(
-  db: NodePgDatabase,
-  { from, to }: { readonly from: string; readonly to: string },
-  limit: number,
-) {
+export function listSuspiciousWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
   return db
     .select({
       windowId: windows.id,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { and, between, eq, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { DayRange } from '../../core/days.ts';
 import { sessions } from './schema/knowledge.ts';
 
 /** The table's name, for SQL that is built as text. */
@@ -10,10 +11,7 @@ export const SESSIONS = 'etl.sessions';
 export type SessionRow = Readonly<typeof sessions.$inferSelect>;
 
 /** Sessions of a range, and the observed ones of any time. */
-export function readSessions(
-  db: NodePgDatabase,
-  { from, to }: { readonly from: string; readonly to: string },
-): Promise<SessionRow[]> {
+export function readSessions(db: NodePgDatabase, { from, to }: DayRange): Promise<SessionRow[]> {
   return db
     .select()
     .from(sessions)
@@ -21,10 +19,7 @@ export function readSessions(
 }
 
 /** A digest of stored sessions, which is much faster than reading the rows of ten years. */
-export async function digestStoredSessions(
-  db: NodePgDatabase,
-  { from, to }: { readonly from: string; readonly to: string },
-): Promise<string> {
+export async function digestStoredSessions(db: NodePgDatabase, { from, to }: DayRange): Promise<string> {
   const line = sql`${sessions.exchange} || ' ' || ${sessions.day} || ' ' || ${sessions.kind}`;
   const found = await db
     .select({ digest: sql<string>`md5(coalesce(string_agg(${line}, ',' order by ${line} collate "C"), ''))` })

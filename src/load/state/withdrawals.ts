@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { DayRange } from '../../core/days.ts';
 import { dataSetsAlsoFilling } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
 import type { AnswerFilter } from './responses/to-replay.ts';
@@ -85,7 +86,7 @@ export async function writeWithdrawals(
   },
   decided: readonly {
     readonly table: string;
-    readonly days: { readonly from: string; readonly to: string } | null;
+    readonly days: DayRange | null;
   }[],
   found: readonly DayWithdrawal[],
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Clock } from '../../core/clock.ts';
-import { addDays, type Day, dayAt, dayStart, epochOf } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, dayAt, dayStart, epochOf } from '../../core/days.ts';
 import type { Exchange } from '../../operations/operation.ts';
 import { hashText } from './hash.ts';
 import type { Instrument } from './instruments.ts';
@@ -153,7 +153,7 @@ export class Market {
   }
 
   /** The first and last day whose midnight is between two times (epoch seconds), both included. */
-  daysWithin(from: number, to: number): { from: Day; to: Day } {
+  daysWithin(from: number, to: number): DayRange {
     const first = dayAt(from, ZONE);
     return { from: dayStart(first, ZONE) >= from ? first : addDays(first, 1), to: dayAt(to, ZONE) };
   }

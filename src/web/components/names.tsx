@@ -1,4 +1,5 @@
 import { Fragment } from 'preact';
+import type { Pair } from '../../load/state/completeness.ts';
 
 /** A long name without spaces that may be wrapped between its words. */
 export function Name({ children }: { readonly children: string }) {
@@ -16,7 +17,7 @@ export function Name({ children }: { readonly children: string }) {
 }
 
 /** An operation with its exchange. */
-export function DataSet({ operation, exchange }: { readonly operation: string; readonly exchange: string }) {
+export function DataSet({ operation, exchange }: Pair) {
   return (
     <>
       <Name>{operation}</Name> <span class="exchange">{exchange}</span>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import type { DayRange } from '../../core/days.ts';
 import { count, rangeText } from '../../core/wording.ts';
 
 export interface Column<Row> {
@@ -13,7 +14,7 @@ export interface Column<Row> {
 /** The days that a row is about. */
 export const DAYS = {
   head: 'Days',
-  cell: (row: { readonly from: string; readonly to: string }) => <span class="nowrap">{rangeText(row)}</span>,
+  cell: (row: DayRange) => <span class="nowrap">{rangeText(row)}</span>,
 };
 
 /** The run that a row belongs to, as a link. */

@@ -17,6 +17,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
+import type { DayRange } from '../../../core/days.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { placeOf, questionOf } from '../schema/columns.ts';
 import { responses } from '../schema/source.ts';
@@ -29,7 +30,7 @@ import { isOf, LOADS, type LoadGroup } from './loads.ts';
 /** Selects the loads that may be about the same rows. */
 export interface LoadScope extends LoadGroup {
   /** Null where days do not matter. */
-  readonly days: { readonly from: string; readonly to: string } | null;
+  readonly days: DayRange | null;
 }
 
 /** The answer of a window. */
