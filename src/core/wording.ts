@@ -21,6 +21,10 @@ export function rangeText({ from, to }: DayRange): string {
   return from === to ? from : `${from} to ${to}`;
 }
 
+/** Does a number of records differ so much from the usual one that it is worth saying? Small data sets vary more. */
+export const isUnusual = (records: number, usual: number | null): boolean =>
+  usual !== null && usual >= 100 && Math.abs(records - usual) > usual * 0.2;
+
 /** `4s`, `1m 20s`, `2h 05m`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds);

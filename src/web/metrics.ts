@@ -4,14 +4,12 @@ import { addDays, type Day, dayStart } from '../core/days.ts';
 import { sourceCallEnded, windowEnded } from '../core/events.ts';
 import { commit, packageVersion } from '../core/version.ts';
 import type { QueueContext } from '../jobs/context.ts';
-import { quotaStatus } from '../jobs/runs/read-status.ts';
+import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
-import { keyHash } from '../jobs/worker/quota.ts';
-import { readKeyRefusal } from '../load/state/access-keys.ts';
 import { readCompleteness, type SessionState, scheduledPairs } from '../load/state/completeness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
-import { countOpenWindows, lastCompletedRuns } from '../load/state/run-facts.ts';
+import { lastCompletedRuns, openWindowsByState } from '../load/state/run-facts.ts';
 import { readWorkers } from '../load/state/workers.ts';
 import { oneAtATime, within } from './waits.ts';
 
@@ -181,16 +179,14 @@ function createFacts(registers: Registry[]) {
     forget,
     async read(context: QueueContext): Promise<void> {
       const { config, clock, queues } = context;
-      const { EOD_ACCESS_KEY: key } = config;
       const db = context.db.withoutRetry.drizzle;
       const since = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
       const scope = { expected: scheduledPairs(config), others: false, from: since, since };
-      const [sessions, runs, quota, refusal, windows, rejected, found, seen] = await Promise.all([
+      const [sessions, runs, { quota, keyRefused }, windows, rejected, found, seen] = await Promise.all([
         readCompleteness({ ...context, db: { drizzle: db } }, scope),
         lastCompletedRuns(db),
-        key === undefined ? null : quotaStatus({ ...context, db: context.db.withoutRetry }),
-        key === undefined ? null : readKeyRefusal(db, keyHash(key)),
-        countOpenWindows(db),
+        readKeyStatus({ ...context, db: context.db.withoutRetry }),
+        openWindowsByState(db),
         countOpenRejects(db),
         countOpenFindings(db),
         readWorkers(db),
@@ -215,7 +211,7 @@ function createFacts(registers: Registry[]) {
       for (const { kind, endedAt } of runs) lastRun.set({ kind }, endedAt);
       if (quota !== null) {
         used.set(quota.calls);
-        refused.set(refusal === null ? 0 : 1);
+        refused.set(keyRefused === null ? 0 : 1);
         const leftOf = (limit: number, waits: string | null) =>
           waits === null ? Math.max(0, limit - quota.calls) : 0;
         left.set({ queue: 'nightly' }, leftOf(quota.limit, quota.nightsWaitUntil));

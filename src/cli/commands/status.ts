@@ -1,5 +1,6 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
+import { isUnusual } from '../../core/wording.ts';
 import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/read-status.ts';
 import type { queueOf } from '../../jobs/worker/queue.ts';
 import type { RunProgress } from '../../load/state/reports.ts';
@@ -155,13 +156,8 @@ function recentText({ recent }: OperationStatus, sessions: number): string {
 /** States of a session that need no look; a session that was never asked for counts as missing, where it is. */
 const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
 
-/** A number of rows is reported when it differs from the usual one by more than this share, unless that is small. */
-const UNUSUAL = 0.2;
-const SMALL = 100;
-
 function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
-  if (lastRecords === null || medianRecords === null || medianRecords < SMALL) return '';
-  if (Math.abs(lastRecords - medianRecords) <= medianRecords * UNUSUAL) return '';
+  if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return '';
   return `${count(lastRecords)} rows, usually ${count(medianRecords)}`;
 }
 

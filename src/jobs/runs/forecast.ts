@@ -52,7 +52,7 @@ export interface Forecast {
 const NOTHING = { windows: 0, requests: 0, skipped: 0, outOfReach: 0 };
 
 /** Assumed duration of a call before any was measured, in seconds. */
-export const DEFAULT_SECONDS_PER_CALL = 0.5;
+const DEFAULT_SECONDS_PER_CALL = 0.5;
 const HOUR_MS = 3_600_000;
 
 /**
@@ -60,7 +60,7 @@ const HOUR_MS = 3_600_000;
  * not change until they are planned.
  */
 export async function forecastRun(context: Context, request: RunRequest): Promise<Forecast> {
-  const { config, clock, db } = context;
+  const { config, clock } = context;
   const plan = await planRun(context, request);
   const reach = addDays(today(clock, config.EOD_TIMEZONE), -config.EOD_HISTORY_DAYS);
   const later = await Promise.all(
@@ -82,30 +82,16 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   });
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
     operations.reduce((total, one) => total + one[name], 0);
-  const permit = permitOf(config, clock);
-  const calls = callsOf(queueOf(request.kind), permit, await readHour(db.drizzle, permit));
-  const requests = sum('requests');
-  const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   return {
     kind: request.kind,
     from: days[0] as Day,
     to: days.at(-1) as Day,
-    requests,
-    ...expectedFinish({
-      requests,
-      leftThisHour: calls.left,
-      perHour: calls.perHour,
-      now: permit.now,
-      hour: permit.hour,
-      secondsPerCall: pace / config.EOD_CONCURRENCY,
-    }),
+    ...(await forecastFinish(context, request.kind, sum('requests'))),
     windows: sum('windows'),
     skipped: sum('skipped'),
     outOfReach: sum('outOfReach'),
     reachesBackTo: reach,
-    callsPerHour: calls.perHour,
-    leftThisHour: calls.left,
     estimated: operations.some((one) => one.estimated),
     operations,
   };
@@ -140,6 +126,22 @@ async function inputWithKnownInstruments(
   return planInput(context, { ...request, instruments: [...known, ...placeholders] }, target);
 }
 
+/** When a run will have made this many calls, from the recent duration of calls and the hourly budget. */
+export async function forecastFinish({ config, clock, db }: Context, kind: RunKind, requests: number) {
+  const permit = permitOf(config, clock);
+  const calls = callsOf(queueOf(kind), permit, await readHour(db.drizzle, permit));
+  const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
+  const finish = expectedFinish({
+    requests,
+    leftThisHour: calls.left,
+    perHour: calls.perHour,
+    now: permit.now,
+    hour: permit.hour,
+    secondsPerCall: pace / config.EOD_CONCURRENCY,
+  });
+  return { requests, ...finish, callsPerHour: calls.perHour, leftThisHour: calls.left };
+}
+
 interface Pace {
   readonly requests: number;
   readonly leftThisHour: number;
@@ -152,7 +154,7 @@ interface Pace {
 }
 
 /** How many clock hours the calls take, and when the last one is made (pure). */
-export function expectedFinish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
+function expectedFinish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
   const { requests, leftThisHour, perHour, now, hour, secondsPerCall } = pace;
   const later = Math.max(0, requests - leftThisHour);
   if (later === 0) {

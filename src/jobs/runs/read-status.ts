@@ -36,17 +36,21 @@ export interface OperationStatus extends Freshness {
   readonly lastAskedAt: string | null;
 }
 
-export interface Status {
+/** What is known about the access key. */
+export interface KeyStatus {
+  /** Its budget of this clock hour; null if no key is set. */
+  readonly quota: QuotaStatus | null;
+  /** The line with which the source refused it, or null. */
+  readonly keyRefused: string | null;
+}
+
+export interface Status extends KeyStatus {
   readonly queue: 'redis' | 'postgres';
   readonly database: 'DATABASE_URL' | 'private';
   /** Number of workers seen within the last minute, and when one was last seen. */
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly operations: readonly OperationStatus[];
   readonly openRuns: readonly RunProgress[];
-  /** The key's budget of this clock hour; null if no key is set. */
-  readonly quota: QuotaStatus | null;
-  /** The line with which the source refused the key, or null. */
-  readonly keyRefused: string | null;
   /** Sessions that no calendar file lists, known because there is data for them. */
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
 }
@@ -96,11 +100,7 @@ export async function readStatus(context: Context): Promise<Status> {
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations: statuses.sort((a, b) => (a.operation < b.operation ? -1 : a.operation > b.operation ? 1 : 0)),
     openRuns: await openRunsProgress(db.drizzle),
-    quota: config.EOD_ACCESS_KEY === undefined ? null : await quotaStatus(context),
-    keyRefused:
-      config.EOD_ACCESS_KEY === undefined
-        ? null
-        : await readKeyRefusal(db.drizzle, keyHash(config.EOD_ACCESS_KEY)),
+    ...(await readKeyStatus(context)),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
       exchange,
       day,
@@ -144,6 +144,17 @@ async function recentSessions(
     }
     return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a));
   });
+}
+
+/** Reads what is known about the access key of the settings. */
+export async function readKeyStatus(context: Context): Promise<KeyStatus> {
+  const { EOD_ACCESS_KEY: key } = context.config;
+  if (key === undefined) return { quota: null, keyRefused: null };
+  const [quota, keyRefused] = await Promise.all([
+    quotaStatus(context),
+    readKeyRefusal(context.db.drizzle, keyHash(key)),
+  ]);
+  return { quota, keyRefused };
 }
 
 export interface QuotaStatus {

@@ -1,30 +1,23 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
-import { readKeyRefusal } from '../../load/state/access-keys.ts';
-import { readHour } from '../../load/state/call-budget.ts';
 import {
   type GapReason,
   type Pair,
   readCompleteness,
   type SessionState,
   scheduledPairs,
+  USUAL_OVER,
 } from '../../load/state/completeness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
-import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
-import { queueOf } from '../worker/queue.ts';
-import { callsOf, keyHash, permitOf } from '../worker/quota.ts';
 import { type NextTick, nextTicks } from '../worker/scheduler.ts';
-import { DEFAULT_SECONDS_PER_CALL, expectedFinish } from './forecast.ts';
-import { type QuotaStatus, quotaStatus, waitsUntil } from './read-status.ts';
+import { forecastFinish } from './forecast.ts';
+import { type KeyStatus, readKeyStatus, waitsUntil } from './read-status.ts';
 
 /** How many days back sessions are shown; the coverage pages show older ones. */
 export const RECENT_DAYS = 60;
-
-/** The usual number of records is the median over this many complete sessions. */
-const USUAL_OVER = 20;
 
 /** The state of the latest session of a data set. */
 export interface LatestSession extends Pair {
@@ -60,12 +53,9 @@ export interface OpenRun extends RunProgress {
   readonly waitReasons: readonly WaitReason[];
 }
 
-export interface Tonight {
+export interface Tonight extends KeyStatus {
   readonly sessions: readonly LatestSession[];
   readonly openRuns: readonly OpenRun[];
-  /** The key's budget of this clock hour; null if no key is set. */
-  readonly quota: QuotaStatus | null;
-  readonly keyRefused: string | null;
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly ticks: readonly NextTick[];
 }
@@ -73,16 +63,14 @@ export interface Tonight {
 /** Reads the state of the current or last night, with the same few queries however long the history is. */
 export async function readTonight(context: Context): Promise<Tonight> {
   const { config, clock, db } = context;
-  const { EOD_ACCESS_KEY: key } = config;
   const since = addDays(today(clock, config.EOD_TIMEZONE), -RECENT_DAYS);
   const scope = { expected: scheduledPairs(config), others: false, from: since, since };
-  const [sessions, rejects, progress, workers, quota, keyRefused] = await Promise.all([
+  const [sessions, rejects, progress, workers, { quota, keyRefused }] = await Promise.all([
     readCompleteness(context, scope),
     countOpenRejects(db.drizzle),
     openRunsProgress(db.drizzle),
     readWorkers(db.drizzle),
-    key === undefined ? null : quotaStatus(context),
-    key === undefined ? null : readKeyRefusal(db.drizzle, keyHash(key)),
+    readKeyStatus(context),
   ]);
   const ticks = nextTicks(config, clock);
   return {
@@ -97,7 +85,10 @@ export async function readTonight(context: Context): Promise<Tonight> {
     openRuns: await Promise.all(
       progress.map(async (run) => ({
         ...run,
-        finishAt: await expectedEnd(context, run),
+        finishAt:
+          run.state === 'running' && !run.deferred
+            ? (await forecastFinish(context, run.kind, run.total - run.ended)).finishAt
+            : null,
         waitReasons: waitReasonsOf(run, { workers, quota, keyRefused }),
       })),
     ),
@@ -144,22 +135,6 @@ function median(values: readonly number[]): number | null {
   if (sorted.length === 0) return null;
   const [low = 0, high = 0] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
   return (low + high) / 2;
-}
-
-/** Estimates the end of a run from the recent duration of calls and the hourly budget. ISO 8601. */
-async function expectedEnd({ config, clock, db }: Context, run: RunProgress): Promise<string | null> {
-  if (run.state !== 'running' || run.deferred) return null;
-  const permit = permitOf(config, clock);
-  const calls = callsOf(queueOf(run.kind), permit, await readHour(db.drizzle, permit));
-  const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
-  return expectedFinish({
-    requests: run.total - run.ended,
-    leftThisHour: calls.left,
-    perHour: calls.perHour,
-    now: permit.now,
-    hour: permit.hour,
-    secondsPerCall: pace / config.EOD_CONCURRENCY,
-  }).finishAt;
 }
 
 function waitReasonsOf(

@@ -293,9 +293,11 @@ export interface Freshness extends Pair {
   readonly medianRecords: number | null;
 }
 
-/** How many sessions are looked at for missing ones, and for the usual number of records. */
+/** How many sessions are looked at for missing ones. */
 export const MISSING_OF = 30;
-const USUAL_OVER = 20;
+
+/** The usual number of records is the median over this many complete sessions. */
+export const USUAL_OVER = 20;
 
 /** The freshness of each operation and exchange of a scope. */
 export async function readFreshness(

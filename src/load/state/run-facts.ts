@@ -223,7 +223,7 @@ export function lastCompletedRuns(db: NodePgDatabase) {
 }
 
 /** How many windows have not ended, by state. */
-export function countOpenWindows(db: NodePgDatabase) {
+export function openWindowsByState(db: NodePgDatabase) {
   return db
     .select({ state: windows.state, windows: count() })
     .from(windows)

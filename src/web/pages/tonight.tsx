@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { today } from '../../core/clock.ts';
-import { count, duration, plural } from '../../core/wording.ts';
+import { count, duration, isUnusual, plural } from '../../core/wording.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import {
   type LatestSession,
@@ -306,13 +306,6 @@ const COLUMNS: readonly Column<LatestSession>[] = [
       openRejects === 0 ? <span class="muted">0</span> : <a href="/quality">{count(openRejects)}</a>,
   },
 ];
-
-/** A number of records is marked if it differs from the usual one by more than this share, unless that is small. */
-const UNUSUAL = 0.2;
-const SMALL = 100;
-
-const isUnusual = (records: number, usual: number | null) =>
-  usual !== null && usual >= SMALL && Math.abs(records - usual) > usual * UNUSUAL;
 
 function OpenRuns({ runs, context }: { readonly runs: readonly OpenRun[]; readonly context: PageContext }) {
   if (runs.length === 0) {
