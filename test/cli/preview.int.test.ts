@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exampleDays } from '../../src/core/clock.ts';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { tables } from '../../src/operations/registry.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, unwrapped } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
@@ -31,17 +31,19 @@ const settings = (databaseUrl: string, source: Sandbox) => ({
   env: { DATABASE_URL: databaseUrl, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi', EOD_CONCURRENCY: '1' },
 });
 
-/** All that a load may write, to the byte: every table of data and history, coverage, rejects, answers. */
+/** What a preview writes too: its own run, and what its calls show about the key, the hour and the source. */
+const ABOUT_CALLS = ['runs', 'windows', 'call_budget', 'access_keys', 'workers', 'database_identity'].map(
+  (name) => `etl.${name}`,
+);
+
+/** Every table of both schemas to the byte, but for these. */
 async function contents(url: string): Promise<Record<string, string>> {
-  const names = [
-    ...tables.flatMap(({ name }) => [`market.${name}`, `market_history.${name}`]),
-    'etl.coverage',
-    'etl.rejects',
-    'etl.responses',
-    'etl.response_bodies',
-    'etl.sessions',
-    'etl.findings',
-  ];
+  const all = await query<{ name: string }>(
+    url,
+    `select format('%s.%s', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p') order by 1`,
+  );
+  const names = all.map(({ name }) => name).filter((name) => !ABOUT_CALLS.includes(name));
   const found: Record<string, string> = {};
   for (const name of names) {
     const [row] = await query<{ rows: string }>(
@@ -217,4 +219,27 @@ test.each([['--detach'], ['--dry-run']])('--preview %s makes no sense', async (f
   const { code, stdout, stderr } = await runCli([...ARGS, '--preview', flag], { cwd });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/'--preview' cannot be used with option/);
+});
+
+test('every operation can be previewed, before and after it is loaded', async () => {
+  const { url } = await testDatabase();
+  const few = (source: Sandbox) => {
+    const { env } = settings(url, source);
+    return { cwd, env: { ...env, EOD_INSTRUMENT_LIMIT: '1', EOD_CONCURRENCY: '4' } };
+  };
+  const { from, to } = exampleDays();
+  const args = ['backfill', '--all', '--from', from, '--to', to];
+  const first = few(await serve({ instrumentsPerExchange: 20 }));
+  await runCli(['gaps', '--from', from, '--to', to], first);
+  const empty = await contents(url);
+  const before = await runJson<RunReport>([...args, '--preview'], first);
+  expect(before.json).toMatchObject({ state: 'completed', failures: [] });
+  expect(await contents(url)).toEqual(empty);
+  expect((await runJson<RunReport>(args, first)).json).toMatchObject({ state: 'completed' });
+  const loaded = await contents(url);
+  const grown = few(await serve({ instrumentsPerExchange: 22 }));
+  const after = await runJson<RunReport>([...args, '--preview', '--force'], grown);
+  expect(after.json).toMatchObject({ state: 'completed', failures: [] });
+  expect(after.json.inserted).toBeGreaterThan(0);
+  expect(await contents(url)).toEqual(loaded);
 });

@@ -53,6 +53,9 @@ function differs({ column, kind }: Field, before: Texts, after: Texts): boolean 
     : before[column] !== after[column];
 }
 
+/** What is read of the rows that a load wrote. With underscores, names of columns of the tables stay free. */
+const CHANGED = '_change as change, _before as before, _after as after';
+
 /**
  * SQL for the rows that a load wrote: `a` as it left them, `b` as it found them (for a row that was listed again, its
  * last revision), and the kind of change. $1: the load.
@@ -62,9 +65,9 @@ function writtenSql(table: TableDefinition, where: string): string {
   const same = table.key.map((column) => `b.${quote(column)} = a.${quote(column)}`).join(' and ');
   const columns = table.fields.map(({ column }) => column);
   return `
-      select case when b.revision is null then 'inserted' when b.withdrawn then 'relisted' else 'changed' end as change,
-        ${list(columns, 'a.')}, to_jsonb(b) as _found, case when b.revision is not null then ${textsSql(table, 'b')} end as before,
-        ${textsSql(table, 'a')} as after
+      select case when b.revision is null then 'inserted' when b.withdrawn then 'relisted' else 'changed' end as _change,
+        ${list(columns, 'a.')}, to_jsonb(b) as _found, case when b.revision is not null then ${textsSql(table, 'b')} end as _before,
+        ${textsSql(table, 'a')} as _after
       from ${live} a left join ${history} b on ${same} and b.revision = a.revision - 1 where a.load_id = $1 ${where}
       union all
       select 'withdrawn', ${list(columns, 'a.')}, to_jsonb(a), ${textsSql(table, 'a')}, ${textsSql(table, 'a')}
@@ -91,9 +94,9 @@ export function sampleDifferences(
 ): Promise<RowDifference[]> {
   const text = `with written as (${writtenSql(table, '')}
      ), numbered as (
-       select *, row_number() over (partition by change order by ${list(table.key)}) as rank from written
+       select *, row_number() over (partition by _change order by ${list(table.key)}) as _place from written
      )
-     select change, before, after from numbered where rank <= $2 order by change, rank`;
+     select ${CHANGED} from numbered where _place <= $2 order by _change, _place`;
   return readDifferences(client, table, text, [loadId, each]);
 }
 
@@ -119,11 +122,11 @@ export function differencesOfLoad(
   // New rows count as differences only if the days had rows before.
   const hadRows = `exists (select from market.${quote(table.name)} where exchange = $2 and ${day} between $3 and $4 and load_id <> $1
     union all select from ${history} where exchange = $2 and ${day} between $3 and $4 and replaced_by_load_id = $1)`;
-  const text = `select a.change, a.before, a.after
+  const text = `select ${CHANGED}
        from (${writtenSql(table, `and a.exchange = $2 and a.${day} between $3 and $4`)}) a,
          jsonb_populate_record(null::${history}, a._found) b
-      where a.before is not null or ${hadRows}
-      order by a.before is null, a.change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $5`;
+      where a._before is not null or ${hadRows}
+      order by a._before is null, a._change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $5`;
   const { loadId, exchange, from, to } = load;
   return readDifferences(client, table, text, [loadId, exchange, from, to, listing.limit]);
 }
