@@ -31,6 +31,9 @@ test('rows come as a table, as CSV and as JSON, with every digit', async () => {
       'price,big,exact,t,e,n,b,j,d,nan\n' +
       '2875.40,9223372036854775807,12345678901234567890.123456789012345678901,"a, ""b""","",,t,"{""a"": [1]}",2025-09-12,NaN\n',
   });
+  for (const comment of ['-- why', '--why = because', '/* why */']) {
+    expect(await run('--csv', `${comment}\nselect 1 as n;`)).toMatchObject({ code: 0, stdout: 'n\n1\n' });
+  }
   const { stdout } = await run('--json', sql);
   expect(stdout).toContain(
     '"price":2875.40,"big":9223372036854775807,"exact":12345678901234567890.123456789012345678901,',
