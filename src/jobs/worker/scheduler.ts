@@ -20,7 +20,7 @@ import { type RunningWorker, workerSettings } from './worker.ts';
 /** Each further exchange of an operation is scheduled this many minutes after the one before. */
 const STAGGER_MINUTES = 2;
 
-export interface PlannedSchedule extends Omit<TickJob, 'database'> {
+interface PlannedSchedule extends Omit<TickJob, 'database'> {
   /** `<Operation>-<exchange>`, also the id of the BullMQ job scheduler. */
   readonly id: string;
   /** Cron pattern in EOD_TIMEZONE. */
