@@ -142,3 +142,24 @@ test('what it shows of the market is what the bhav copies of the day say', async
   );
   expect(answerTo('On which sessions did a share not trade?')).toHaveLength(10 - (traded ?? 0));
 });
+
+test('asked about an earlier day, no question lets sessions after it count', async () => {
+  const asked = questions.filter(({ sql }) => sql.includes("'2025-09-12'"));
+  expect(asked.length).toBeGreaterThan(10);
+  const client = await pipeline.db.pool.connect();
+  const answersOn = async (day: string) => {
+    const rows: [string, unknown[]][] = [];
+    for (const { title, sql } of asked) {
+      rows.push([title, (await client.query(sql.replaceAll('2025-09-12', day))).rows]);
+    }
+    return rows;
+  };
+  try {
+    const known = await answersOn('2025-09-05');
+    await client.query("begin; delete from market.bhavcopy_cm where trade_date > '2025-09-05'");
+    expect(await answersOn('2025-09-05')).toEqual(known);
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
+});
