@@ -256,6 +256,35 @@ describe('windows of one session', () => {
     expect(planned([known('')])).toEqual(['skipped']);
   });
 
+  test('differ by instrument where every day is covered for some of them only', () => {
+    const instruments = Array.from({ length: 50 }, (_, nth) => `S${nth}`);
+    const at = { from: '2025-09-01', to: '2025-09-02', instruments };
+    const covered = ['2025-09-01', '2025-09-02'].flatMap((day) =>
+      instruments.slice(0, 25).map((instrument) => ({ ...whole(day), instrument })),
+    );
+    const windows = planWindows(input('GetBhavCopyCM', { ...at, covered }));
+    expect(windows.map(({ instruments: [first], state, variant }) => [first, state, variant])).toEqual([
+      ['S0', 'skipped', ''],
+      ['S0', 'skipped', ''],
+      ['S25', 'pending', ''],
+      ['S25', 'pending', ''],
+    ]);
+  });
+
+  test('that two targets of an operation without variants both need are planned once', () => {
+    const [first, second] = [
+      input('GetBhavCopyCM', { from: '2025-09-01', to: '2025-09-03' }),
+      input('GetBhavCopyCM', { from: '2025-09-02', to: '2025-09-04' }),
+    ];
+    const other = input('GetSeriesChange', { from: '2025-09-01', to: '2025-09-03' });
+    expect(spans([...planTargets([first, second])])).toEqual(
+      ['2025-09-01', '2025-09-02', '2025-09-03', '2025-09-04'].map((day) => `${day}..${day}`),
+    );
+    // Another operation, or another exchange, asks something else.
+    expect([...planTargets([first, other])]).toHaveLength(3 + planWindows(other).length);
+    expect([...planTargets([first, { ...first, exchange: 'NSE' }])]).toHaveLength(6);
+  });
+
   test('single-instrument operations ask for one at a time, others ignore instruments', () => {
     const of = (name: string) => instrumentBatches(operationNamed(name), ['A', 'B']);
     expect(of('GetSeriesChange')).toEqual([['A'], ['B']]);
@@ -422,7 +451,7 @@ describe('the rest of the plan', () => {
 
   test('a range without a session is skipped with its reason', () => {
     expect(planWindows(input('GetBhavCopyCM', { from: '2025-09-06', to: '2025-09-07' }))).toMatchObject([
-      { state: 'skipped', reason: 'BSE had no session in this range' },
+      { state: 'skipped', reason: 'BSE had no session in this range', instruments: [], variant: '' },
     ]);
   });
 
