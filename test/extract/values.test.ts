@@ -6,6 +6,8 @@ import { readerOf } from '../../src/extract/record-schema.ts';
 import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
 import {
   InvalidValue,
+  invalid,
+  isBlank,
   readBoolean,
   readInt2,
   readInt4,
@@ -46,6 +48,11 @@ describe.each(Object.entries(readers))('%s', (_, read) => {
       }),
     );
   });
+});
+
+test('only null, nothing and blank text let the next key of a field be tried', () => {
+  for (const value of [null, undefined, '', ' ', '\t\n']) expect(isBlank(value)).toBe(true);
+  for (const value of ['a', ' a ', '-', 0, false, Number.NaN, {}, []]) expect(isBlank(value)).toBe(false);
 });
 
 describe('text', () => {
@@ -223,6 +230,10 @@ describe('what is said of invalid values', () => {
     ['readDate', 1740594600000, '1740594600000 is not a date between 1800 and 2199 in Unix seconds'],
   ])('%s of %j', (reader, value, problem) => {
     expect(expectInvalid(readers[reader](value))).toBe(problem);
+  });
+
+  test('null is called null', () => {
+    expect(invalid(null, 'a day')).toEqual(new InvalidValue('null is not a day'));
   });
 
   test('a number that JSON.parse would round is named as it was printed', () => {
