@@ -310,6 +310,22 @@ describe('market.instruments', () => {
     }
   });
 
+  test('a day from before a published change that is loaded after later ones counts as the old company', async () => {
+    const { table } = dataSetNamed('SymbolChanges').shapes[0] as { table: TableDefinition };
+    const day = '2025-08-29';
+    const change = { exchange: 'NSE', changed_on: day, old_symbol: 'OLD', new_symbol: 'NEW' };
+    const store = await openStore();
+    for (const batch of [
+      { table: bhavcopy, rows: [nse('OLD', day, { isin: null })] },
+      { table, rows: [record(table, change)] },
+      { table: bhavcopy, rows: [nse('OLD', '2025-08-28', { isin: null })] },
+    ]) {
+      await load(store, { batches: [batch], exchange: 'NSE' });
+      await updateObservedAliases(store);
+      await expectTrue(store);
+    }
+  });
+
   test('takes from the classification and from series changes what no bhav copy has', async () => {
     const store = await openStore();
     const classification = tableOf('GetSectoralClassification');
