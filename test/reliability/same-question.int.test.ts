@@ -78,6 +78,28 @@ test('backfills that ask the same ask it one after the other', async () => {
   expect(source).toMatchObject({ atOnce: 1, requests: 3 * QUESTIONS });
 });
 
+test('a backfill leaves out what another has loaded since it was planned, unless it asks again for all', async () => {
+  const setup = await openSetup();
+  const longer = { ...NIGHT, from: '2025-09-05' };
+  const first = await start(setup, NIGHT);
+  const second = await start(setup, longer);
+  const forced = await start(setup, { ...NIGHT, force: true });
+  const pause = (state: string, ...runs: (number | null)[]) =>
+    setup.db.pool.query('update etl.runs set state = $1 where id = any($2)', [state, runs]);
+  await pause('paused', second, forced);
+  await setup.work();
+  expect(await ended(setup, first)).toMatchObject({ state: 'completed', requests: QUESTIONS });
+  await pause('running', second, forced);
+  // The session that only it asks for, and the range that begins with it.
+  expect(await ended(setup, second)).toMatchObject({ state: 'completed', requests: 2 });
+  expect(await ended(setup, forced)).toMatchObject({ state: 'completed', requests: QUESTIONS });
+  const { rows } = await setup.db.pool.query(
+    "select distinct error from etl.windows where run_id = $1 and state = 'skipped'",
+    [second],
+  );
+  expect(rows).toEqual([{ error: 'known by now, or asked for by a later night' }]);
+});
+
 test('a run that is paused while a call of it is lost keeps nobody from asking the same', async () => {
   const setup = await openSetup();
   const paused = await start(setup, NIGHT);

@@ -11,7 +11,6 @@ import {
   type ClaimedWindow,
   claimWindow,
   isOvertaken,
-  readWaitingNight,
   unclaimWindow,
 } from '../../load/state/windows/claim.ts';
 import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
@@ -63,8 +62,7 @@ export async function claimCall(
   { runId, windowId }: WindowJob,
 ): Promise<ClaimedCall | null> {
   const { config, clock, sourceClock, db, breaker, signal } = context;
-  if (context.kind === 'nightly' && (await skipOvertaken(context, windowId))) return null;
-  for (;;) {
+  for (let notOvertaken = false; ; ) {
     const permit = permitOf(config, clock, sourceClock);
     const wait =
       fullHourWait(sourceClock.now(), config.EOD_TIMEZONE) ||
@@ -73,7 +71,7 @@ export async function claimCall(
       await pause(wait, signal);
       continue;
     }
-    const claim = await claimWindow(db.drizzle, windowId, permit).catch((error) => {
+    const claim = await claimWindow(db.drizzle, windowId, permit, { notOvertaken }).catch((error) => {
       breaker.abandoned();
       throw databaseError(error);
     });
@@ -91,8 +89,13 @@ export async function claimCall(
         });
         if (claim.probe) await endKeyTrial(db.drizzle, permit.keyHash);
         if (lostTooMany) throw new WorkersLost(lostWorkers);
-        if (context.kind === 'nightly' && (await skipOvertaken(context, windowId))) return null;
-        // The claim took until the end of the hour: the call would count against the next one.
+        // It is answered by now, or the claim took until the end of the hour, so that the call would count against the
+        // next one.
+        notOvertaken = false;
+        break;
+      case 'overtaken':
+        if (await skipOvertaken(context, claim.window)) return null;
+        notOvertaken = true;
         break;
       case 'gone':
         return null;
@@ -118,15 +121,10 @@ export async function claimCall(
   }
 }
 
-/**
- * Skips a window of a nightly run if a later run has answered, or will ask, its questions. While a key is refused, the
- * windows of several nights accumulate.
- */
-async function skipOvertaken(context: WorkContext, windowId: number): Promise<boolean> {
-  const { db } = context;
-  const window = await readWaitingNight(db.drizzle, windowId);
-  if (window === null || !(await isKnown(context, { ...window, id: windowId }))) return false;
-  return skipWindow(context.db.drizzle, windowId, 'known by now, or asked for by a later night');
+/** Skips a window if each of its questions is answered by now, or will be asked by a later night. */
+async function skipOvertaken(context: WorkContext, window: Parameters<typeof isKnown>[1]): Promise<boolean> {
+  if (!(await isKnown(context, window))) return false;
+  return skipWindow(context.db.drizzle, window.id, 'known by now, or asked for by a later night');
 }
 
 /** Checks again after the claim, because another nightly run may have been answered shortly before it. */

@@ -1,6 +1,5 @@
-import { and, eq, not, or, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { alias } from 'drizzle-orm/pg-core';
 import type { Day } from '../../../core/days.ts';
 import { databaseError } from '../../database/errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
@@ -54,6 +53,8 @@ export type Claim =
   | { readonly outcome: 'spent' }
   /** At least this many windows come first: they ask the same question, or show whether it is out of reach. */
   | { readonly outcome: 'waits'; readonly ahead: number }
+  /** Some of its questions may be answered by now or asked by a later night: see `isOvertaken`. */
+  | { readonly outcome: 'overtaken'; readonly window: NewWindow & { readonly id: number } }
   /** The source has shown that it does not answer for days up to `lastDay`, of which the window has some. */
   | {
       readonly outcome: 'out_of_reach';
@@ -61,6 +62,11 @@ export type Claim =
       readonly lastDay: Day;
       readonly diagnostic: string;
     };
+
+interface ClaimOptions {
+  /** It is known whether the window is overtaken: it is not, so claim it. */
+  readonly notOvertaken?: boolean;
+}
 
 /**
  * Claims a window, if its run is running, the key may be used and the hour's budget has a call left. The attempt and
@@ -70,12 +76,13 @@ export async function claimWindow(
   db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
+  { notOvertaken = false }: ClaimOptions = {},
 ): Promise<Claim> {
-  const seen = await claimIfAllowed(db, windowId, permit, false);
+  const seen = await claimIfAllowed(db, windowId, permit, { probe: false, notOvertaken });
   const known = outcomeOf(seen, false);
   if (known !== null) return known;
   if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
-  const tried = outcomeOf(await claimIfAllowed(db, windowId, permit, true), true);
+  const tried = outcomeOf(await claimIfAllowed(db, windowId, permit, { probe: true, notOvertaken }), true);
   if (tried?.outcome !== 'claimed') await endKeyTrial(db, permit.keyHash);
   return tried ?? { outcome: 'spent' };
 }
@@ -86,6 +93,7 @@ function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | nu
   if (seen === 'asked') return { outcome: 'waits', ahead: 1 };
   if (seen.attempts !== null) return claimedOf(seen, probe);
   const { outOfReach: lastDay, rangeDiagnostic, ahead } = seen;
+  if (seen.overtaken) return { outcome: 'overtaken', window: seen };
   if (lastDay !== null) {
     return { outcome: 'out_of_reach', window: seen, lastDay, diagnostic: rangeDiagnostic ?? '' };
   }
@@ -114,6 +122,8 @@ interface SourceFacts {
   readonly outOfReach: Day | null;
   /** How many windows come first. */
   readonly ahead: number;
+  /** May some of its questions be answered by now, or asked by a later night? */
+  readonly overtaken: boolean;
 }
 
 /** A window that may be claimed, and what is known about the key. `attempts` is null if it was not claimed. */
@@ -134,6 +144,38 @@ const aheadOf = sql`case when h.refused_at > r.started_at then (
                       n.state = 'pending' and n.to_date > w.to_date and n.failed_attempts = 0 and n.not_ready_ms = 0))
                   limit 20) as first)::int else 0 end`;
 
+/** Coverage `c` that was written for the operation and exchange of `w` since its run `r` was planned. */
+const coveredSince = sql`
+  from ${coverage} c
+ where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant
+   and c.checked_at > r.started_at and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null`;
+
+/** Open windows `n` of later nightly runs that ask for the same operation and exchange as `w`. */
+const askedLater = sql`
+  from ${windows} n join ${runs} m on m.id = n.run_id
+ where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and n.state in ${[...WINDOW_TRANSITIONS.claim.from]}
+   and n.operation = w.operation and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
+   and not n.filtered`;
+
+/** Does the run `r` ask again for days that are covered? */
+const refetches = sql`exists (
+  select from jsonb_array_elements(r.request->'targets') t
+   where t->>'operation' = w.operation and t->>'exchange' = w.exchange and t->>'refetchFrom' is not null)`;
+
+const isCoveredSince = (days: SQL) => sql`exists (
+  select ${coveredSince} and ${days}
+     and c.instrument = any (case when w.instruments = '{}' then array[''] else w.instruments end))`;
+
+/**
+ * May some questions of `w` be answered by now, or asked by a later night? Those of a night always count, because nights
+ * accumulate while a key is refused. Those of a backfill do unless it asks again for what is covered: another one may
+ * have loaded the same days since it was planned.
+ */
+const mayBeOvertaken = sql`(not w.filtered and case
+  when r.kind = 'nightly' then exists (select ${askedLater}) or ${isCoveredSince(sql`c.day >= w.from_date`)}
+  when r.kind in ('backfill', 'gap_fill') then ${isCoveredSince(sql`c.day between w.from_date and w.to_date`)} and not ${refetches}
+  else false end)`;
+
 /** The unique index that allows only one running window per question. */
 const ASKED_KEY = 'windows_asked_key';
 
@@ -147,10 +189,10 @@ async function claimIfAllowed(
   db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
-  probe: boolean,
+  how: Required<ClaimOptions> & { readonly probe: boolean },
 ): Promise<Claimable | 'asked' | null> {
   try {
-    return await claimWithCall(db, windowId, permit, probe);
+    return await claimWithCall(db, windowId, permit, how);
   } catch (error) {
     const { cause } = databaseError(error);
     if ((cause as { constraint?: unknown } | undefined)?.constraint !== ASKED_KEY) throw error;
@@ -177,7 +219,7 @@ async function claimWithCall(
   db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
-  probe: boolean,
+  { probe, notOvertaken }: Required<ClaimOptions> & { readonly probe: boolean },
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
   const history = historyOf(permit.keyHash);
@@ -192,14 +234,15 @@ async function claimWithCall(
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
              coalesce(${keyIsAccepted(permit)}, false) as key_accepted,
              coalesce(${keyIsRefused(permit)}, false) as key_refused,
-             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead
+             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead,
+             not ${notOvertaken}::boolean and ${mayBeOvertaken} as overtaken
         from ${windows} w join ${runs} r on r.id = w.run_id
              left join ${accessKeys} k on k.key_hash = ${permit.keyHash}
              ${history.join}
        where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
          for update of w
     ), counted as (
-      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0`)}
+      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0 and not overtaken`)}
     ), claimed as (
       update ${windows} w
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
@@ -212,7 +255,7 @@ async function claimWithCall(
            m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
-           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead,
+           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.overtaken,
            (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt"
       from claimable c left join claimed m on true`,
   );
@@ -229,54 +272,8 @@ export async function unclaimWindow(db: NodePgDatabase, windowId: number): Promi
   await moveWindows(db, 'release', values, eq(windows.id, windowId));
 }
 
-/** Coverage `c` that was written for the operation and exchange of `w` since its run `r` was planned. */
-const coveredSince = sql`
-  from ${coverage} c
- where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant
-   and c.checked_at > r.started_at and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null`;
-
-/** Open windows `n` of later nightly runs that ask for the same operation and exchange as `w`. */
-const askedLater = sql`
-  from ${windows} n join ${runs} m on m.id = n.run_id
- where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and n.state in ${[...WINDOW_TRANSITIONS.claim.from]}
-   and n.operation = w.operation and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
-   and not n.filtered`;
-
 /** A day that a window asks about and, if it asks for instruments, one of them. */
 type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
-
-/** A pending window of a nightly run, if part of it may be loaded or asked for by a later run by now; else null. */
-export async function readWaitingNight(db: NodePgDatabase, windowId: number): Promise<NewWindow | null> {
-  const w = alias(windows, 'w');
-  const r = alias(runs, 'r');
-  const [found] = await db
-    .select({
-      operation: w.operation,
-      exchange: w.exchange,
-      from: w.from_date,
-      to: w.to_date,
-      instruments: w.instruments,
-      params: w.params,
-      variant: w.variant,
-      filtered: w.filtered,
-    })
-    .from(w)
-    .innerJoin(r, eq(r.id, w.run_id))
-    .where(
-      and(
-        eq(w.id, windowId),
-        eq(w.state, 'pending'),
-        not(w.filtered),
-        eq(r.kind, 'nightly'),
-        or(
-          sql`exists (select ${askedLater})`,
-          sql`exists (select ${coveredSince} and c.day >= w.from_date
-            and c.instrument = any (case when w.instruments = '{}' then array[''] else w.instruments end))`,
-        ),
-      ),
-    );
-  return found ?? null;
-}
 
 /**
  * Has every question of a window been answered since its run was planned, or is it asked by a later nightly run?
