@@ -17,7 +17,12 @@ const MODULES = {
   'src/calendar/entries.ts': ['test/calendar/entries.test.ts'],
   'src/extract/decimals.ts': ['test/extract/decimals.test.ts'],
   'src/extract/diagnostics.ts': ['test/extract/diagnostics.test.ts'],
-  'src/extract/envelope.ts': ['test/extract/answers.test.ts', 'test/extract/csv.test.ts'],
+  'src/extract/envelope.ts': [
+    'test/extract/answers.test.ts',
+    'test/extract/csv.test.ts',
+    'test/extract/envelope.test.ts',
+    'test/extract/xml.test.ts',
+  ],
   'src/extract/times.ts': ['test/extract/values.test.ts'],
   'src/extract/values.ts': ['test/extract/values.test.ts'],
   'src/jobs/runs/answered.ts': ['test/jobs/answered.test.ts', 'test/jobs/plan.test.ts'],

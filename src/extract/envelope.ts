@@ -140,14 +140,14 @@ const LISTS = 3;
  */
 function envelopeOf(value: XmlValue, context: EnvelopeContext, lists = LISTS): unknown {
   if (typeof value === 'string') return value.trim() === '' ? null : value;
-  if (value === null || isList(value)) return value;
+  if (value === null) return null;
   const entries = Object.entries(value);
   const holding = entries.filter(([, member]) => typeof member === 'object' && member !== null);
   const [list] = holding;
   if (list === undefined || holding.length > 1) return value;
   const [name, member] = list;
   const others = Object.fromEntries(entries.filter(([key]) => key !== name));
-  if (isList(member) || lists === 0 || fitsAnyShape(context.operation, Object.keys(member ?? {}))) {
+  if (isList(member) || lists === 0 || fitsAnyShape(context.operation, Object.keys(member as object))) {
     return { ...others, Value: isList(member) ? member : [member] };
   }
   return { ...others, ...(envelopeOf(member as XmlValue, context, lists - 1) as object) };
