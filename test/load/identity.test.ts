@@ -89,6 +89,120 @@ describe('on NSE', () => {
     ).toBe(1);
   });
 
+  describe('a symbol that a listed change gave up', () => {
+    const change = (from: string, to: string, lastDay: string, firstDay: string) => [
+      seen(lastDay, from, { link: `${from} to ${to}`, series: '' }),
+      seen(firstDay, to, { link: `${from} to ${to}`, series: '' }),
+    ];
+    const given = change('A', 'B', '2010-07-25', '2010-07-26');
+
+    test.each([
+      ['2010-07-25', 'NSE:A'],
+      ['2010-07-26', 'NSE:A@2010-07-26'],
+      ['2010-07-27', 'NSE:A@2010-07-26'],
+    ])('means on %s %s', (day, id) => {
+      expect(ids(seen(day, 'A'), ...given)[0]).toBe(id);
+      expect(ids(seen(day, 'A'), ...given.toReversed())[0]).toBe(id);
+    });
+
+    test('is not its earlier owner any more, whose ISIN is known', () => {
+      const isin = 'INE000A01011';
+      const owner = seen('2005-01-01', 'A', { isin });
+      expect(ids(owner, ...given, seen('2021-07-01', 'A'))).toEqual([
+        ...Array(3).fill(`NSE:${isin}`),
+        'NSE:A@2010-07-26',
+      ]);
+    });
+
+    test('is its later owner from that day on, whose ISIN is seen on that day or later', () => {
+      const isin = 'INE000B01010';
+      for (const day of ['2010-07-26', '2024-07-08']) {
+        const owner = seen(day, 'A', { isin });
+        for (const without of ['2010-07-26', '2021-07-01', '2025-01-01']) {
+          expect(ids(owner, ...given, seen(without, 'A'))).toEqual([
+            `NSE:${isin}`,
+            'NSE:A',
+            'NSE:A',
+            `NSE:${isin}`,
+          ]);
+        }
+        expect(ids(owner, ...given, seen('2005-01-01', 'A')).at(-1)).toBe('NSE:A');
+      }
+    });
+
+    test('means another share after each change, in whatever order they are listed', () => {
+      const again = change('A', 'C', '2015-03-01', '2015-03-02');
+      const times = [seen('2009-01-01', 'A'), seen('2012-01-01', 'A'), seen('2016-01-01', 'A')];
+      for (const changes of [
+        [...given, ...again],
+        [...again, ...given],
+      ]) {
+        expect(ids(...times, ...changes).slice(0, 3)).toEqual([
+          'NSE:A',
+          'NSE:A@2010-07-26',
+          'NSE:A@2015-03-02',
+        ]);
+      }
+      expect(ids(...again, ...given)).toEqual(['NSE:A@2010-07-26', 'NSE:A@2010-07-26', 'NSE:A', 'NSE:A']);
+    });
+
+    test('may be taken over by a change on the same day', () => {
+      const found = ids(...given, ...change('C', 'A', '2010-07-25', '2010-07-26'), seen('2011-01-01', 'A'));
+      expect(found).toEqual(['NSE:A', 'NSE:A', 'NSE:C', 'NSE:C', 'NSE:C']);
+    });
+  });
+
+  test.each<[string, ObservedAlias[]]>([
+    [
+      'a move between series',
+      [seen('2010-07-25', 'A', { link: 'x' }), seen('2010-07-26', 'A', { link: 'x', series: 'BE' })],
+    ],
+    [
+      'names that are linked, but not as of two days that follow each other',
+      [seen('2010-07-25', 'A', { link: 'x' }), seen('2010-07-27', 'B', { link: 'x' })],
+    ],
+    [
+      'three names of one link',
+      [
+        seen('2010-07-25', 'A', { link: 'x' }),
+        seen('2010-07-26', 'B', { link: 'x' }),
+        seen('2010-07-27', 'C', { link: 'x' }),
+      ],
+    ],
+    [
+      'a link to a record without symbol',
+      [seen('2010-07-25', 'A', { link: 'x' }), seen('2010-07-26', '', { link: 'x', isin: 'INE000A01011' })],
+    ],
+    ['names of two days that nothing links', [seen('2010-07-25', 'A'), seen('2010-07-26', 'B')]],
+  ])('%s: the symbol is not given up', (_, aliases) => {
+    const [first, ...others] = ids(...aliases, seen('2021-01-01', 'A', { link: 'later' }));
+    expect(others.at(-1)).toBe(first);
+  });
+
+  test('the series that a share left by a listed move remains its own', () => {
+    const move = { link: 'x' };
+    expect(
+      ids(
+        seen('2021-08-19', 'A', { series: 'XA', ...move }),
+        seen('2021-08-20', 'A', { series: 'EQ', ...move }),
+        seen('2022-01-01', 'A', { series: 'XA' }),
+        seen('2022-01-01', 'A', { series: 'BE' }),
+      ),
+    ).toEqual(Array(4).fill('NSE:A/XA'));
+  });
+
+  test('two changes that are not linked to each other are of two instruments', () => {
+    expect(
+      ids(
+        seen('2010-07-25', 'A', { link: '1' }),
+        seen('2010-07-26', 'B', { link: '1' }),
+        seen('2010-07-25', 'C', { link: '2' }),
+        seen('2010-07-26', 'D', { link: '2' }),
+        seen('2010-07-26', 'E'),
+      ),
+    ).toEqual(['NSE:A', 'NSE:A', 'NSE:C', 'NSE:C', 'NSE:E']);
+  });
+
   test('bonds of one symbol are an instrument each, also where their series is used again', () => {
     const found = identify([
       seen('2025-01-01', 'IRFC', { isin: 'INE053F01010' }),
@@ -299,14 +413,15 @@ describe('on BSE', () => {
   });
 });
 
-const day = fc.integer({ min: 10, max: 28 }).map((n) => `2025-01-${n}`);
+// Few days, so that many are the same or follow each other.
+const day = fc.integer({ min: 10, max: 15 }).map((n) => `2025-01-${n}`);
 const anyAlias = fc.record({
   exchange: fc.constant('NSE'),
   symbol: fc.constantFrom('', 'A', 'B', 'C'),
   series: fc.constantFrom('', 'EQ', 'BE', 'T0', 'N1'),
   isin: fc.constantFrom('', 'INE000A01011', 'INE000A01029', 'INE000B01010', 'INE000A07018'),
   scripCode: fc.constantFrom(0, 7),
-  link: fc.constantFrom('', '', '', 'x'),
+  link: fc.constantFrom('', '', '', 'x', 'y', 'z'),
   firstSeen: day,
 });
 
