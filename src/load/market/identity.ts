@@ -62,11 +62,11 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
   const ids = representatives(aliases, named, ownNode, nodes);
   return aliases.map((alias, at) => {
     const { group, securityCode, precedence } = named[at] as Named;
-    const own = ownNode[at] as string | null;
-    if (own !== null) {
+    const own = ownNode[at];
+    if (own !== null && own !== undefined) {
       return { instrumentId: ids.get(nodes.rootOf(own)) as string, precedence };
     }
-    const byIsin = ids.get(nodes.rootOf(`securityCode ${securityCode}`));
+    const byIsin = securityCode === '' ? undefined : ids.get(nodes.rootOf(`securityCode ${securityCode}`));
     const bySymbol = ids.get(
       nodes.rootOf(
         `owner ${group}|${ownerOf(ownership.get(group), alias, { group, securityCode: '', precedence })}`,
@@ -103,7 +103,7 @@ function nameOf(
 function codesByIsin(aliases: readonly ObservedAlias[]): Map<string, string> {
   const codes = new Map<string, string>();
   const coded = aliases
-    .filter(({ isin, scripCode }) => isin !== '' && scripCode > 0)
+    .filter(({ exchange, isin, scripCode }) => exchange === 'BSE' && isin !== '' && scripCode > 0)
     .filter(({ symbol }) => !symbol.endsWith(SECOND_LINE_SUFFIX))
     .sort((a, b) => compare(a.firstSeen, b.firstSeen) || a.scripCode - b.scripCode);
   for (const { isin, scripCode } of coded) {
@@ -137,7 +137,7 @@ function ownershipOf(aliases: readonly ObservedAlias[], named: readonly Named[])
   };
   aliases.forEach((alias, at) => {
     const name = named[at] as Named;
-    if (name.securityCode === '') return;
+    if (name.group === '' || name.securityCode === '') return;
     if (name.precedence === 2 && alias.exchange !== 'BSE') return;
     of(name.group).eras.push({ from: alias.firstSeen, owner: issuerOf(name, alias.exchange) });
   });
@@ -203,12 +203,12 @@ function representatives(
 ): Map<string, string> {
   const best = new Map<string, { readonly rank: string; readonly id: string }>();
   aliases.forEach((alias, at) => {
-    const own = ownNode[at] as string | null;
-    if (own === null) return;
+    const own = ownNode[at];
+    if (own === null || own === undefined) return;
     const { group, securityCode } = named[at] as Named;
     const root = nodes.rootOf(own);
     // A symbol that another instrument had before means two: the later one's id has the day on which it began.
-    const since = own.indexOf(`|${SINCE}`);
+    const since = securityCode === '' ? own.indexOf(`|${SINCE}`) : -1;
     const name = securityCode || (since === -1 ? group : `${group}@${own.slice(since + 1 + SINCE.length)}`);
     const rank = `${securityCode === '' ? 1 : 0}|${alias.firstSeen}|${name}`;
     const known = best.get(root);
