@@ -38,12 +38,9 @@ export function columnsOf(header: readonly string[]): FileColumns {
   const own = (column: string) => byName.get(column.toUpperCase());
   const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
   if (format === undefined) {
-    throw badFile(
-      `is not a file of a known format (docs/import.md has them); its header begins "${header.join(',').slice(0, 80)}"`,
-      {
-        unknownFormat: true,
-      },
-    );
+    throw badFile(`is not a file of a known format; its header begins "${header.join(',').slice(0, 80)}"`, {
+      unknownFormat: true,
+    });
   }
   const lacking = format.needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);

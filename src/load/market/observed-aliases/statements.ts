@@ -132,8 +132,9 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
 
 /**
  * The condition that an earlier first day may change the instrument, because the order of days decides it: the symbol
- * or the instrument was also seen with another ISIN (BSE: scrip code), or in a list of changes. On BSE the ISIN with another scrip code as well,
- * because the first code seen is that of records with only the ISIN, and the share of a second line.
+ * or the instrument was also seen with another ISIN (BSE: scrip code), or in a list of changes. On BSE the ISIN with
+ * another scrip code as well, because the first code seen is that of records with only the ISIN, and the share of a
+ * second line.
  */
 function contested(): string {
   const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
