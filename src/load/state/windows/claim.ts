@@ -144,11 +144,12 @@ const aheadOf = sql`case when h.refused_at > r.started_at then (
                       n.state = 'pending' and n.to_date > w.to_date and n.failed_attempts = 0 and n.not_ready_ms = 0))
                   limit 20) as first)::int else 0 end`;
 
-/** Coverage `c` that was written for the operation and exchange of `w` since its run `r` was planned. */
+/** Coverage `c` that was written for the operation and exchange of `w` since its run `r` was planned, by another run. */
 const coveredSince = sql`
   from ${coverage} c
  where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant
-   and c.checked_at > r.started_at and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null`;
+   and c.checked_at > r.started_at and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null
+   and c.run_id <> w.run_id`;
 
 /** Open windows `n` of later nightly runs that ask for the same operation and exchange as `w`. */
 const askedLater = sql`
