@@ -85,19 +85,21 @@ COMMENT ON COLUMN market.prices_adjusted.unadjusted_close IS 'Closing price as p
 -- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
 -- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
 -- share was not traded, change it; those of the same day do not, as the dividend is of the shares before them. The last
--- stretch has no end. By share, because each dividend looks for a close through the indexes of sessions.
+-- stretch has no end. By share, because each dividend looks for a close through the indexes of sessions. What a trust
+-- distributes is applied by its parts, of several kinds; special dividends are not applied, but their reason says that
+-- they count here.
 CREATE OR REPLACE FUNCTION market.total_return_factors(exchange text, share_id text, through date DEFAULT current_date)
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
   WITH days AS MATERIALIZED (
     SELECT e.ex_date, market.product(e.ratio_old) AS ratio_old, market.product(e.ratio_new) AS ratio_new,
-           sum(e.amount) FILTER (WHERE e.kind = 'dividend' AND e.ratio_new IS NULL) AS dividend
-      FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.kind, c.status, c.ratio_old, c.ratio_new, c.amount
+           sum(e.amount) FILTER (WHERE e.ratio_new IS NULL) AS dividend
+      FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new, c.amount
               FROM market.corporate_events c
              WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
-               AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
+               AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %' OR c.status_reason LIKE '%; total returns reinvest it')
              ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.load_id DESC, c.symbol) AS e
-     WHERE e.status = 'applied' AND (e.ratio_new IS NOT NULL OR e.kind = 'dividend')
+     WHERE e.status <> 'ignored' AND (e.ratio_new IS NOT NULL OR e.amount IS NOT NULL)
      GROUP BY e.ex_date
   ), valued AS (
     SELECT d.*, before.close - d.dividend AS rest, before.close
@@ -148,4 +150,4 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
      AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
 $$;
-COMMENT ON FUNCTION market.total_return_prices(date) IS 'market.adjusted_prices with dividends reinvested as well, each at the last close before its ex-date.';
+COMMENT ON FUNCTION market.total_return_prices(date) IS 'market.adjusted_prices with dividends and the distributions of trusts reinvested as well, each at the last close before its ex-date.';

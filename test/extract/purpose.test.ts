@@ -56,6 +56,11 @@ describe('texts of the exchanges', () => {
     ['FACE VALUE SPLIT RS.10/- TO RS.2/-/BONUS 1:1', ['split 5/1', 'bonus 2/1']],
     ['Face Value Split (Sub-Division) - From Rs 100/- Per Unit To Rs 10/- Per Unit', ['split 10/1']],
     ['Final Dividend - Rs 5/Interim Dividend - Rs 3', ['dividend Rs 5', 'dividend Rs 3']],
+    ['Dividend - ₹ 5/- Per Share', ['dividend Rs 5']],
+    ['Face Value Split From ₹10/- To ₹2/-', ['split 5/1']],
+    ['AGM/DIVRS 2', ['meeting ignored', 'dividend Rs 2']],
+    ['INTDV-RS 2', ['dividend Rs 2']],
+    ['FDIV RS 2', ['dividend Rs 2']],
   ])('%s', (text, events) => expect(read(text)).toEqual(events));
 
   test.each([
@@ -114,9 +119,63 @@ describe('texts of the exchanges', () => {
     ['Bonus 1:1 Withdrawn', ['bonus needs_review']],
     ['Hive Off', ['other needs_review']],
     ['Consol Rs 1 To Rs 10', ['other needs_review']],
+    ['SPLDIV-RS 2', ['dividend Rs 2 needs_review']],
+    ['RGTS 1:1', ['rights 2/1 needs_review']],
+    ['CAP REDUCTN', ['capital_reduction needs_review']],
+    ['DEMRGR', ['demerger needs_review']],
+    ['SCH OF ARNGMT', ['other needs_review']],
+    ['AMLGMTN', ['other needs_review']],
+    ['Something That Nobody Has Announced Before', ['other needs_review']],
+    ['INTRST PAYMNT/PRT RDMPTN', ['interest ignored', 'other ignored']],
+    ['Redemption Of Bonds', ['other ignored']],
     ['Annual Book Closure', ['other ignored']],
     ['', ['other ignored']],
   ])('no factor without certainty: %s', (text, events) => expect(read(text)).toEqual(events));
+
+  test.each([
+    ['Distribution - Rs 6.10 Per Unit', ['dividend Rs 6.10']],
+    ['Distribution - Rs. 2.50 Per Unit As Interest', ['dividend Rs 2.50']],
+    ['Distribution Rs 3 Per Unit For The First Quarter Of Fy 2018-19(Purpose Revised)', ['dividend Rs 3']],
+    [
+      'Distribution Rs 5.10 Per Unit Comprising Of Dividend - Re 0.09 Per Unit/Interest Amount - Rs 2.42 Per Unit/Repayment Of Spv Debt - Rs 2.57 Per Unit/Interest On Fixed Deposits- Re 0.02 Per Unit',
+      ['dividend Rs 5.10'],
+    ],
+    [
+      'Distribution - Rs 5.80 Per Unit Comprises Of Re 0.18 Per Unit As Interest/ Rs 2.01 Per Unit As Dividend & Rs 3.61 Per Unit As Repayment Of Spv Level Debt',
+      ['dividend Rs 5.80'],
+    ],
+    [
+      'Distribution - Rs 2.3711 Per Unit Consistingrs 1.1113 Per Unit - Interest/ Rs 1.1182 Per Unit - Return Of Capital/Dividend - Re 0.1374 Per Unit/ Re 0.0042 Per Unit - Other Income',
+      ['dividend Rs 2.3711'],
+    ],
+    // Stated as a whole and by its parts, which do not add up to it.
+    [
+      'Distribution - Rs 3 Per Unit Consists Of Interest Re 1 Per Unit/Dividend Re 1 Per Unit',
+      ['dividend Rs 3 needs_review'],
+    ],
+    ['Distribution - Rs 3 Per Unit/Interest - Rs 2 Per Unit/Dividend Re 1 Per Unit', ['dividend Rs 3']],
+    ['Distribution - Rs 3 Per Unit/Annual General Meeting', ['dividend Rs 3', 'meeting ignored']],
+    [
+      'Interest -Rs 2.14/Return On Capital -Rs 3.33/Dividend -Re 0.36 Per Unit',
+      ['interest Rs 2.14', 'other Rs 3.33', 'dividend Rs 0.36'],
+    ],
+    [
+      'Interest Income - Rs 1.99 Per Unit/ Dividend - Re 1 Per Unit/Treasury Income Re. 0.01 Per Unit/Spv Debt- Rs 0.24 Per Unit',
+      ['interest Rs 1.99', 'dividend Rs 1', 'other Rs 0.01', 'other Rs 0.24'],
+    ],
+    ['Interest And Principal Debt Repayment - Rs 9.9905 Per Unit', ['interest ignored', 'other Rs 9.9905']],
+    ['Dividend - Re 0.06 Per Unit/Fd Refund- 0.03', ['dividend Rs 0.06', 'other needs_review']],
+    ['InvIT - Return of Capital', ['other needs_review']],
+    ['Interest Amount - Rs 2 Per Unit (Cancelled)', ['interest Rs 2 needs_review']],
+    ['Distribution - Rs 3 Per Unit (Cancelled)', ['dividend Rs 3 needs_review']],
+    ['Buyback Of Units @ Rs 100 Per Unit', ['buyback ignored']],
+  ])('units of a trust: %s', (text, events) => expect(read(text)).toEqual(events));
+
+  test('a text that does not name units is about those of a trust if its line is in a series of trusts', () => {
+    const text = 'Nterest Amount- Rs 3.0556/Return Of Capital- Rs 0.2444';
+    expect(read(text)).toEqual(['interest Rs 3.0556 ignored', 'other Rs 0.2444 needs_review']);
+    expect(readPurpose(text, true).events.map(short)).toEqual(['interest Rs 3.0556', 'other Rs 0.2444']);
+  });
 
   test('a revision is told', () => {
     expect(readPurpose('Bonus 1:1 (Purpose Revised)')).toMatchObject({ revised: true });

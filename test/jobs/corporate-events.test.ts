@@ -101,6 +101,55 @@ describe('events of a share and a day', () => {
     ]);
   });
 
+  test('a trust distributes one sum, which lists state as a whole or by its parts', () => {
+    const parts = notice('Interest Amount - Rs 1.20/ Return On Capital - Re 0.80', { series: 'IV' });
+    const counted = ['interest:1.2 1.2 applied', 'other:0.8 0.8 applied'];
+    expect(short([parts])).toEqual(counted);
+    const whole = notice('Distribution - Rs 2 Per Unit', { series: 'IV' });
+    expect(short([parts, whole])).toEqual(counted);
+    expect(
+      short([
+        { ...whole, symbol: 'OLD', readAt: 2, instrumentId: 'NSE:X' },
+        { ...parts, instrumentId: 'NSE:X' },
+      ]),
+    ).toEqual(counted);
+    expect(short([parts, notice('Distribution - Rs 2.50 Per Unit', { series: 'IV' })])).toEqual([
+      'dividend:2.5 2.5 needs_review',
+      ...counted.map((event) => event.replace('applied', 'needs_review')),
+    ]);
+    expect(
+      short([
+        parts,
+        notice('Interest Amount - Rs 1.30/ Return On Capital - Re 0.70 (Purpose Revised)', { series: 'IV' }),
+      ]),
+    ).toEqual(['interest:1.3 1.3 applied', 'other:0.7 0.7 applied']);
+    // Interest on a debenture is not paid on a share.
+    expect(short([notice('Interest - Rs 1.20 Per Unit', { series: 'N1' })])).toEqual([
+      'interest:1.2 1.2 ignored',
+    ]);
+  });
+
+  test('total returns reinvest a special dividend, unless its amount is in doubt as well', () => {
+    const reasons = (...purposes: string[]) =>
+      workOutEvents(
+        purposes.map((purpose) => notice(purpose)),
+        [],
+      ).map(({ status, reason }) => `${status} ${reason?.endsWith('; total returns reinvest it')}`);
+    expect(reasons('Special Dividend - Rs 5 Per Share')).toEqual(['needs_review true']);
+    expect(reasons('Special Dividend - Rs 5', 'Special Dividend - Rs 6')).toEqual([
+      'needs_review false',
+      'needs_review false',
+    ]);
+    expect(reasons('Special Dividend - Rs 5 (Cancelled)')).toEqual(['needs_review false']);
+    expect(reasons('Special Dividend')).toEqual(['needs_review false']);
+    expect(
+      workOutEvents(
+        ['2024-05-02', '2024-05-09'].map((exDate) => notice('Special Dividend - Rs 5', { exDate })),
+        [],
+      ).map(({ reason }) => reason?.endsWith('; total returns reinvest it')),
+    ).toEqual([false, false]);
+  });
+
   test('a revised dividend replaces those of its name, and a ratio that a revised line leaves out is in doubt', () => {
     expect(
       short([

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { decideEvent } from '../../src/jobs/events/decide-event.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
 type Context = Awaited<ReturnType<typeof openStore>>;
@@ -86,6 +87,29 @@ describe('prices with dividends reinvested', () => {
       '2024-02-01 EQ 100 600 1 100',
       '2024-02-05 EQ 2 600 1 2',
     ]);
+  });
+
+  test('every part of what a trust distributes counts, and so does a special dividend, until a person decides', async () => {
+    const context = await openStore();
+    await importInto(context, [
+      prices('2024-02-01', [share('TRUST', 100, 'IV'), share('EXTRA', 100)]),
+      prices('2024-02-05', [share('TRUST', 90, 'IV'), share('EXTRA', 80)]),
+      newFile('CF-CA.csv', [
+        'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE',
+        'TRUST,T,IV,Interest - Rs 5 Per Unit/Return Of Capital - Rs 3 Per Unit/Dividend - Rs 2 Per Unit,-,05-Feb-2024,-',
+        'EXTRA,E,EQ,Dividend - Rs 4 Per Share/Special Dividend - Rs 16 Per Share,10,05-Feb-2024,-',
+      ]),
+    ]);
+    const first = async (symbol: string) => (await closesOf(context, '2024-02-05', symbol))[0];
+    expect(await first('TRUST')).toBe('2024-02-01 IV 90 600 0.9 100');
+    expect(await first('EXTRA')).toBe('2024-02-01 EQ 80 600 0.8 100');
+    const special = 'NSE:EXTRA:2024-02-05:dividend:16';
+    await decideEvent(context, special, null);
+    expect(await first('EXTRA')).toBe('2024-02-01 EQ 96 600 0.96 100');
+    await decideEvent(context, special, { new: 2, old: 1 });
+    expect(await first('EXTRA')).toBe('2024-02-01 EQ 48 1200 0.48 100');
+    await decideEvent(context, special, 'reset');
+    expect(await first('EXTRA')).toBe('2024-02-01 EQ 80 600 0.8 100');
   });
 
   test('a split while the share was not traded changes what the close before a dividend is worth; other lines follow the share', async () => {

@@ -1,11 +1,14 @@
 import type { Problem } from '../types.ts';
 import {
+  CALLED_OFF,
   EVENT_KINDS,
+  needsReview,
   type Purpose,
   type PurposeEvent,
   ratioOf,
   readPurpose,
   type ShareRatio,
+  SPECIAL_DIVIDEND,
 } from './purpose.ts';
 
 /** Two whole numbers, such as 5:1. */
@@ -51,22 +54,17 @@ export function readAnnounced(type: string, detail: string): Purpose {
   const text = detail.trim().replace(/^R[SE]\.? ?/i, '');
   if (only.kind === 'dividend') {
     if (!AMOUNT.test(text) || only.reason === null) return both();
-    const isSpecial = only.status === 'needs_review';
-    const event: PurposeEvent = isSpecial
-      ? { ...only, amount: text }
-      : { ...only, amount: text, status: 'applied', reason: null };
-    return { ...read, events: [read.calledOff && !isSpecial ? { ...event, ...CALLED_OFF } : event] };
+    const event: PurposeEvent =
+      only.status === 'needs_review'
+        ? { ...only, amount: text, reason: SPECIAL_DIVIDEND }
+        : { ...only, amount: text, status: 'applied', reason: null };
+    return { ...read, events: [read.calledOff ? needsReview(event, CALLED_OFF) : event] };
   }
   const ratio = only.status === 'needs_review' ? statedRatio(only.kind, text) : null;
   if (ratio === null) return both();
   const event: PurposeEvent = { ...only, ratio, status: 'applied', reason: null };
-  return { ...read, events: [read.calledOff ? { ...event, ...CALLED_OFF } : event] };
+  return { ...read, events: [read.calledOff ? needsReview(event, CALLED_OFF) : event] };
 }
-
-const CALLED_OFF = {
-  status: 'needs_review',
-  reason: 'its text says that something is cancelled or postponed',
-} as const;
 
 /** What is wrong with the kind or the ratio of an event in a user's own list; null if nothing is. */
 export function listedEventProblem(kind: string | null, ratio: string | null): Problem | null {

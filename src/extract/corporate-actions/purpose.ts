@@ -54,25 +54,27 @@ export interface Purpose {
  * Conservative: a ratio is returned only if the whole clause is understood and no other clause of the text could change
  * it. Splits state face values (from Rs 10 to Rs 2 is five new shares for one), bonuses the new shares for those held
  * (1:2 makes three out of two).
+ *
+ * @param ofTrust is it about the units of a trust, even if the text does not say so?
  */
-export function readPurpose(text: string): Purpose {
+export function readPurpose(text: string, ofTrust = false): Purpose {
   const line = normalised(text);
   const revised = /REVISED|UPDATED|\bREV\b/.test(line);
   const calledOff = /CANCEL|WITHDRA|POSTPON|DEFER/.test(line);
-  const events: PurposeEvent[] = [];
+  const ofUnits = ofTrust || UNITS.test(line);
+  const total = readTotal(line);
+  const events: PurposeEvent[] = total === null ? [] : [total];
   let unread = '';
-  for (const clause of clausesOf(line)) {
+  for (const clause of total === null ? clausesOf(line) : []) {
     // `AGM/DIV-FIN RS.2+SPL RS.10`: after a dividend, the word may be left out.
     const isDividend =
       events.some(({ kind }) => kind === 'dividend') && /^SPE?C?I?A?L?\b[ -]*R[SE]/.test(clause);
-    const event = isDividend ? readDividend(clause) : readClause(clause);
+    const event = isDividend ? readDividend(clause) : ofUnits ? readPart(clause) : readClause(clause);
     if (event === null) unread += ` ${clause}`;
     else events.push(event);
   }
   if (unread !== '' || events.length === 0) {
-    events.push(
-      other(PRICE_WORDS.test(unread) ? 'it may change the price, and its text is not understood' : null),
-    );
+    events.push(other(isHarmless(unread) ? null : 'it may change the price, and its text is not understood'));
   }
   const labelled = events.map((event) =>
     isFinal(event, line) ? { ...event, label: 'final' as const } : event,
@@ -87,27 +89,70 @@ const isFinal = ({ kind, label }: PurposeEvent, line: string) =>
 
 /** No event of a text is applied that says that something is cancelled or postponed. */
 function asCalledOff(event: PurposeEvent): PurposeEvent {
-  return event.status === 'applied'
-    ? { ...event, status: 'needs_review', reason: 'its text says that something is cancelled or postponed' }
+  return needsReview(event, CALLED_OFF);
+}
+
+export const CALLED_OFF = 'its text says that something is cancelled or postponed';
+
+/** Marks an event for review, unless it does not count anyway. */
+export function needsReview<Event extends Pick<PurposeEvent, 'status' | 'reason'>>(
+  event: Event,
+  reason: string,
+): Event {
+  return event.status === 'applied' || event.reason === SPECIAL_DIVIDEND
+    ? { ...event, status: 'needs_review', reason }
     : event;
 }
 
-/** Words of changes of the number of shares, or of the value of a share. */
-const PRICE_WORDS =
-  /\bBON|SPLI?T|SUB ?-?DIVI|CONSOL|FACE VALUE|REDUCTION|\bREDN?\b|REORGANI|CAPITAL RET|HIVE|SCHEME|SPECIAL|CANCEL|WITHDRA|POSTPON|DEFER|DE-?MERG|MERGER|SPIN|ARR?ANGE?MENT|AMALGAM|RECONSTRUCT|RIGHTS?|RG?H?TS|RESOLUTION PLAN|DEBENTURE|WARRANT|PREF|\bSPL?\b|\bR[SE] ?\.?\d/;
+/**
+ * Why a special dividend is for a person to decide. `market.total_return_factors` recognizes it by the end of this
+ * reason: only adjusted prices are in doubt.
+ */
+export const SPECIAL_DIVIDEND =
+  'a special dividend may be large enough to adjust prices for it; total returns reinvest it';
+
+/** Do total returns reinvest it? */
+export const isReinvested = ({
+  status,
+  reason,
+  ratio,
+  amount,
+}: Pick<PurposeEvent, 'status' | 'reason' | 'ratio' | 'amount'>) =>
+  ratio === null && amount !== null && (status === 'applied' || reason === SPECIAL_DIVIDEND);
+
+/** Words of what certainly changes neither the number of shares nor the price of one. */
+const HARMLESS =
+  /^(?:|AGENT|ANNUAL|ATTRIBUTE|BONDS?|BOOK|CALL|CHANGE|CLOS(?:ING|URE)|DATES?|DEBENTURES?|DISTRI\w*|GENERAL|IN|MATURITY|NAME|NCDS?|OF|OPTION|PA?RT(?:IAL)?|(?:RE)?PAYMENT|PRINCIPAL|PUT|RE?DE?MP?\w*|REGISTRAR|TRANSFER)$/;
+
+const isHarmless = (text: string) => text.split(/[^A-Z0-9]+/).every((word) => HARMLESS.test(word));
 
 /** The text in upper case, with single spaces and without the `/-` after rupees. */
 function normalised(text: string): string {
   return text
     .toUpperCase()
+    .replace(/₹|\bINR\b/g, 'RS ')
     .replace(/[–—\u0096\u0097\uFFFD]/g, '-')
     .replace(/\s+/g, ' ')
     .replace(/\/ ?-/g, ' ')
     .replace(/(\d) ?\/ ?(?=PER\b)/g, '$1 ')
     .replace(/\bR([SE])\. ?(?=[\d-])/g, 'R$1 ')
+    .replace(GLUED, (_, which: keyof typeof WHICH | undefined) => `${WHICH[which ?? ''] ?? ''}DIV `)
     .replace(/ +/g, ' ')
     .trim();
 }
+
+/** Dividends as daily lists shorten them: INTDV, SPLDIV, FDIV, DIVRS. */
+const GLUED = /\b(?:(AGM|INT|I|SPL|SP|FIN|F)(?:DIVD?|DV)|DIVD?)(?=R[SE]\b|\b)/g;
+const WHICH = {
+  AGM: 'AGM/',
+  INT: 'INT ',
+  I: 'INT ',
+  SPL: 'SPL ',
+  SP: 'SPL ',
+  FIN: 'FIN ',
+  F: 'FIN ',
+  '': '',
+};
 
 /** A note of a revision in brackets, which is not part of an event. */
 const NOTE = /\(+[^()\d]*(?:REV|UPDATED)[^()\d]*\)|#PURPOSE REVISED\)/g;
@@ -134,7 +179,7 @@ const CONSOLIDATION = new RegExp(
 );
 const BONUS = new RegExp(`^BONUS(?: (?:ISSUE|SHARES))?(?: (?:OF|IN THE RATIO OF))? ?-? ?${RATIO}$`);
 const RIGHTS = new RegExp(
-  `^(?:RIGHTS?|RI?GHTS?)(?: ISSUE)? ?-? ?${RATIO}(?: ?(?:@|AT) ?(?:PREMIUM|PREM|PRM)(?: OF)? ?${MONEY})?$`,
+  `^(?:RI?G?HTS?|RI?GTS?)(?: ISSUE)? ?-? ?${RATIO}(?: ?(?:@|AT) ?(?:PREMIUM|PREM|PRM)(?: OF)? ?${MONEY})?$`,
 );
 
 /** Securities that are not shares of the company. */
@@ -149,12 +194,12 @@ const INTEREST = /\bI?NTE?RE?ST\b|^INT (?:PAYMENT|PYMNT)|^INTRST/;
 function readClause(clause: string): PurposeEvent | null {
   if (/BONUS/.test(clause)) return readBonus(clause);
   if (/CONSOLIDAT/.test(clause)) return readConsolidation(clause);
-  if (/CAP(?:ITAL)? RED\b|CAPITAL REDUCTION|REDUCTION (?:OF|IN) (?:SHARE )?CAPITAL/.test(clause)) {
+  if (/CAP(?:ITAL)?\.? RED(?:U?C?T?I?O?N)?\b|REDUCTION (?:OF|IN) (?:SHARE )?CAPITAL/.test(clause)) {
     return review('capital_reduction', 'a reduction of capital has no ratio that follows from its text');
   }
   if (/SPLI?T|SUB ?-? ?DIVISION/.test(clause)) return readSplit(clause);
-  if (/^RI?G?HTS?\b|^RGHTS?\b|\bRIGHTS? (?:ISSUE|SHARES)/.test(clause)) return readRights(clause);
-  if (/DE-? ?MERGER|SPIN ?-?OFF/.test(clause)) {
+  if (/^(?:RI?G?HTS?|RI?GTS?)\b|\bRIGHTS? (?:ISSUE|SHARES)/.test(clause)) return readRights(clause);
+  if (/DE-? ?ME?RGE?R|SPIN ?-?OFF/.test(clause)) {
     return review('demerger', 'a demerger has no ratio that follows from its text');
   }
   if (/BUY ?-?BACK/.test(clause))
@@ -173,6 +218,59 @@ function readClause(clause: string): PurposeEvent | null {
   }
   return null;
 }
+
+/** Units of a trust or of a fund. Trusts distribute interest, dividends and capital together. */
+const UNITS = /\bPER ?(?:UNI?T|UINT|UT)|\bDIST\w*TION\b/;
+
+/** Words of what trusts distribute besides interest and dividends. */
+const PARTS =
+  /RET[UR]*N (?:OF|ON) CAP|REPAY|PRINCIP|PROCEEDS|AMORTI|INCOME|SURPLUS|SPV|DEBT|NCDS?\b|LOAN|REFUND/;
+
+/** A clause about the units of a trust: with an amount, each part of what it distributes counts like a dividend. */
+function readPart(clause: string): PurposeEvent | null {
+  const event = readClause(clause);
+  const isPart =
+    event === null
+      ? PARTS.test(clause)
+      : event.kind === 'interest' || (event.kind === 'other' && !NOT_SHARES.test(clause));
+  const amount = isPart ? amountIn(clause) : null;
+  return amount === null
+    ? event
+    : { kind: event?.kind ?? 'other', ratio: null, amount, status: 'applied', reason: null, label: '' };
+}
+
+/** A distribution whose whole amount is stated, and behind it, if at all, what it consists of. */
+const TOTAL =
+  /^(?:\w+ )?DIST\w*TION(?: ?\([^()]*\))? ?-? ?(?:R[SE] ?)?-? ?(\d{1,6}(?:\.\d{1,6})?)(?: ?PER UNI?T)? ?-? ?(?=CONS|COMP|INCLU|BEING|AS |IN THE FORM|FOR THE |[/&(:,]|$)(.*)$/;
+
+/** The amounts of what it consists of. */
+const PART_AMOUNTS = /(?<=R[SE]\.? ?-? ?)\d+(?:\.\d+)?|\d+(?:\.\d+)?(?= PER UNI?T)/g;
+
+/** Amounts of parts are rounded: if their sum differs from the total by more than this, one of them is wrong. */
+const ROUNDED_BY = 0.02;
+
+/** The whole distribution of a trust, if the text states it before its parts; null if not. */
+function readTotal(line: string): PurposeEvent | null {
+  const [, amount, rest = ''] = TOTAL.exec(line.replace(NOTE, ' ').replace(/ +/g, ' ').trim()) ?? [];
+  if (amount === undefined || Number(amount) === 0 || OF_SHARES.test(rest)) return null;
+  const event: PurposeEvent = {
+    kind: 'dividend',
+    ratio: null,
+    amount,
+    status: 'applied',
+    reason: null,
+    label: '',
+  };
+  const parts = (rest.match(PART_AMOUNTS) ?? []).map(Number);
+  if (parts.length === 0 && /^[/&]/.test(rest)) return null;
+  const sum = parts.reduce((all, part) => all + part, 0);
+  return parts.length === 0 || Math.abs(sum - Number(amount)) <= ROUNDED_BY
+    ? event
+    : needsReview(event, 'its parts do not add up to the whole amount');
+}
+
+/** Words of events that are no part of a distribution. */
+const OF_SHARES = /\bBON(?!D)|SPLI?T|DIVISION|CONSOL|RIGHT|MERGER|BUY|CANCEL|WITHDRA|POSTPON|DEFER/;
 
 function readBonus(clause: string): PurposeEvent {
   if (NOT_SHARES.test(clause)) return other('the bonus is not in shares of the same kind');
@@ -218,7 +316,10 @@ function readDividend(clause: string): PurposeEvent {
   const amount = amountIn(clause);
   if (SPECIAL.test(clause)) {
     return {
-      ...review('dividend', 'a special dividend may be large enough to adjust prices for it'),
+      ...review(
+        'dividend',
+        amount === null ? 'a special dividend may be large enough to adjust prices for it' : SPECIAL_DIVIDEND,
+      ),
       amount,
       label: 'special',
     };

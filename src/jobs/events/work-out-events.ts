@@ -5,6 +5,8 @@ import {
   type DividendLabel,
   type EventKind,
   type EventStatus,
+  isReinvested,
+  needsReview,
   type Purpose,
   type PurposeEvent,
   readPurpose,
@@ -82,8 +84,8 @@ const MOVED_WITHIN_DAYS = 30;
 
 /** Marks equal events on days close to each other for review: a person has to decide which day is right. */
 function reviewMoved(events: readonly CorporateEvent[]): CorporateEvent[] {
-  const counts = ({ status, ratio, amount }: CorporateEvent) =>
-    status === 'applied' && (ratio ?? amount) !== null;
+  const counts = (event: CorporateEvent) =>
+    isReinvested(event) || (event.status === 'applied' && event.ratio !== null);
   const name = (event: CorporateEvent) =>
     [shareOf(event), event.kind, event.label, event.ratio?.new, event.ratio?.old, event.amount].join('|');
   const alike = groupBy(events.filter(counts), name);
@@ -102,14 +104,6 @@ function reviewMoved(events: readonly CorporateEvent[]): CorporateEvent[] {
           `the same event is listed for ${other.exDate}: one of the days may have been moved`,
         );
   });
-}
-
-/** Marks an event for review, unless it is not applied anyway. */
-function needsReview<Event extends Pick<PurposeEvent, 'status' | 'reason'>>(
-  event: Event,
-  reason: string,
-): Event {
-  return event.status === 'applied' ? { ...event, status: 'needs_review', reason } : event;
 }
 
 /** The events of a notice, from its columns for kind and ratio if its list has them, otherwise from its purpose. */
@@ -131,12 +125,15 @@ function readNotice(notice: NoticeOfShare): NoticeEvent[] {
   });
 }
 
-function purposeOf({ toldKind, toldRatio, announced, purpose }: Notice): Purpose {
+function purposeOf({ toldKind, toldRatio, announced, purpose, series }: Notice): Purpose {
   if (announced !== null) return readAnnounced(announced.type, announced.detail);
   return toldKind === null
-    ? readPurpose(purpose)
+    ? readPurpose(purpose, SERIES_OF_TRUSTS.has(series))
     : { events: [readListedEvent(toldKind, toldRatio)], revised: false, calledOff: false };
 }
+
+/** Series of NSE in which units of infrastructure and real estate trusts are listed. */
+const SERIES_OF_TRUSTS = new Set(['IV', 'RR']);
 
 /** Series of NSE in which shares and units are listed; in other series, a symbol means another security. */
 const SHARE_SERIES = new Set(['', ...'EQ BE BZ SM ST SZ IV RR BL IL IQ SQ T0 TL'.split(' ')]);
@@ -144,15 +141,18 @@ const SHARE_SERIES = new Set(['', ...'EQ BE BZ SM ST SZ IV RR BL IL IQ SQ T0 TL'
 function ofOtherSecurity(event: PurposeEvent, series: string): PurposeEvent {
   if (event.status === 'ignored') return event;
   const reason = `the series ${series} is not a series of shares`;
-  return event.kind === 'dividend' ? { ...event, status: 'ignored', reason } : needsReview(event, reason);
+  return event.kind === 'dividend' || isReinvested(event)
+    ? { ...event, status: 'ignored', reason }
+    : needsReview(event, reason);
 }
 
 /** Kinds of events of which a share may have several on one day, with different amounts. */
 const BY_AMOUNT: ReadonlySet<EventKind> = new Set(['dividend', 'interest', 'other']);
 
 /** The events of a share and a day. */
-function eventsOfDay(lines: readonly NoticeEvent[]): CorporateEvent[] {
-  const kinds = groupBy(lines.toSorted(byTime), ({ kind }) => kind);
+function eventsOfDay(all: readonly NoticeEvent[]): CorporateEvent[] {
+  const lines = ofOneDistribution(all.toSorted(byTime));
+  const kinds = groupBy(lines, ({ kind }) => kind);
   const events = [...kinds.values()].flatMap(eventsOfKind);
   const off = lines.find(({ calledOff }) => calledOff);
   if (off !== undefined) {
@@ -168,6 +168,33 @@ function eventsOfDay(lines: readonly NoticeEvent[]): CorporateEvent[] {
           ? event
           : needsReview(event, 'a revised line of the day does not mention it'),
       );
+}
+
+/**
+ * What trusts distribute is stated by its parts in one list, as a whole in another: notices that state the same sum are
+ * about the same distribution, and those with the most parts count. If the sums differ, none is applied.
+ */
+function ofOneDistribution(lines: readonly NoticeEvent[]): readonly NoticeEvent[] {
+  const paid = lines.filter(isReinvested);
+  if (paid.every(({ kind }) => kind === 'dividend')) return lines;
+  const current = paid.some(({ revised }) => revised) ? paid.filter(({ revised }) => revised) : paid;
+  const texts = [...groupBy(current, ({ notice }) => notice).values()];
+  const sumOf = (parts: readonly NoticeEvent[]) =>
+    parts.reduce((sum, { amount }) => sum + Number(amount), 0).toFixed(6);
+  const differ = new Set(texts.map(sumOf)).size > 1;
+  const most = Math.max(...texts.map(({ length }) => length));
+  const partsOf = (parts: readonly NoticeEvent[]) =>
+    parts
+      .map(({ kind, amount }) => `${kind} ${Number(amount)}`)
+      .sort()
+      .join();
+  const chosen = texts.findLast(({ length }) => length === most) ?? [];
+  const counting = new Set(
+    differ ? current : texts.filter((parts) => partsOf(parts) === partsOf(chosen)).flat(),
+  );
+  return lines
+    .filter((line) => !isReinvested(line) || counting.has(line))
+    .map((line) => (differ && counting.has(line) ? needsReview(line, CONTRADICTION) : line));
 }
 
 /** The events of one kind, of a share and a day. */

@@ -114,12 +114,18 @@ const factorWithoutGap: Check = {
        and abs(ln(close_price / before_close)) < abs(ln(close_price / (before_close * factor)))`,
 };
 
-/** Events of an exchange with the ISIN that identifies the share on the other exchange: one row per day and kind. */
+/**
+ * Events of an exchange with the ISIN that identifies the share on the other exchange: one row per day and kind. What a
+ * trust distributes is a dividend, of whatever kinds its parts are.
+ */
 const tellsOf = (exchange: 'NSE' | 'BSE') => `
   select e.instrument_id, i.isin, e.ex_date, e.kind, min(e.symbol) as symbol,
          case when e.kind = 'dividend' then 'Rs ' || trim_scale(sum(e.amount)) else max(e.ratio_new || ':' || e.ratio_old) end as what
-    from ${EVENTS_OF_SHARES} e join market.instruments i on i.exchange = e.exchange and i.instrument_id = e.instrument_id
-   where e.exchange = '${exchange}' and i.isin <> '' and (e.kind = 'dividend' or e.kind in ${BY_RATIO})
+    from (select exchange, instrument_id, symbol, ex_date, amount, ratio_new, ratio_old,
+                 case when ratio_new is null then 'dividend' else kind end as kind
+            from ${EVENTS_OF_SHARES} e where ratio_new is null or kind in ${BY_RATIO}) e
+    join market.instruments i on i.exchange = e.exchange and i.instrument_id = e.instrument_id
+   where e.exchange = '${exchange}' and i.isin <> ''
      and e.ex_date between $1::date - ${SAME_EVENT_DAYS} and $2::date + ${SAME_EVENT_DAYS}
    group by e.instrument_id, i.isin, e.ex_date, e.kind`;
 
