@@ -51,7 +51,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
     withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], [], null]),
     observe: await looked(
       (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,
-      ['NSE', [1], [day], [day]],
+      ['NSE', Array.from({ length: 50 }, (_, at) => at + 1), day, day],
     ),
   };
   await client.query('rollback');

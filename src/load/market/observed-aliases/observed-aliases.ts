@@ -1,8 +1,10 @@
 import { and, type Column, eq, gt, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
+import { addDays, isDay } from '../../../core/days.ts';
 import { EXCHANGES } from '../../../operations/operation.ts';
 import { dataSetsFilling, tables } from '../../../operations/registry.ts';
+import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
 import { loadsAfter } from '../../state/loads/loads.ts';
@@ -89,22 +91,16 @@ async function addLoads(tx: Transaction, exchange: string): Promise<boolean> {
     const filling = dataSetsFilling([table]);
     const own = loads.filter(({ operation }) => filling.some(({ name }) => name === operation));
     if (own.length === 0) continue;
-    const asked: unknown[] = [exchange, own.map(({ id }) => id)];
-    if (table.dateColumn !== null)
-      asked.push(
-        own.map(({ from }) => from),
-        own.map(({ to }) => to),
-      );
-    for (const statements of observedAliasSql(table)) {
-      const redated = await redateUnconfirmed(tx, statements, asked);
-      changed.push(...redated);
-      earlier ||= redated.length > 0;
-      const { rows } = await tx.client.query<Names & { readonly unidentified: boolean }>(
-        statements.observe,
-        asked,
-      );
-      changed.push(...rows.filter(({ unidentified }) => unidentified));
-      earlier ||= rows.length > 0;
+    for (const asked of nearbyDays(table, own)) {
+      for (const statements of observedAliasSql(table)) {
+        const redated = await redateUnconfirmed(tx, statements, [exchange, ...asked]);
+        const observed = await tx.client.query<Names & { readonly unidentified: boolean }>(
+          statements.observe,
+          [exchange, ...asked],
+        );
+        changed.push(...redated, ...observed.rows.filter(({ unidentified }) => unidentified));
+        earlier ||= redated.length + observed.rows.length > 0;
+      }
     }
   }
   const family = changed.length === 0 ? [] : await familyOf(tx, exchange, changed);
@@ -113,6 +109,34 @@ async function addLoads(tx: Transaction, exchange: string): Promise<boolean> {
   const moved = await updateAliasOwners(tx, exchange, [...changed, ...family]);
   await writeProgress(tx, exchange, last.state, moved || earlier);
   return loads.length === LOADS_AT_ONCE;
+}
+
+/** Loads whose days are at most so many days apart are read together. */
+const NEARBY_DAYS = 14;
+
+/**
+ * Groups loads by the days they changed, so that no years are read that lie between two of them.
+ *
+ * @returns the parameters of the statements after the exchange: loads, and first and last day if the table has days.
+ */
+function nearbyDays(
+  { dateColumn }: TableDefinition,
+  changes: readonly { readonly id: number; readonly from: string; readonly to: string }[],
+): (readonly [ids: number[], from?: string, to?: string])[] {
+  if (dateColumn === null) return [[changes.map(({ id }) => id)]];
+  const groups: [ids: number[], from: string, to: string][] = [];
+  for (const { id, from, to } of changes.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
+    const last = groups.at(-1);
+    // A load that also fills a table without days has changed all days, `-infinity` to `infinity`.
+    const reach = last && (isDay(last[2]) ? addDays(last[2], NEARBY_DAYS) : last[2]);
+    if (last === undefined || reach === undefined || from > reach) {
+      groups.push([[id], from, to]);
+    } else {
+      last[0].push(id);
+      if (to > last[2]) last[2] = to;
+    }
+  }
+  return groups;
 }
 
 async function readProgress(db: NodePgDatabase, exchange: string): Promise<number | null> {

@@ -8,8 +8,7 @@ const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 export interface ObservedAliasSql {
   /**
    * Selects the observed aliases whose first or last day may be wrong, because one of these loads withdrew or renamed a
-   * row of that day. $1: exchange, $2: loads, $3, $4: first and last day that each of them changed, if the table has
-   * days.
+   * row of that day. $1: exchange, $2: loads, $3, $4: first and last day that they changed, if the table has days.
    */
   readonly selectUnconfirmed: string;
   /**
@@ -46,23 +45,27 @@ export function observedAliasSql(table: TableDefinition): readonly ObservedAlias
 function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const target = `market.${quote(table.name)}`;
   const source = `'${table.name}'`;
-  const [loads, here] =
-    table.dateColumn === null
-      ? ['unnest($2::bigint[]) as l(id)', () => '']
-      : [
-          'unnest($2::bigint[], $3::date[], $4::date[]) as l(id, from_day, to_day)',
-          (row: string) => ` and ${row}.${quote(table.dateColumn ?? '')} between l.from_day and l.to_day`,
-        ];
-  const alias = (row: string) => aliasColumns(table, naming, row).join(', ');
+  // Loads are compared with a list, not joined, because the planner takes days that it has no statistics of to be empty,
+  // and would compare each row with each load.
+  const writtenBy = (row: string, column: string) =>
+    `${row}.exchange = $1 and ${row}.${column} = any($2::bigint[])${table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3::date and $4::date`}`;
+  const keyOf = (row: string) => keyColumns(table, naming, row).join(', ');
+  const alias = (row: string) => `${keyOf(row)}, ${dayOf(table, naming, row)} as day`;
+  const named = (row: string) =>
+    [...keyExpressions(table, naming, row), dayOf(table, naming, row)].join(', ');
   const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
   const sameKey = (left: string, right: string) =>
     KEY.map((column) => `${left}.${column} = ${right}.${column}`).join(' and ');
-  const namesSomething = `(symbol <> '' or isin <> '' or scrip_code > 0) and day is not null`;
   const sameRow = table.key.map((column) => `h.${quote(column)} = t.${quote(column)}`).join(' and ');
+  // Grouped by the columns as they are first, because there are many rows and few names: their texts are cut after that.
+  // Without the offset, Postgres would move the condition on the names inside, and cut the texts of each row for it.
   const aliases = (rows: string) => `
-    select exchange, ${source} as source, ${KEY.join(', ')}, min(day) as first_seen, max(day) as last_seen
-      from (select t.exchange, ${alias('t')} from ${rows}) as rows
-     where ${namesSomething} group by exchange, ${KEY.join(', ')}`;
+    select exchange, ${source} as source, ${KEY.join(', ')}, min(first_day) as first_seen, max(last_day) as last_seen
+      from (select t.exchange, ${keyOf('t')}, t.first_day, t.last_day
+              from (select ${namingColumns(table, naming)}, min(${dayOf(table, naming, 't')}) as first_day, max(${dayOf(table, naming, 't')}) as last_day
+                      from ${rows} group by ${namingColumns(table, naming)} offset 0) as t) as named
+     where (symbol <> '' or isin <> '' or scrip_code > 0) and first_day is not null
+     group by exchange, ${KEY.join(', ')}`;
   const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
   const everyRow = (filter: string) => `
         select s.id, min(r.day) as first_seen, max(r.day) as last_seen
@@ -97,9 +100,9 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
     selectUnconfirmed: `
       with gone as (
         select distinct ${key('was')}, was.day
-          from (select h.withdrawn, ${alias('h')}, row(${aliasExpressions(table, naming, 'h')}) is distinct from row(${aliasExpressions(table, naming, 't')}) as differs
-                  from ${loads} join market_history.${quote(table.name)} h on h.exchange = $1 and h.replaced_by_load_id = l.id${here('h')}
-                  left join ${target} t on ${sameRow}) as was
+          from (select h.withdrawn, ${alias('h')}, row(${named('h')}) is distinct from row(${named('t')}) as differs
+                  from market_history.${quote(table.name)} h left join ${target} t on ${sameRow}
+                 where ${writtenBy('h', 'replaced_by_load_id')}) as was
          where was.withdrawn or was.differs
       )
       select distinct s.id, s.symbol, s.isin, s.scrip_code::float8 as "scripCode"
@@ -110,7 +113,7 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
     observe: `
       with observed as materialized (
         select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
-          from (${aliases(`${loads} join ${target} t on t.exchange = $1 and t.load_id = l.id${here('t')}`)}) as n left join lateral (
+          from (${aliases(`${target} t where ${writtenBy('t', 'load_id')}`)}) as n left join lateral (
             select * from etl.observed_aliases s
              where s.exchange = n.exchange and s.source = n.source and ${sameKey('s', 'n')} limit 1) as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
@@ -157,17 +160,20 @@ export const SYMBOL_LENGTH = 200;
 /** Longer values are cut, because Postgres limits the size of index entries; real ones are shorter. */
 const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as const;
 
-/** The alias of a row, as expressions over its columns: those of KEY, then the day. */
-function aliasExpressions(table: TableDefinition, naming: Naming, row: string): string[] {
+/** Columns of the table, as alias t, that an alias is made of. */
+function namingColumns({ key, names }: TableDefinition, naming: Naming): string {
+  const { symbol, series, isin, scripCode, name } = naming;
+  const columns = ['exchange', symbol, series, isin, scripCode, name, ...(names.length > 1 ? key : [])];
+  return [...new Set(columns.flatMap((column) => (column === undefined ? [] : `t.${quote(column)}`)))].join(
+    ', ',
+  );
+}
+
+/** The key of a row's alias, as expressions over the row's columns. */
+function keyExpressions(table: TableDefinition, naming: Naming, row: string): string[] {
   const text = (column: string | undefined, length: number) =>
     column === undefined ? "''::text" : `coalesce(left(${row}.${quote(column)}, ${length}), '')`;
   const linked = table.names.length > 1 ? table.key.map((column) => `${row}.${quote(column)}`) : [];
-  const days = naming.day.map((column) => {
-    const field = table.fields.find((one) => one.column === column);
-    return field?.kind === 'datetime'
-      ? `(${row}.${quote(column)} at time zone '${ZONE}')::date`
-      : `${row}.${quote(column)}`;
-  });
   return [
     text(naming.symbol, LENGTHS.symbol),
     text(naming.series, LENGTHS.series),
@@ -175,9 +181,19 @@ function aliasExpressions(table: TableDefinition, naming: Naming, row: string): 
     naming.scripCode === undefined ? '0::bigint' : `coalesce(${row}.${quote(naming.scripCode)}, 0)::bigint`,
     text(naming.name, LENGTHS.name),
     linked.length === 0 ? "''::text" : `md5(concat_ws('|', ${linked.join(', ')}))`,
-    `coalesce(${days.join(', ')})${naming.dayBefore === true ? ' - 1' : ''}`,
   ];
 }
 
-const aliasColumns = (table: TableDefinition, naming: Naming, row: string) =>
-  aliasExpressions(table, naming, row).map((expression, at) => `${expression} as ${[...KEY, 'day'][at]}`);
+const keyColumns = (table: TableDefinition, naming: Naming, row: string) =>
+  keyExpressions(table, naming, row).map((expression, at) => `${expression} as ${KEY[at]}`);
+
+/** The day on which the instrument of a row had the names, as an expression over the row's columns. */
+function dayOf(table: TableDefinition, naming: Naming, row: string): string {
+  const days = naming.day.map((column) => {
+    const field = table.fields.find((one) => one.column === column);
+    return field?.kind === 'datetime'
+      ? `(${row}.${quote(column)} at time zone '${ZONE}')::date`
+      : `${row}.${quote(column)}`;
+  });
+  return `coalesce(${days.join(', ')})${naming.dayBefore === true ? ' - 1' : ''}`;
+}
