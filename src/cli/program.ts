@@ -249,13 +249,10 @@ function plainSentence(text: string): string {
     .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?');
 }
 
-/** SQL that begins with a comment (`-- why`) must not be taken for an option, which has no white space in its name. */
-const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
-
 /** Runs one command line to its end, and closes what it has opened. @returns the exit code. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<number> {
   try {
-    await buildProgram(cli).parseAsync(args.map(asOperand), { from: 'user' });
+    await buildProgram(cli).parseAsync(args, { from: 'user' });
   } catch (error) {
     const cause = await unwrapped(error);
     // After a signal, an error is only a consequence of stopping.

@@ -34,6 +34,9 @@ test('rows come as a table, as CSV and as JSON, with every digit', async () => {
   for (const comment of ['-- why', '--why = because', '/* why */']) {
     expect(await run('--csv', `${comment}\nselect 1 as n;`)).toMatchObject({ code: 0, stdout: 'n\n1\n' });
   }
+  // Other commands take no SQL.
+  const mistaken = await runCli(['state', '-- why'], options);
+  expect(mistaken).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option '-- why'") });
   const { stdout } = await run('--json', sql);
   expect(stdout).toContain(
     '"price":2875.40,"big":9223372036854775807,"exact":12345678901234567890.123456789012345678901,',

@@ -13,8 +13,13 @@ interface Flags extends JsonFlag {
 /** How many rows a table shows at most: it is held in memory, and read by a person. */
 const TABLE_ROWS = 1_000;
 
+/** SQL that begins with a comment (`-- why`) must not be taken for an option, which has no white space in its name. */
+const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
+
 export const commands: Commands = {
   query(command, cli) {
+    const parseOptions = command.parseOptions.bind(command);
+    command.parseOptions = (args) => parseOptions(args.map(asOperand));
     command
       .argument('<sql>', 'one SELECT or other reading statement; - reads it from stdin')
       .option('--csv', 'print CSV with a header line')
