@@ -1,11 +1,9 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { rowsOf } from '../jobs/replay-support.ts';
 import { testDatabase } from '../support/database.ts';
 import { type RunningEod, spawnEod } from '../support/eod.ts';
+import { startServer } from '../support/http-server.ts';
 import { backfill, ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -27,21 +25,16 @@ const changes = (day: string, from: number, to: number) =>
 /** A source that answers what it is told to, and all a worker process needs to ask it. */
 async function openParts(settings: Readonly<Record<string, string>> = {}) {
   const source = { answer: '', requests: 0, mayAnswer: Promise.resolve() };
-  const server = createServer(async (_request, response) => {
+  const sourceUrl = await startServer(async (_request, response) => {
     source.requests += 1;
     await source.mayAnswer;
     const type = source.answer.startsWith('{') ? 'application/json' : 'text/plain';
     response.writeHead(200, { 'content-type': type }).end(source.answer);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
   const { url } = await testDatabase();
   const pipeline = await openPipeline({
     databaseUrl: url,
-    sourceUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    sourceUrl,
     backend: 'postgres',
     settings: { EOD_STALL_MS: '1000', ...settings },
   });

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -9,6 +8,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
+import { startServer } from '../support/http-server.ts';
 import { freePrefix } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { execute } from '../support/template.ts';
@@ -194,15 +194,11 @@ test('a Redis that drops jobs, one that might, one that keeps them', async () =>
 });
 
 test('a clock that holds local time as UTC is recognised', async () => {
-  const source = createServer((_, response) => {
+  const url = await startServer((_, response) => {
     response.setHeader('date', new Date(Date.now() - 19_800_000).toUTCString());
     response.end('[]');
   });
-  source.listen(0, '127.0.0.1');
-  await once(source, 'listening');
-  closeAfterFile(() => void source.close());
-  const { port } = source.address() as AddressInfo;
-  const { check } = await examine({ EOD_BASE_URL: `http://127.0.0.1:${port}`, EOD_ACCESS_KEY: KEY });
+  const { check } = await examine({ EOD_BASE_URL: url, EOD_ACCESS_KEY: KEY });
   expect(check('clock').state).toBe('failed');
   expect(check('clock').found).toMatch(/^ours is 5h 30m ahead of the source's; .* offset of a time zone/);
 });

@@ -1,14 +1,11 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { runEod } from '../support/eod.ts';
+import { startServer } from '../support/http-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const KEY = 'kiwi 0815/secret?';
@@ -44,20 +41,15 @@ interface Export {
 /** A receiver of OTLP over HTTP. */
 async function startReceiver() {
   const bodies: string[] = [];
-  const server = createServer(async (request, response) => {
+  const url = await startServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     if (request.url === '/v1/traces') bodies.push(Buffer.concat(chunks).toString());
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  closeAfterFile(async () => {
-    server.close();
-    server.closeAllConnections();
   });
   const exports = () => bodies.flatMap((body) => (JSON.parse(body) as Export).resourceSpans);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     bodies,
     exports,
     spans: () => exports().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),

@@ -11,6 +11,7 @@ import type { PipelineError } from '../../src/core/errors.ts';
 import { retryDelay } from '../../src/extract/client.ts';
 import { createSource, type SourceSettings } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { listen } from '../support/http-server.ts';
 import { askedOf, KEY, KEY_FORMS, SETTINGS, serve } from './support.ts';
 
 const operation = operationNamed('GetTotalTradeHighlights');
@@ -253,10 +254,7 @@ test('no more connections than allowed', async () => {
     most = Math.max(most, ++open);
     socket.on('close', () => open--);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as { port: number };
-  const made = source({ baseUrl: `http://127.0.0.1:${port}`, connections: 3 });
+  const made = source({ baseUrl: await listen(server), connections: 3 });
   await Promise.all(Array.from({ length: 12 }, () => made.fetch(operation, asked)));
   expect(most).toBe(3);
 });
@@ -264,10 +262,7 @@ test('no more connections than allowed', async () => {
 test('a self-signed certificate is refused, unless the setting allows it', async () => {
   const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
   const server = createTlsServer({ key: pem('key'), cert: pem('cert') }, (_, response) => response.end(GOOD));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as { port: number };
-  const baseUrl = `https://127.0.0.1:${port}`;
+  const baseUrl = await listen(server);
   const error = await failure({ baseUrl });
   expect(error).toMatchObject({ kind: 'network' });
   expect(error.message).toContain('DEPTH_ZERO_SELF_SIGNED_CERT');

@@ -1,10 +1,9 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
 import { type RawAnswer, readAnswer, type SourceSettings } from '../../src/extract/index.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { listen } from '../support/http-server.ts';
 
 export const KEY = "k3y/s'e+cr!et&0123456789";
 
@@ -53,13 +52,5 @@ export async function serve(handler: (request: IncomingMessage, response: Server
     handler(request, response);
   };
   const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(
-    () =>
-      new Promise<void>((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
-  );
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, server };
+  return { baseUrl: await listen(server), requests, server };
 }

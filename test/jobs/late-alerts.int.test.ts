@@ -1,7 +1,4 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { alertsOfNight } from '../../src/jobs/alerts/complete-night.ts';
 import { checkLateData, startAlertWatch } from '../../src/jobs/alerts/late-data.ts';
@@ -13,6 +10,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
+import { startServer } from '../support/http-server.ts';
 import { openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhook, type Webhook } from '../support/webhook.ts';
@@ -25,16 +23,11 @@ const MONDAY = '2025-09-15';
 /** A monitor of heartbeats: it counts what it is asked. */
 async function startMonitor() {
   const monitor = { url: '', asked: [] as string[], answers: 200 };
-  const server = createServer((request, response) => {
+  const url = await startServer((request, response) => {
     monitor.asked.push(`${request.method} ${request.url}`);
     response.writeHead(monitor.answers).end('OK');
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  monitor.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ping/kiwi-0815`;
-  closeAfterFile(async () => {
-    server.close();
-    server.closeAllConnections();
-  });
+  }, closeAfterFile);
+  monitor.url = `${url}/ping/kiwi-0815`;
   return monitor;
 }
 

@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { dayAt, eachDay } from '../../src/core/days.ts';
@@ -10,6 +7,7 @@ import { clockFrom } from '../reliability/support.ts';
 import { checkFold } from '../support/chaos/fold.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { testDatabase } from '../support/database.ts';
+import { startServer } from '../support/http-server.ts';
 import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { replay } from './replay-support.ts';
@@ -48,7 +46,7 @@ async function startChangingSource() {
           ...saved,
         };
   };
-  const server = createServer(async (request, response) => {
+  source.url = await startServer(async (request, response) => {
     const url = new URL(request.url ?? '', 'http://source');
     const asked = `${url.pathname}?${url.searchParams}`;
     const now = (underWay.get(asked) ?? 0) + 1;
@@ -74,13 +72,7 @@ async function startChangingSource() {
     underWay.set(asked, (underWay.get(asked) ?? 0) - 1);
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ Value: value }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  source.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return source;
 }
 

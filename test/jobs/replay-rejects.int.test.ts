@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
@@ -29,15 +30,11 @@ const mend = (records: SourceRecord[]) => {
   for (const record of records) record.ClosePrice = Number(String(record.ClosePrice).replace('about ', ''));
 };
 
-let sandbox: Sandbox;
 let source: Meddler;
 beforeAll(async () => {
-  sandbox = await startSandbox({ instrumentsPerExchange: 20 });
+  const sandbox = await startSandbox({ instrumentsPerExchange: 20 });
+  closeAfterFile(sandbox.close);
   source = await startMeddler(sandbox.url);
-});
-afterAll(async () => {
-  await source.close();
-  await sandbox.close();
 });
 
 async function open(settings: Record<string, string> = {}): Promise<Pipeline> {

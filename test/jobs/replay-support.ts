@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import { request } from 'undici';
 import { readAnswer } from '../../src/extract/index.ts';
@@ -13,6 +10,8 @@ import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
+import { closeAfterFile } from '../support/closing.ts';
+import { startServer } from '../support/http-server.ts';
 import type { Pipeline } from '../support/pipeline.ts';
 
 /** A record of an answer, as sent. */
@@ -22,12 +21,11 @@ export interface Meddler {
   readonly url: string;
   /** What becomes of the records of each answer from now on. */
   meddle: (records: SourceRecord[]) => void;
-  close(): Promise<void>;
 }
 
-/** A source that passes another one's answers on, with changes. */
+/** A source that passes another one's answers on, with changes; closed after the file. */
 export async function startMeddler(sourceUrl: string): Promise<Meddler> {
-  const server = createServer((incoming, outgoing) => {
+  const url = await startServer((incoming, outgoing) => {
     request(`${sourceUrl}${incoming.url ?? ''}`)
       .then(async ({ statusCode, body }) => {
         const sent = (await body.json()) as { Value: SourceRecord[] } | SourceRecord;
@@ -36,17 +34,10 @@ export async function startMeddler(sourceUrl: string): Promise<Meddler> {
         outgoing.writeHead(statusCode, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
       })
       .catch((error: Error) => outgoing.destroy(error));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  }, closeAfterFile);
   const meddler: Meddler = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     meddle: () => undefined,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
   };
   return meddler;
 }

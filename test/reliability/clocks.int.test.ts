@@ -1,13 +1,11 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, createSettableClock, systemClock, today } from '../../src/core/clock.ts';
 import { addDays, type Day } from '../../src/core/days.ts';
 import { query } from '../cli/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { startServer } from '../support/http-server.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -21,7 +19,7 @@ const lastSession = (): Day =>
 async function growingSource(day: Day) {
   const [year, month, date] = day.split('-');
   const source = { url: '', requests: 0 };
-  const server = createServer((_, response) => {
+  source.url = await startServer((_, response) => {
     source.requests += 1;
     const Value = Array.from({ length: 20 + source.requests }, (_, symbol) => ({
       TradDt: `${month}-${date}-${year}`,
@@ -32,13 +30,7 @@ async function growingSource(day: Day) {
     }));
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ Value }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  source.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return source;
 }
 

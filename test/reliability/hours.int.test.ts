@@ -1,11 +1,10 @@
-import { once } from 'node:events';
-import { createServer, get } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { get } from 'node:http';
 import type { Queue } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
+import { startServer } from '../support/http-server.ts';
 import { ended, mostly } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openSetup, type Setup, start, tally, windowsOf } from './support.ts';
@@ -118,19 +117,17 @@ test.each([
       behaviour: { callsPerHour: 8 },
     });
     onTestFinished(() => sandbox.close());
-    const undated = createServer((request, response) => {
+    const sourceUrl = await startServer((request, response) => {
       response.sendDate = false;
       get(`${sandbox.url}${request.url}`, (answer) => {
         const { date: _date, ...headers } = answer.headers;
         response.writeHead(answer.statusCode ?? 500, headers);
         answer.pipe(response);
       });
-    }).listen(0, '127.0.0.1');
-    onTestFinished(() => void undated.close());
-    await once(undated, 'listening');
+    });
     const setup = await openSetup({
       clock,
-      sourceUrl: `http://127.0.0.1:${(undated.address() as AddressInfo).port}`,
+      sourceUrl,
       settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
     });
     const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
+import { closeAfterTest } from '../support/closing.ts';
+import { startServer } from '../support/http-server.ts';
 import { ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { clockFrom, EVENING, openSetup, start } from './support.ts';
@@ -22,7 +21,8 @@ async function slowSource() {
   const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const underWay = new Map<string, number>();
   const asked = { url: '', requests: 0, atOnce: 0, mayAnswer: Promise.resolve() };
-  const server = createServer(async (request, response) => {
+  closeAfterTest(sandbox.close);
+  asked.url = await startServer(async (request, response) => {
     const url = request.url ?? '';
     asked.requests += 1;
     const now = (underWay.get(url) ?? 0) + 1;
@@ -37,14 +37,6 @@ async function slowSource() {
     response.setHeader('content-type', answer.headers.get('content-type') ?? '');
     response.end(body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-    await sandbox.close();
-  });
-  asked.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return asked;
 }
 

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createSecureServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { brotliDecompressSync } from 'node:zlib';
 import { Redis } from 'ioredis';
@@ -14,6 +13,7 @@ import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { spawnEod } from '../support/eod.ts';
 import { freePort } from '../support/free-port.ts';
+import { listen } from '../support/http-server.ts';
 import { backends, backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -191,11 +191,7 @@ describe('errors do not tell the key', () => {
       { cert: readFileSync(new URL('cert.pem', TLS)), key: readFileSync(new URL('key.pem', TLS)) },
       (_, response) => response.end('{}'),
     );
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    expect(await failure(`https://127.0.0.1:${(server.address() as AddressInfo).port}`)).toContain(
-      'self-signed certificate',
-    );
+    expect(await failure(await listen(server))).toContain('self-signed certificate');
   });
 
   test.each([

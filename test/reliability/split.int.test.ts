@@ -1,10 +1,9 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { dayAt, daysBetween } from '../../src/core/days.ts';
 import { type Behaviour, startSandbox } from '../../src/sandbox/index.ts';
+import { closeAfterTest } from '../support/closing.ts';
+import { startServer } from '../support/http-server.ts';
 import { ended, mostly } from '../support/pipeline.ts';
 import {
   accountsOf,
@@ -112,7 +111,8 @@ async function sourceThat(answers: (from: string, to: string) => boolean, line: 
   const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const refused: string[] = [];
   const source = { url: '', refused, answers };
-  const server = createServer(async (request, response) => {
+  closeAfterTest(sandbox.close);
+  source.url = await startServer(async (request, response) => {
     const url = new URL(request.url ?? '', sandbox.url);
     const [from = '', to = ''] = ['from', 'to'].map((name) =>
       dayAt(Number(url.searchParams.get(name)), 'Asia/Kolkata'),
@@ -126,15 +126,6 @@ async function sourceThat(answers: (from: string, to: string) => boolean, line: 
     response.setHeader('content-type', answer.headers.get('content-type') ?? '');
     response.end(await answer.text());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-    await sandbox.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  source.url = `http://127.0.0.1:${port}`;
   return source;
 }
 
