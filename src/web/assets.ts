@@ -18,5 +18,6 @@ function asset(name: string, type: string): Asset {
 export const ASSETS = {
   style: asset('style.css', 'text/css; charset=utf-8'),
   script: asset('dashboard.js', 'text/javascript; charset=utf-8'),
+  board: asset('board.js', 'text/javascript; charset=utf-8'),
   icon: asset('icon.svg', 'image/svg+xml'),
 } as const;

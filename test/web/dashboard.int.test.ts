@@ -16,6 +16,7 @@ import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, backfill, openPipeline, type Pipeline, runToEnd, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const clock = clockFrom('2025-09-12T23:30:00+05:30');
 const DAY = '2025-09-11';
@@ -368,13 +369,51 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   });
   const served = await serve(context);
   const runId = await start(context, backfill({ from: DAY, to: DAY, operations: ['GetBhavCopyCM'] }));
-  const visitor = await browser.newContext();
-  const { page, wrong } = await watch(visitor);
-  await page.goto(`${served}/queues`);
-  await page.getByRole('link', { name: 'backfill' }).first().click();
-  await page.getByText(`run-${runId}-window-1`).first().waitFor();
-  await visitor.close();
-  expect(wrong).toEqual([]);
+  const data = { database: context.queues.databaseId, operation: 'GetBhavCopyCM', exchange: 'NSE' };
+  await context.queues.ticks.addBulk([{ name: 'tick', data, opts: {} }]);
+  const worker = context.queues.work(
+    'ticks',
+    async () => {
+      throw new Error(HOSTILE);
+    },
+    { concurrency: 1 },
+  );
+  await waitFor(async () => (await context.queues.ticks.getJobCounts()).failed === 1, {
+    what: 'a failed job',
+  });
+  await worker.close();
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const visitor = await browser.newContext({ colorScheme });
+    const { page, wrong } = await watch(visitor);
+    for (const width of [1440, 360]) {
+      await page.setViewportSize({ width, height: 900 });
+      const look = async (text: string) => {
+        await page.getByText(text).locator('visible=true').first().waitFor();
+        const problems = await accessibilityProblems(page);
+        if (await isWide(page)) problems.push('too wide');
+        wrong.push(...problems.map((problem) => `${page.url()} ${colorScheme} ${width}: ${problem}`));
+      };
+      await page.goto(`${served}/queues`);
+      await look('backfill');
+      await page.goto(`${served}/queues/queue/backfill`);
+      await look(`run-${runId}-window-1`);
+      await page
+        .getByRole('link', { name: `run-${runId}-window-1` })
+        .first()
+        .click();
+      await look('windowId');
+      await page.goto(`${served}/queues/queue/ticks?status=failed`);
+      await look('onerror=alert(1)');
+    }
+    await visitor.close();
+    expect(wrong).toEqual([]);
+  }
+  const still = await browser.newContext({ javaScriptEnabled: false });
+  const plain = await still.newPage();
+  await plain.goto(`${served}/queues`);
+  await plain.getByRole('link', { name: 'Runs' }).click();
+  expect(new URL(plain.url()).pathname).toBe('/runs');
+  await still.close();
   for (const path of ['pause', 'backfill/pause', 'backfill/retry/failed', 'backfill/empty']) {
     const answer = await fetch(`${served}/queues/api/queues/${path}`, { method: 'PUT' });
     expect(answer.status).toBe(405);
