@@ -1,8 +1,10 @@
+import { DrizzleQueryError } from 'drizzle-orm';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import { momentText } from '../core/wording.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../load/database/database.ts';
+import { databaseError } from '../load/database/errors.ts';
 import { type Access, guard } from './access.ts';
 import { noticeOf, serveActions } from './actions.ts';
 import { ASSETS } from './assets.ts';
@@ -20,6 +22,9 @@ import { serveQueueBoard } from './queue-board.ts';
 const CONNECTIONS = 3;
 const STATEMENT_WITHIN_MS = 15_000;
 const LOCK_WITHIN_MS = 5_000;
+/** For a server that is silent. */
+const CONNECT_WITHIN_MS = 5_000;
+const ANSWER_WITHIN_MS = 16_000;
 
 /** One year: the address of an asset changes with its content. */
 const KEEP_ASSETS = 'public, max-age=31536000, immutable';
@@ -47,6 +52,8 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
     connections: CONNECTIONS,
     log: context.log,
     timeouts: { ...DEFAULT_TIMEOUTS, statementMs: STATEMENT_WITHIN_MS, lockMs: LOCK_WITHIN_MS },
+    connectWithinMs: CONNECT_WITHIN_MS,
+    answerWithinMs: ANSWER_WITHIN_MS,
   });
   app.addHook('onClose', () => reading.close());
   const reader: QueueContext = { ...context, db: reading };
@@ -105,7 +112,8 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
  * The status and text that an error is answered with. Details of unexpected errors may contain hosts and users, so they
  * only go to the log.
  */
-function problemOf(error: unknown, usageStatus: number): { readonly status: number; readonly text: string } {
+function problemOf(thrown: unknown, usageStatus: number): { readonly status: number; readonly text: string } {
+  const error = thrown instanceof DrizzleQueryError ? databaseError(thrown) : thrown;
   if (error instanceof PipelineError && error.kind === 'usage') {
     const { message } = error;
     return { status: usageStatus, text: `${message.charAt(0).toUpperCase()}${message.slice(1)}.` };

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { longLockWaits } from '../load/database/lock-waits.ts';
 import { createMetrics } from './metrics.ts';
-import { oneAtATime, within } from './waits.ts';
 
 export interface HttpOptions {
   /** What this process does: scheduler, worker, web. The dashboard is served with `web`. */

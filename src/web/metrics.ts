@@ -3,6 +3,7 @@ import { today } from '../core/clock.ts';
 import { addDays, type Day, dayStart } from '../core/days.ts';
 import { sourceCallEnded, windowEnded } from '../core/events.ts';
 import { commit, packageVersion } from '../core/version.ts';
+import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
@@ -11,7 +12,6 @@ import { countOpenFindings } from '../load/state/findings.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
 import { lastCompletedRuns, openWindowsByState } from '../load/state/run-facts.ts';
 import { readWorkers } from '../load/state/workers.ts';
-import { oneAtATime, within } from './waits.ts';
 
 /** How many days back sessions are counted. */
 const LOOK_BACK_DAYS = 60;

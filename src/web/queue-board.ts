@@ -3,9 +3,9 @@ import { extname, join, sep } from 'node:path';
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import type { FastifyInstance } from 'fastify';
+import { within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { ASSETS } from './assets.ts';
-import { within } from './waits.ts';
 
 const PATH = '/queues';
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
+import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { testDatabase } from '../support/database.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
@@ -68,6 +69,35 @@ describe('a worker process told to stop in mid-window', () => {
     },
   );
 });
+
+test.concurrent.each(['postgres', 'redis'] as const)(
+  'a process told to stop ends in time where %s accepts connections and never answers',
+  async (backend) => {
+    const pipeline = await openPipeline({
+      databaseUrl: (await testDatabase()).url,
+      sourceUrl: 'http://127.0.0.1:1',
+      backend,
+    });
+    const name = backend === 'postgres' ? 'DATABASE_URL' : 'REDIS_URL';
+    const proxy = await startCuttingProxy(pipeline.environment[name] ?? '');
+    const env = { ...pipeline.environment, [name]: proxy.url, EOD_HTTP_PORT: '0' };
+    const process = spawnEod(['up'], { env, cwd: temporaryFolder() });
+    await process.output(/eod is up/);
+    const [, url = ''] = await process.output(/dashboard: (http:\S+)/);
+    expect((await fetch(`${url}runs`)).status).toBe(200);
+    proxy.setSilent();
+    const [ready, metrics, runs] = await Promise.all(
+      ['readyz', 'metrics', 'runs'].map(async (path) => fetch(`${url}${path}`)),
+    );
+    expect(ready?.status).toBe(503);
+    expect(metrics?.status).toBe(200);
+    expect(runs?.status).toBe(backend === 'postgres' ? 503 : 200);
+    process.kill('SIGTERM');
+    expect(await process.ended).toMatchObject({ code: 0 });
+    await pipeline.close();
+    await proxy.close();
+  },
+);
 
 test('a worker that is closed while it connects leaves no connection behind', async () => {
   const { url: databaseUrl } = await testDatabase();

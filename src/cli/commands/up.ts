@@ -37,22 +37,17 @@ async function up(cli: Cli, text: string): Promise<void> {
     : null;
   const context = worker ?? (await openContext(cli, { config, queue: true, wait: 'long' }));
   const url = await serve(cli, context, roles);
-  if (roles.includes('scheduler')) {
-    await life.open(
-      () => startScheduler(context),
-      (opened) => opened.stop(),
-    );
-  }
-  if (worker !== null) {
-    await life.open(
-      () => startWorker(worker),
-      (opened) => opened.stop(),
-    );
-  }
+  // Stopped side by side, because each may have to wait for a server that is silent.
+  const running: { stop(): Promise<void> }[] = [];
   await life.open(
-    async () => startAlertWatch(context),
-    (opened) => opened.stop(),
+    async () => undefined,
+    () => Promise.all(running.map((one) => one.stop())),
   );
+  if (roles.includes('scheduler')) {
+    await life.open(async () => running.push(await startScheduler(context)));
+  }
+  if (worker !== null) await life.open(async () => running.push(await startWorker(worker)));
+  running.push(startAlertWatch(context));
   logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
   if (roles.includes('web')) await logDashboard(cli, config, url);
   if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);

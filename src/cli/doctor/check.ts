@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
-import { within } from '../../web/waits.ts';
+import { within } from '../../core/waits.ts';
 
 /** `skipped`: could not be checked, or does not apply; `found` says why. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';

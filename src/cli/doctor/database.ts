@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
+import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/worker/queue.ts';
 import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
 import { databaseError } from '../../load/database/errors.ts';
@@ -13,7 +14,6 @@ import {
 } from '../../load/database/inspect.ts';
 import { OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
-import { within } from '../../web/waits.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';

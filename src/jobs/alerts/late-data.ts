@@ -1,5 +1,6 @@
 import { type Clock, today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
+import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { factsOfAlerts } from '../../load/state/alerts.ts';
 import { type Pair, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
@@ -43,7 +44,8 @@ export function startAlertWatch(opened: Context): { stop(): Promise<void> } {
     async stop() {
       clearInterval(timer);
       stopping.abort();
-      await checking;
+      // A check may wait for a server that is silent.
+      await endsWithin(checking, DISCONNECT_WITHIN_MS);
     },
   };
 }

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Logger } from '../../core/log.ts';
+import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { type Database, setUpSession } from '../../load/database/database.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
@@ -291,10 +292,13 @@ async function onPostgres(
     },
     async close() {
       errors.mute();
-      await Promise.all(Object.values(queues).map((queue) => queue.close()));
+      await endsWithin(closeAll(queues), DISCONNECT_WITHIN_MS);
     },
   };
 }
+
+const closeAll = (queues: Readonly<Record<string, { close(): Promise<void> }>>) =>
+  Promise.all(Object.values(queues).map((queue) => queue.close()));
 
 async function onRedis(
   { db, config, log, telemetry }: QueueSettings,
@@ -332,7 +336,7 @@ async function onRedis(
     },
     async close() {
       errors.mute();
-      await Promise.all(Object.values(queues).map((queue) => queue.close()));
+      await endsWithin(closeAll(queues), DISCONNECT_WITHIN_MS);
       connection.disconnect();
     },
   };
@@ -381,12 +385,7 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
     async close(force) {
       closing.abort();
       // Otherwise BullMQ would leave open the connection for notifications that it is about to make.
-      const waited = new AbortController();
-      await Promise.race([
-        worker.waitUntilReady(),
-        sleep(CONNECTING_MS, undefined, { signal: waited.signal }),
-      ]).catch(() => undefined);
-      waited.abort();
+      await endsWithin(worker.waitUntilReady(), CONNECTING_MS).catch(() => undefined);
       return worker.close(force);
     },
   };

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { dayAt, secondsOfDay } from '../../core/days.ts';
 import { runStep } from '../../core/steps.ts';
+import { endsWithin } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge.ts';
@@ -135,6 +136,9 @@ async function workTick(context: QueueContext, job: Job<TickJob>, token: string 
   }
 }
 
+/** How long a tick in progress may take to finish after a stop. */
+const STOP_WITHIN_MS = 6_500;
+
 /** How often the schedules are compared with those in the queue, which may have been lost. */
 const SYNC_MS = 60_000;
 
@@ -161,7 +165,8 @@ export async function startScheduler(context: QueueContext): Promise<RunningWork
   return {
     async stop() {
       clearInterval(timer);
-      await worker.close();
+      // A tick that is not planned by then stalls, and another scheduler takes it.
+      await endsWithin(worker.close(), STOP_WITHIN_MS);
     },
   };
 }

@@ -1,11 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
+import { endsWithin } from '../../core/waits.ts';
 import { deliverAlerts } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { createBreaker } from './breaker.ts';
 import { backoffMs } from './failure-policy.ts';
 import { processWindow } from './process-window.ts';
-import { type JobWorker, WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
+import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { createSourceClock } from './quota.ts';
 import { startRequeueing } from './requeue.ts';
 
@@ -13,15 +13,15 @@ import { startRequeueing } from './requeue.ts';
 const ALERTS_MS = 60_000;
 
 /** How long windows in progress may take to finish after a stop; then they are aborted. */
-const GRACE_MS = 7_000;
+const GRACE_MS = 6_500;
 
-/** How long the rollback of aborted windows may take. */
-const ROLL_BACK_MS = 2_000;
+/** How long it may take to roll back aborted windows and to close the connections to the queue. */
+const END_MS = 1_500;
 
 export interface RunningWorker {
   /**
    * Takes no new window, waits a few seconds for those in progress, then rolls back the others and puts them into the
-   * queue again. Takes ten seconds at most.
+   * queue again. Takes eight seconds at most, also if a server no longer answers.
    */
   stop(graceMs?: number): Promise<void>;
 }
@@ -42,11 +42,17 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   // By a clock that nobody sets: the length of an outage must not change with the time of day.
   const breaker = createBreaker({ now: () => performance.now() });
   const sourceClock = createSourceClock(context);
+  let inProgress = 0;
   const workers = WINDOW_QUEUES.map((kind) => {
     const own = { ...context, queue: queues.windows[kind], kind, breaker, sourceClock, signal: abort.signal };
     return queues.work<WindowJob>(
       kind,
-      (job, token) => processWindow(own, job, token),
+      async (job, token) => {
+        inProgress += 1;
+        await processWindow(own, job, token).finally(() => {
+          inProgress -= 1;
+        });
+      },
       workerSettings(context, config.EOD_CONCURRENCY),
     );
   });
@@ -61,7 +67,14 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
       requeueing.stop();
       clearInterval(alertTimer);
       stopSending.abort();
-      await Promise.all([closeWithin(workers, graceMs, abort), sending]);
+      const closed = Promise.all([...workers.map((worker) => worker.close()), sending]);
+      // With a server that is away or silent this never ends. It can be left unfinished: the jobs stall, and other
+      // workers take them.
+      const atOnceMs = Math.min(graceMs, END_MS);
+      if ((await endsWithin(closed, atOnceMs)) || inProgress === 0) return;
+      if (await endsWithin(closed, graceMs - atOnceMs)) return;
+      abort.abort();
+      await endsWithin(closed, END_MS);
     },
   };
 }
@@ -83,26 +96,6 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
       backoffStrategy: (attempt) => backoffMs(attempt ?? 1, config.EOD_BACKOFF_MS, Math.random()),
     },
   };
-}
-
-async function closeWithin(workers: JobWorker[], graceMs: number, abort: AbortController): Promise<void> {
-  const closed = Promise.all(workers.map((worker) => worker.close()));
-  if (await endsWithin(closed, graceMs)) return;
-  abort.abort();
-  // While BullMQ reconnects, `close` waits for a connection that it does not have. It can be left unfinished: the jobs
-  // stall, and other workers take them.
-  await endsWithin(closed, ROLL_BACK_MS);
-}
-
-/** @returns false if `work` takes longer. @throws what `work` throws. */
-async function endsWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
-  const done = new AbortController();
-  const late = sleep(milliseconds, false, { signal: done.signal }).catch(() => false);
-  try {
-    return await Promise.race([work.then(() => true), late]);
-  } finally {
-    done.abort();
-  }
 }
 
 /** How far the heap may grow beyond its size after the last full garbage collection. Unit: percent. */

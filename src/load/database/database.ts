@@ -1,6 +1,7 @@
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
+import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { databaseError } from './errors.ts';
 import { nameLockHolders } from './lock-waits.ts';
 import type { Preparing } from './prepared.ts';
@@ -81,16 +82,23 @@ interface DatabaseOptions {
   readonly timeouts?: SessionTimeouts;
   /** How long connecting may take. */
   readonly connectWithinMs?: number;
+  /**
+   * How long the answer to a statement may take, also of a server that is silent and so does not end it itself. Not for
+   * connections that COPY: the driver does not notice its end.
+   */
+  readonly answerWithinMs?: number;
 }
 
 /** Opens a pool, which connects when it is first used. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { url, connections = 5, log, retry, timeouts = DEFAULT_TIMEOUTS, connectWithinMs = 15_000 } = options;
+  const { answerWithinMs } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
     application_name: 'eod',
     connectionTimeoutMillis: connectWithinMs,
+    ...(answerWithinMs === undefined ? {} : { query_timeout: answerWithinMs }),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_S * 1_000,
     onConnect: (client) => setUpSession(client, timeouts),
@@ -107,10 +115,10 @@ export function openDatabase(options: DatabaseOptions): Database {
     client.on('error', (error) => log?.debug({ err: error }, 'lost a database connection in use'));
   });
   const stopNaming = nameLockHolders(pool, url, timeouts.lockMs, log);
-  const close = () => {
+  const close = async () => {
     closing = true;
     stopNaming();
-    return pool.end();
+    await endsWithin(pool.end(), DISCONNECT_WITHIN_MS);
   };
   const classifying = classifyingPool(pool);
   const plain: Database = {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { today } from '../../core/clock.ts';
+import { within } from '../../core/waits.ts';
 import { count, duration, isUnusual, plural } from '../../core/wording.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import {
@@ -20,7 +21,6 @@ import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
 import { DataSet } from '../components/names.tsx';
 import { type Column, Table } from '../components/table.tsx';
 import { coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
-import { within } from '../waits.ts';
 
 const REFRESH_S = 15;
 

@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A proxy between a command and Postgres that can lose the answer to a statement. */
+/** A proxy between a command and Postgres (or Redis) that can lose the answer to a statement, or all of them. */
 export interface CuttingProxy {
   /** The same database, through the proxy. */
   readonly url: string;
@@ -8,6 +8,8 @@ export interface CuttingProxy {
   struck(): boolean;
   /** Breaks all connections and accepts no other while the server shall seem to be away. */
   setAway(away: boolean): void;
+  /** From now on connections stay open and are accepted, and nothing that either side sends arrives. */
+  setSilent(): void;
   /** Connections that were not accepted meanwhile. */
   refused(): number;
   close(): Promise<void>;
@@ -32,6 +34,7 @@ export async function startCuttingProxy(
   const sockets = new Set<Socket>();
   let struck = false;
   let isAway = false;
+  let isSilent = false;
   let refused = 0;
   const server = createServer((client) => {
     if (isAway) {
@@ -52,12 +55,14 @@ export async function startCuttingProxy(
       });
     }
     client.on('data', (data) => {
+      if (isSilent) return;
       const text = data.toString('latin1');
       seen ||= statement.test(text);
       armed ||= !struck && seen && last.test(text);
       upstream.write(data);
     });
     upstream.on('data', (data) => {
+      if (isSilent) return;
       if (armed && !struck) {
         struck = true;
         client.destroy();
@@ -75,6 +80,9 @@ export async function startCuttingProxy(
     setAway(away) {
       isAway = away;
       if (away) for (const socket of sockets) socket.destroy();
+    },
+    setSilent() {
+      isSilent = true;
     },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));

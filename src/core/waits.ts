@@ -16,14 +16,23 @@ export function oneAtATime<T>(work: () => Promise<T>): () => Promise<T> {
 
 /** Waits for work, for at most `withinMs`. @throws Error if it takes longer; the work itself goes on. */
 export async function within<T>(work: Promise<T>, withinMs = CHECK_WITHIN_MS): Promise<T> {
+  if (await endsWithin(work, withinMs)) return work;
+  throw new Error(`no answer within ${withinMs / 1000} s`);
+}
+
+/** @returns false if `work` takes longer; the work itself goes on. @throws what `work` throws. */
+export async function endsWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
   const done = new AbortController();
-  const late = sleep(withinMs, undefined, { signal: done.signal }).then(() => {
-    throw new Error(`no answer within ${withinMs / 1000} s`);
-  });
-  late.catch(() => undefined);
+  const late = sleep(milliseconds, false, { signal: done.signal }).catch(() => false);
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work.then(() => true), late]);
   } finally {
     done.abort();
   }
 }
+
+/**
+ * How long closing the connections to a server may take. A server that is silent never confirms the end, and the
+ * process exits afterwards anyway.
+ */
+export const DISCONNECT_WITHIN_MS = 500;
