@@ -79,6 +79,22 @@ const alertKinds = z
     z.array(z.enum(ALERT_KINDS, { error: `knows ${ALERT_KINDS.join(', ')} only` })).min(1, 'names no kind'),
   );
 
+/** Addresses of proxies, also as ranges. */
+const proxies = z
+  .string()
+  .transform((text) => readList(text))
+  .pipe(
+    z
+      .array(
+        z
+          .string()
+          .refine((one) => z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]).safeParse(one).success, {
+            error: 'must list addresses or ranges of addresses, such as 10.0.0.7 or 10.0.0.0/24',
+          }),
+      )
+      .min(1, 'names no address'),
+  );
+
 const flag = z
   .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
   .transform((text) => text === 'true' || text === '1');
@@ -358,6 +374,11 @@ export const settingGroups = {
           'Password of the dashboard, at least 8 characters. Any user name is accepted, and is logged with the actions of that user. Unset: no password is needed. `/healthz`, `/readyz` and `/metrics` never need one.',
         examples: ['a-long-password'],
       }),
+    EOD_TRUSTED_PROXIES: proxies.optional().meta({
+      description:
+        'Addresses of proxies in front of the dashboard, or ranges such as `10.0.0.0/24`. Of requests from there, `X-Forwarded-For` says who sent them: wrong passwords are counted for, and actions logged with, the address of the visitor instead of the proxy. Unset: no such header is believed.',
+      examples: ['127.0.0.1'],
+    }),
     EOD_WEB_ACTIONS: flag.default(false).meta({
       description:
         'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If the dashboard can be reached from other machines (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',

@@ -36,7 +36,10 @@ export interface Visitor {
   readonly address: string;
 }
 
-/** How many wrong passwords an address may send within a minute, against guessing. */
+/**
+ * How many wrong passwords an address may send within a minute, against guessing. Behind a proxy that is not among
+ * EOD_TRUSTED_PROXIES, all visitors have one address.
+ */
 const MAX_WRONG_PASSWORDS = 20;
 const WRONG_WITHIN_MS = 60_000;
 
@@ -88,6 +91,7 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
   const isPassword = password === undefined ? () => true : passwordTest(password);
   const localOnly = isLoopback(config.EOD_HTTP_HOST) && password === undefined;
   let since = 0;
+  let isProxyReported = false;
   const wrong = new Map<string, number>();
   const isLockedOut = (address: string) =>
     (wrong.get(address) ?? 0) >= MAX_WRONG_PASSWORDS || wrong.size >= MAX_ADDRESSES;
@@ -105,6 +109,13 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
     }
     const given = credentialsOf(request);
     if (given !== null && isLockedOut(request.ip)) {
+      if (!isProxyReported && request.ips === undefined && request.headers['x-forwarded-for'] !== undefined) {
+        isProxyReported = true;
+        log.warn(
+          { address: request.ip },
+          'dashboard: too many wrong passwords from a proxy keep all of its visitors out (see EOD_TRUSTED_PROXIES)',
+        );
+      }
       return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
     }
     if (given !== null && isPassword(given.password)) return;

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
+import type { Config } from '../core/config.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { checkAccessSettings } from './access.ts';
@@ -25,7 +26,7 @@ export async function startHttpServer(context: QueueContext, options: HttpOption
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
   const isDashboard = options.roles.includes('web');
   if (isDashboard) checkAccessSettings(context.config);
-  const app = createApp();
+  const app = createApp(context.config);
   serveHealth(app, context, options);
   if (isDashboard) {
     // Loaded here, because a worker serves no pages.
@@ -52,7 +53,7 @@ export async function startHttpServer(context: QueueContext, options: HttpOption
   };
 }
 
-function createApp(): FastifyInstance {
+function createApp({ EOD_TRUSTED_PROXIES: trusted }: Config): FastifyInstance {
   const limits = {
     requestTimeout: REQUEST_WITHIN_MS,
     headersTimeout: REQUEST_WITHIN_MS,
@@ -61,6 +62,7 @@ function createApp(): FastifyInstance {
   const app = fastify({
     serverFactory: (handler) => createServer(limits, handler),
     bodyLimit: BODY_BYTES,
+    trustProxy: trusted ?? false,
     // Open connections must not keep the process from exiting.
     forceCloseConnections: true,
     // An address that cannot be parsed must not end the process.

@@ -309,6 +309,25 @@ test('a password is asked for where it is set, and guessing is of no use', async
   expect(logged.join('\n')).not.toContain('correct horse');
 });
 
+test('behind a proxy, whoever guesses keeps out only themselves', async () => {
+  const status = async (at: string, visitor: string, password: string) => {
+    const authorization = `Basic ${Buffer.from(`ravi:${password}`).toString('base64')}`;
+    const answer = await fetch(at, { headers: { authorization, 'x-forwarded-for': visitor } });
+    await answer.text();
+    return answer.status;
+  };
+  const settings = { EOD_WEB_PASSWORD: 'correct horse' };
+  const known = await serve(pipeline, { ...settings, EOD_TRUSTED_PROXIES: ['127.0.0.1'] });
+  // What a visitor claims comes before what the proxy adds.
+  for (let at = 0; at < 20; at += 1) expect(await status(known, `10.9.9.${at}, 10.0.0.1`, 'wrong')).toBe(401);
+  expect(await status(known, '10.0.0.1', 'correct horse')).toBe(429);
+  expect(await status(known, '10.0.0.2', 'correct horse')).toBe(200);
+
+  const unknown = await serve(pipeline, settings);
+  for (let at = 0; at < 20; at += 1) expect(await status(unknown, `10.0.0.${at}`, 'wrong')).toBe(401);
+  expect(await status(unknown, '10.0.0.99', 'correct horse')).toBe(429);
+});
+
 test('nothing is served where anybody on the network could press a button', async () => {
   await expect(serve(pipeline, { EOD_WEB_ACTIONS: true, EOD_HTTP_HOST: '0.0.0.0' })).rejects.toMatchObject({
     kind: 'usage',
@@ -382,29 +401,26 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
     what: 'a failed job',
   });
   await worker.close();
-  for (const colorScheme of ['light', 'dark'] as const) {
+  for (const [colorScheme, width, other] of [
+    ['light', 1440, 360],
+    ['dark', 360, 1440],
+  ] as const) {
     const visitor = await browser.newContext({ colorScheme });
     const { page, wrong } = await watch(visitor);
-    for (const width of [1440, 360]) {
+    const look = async (path: string, text: string) => {
       await page.setViewportSize({ width, height: 900 });
-      const look = async (text: string) => {
-        await page.getByText(text).locator('visible=true').first().waitFor();
-        const problems = await accessibilityProblems(page);
-        if (await isWide(page)) problems.push('too wide');
-        wrong.push(...problems.map((problem) => `${page.url()} ${colorScheme} ${width}: ${problem}`));
-      };
-      await page.goto(`${served}/queues`);
-      await look('backfill');
-      await page.goto(`${served}/queues/queue/backfill`);
-      await look(`run-${runId}-window-1`);
-      await page
-        .getByRole('link', { name: `run-${runId}-window-1` })
-        .first()
-        .click();
-      await look('windowId');
-      await page.goto(`${served}/queues/queue/ticks?status=failed`);
-      await look('onerror=alert(1)');
-    }
+      await page.goto(`${served}/queues${path}`);
+      await page.getByText(text).locator('visible=true').first().waitFor();
+      const problems = await accessibilityProblems(page);
+      if (await isWide(page)) problems.push('too wide');
+      await page.setViewportSize({ width: other, height: 900 });
+      if (await isWide(page)) problems.push(`too wide for ${other}`);
+      wrong.push(...problems.map((problem) => `${path} ${colorScheme} ${width}: ${problem}`));
+    };
+    await look('', 'backfill');
+    await look('/queue/backfill', `run-${runId}-window-1`);
+    await look(`/queue/backfill/run-${runId}-window-1`, 'windowId');
+    await look('/queue/ticks?status=failed', 'onerror=alert(1)');
     await visitor.close();
     expect(wrong).toEqual([]);
   }
