@@ -6,16 +6,17 @@ import { readAs } from './support.ts';
 
 const sample = (name: string) => readFileSync(new URL(`../fixtures/samples/${name}.json`, import.meta.url));
 
+/** The rows of a sample, without the columns that it has no value for: these may grow in number. */
 function rowsOf(name: string): readonly Row[] {
   const read = readAs(name, sample(name));
   expect(read.rejects).toEqual([]);
   expect(read.warnings).toEqual([]);
   expect(read.unknownFields).toEqual([]);
   expect(read.batches).toHaveLength(1);
-  return [...(read.batches[0]?.rows ?? [])];
+  return [...(read.batches[0]?.rows ?? [])].map((row) =>
+    Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)),
+  );
 }
-
-const audit = { source_received_at: null, source_saved_at: null };
 
 describe('the samples of the service, every value', () => {
   test('GetCircuitBreakers', () => {
@@ -27,7 +28,6 @@ describe('the samples of the service, every value', () => {
       band,
       symbol,
       scrip_name,
-      ...audit,
     });
     expect(rowsOf('GetCircuitBreakers')).toEqual([
       row('21STCENMGM', '21STCENMGM', '21ST CENTURY MGMT SERVICE', 'EQ', 'H'),
@@ -42,7 +42,6 @@ describe('the samples of the service, every value', () => {
       exchange: 'BSE',
       purpose_code,
       corporate_action_type,
-      ...audit,
     });
     expect(rowsOf('GetCorporateActionsCategories')).toEqual([
       row('AGM', 'A.G.M.'),
@@ -69,8 +68,6 @@ describe('the samples of the service, every value', () => {
         last_q: 'QM',
         market_cap: 1304121.56,
         eod_close_price: 3604.45,
-        current_price: null,
-        stock_price: null,
         week52_high: 4585.9,
         week52_low: 3060.25,
         eps: 134.19,
@@ -84,7 +81,6 @@ describe('the samples of the service, every value', () => {
         profit_after_tax: 487970000000,
         enterprise_value: 12957795600000,
         debt: 0,
-        ...audit,
       },
     ]);
   });
