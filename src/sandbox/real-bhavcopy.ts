@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { type Day, isDay } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
+import { operationNamed } from '../operations/registry.ts';
 import { UDIFF_COLUMNS } from '../operations/udiff.ts';
-import type { SourceRecord, Value } from './answer/record.ts';
+import { answerFields, type SourceRecord, type Value } from './answer/record.ts';
 import type { DataSet } from './datasets/dataset.ts';
 import { type Audit, Lru } from './market/market.ts';
 
@@ -68,9 +69,14 @@ export function findBhavcopies(directory: string): BhavcopyFiles {
   return files;
 }
 
+/** The fields of the answer, all empty: those that the files lack stay so. */
+const NOT_IN_FILES: SourceRecord = Object.fromEntries(
+  answerFields(operationNamed('GetBhavCopyCM').shapes[0].table).map(({ source }) => [source, null]),
+);
+
 /** Makes a record of a row. Numbers stay text, so that no digit changes on the way into the answer. */
 function record(row: Record<string, string>, audit: Audit): SourceRecord {
-  const values: Record<string, Value> = { instrumentName: null, ...audit };
+  const values: Record<string, Value> = { ...NOT_IN_FILES, ...audit };
   for (const [column, source] of Object.entries(UDIFF_COLUMNS)) {
     const text = row[column];
     values[source] = text === undefined || text === '' ? null : text;

@@ -60,7 +60,7 @@ export async function answer(
   const keys = fields.filter(({ column }) => table.key.includes(column));
   const records = made.map((record) => {
     const key = keys.map(({ source }) => record[source]).join(' ');
-    return complete(record, fields, `${operation.name} ${key}`);
+    return complete(record, fields, `${table.name} ${key}`);
   });
   const byteOrderMark = behaviour.bom ? '\ufeff' : '';
   if (query.format === 'Xml') {
