@@ -141,8 +141,10 @@ function attemptsOf(error: PipelineError): string {
     return attempt;
   };
   const [least, most] = [attempts(1), attempts(MANY_ATTEMPTS)];
-  if (least === null || most !== MANY_ATTEMPTS) return least === null ? 'not counted' : String(least);
-  return least === 1 ? '`EOD_ATTEMPTS`' : `\`EOD_ATTEMPTS\`, at least ${least}`;
+  if (least === null || most === null) return 'not counted';
+  if (least === most) return String(least);
+  const bounds = [least > 1 ? `, at least ${least}` : '', most < MANY_ATTEMPTS ? `, at most ${most}` : ''];
+  return `\`EOD_ATTEMPTS\`${bounds.join('')}`;
 }
 
 const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;

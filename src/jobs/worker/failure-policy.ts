@@ -274,25 +274,25 @@ export const STATUS_RULES: readonly {
   readonly statuses: string;
   readonly example: number;
   readonly fits: (status: number) => boolean;
-  /** Is the request made again? */
-  readonly repeated: boolean;
+  /** The maximum number of attempts, if EOD_ATTEMPTS is larger. */
+  readonly attempts: number;
   readonly source: Evidence['source'];
 }[] = [
   {
     statuses: 'HTTP status 408, 425 or 429',
     example: 429,
     fits: (status) => status === 408 || status === 425 || status === 429,
-    repeated: true,
+    attempts: Number.POSITIVE_INFINITY,
     source: 'failure',
   },
   {
     statuses: 'HTTP status 5xx',
     example: 503,
     fits: (status) => status >= 500,
-    repeated: true,
+    attempts: Number.POSITIVE_INFINITY,
     source: 'failure',
   },
-  { statuses: 'any other HTTP status', example: 404, fits: () => true, repeated: false, source: 'success' },
+  { statuses: 'any other HTTP status', example: 404, fits: () => true, attempts: 1, source: 'success' },
 ];
 
 /** The rule for an error of kind `http_status`; undefined for any other. */
@@ -305,9 +305,8 @@ function statusRule({ kind, status = 0 }: PipelineError) {
  * circuit opens. Until then no window is given up, even if EOD_ATTEMPTS is smaller.
  */
 function attemptsFor(error: PipelineError, { EOD_ATTEMPTS }: PolicyConfig): number {
-  if (statusRule(error)?.repeated === false) return 1;
   if (error.kind === 'network' && !error.cutShort) return Math.max(EOD_ATTEMPTS, OPENING_FAILURES);
-  return EOD_ATTEMPTS;
+  return Math.min(EOD_ATTEMPTS, statusRule(error)?.attempts ?? EOD_ATTEMPTS);
 }
 
 const half = (days: number) => Math.ceil(days / 2);
