@@ -2,7 +2,7 @@ import { usageError } from '../../core/errors.ts';
 import type { ResultColumn, ResultRow, RowSink } from '../../load/database/read-only.ts';
 import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
 import { type Cli, type Commands, type JsonFlag, logStderr, print, writeOut } from '../cli.ts';
-import { examples, limitOption, wholeNumberOption } from '../options.ts';
+import { examples, jsonOption, limitOption, wholeNumberOption } from '../options.ts';
 
 interface Flags extends JsonFlag {
   readonly csv?: boolean;
@@ -23,7 +23,7 @@ export const commands: Commands = {
     command
       .argument('<sql>', 'one SELECT or other reading statement; - reads it from stdin')
       .option('--csv', 'print CSV with a header line')
-      .option('--json', 'print one JSON document: a list of objects; numbers keep all their digits')
+      .addOption(jsonOption('a list of objects; numbers keep all their digits'))
       .addOption(limitOption(undefined, `rows to print at most (default: all; ${TABLE_ROWS} in a table)`))
       .addOption(
         wholeNumberOption('--timeout <seconds>', 'how long the statement may run', {
