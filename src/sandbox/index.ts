@@ -16,7 +16,7 @@ import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 
 export type { Behaviour, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
-export { parseFault, type SandboxFlag, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
+export { parseFault, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/stats.ts';
 export type { Split } from './market/splits.ts';
 

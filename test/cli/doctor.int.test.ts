@@ -3,7 +3,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, expect, test } from 'vitest';
-import type { Check } from '../../src/cli/doctor/index.ts';
+import type { Check } from '../../src/cli/doctor/check.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';

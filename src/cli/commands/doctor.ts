@@ -1,6 +1,6 @@
 import { versionText } from '../../core/version.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import type { Check } from '../doctor/index.ts';
+import type { Check } from '../doctor/check.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, plural, table } from '../output.ts';
 

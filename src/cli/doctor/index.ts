@@ -11,8 +11,6 @@ import { postgresQueueChecks, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
 import { quotaCheck, sourceChecks } from './source.ts';
 
-export type { Check, CheckState } from './check.ts';
-
 /** Time limits of the groups of checks, each longer than those of the queries within. */
 const SHORT_MS = 10_000;
 const PRIVATE_POSTGRES_MS = 90_000;

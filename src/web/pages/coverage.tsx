@@ -7,7 +7,6 @@ import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Section } from '../components/basics.tsx';
 import { Legend, totalsText, YearCalendar, YearStrip } from '../components/calendar.tsx';
 import { DataSet } from '../components/names.tsx';
-import { Years } from '../components/years.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { pairOf, yearOf } from './asked.ts';
 
@@ -119,5 +118,30 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
         ) : null}
       </div>
     </Section>
+  );
+}
+
+/** Links to the years of a page. */
+function Years({
+  path,
+  years,
+  chosen,
+}: {
+  readonly path: string;
+  readonly years: readonly number[];
+  readonly chosen: number;
+}) {
+  return (
+    <nav class="years" aria-label="Years">
+      <ul>
+        {years.map((year) => (
+          <li key={year}>
+            <a href={`${path}?year=${year}`} aria-current={year === chosen ? 'true' : undefined}>
+              {year}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
   );
 }
