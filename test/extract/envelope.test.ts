@@ -173,8 +173,19 @@ describe('the records of XML', () => {
 
 describe('an HTML page is no data', () => {
   test.each([
-    ...['<!doctype html>', '<!DOCTYPE  HTML PUBLIC "x">', '<!doctype\nhtml>', '\ufeff<html lang="en">'],
-    ...['<head>', '<title>x', '<body>', '<div class="x">', '<center>', '<h1>x', '<h3>', '<p>x', '  <P />'],
+    '<!doctype html>',
+    '<!DOCTYPE  HTML PUBLIC "x">',
+    '<!doctype\nhtml>',
+    '\ufeff<html lang="en">',
+    '<head>',
+    '<title>x',
+    '<body>',
+    '<div class="x">',
+    '<center>',
+    '<h1>x',
+    '<h3>',
+    '<p>x',
+    '  <P />',
   ])('%j', (start) => {
     for (const body of [start, start.padEnd(70_000)]) {
       expect(() => checkAnswer(Buffer.from(body), context)).toThrow('it is an HTML page, not data');
