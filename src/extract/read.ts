@@ -104,12 +104,10 @@ function createTaking(
         addRow(result.table, result.row);
         return;
       }
-      const { table: _, ...refusal } =
+      const { table: _, ...reject } =
         result.table === null ? result : { table: null, problems: stray === null ? [] : [stray] };
-      const problems = changed
-        ? [...refusal.problems, { path: '', message: REDACTED_NOTE }]
-        : refusal.problems;
-      rejects.push({ position, record: sanitizeRecord(record), ...refusal, problems });
+      const problems = changed ? [...reject.problems, { path: '', message: REDACTED_NOTE }] : reject.problems;
+      rejects.push({ position, record: sanitizeRecord(record), ...reject, problems });
     },
     finish: (warnings: readonly string[]) => ({
       rejects,

@@ -138,7 +138,7 @@ function refuseForeignJobs<Data extends DatabaseJob>(
   databaseId: string,
   log: Logger,
   processor: Processor<Data>,
-  refusal: new (message: string) => Error,
+  FinalError: new (message: string) => Error,
 ): Processor<Data> {
   return async (job, token) => {
     if (job.data.database === databaseId) return processor(job, token);
@@ -146,7 +146,7 @@ function refuseForeignJobs<Data extends DatabaseJob>(
       { job: job.id, ofDatabase: job.data.database, databaseId },
       'refused a job of another database',
     );
-    throw new refusal(`a job of database ${job.data.database}; this is ${databaseId}`);
+    throw new FinalError(`a job of database ${job.data.database}; this is ${databaseId}`);
   };
 }
 

@@ -4,7 +4,7 @@ import { lockUntilCommit, transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
-import { hasRefusals, markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
+import { hasRefusedWithdrawals, markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage, locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -63,7 +63,7 @@ export async function acceptWithdrawal(
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
     if (folded === null) await markAccepted(tx, { ...accepted, rowsLeft: left });
-    if (!(await hasRefusals(tx, windowId))) await clearSuspicion(tx, windowId);
+    if (!(await hasRefusedWithdrawals(tx, windowId))) await clearSuspicion(tx, windowId);
     if (day !== null) {
       const state = left === 0 ? ('empty' as const) : ('loaded' as const);
       const coverage = [{ day, instrument: '', variant: '', state, records: left }];

@@ -7,7 +7,13 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { answersToFold, hasLaterLoad, hasLoadsSince, type LoadScope } from '../state/loads/later.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
-import { acceptedDays, type DayWithdrawal, NO_DAY, onDays, replaceRefusals } from '../state/withdrawals.ts';
+import {
+  acceptedDays,
+  type DayWithdrawal,
+  NO_DAY,
+  onDays,
+  replaceRefusedWithdrawals,
+} from '../state/withdrawals.ts';
 import { foldSql } from './fold-sql.ts';
 import {
   applyStaged,
@@ -260,7 +266,7 @@ async function foldAnswers(
     }
     await client.query(sql.storeDayRows, [exchange, days]);
     withdrawals.push(
-      ...(await replaceRefusals(tx, { table: table.name, exchange, ofDays: onDays(days) }, [
+      ...(await replaceRefusedWithdrawals(tx, { table: table.name, exchange, ofDays: onDays(days) }, [
         ...refusals.values(),
       ])),
     );

@@ -71,8 +71,8 @@ const isUndecided = (exchange: string, tables: readonly string[]) =>
   );
 
 /**
- * Stores what a load did about rows that were not listed. A refusal stays open until another full answer about its day,
- * or a person, decides.
+ * Stores what a load did about rows that were not listed. A refused withdrawal stays open until another full answer
+ * about its day, or a person, decides.
  */
 export async function writeWithdrawals(
   tx: NodePgDatabase,
@@ -91,15 +91,17 @@ export async function writeWithdrawals(
   found: readonly DayWithdrawal[],
 ): Promise<void> {
   const inserted = found.filter(({ refused }) => refused === null);
-  const refusals = found.flatMap((one) =>
+  const refused = found.flatMap((one) =>
     one.refused === null ? [] : [{ ...one, fetchedAt: one.fetchedAt ?? load.fetchedAt.toISOString() }],
   );
   for (const { table, days } of decided) {
     const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
-    const ofTable = refusals.filter((one) => one.table === table);
-    inserted.push(...(await replaceRefusals(tx, { table, exchange: load.exchange, ofDays }, ofTable)));
+    const ofTable = refused.filter((one) => one.table === table);
+    inserted.push(
+      ...(await replaceRefusedWithdrawals(tx, { table, exchange: load.exchange, ofDays }, ofTable)),
+    );
   }
-  inserted.push(...refusals.filter(({ table }) => !decided.some((one) => one.table === table)));
+  inserted.push(...refused.filter(({ table }) => !decided.some((one) => one.table === table)));
   if (inserted.length === 0) return;
   await tx.insert(withdrawals).values(
     inserted.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({
@@ -177,12 +179,12 @@ export const onDays = (days: readonly string[]) =>
   sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`;
 
 /**
- * Updates the open refusals of days that were compared with their answers again: one that was refused again is updated,
- * the others become outdated.
+ * Updates the refused withdrawals of days that were compared with their answers again: one that was refused again is
+ * updated, the others become outdated.
  *
- * @returns the refusals that are not stored yet.
+ * @returns the refused withdrawals that are not stored yet.
  */
-export async function replaceRefusals(
+export async function replaceRefusedWithdrawals(
   tx: NodePgDatabase,
   { table, exchange, ofDays }: { readonly table: string; readonly exchange: string; readonly ofDays: SQL },
   refused: readonly (DayWithdrawal & { readonly fetchedAt: string })[],
@@ -273,7 +275,7 @@ export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
 }
 
 /** Does the window have a refused withdrawal that nobody has decided yet? */
-export async function hasRefusals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
+export async function hasRefusedWithdrawals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
   const refused = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
   return (await tx.$count(withdrawals, refused)) > 0;
 }
