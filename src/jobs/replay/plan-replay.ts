@@ -60,7 +60,7 @@ interface Group {
 
 /** A group of which every kept answer is loaded, into empty tables. */
 interface FreshGroup extends Group {
-  /** Had its tables rows before? Then the state that refers to these is removed too. */
+  /** Did its tables have rows before? Then the state that refers to these is removed too. */
   readonly emptied: boolean;
 }
 

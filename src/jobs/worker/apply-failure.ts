@@ -246,7 +246,7 @@ function byKey(a: EndedWindow, b: EndedWindow): number {
 
 /**
  * Splits a window that the source does not answer as a whole. If the source named a limit, the run's other windows of
- * the operation are split too. The limit is stored only when the parts are answered (`learnRangeLimit`).
+ * the operation are split too. The limit is stored only when the pieces are answered (`learnRangeLimit`).
  */
 async function splitAndEnqueue(
   context: QueueContext,
@@ -274,11 +274,11 @@ export async function splitWindowAfter(
   window: NewWindow & { readonly id: number; readonly runId: number },
   lastDay: Day,
 ): Promise<void> {
-  const parts = [
+  const pieces = [
     { ...window, to: lastDay },
     { ...window, from: addDays(lastDay, 1) },
-  ].flatMap((part) => piecesOf(context, part, Number.POSITIVE_INFINITY));
-  await transaction(context.db, (tx) => splitWindow(tx, window.id, parts));
+  ].flatMap((side) => piecesOf(context, side, Number.POSITIVE_INFINITY));
+  await transaction(context.db, (tx) => splitWindow(tx, window.id, pieces));
   await enqueueOpenWindows(context, [window.runId]);
 }
 
@@ -293,11 +293,11 @@ function piecesOf({ calendar }: Context, { operation, exchange, from, to }: Rang
   const everyDay = policy.per !== 'range' || policy.everyDay;
   const sessions = everyDay ? undefined : calendar.sessions(exchange, from, to);
   const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));
-  const parts: DayRange[] = [];
+  const pieces: DayRange[] = [];
   for (let start = next(from); start !== undefined && start <= to; ) {
     const end = days <= daysBetween(start, to) ? addDays(start, days - 1) : to;
-    parts.push({ from: start, to: end });
+    pieces.push({ from: start, to: end });
     start = next(addDays(end, 1));
   }
-  return parts;
+  return pieces;
 }

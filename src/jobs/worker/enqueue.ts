@@ -9,7 +9,7 @@ const BATCH = 1_000;
 export const PRIORITY = {
   /** Windows whose answer the source has prepared or is preparing. */
   prepared: 1,
-  /** Parts of split windows; their number of days is added. */
+  /** Pieces of split windows; their number of days is added. */
   piece: 1,
   other: 1_000_000,
 } as const;
@@ -68,7 +68,7 @@ function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJ
 }
 
 /**
- * The shortest parts of split windows come first: a single day shows whether the source answers at all, before every
+ * The shortest pieces of split windows come first: a single day shows whether the source answers at all, before every
  * long window fails with the same error.
  */
 function priorityOf({ prepared, piece, days }: OpenWindow): number {

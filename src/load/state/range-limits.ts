@@ -7,8 +7,8 @@ import type { NewWindow } from './windows/plan.ts';
 
 /**
  * Stores what an answered window proves about the longest range that the source allows its operation and the key: at
- * least the length of the window. If it is the last part of a window that was refused, and all parts were answered,
- * then at most the length of the parts. If a part was refused for good, the window went too far back, which says
+ * least the length of the window. If it is the last piece of a window that was refused, and all pieces were answered,
+ * then at most the length of the pieces. If a piece was refused for good, the window went too far back, which says
  * nothing about its length.
  */
 export async function learnRangeLimit(
@@ -22,10 +22,10 @@ export async function learnRangeLimit(
        and l.days < w.to_date - w.from_date + 1`);
   await db.execute(sql`
     insert into ${rangeLimits} (key_hash, operation, days)
-    select ${keyHash}, parent.operation, max(part.to_date - part.from_date + 1)
-      from ${windows} w join ${windows} parent on parent.id = w.parent_id join ${windows} part on part.parent_id = parent.id
+    select ${keyHash}, parent.operation, max(piece.to_date - piece.from_date + 1)
+      from ${windows} w join ${windows} parent on parent.id = w.parent_id join ${windows} piece on piece.parent_id = parent.id
      where w.id = ${windowId} and parent.diagnostic ~* ${RANGE_REFUSED_LINE}
-     group by parent.id, parent.operation having bool_and(part.state in ('loaded', 'empty'))
+     group by parent.id, parent.operation having bool_and(piece.state in ('loaded', 'empty'))
     on conflict (key_hash, operation) do update set days = excluded.days, learned_at = clock_timestamp()`);
 }
 

@@ -9,7 +9,7 @@ export const WINDOW_TRANSITIONS = {
   plan: {
     from: [],
     to: ['pending', 'skipped'],
-    when: 'It is inserted, with its run or for a part of a window that is split. `skipped`: there is nothing to ask for.',
+    when: 'It is inserted, with its run or as a piece of a window that is split. `skipped`: there is nothing to ask for.',
   },
   import: { from: [], to: ['running'], when: 'It is inserted when the import of its file begins.' },
   claim: {

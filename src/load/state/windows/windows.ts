@@ -332,7 +332,7 @@ export async function openWindows(
       id: windows.id,
       runId: windows.run_id,
       kind: runs.kind,
-      /** Is it part of a window that was split? */
+      /** Is it a piece of a window that was split? */
       piece: isNotNull(windows.parent_id).mapWith(Boolean),
       days: sql`${windows.to_date} - ${windows.from_date} + 1`.mapWith(Number),
       /** Was the source asked to prepare the answer? */
