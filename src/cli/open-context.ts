@@ -104,8 +104,8 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Co
 }
 
 /**
- * Opens the database for commands that only read it: a reader's rights are enough. Tables are created in the private
- * Postgres only.
+ * Opens the database for commands that only read it: a reader's rights are enough. Only the tables of the private
+ * Postgres are created or updated first.
  */
 export async function openReadable(cli: Cli): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
   const config = await loadSettings(cli);

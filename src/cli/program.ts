@@ -43,7 +43,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   import: {
     description:
-      'Load files of the exchanges: bhav copies of any age, lists of corporate actions, changed symbols. Files that were imported before are skipped.',
+      'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
     file: () => import('./commands/import.ts'),
   },
   runs: {
@@ -107,7 +107,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   state: {
     description:
-      'Show the number of the current state of the tables, to write down beside a report, or of a past state.',
+      'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
     file: () => import('./commands/state.ts'),
   },
   replay: {
@@ -156,7 +156,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   init: {
     description:
-      'Write a .env with every setting as a comment, to set the address of the source, the key and the database in.',
+      'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
     file: () => import('./commands/init.ts'),
   },
   doctor: {
