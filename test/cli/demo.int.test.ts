@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { runCli, startCli } from '../support/cli.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -48,7 +48,7 @@ function totals(stdout: string): Record<string, number> {
 const longLines = (text: string) => text.split('\n').filter((line) => [...line].length > 80);
 
 test('the demo loads a week of everything, then finds all of it unchanged, and leaves nothing running', async () => {
-  const first = await runEod(['demo'], { cwd, env });
+  const first = await runCli(['demo'], { cwd, env });
   expect(first.stderr).not.toMatch(/eod:|"level"/);
   expect(first.code).toBe(0);
   for (const { name } of operations) expect(first.stdout).toMatch(new RegExp(`^${name} `, 'm'));

@@ -1,10 +1,10 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, inject, test } from 'vitest';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { type EodOptions, runEod, spawnEod } from '../support/eod.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -174,24 +174,24 @@ test('a statement that takes too long, and one that somebody stops, end on the s
   expect(await working()).toEqual([]);
 });
 
+const LAUNCHER = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
+
+/** A line of a shell with `eod` in it. Fails when its exit code is not 0. */
+const shell = (line: string, { cwd, env = {} }: EodOptions) =>
+  promisify(execFile)('sh', ['-c', line.replaceAll('eod', `"${process.execPath}" "${LAUNCHER}"`)], {
+    cwd,
+    env: { PATH: process.env.PATH, ...env },
+    timeout: 40_000,
+  });
+
 test('a large result takes little memory, and ends with its reader', async () => {
   const sql = "select n, repeat('x', 200) as text from generate_series(1, 400000) n";
   const limited = { ...options.env, NODE_OPTIONS: '--max-old-space-size=40' };
   const whole = await runEod(['query', '--csv', sql], { cwd, env: limited });
   expect(whole).toMatchObject({ code: 0, stderr: '' });
   expect(whole.stdout.length).toBeGreaterThan(80_000_000);
-  const launcher = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
-  const head = spawnSync(
-    'sh',
-    ['-c', `"${process.execPath}" "${launcher}" query --csv "${sql}" | head -n 2`],
-    {
-      cwd,
-      env: { PATH: process.env.PATH, ...options.env },
-      encoding: 'utf8',
-      timeout: 40_000,
-    },
-  );
-  expect(head).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^n,text\n1,x+\n$/) });
+  const head = await shell(`eod query --csv "${sql}" | head -n 2`, options);
+  expect(head).toMatchObject({ stderr: '', stdout: expect.stringMatching(/^n,text\n1,x+\n$/) });
   expect(await working()).toEqual([]);
 });
 
@@ -201,45 +201,28 @@ const psqlVersion = await promisify(execFile)('psql', ['--version']).then(
 );
 if (psqlVersion === null) console.warn('there is no psql here: what needs it is not tested');
 
+/** psql writes to the stdout of the process. */
+const psql = (args: readonly string[], options: EodOptions) => runEod(['psql', '--', ...args], options);
+
 test('the private Postgres, also while "eod up" runs, and SQL from stdin', async () => {
   const home = temporaryFolder();
   const env = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'a key', EOD_HTTP_PORT: '0' };
   const sql = 'select count(*) from market.bhavcopy_cm';
-  expect(await runEod(['query', '--csv', sql], { cwd: home })).toMatchObject({
+  expect(await runCli(['query', '--csv', sql], { cwd: home })).toMatchObject({
     code: 0,
     stdout: 'count\n0\n',
   });
   const up = spawnEod(['up'], { cwd: home, env });
   await up.output(/eod is up/, 40_000);
-  const shell = (command: string) =>
-    promisify(execFile)(
-      'sh',
-      [
-        '-c',
-        command.replaceAll(
-          'eod',
-          `"${process.execPath}" "${fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url))}"`,
-        ),
-      ],
-      {
-        cwd: home,
-        env: { PATH: process.env.PATH },
-      },
-    );
-  expect((await shell(`echo '${sql}' | eod query --csv -`)).stdout).toBe('count\n0\n');
+  expect((await shell(`echo '${sql}' | eod query --csv -`, { cwd: home })).stdout).toBe('count\n0\n');
   if (psqlVersion !== null) {
-    expect(await runEod(['psql', '--', '-Atc', sql], { cwd: home })).toMatchObject({
-      code: 0,
-      stdout: '0\n',
-    });
-    expect(await runEod(['psql', '--', '-c', 'select from nowhere'], { cwd: home })).toMatchObject({
-      code: 1,
-    });
+    expect(await psql(['-Atc', sql], { cwd: home })).toMatchObject({ code: 0, stdout: '0\n' });
+    expect(await psql(['-c', 'select from nowhere'], { cwd: home })).toMatchObject({ code: 1 });
   }
-  const without = spawnEod(['psql'], { cwd: home, env: { PATH: home } });
+  const without = startCli(['psql'], { cwd: home, env: { PATH: home } });
   await without.output(/^postgres:\/\/eod:\w+@127/);
   expect(without.stderr()).toContain('psql was not found in the PATH');
-  without.kill('SIGINT');
+  without.signal('SIGINT');
   expect(await without.ended).toMatchObject({ code: 0 });
   up.kill();
   expect(await up.ended).toMatchObject({ code: 0 });
@@ -252,7 +235,7 @@ test('psql gets the password by its environment, and is named where it is missin
   login.username = role;
   login.password = 'kiwi-7';
   const env = { DATABASE_URL: `${login.href}?statement_timeout=0` };
-  const missing = await runEod(['psql'], { cwd, env: { ...env, PATH: cwd } });
+  const missing = await runCli(['psql'], { cwd, env: { ...env, PATH: cwd } });
   expect(missing).toMatchObject({
     code: 2,
     stdout: '',
@@ -260,10 +243,8 @@ test('psql gets the password by its environment, and is named where it is missin
   });
   expect(missing.stderr).not.toContain('kiwi-7');
   if (psqlVersion !== null) {
-    const { stdout } = await runEod(
-      ['psql', '--', '-Atc', 'select current_user', '-c', '\\! ps -o args= -C psql'],
-      { cwd, env },
-    );
+    const asked = ['-Atc', 'select current_user', '-c', '\\! ps -o args= -C psql'];
+    const { stdout } = await psql(asked, { cwd, env });
     expect(stdout).toContain(`${role}\n`);
     expect(stdout).toMatch(/psql postgres:/);
     expect(stdout).not.toContain('kiwi-7');

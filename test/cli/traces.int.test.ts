@@ -84,14 +84,14 @@ test('a run is a trace from the run to its statements, without the key; without 
     NODE_OPTIONS: `--import ${pathToFileURL(probe)}`,
   };
   const asked = ['backfill', 'GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE'];
-  const days = (day: string) => ['--from', day, '--to', day];
-  const plain = await runEod([...asked, ...days('2025-09-11')], { cwd, env });
+  const backfill = (day: string) => runEod([...asked, '--from', day, '--to', day], { cwd, env });
+  const plain = await backfill('2025-09-11');
   expect(plain.stderr).toMatch(/^LOADED 0$/m);
 
   const receiver = await startReceiver();
   // From the file, which OpenTelemetry does not read by itself.
   writeFileSync(join(cwd, '.env'), `OTEL_EXPORTER_OTLP_ENDPOINT=${receiver.url}\n`);
-  const traced = await runEod([...asked, ...days(DAY)], { cwd, env });
+  const traced = await backfill(DAY);
   await sandbox.close();
   expect(traced.stderr).toMatch(/^LOADED [1-9]\d+$/m);
 

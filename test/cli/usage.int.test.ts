@@ -178,16 +178,17 @@ describe.concurrent('as a process', () => {
     [['--version'], 0],
     [['frobnicate'], 2],
     [['run', 'x'], 2],
-  ])('eod %j ends with its exit code', async (args, code) => {
+    // An answer that is longer than the buffer of a pipe is printed whole.
+    [['operations', '--json'], 0],
+  ])('eod %j prints what it prints in process, and ends with its exit code', async (args, code) => {
     const ended = await runEod(args, { cwd });
     const inProcess = await runCli(args, { cwd });
     expect(ended).toEqual({ ...inProcess, signal: null });
     expect(ended.code).toBe(code);
   });
 
-  test('a long answer is printed whole', async () => {
-    const { code, stdout } = await runEod(['operations', '--json'], { cwd });
-    expect(code).toBe(0);
+  test('a list of operations is longer than the buffer of a pipe', async () => {
+    const { stdout } = await runCli(['operations', '--json'], { cwd });
     expect(stdout.length).toBeGreaterThan(65_536);
     expect(JSON.parse(stdout)).toHaveLength(dataSets.length);
   });

@@ -138,10 +138,10 @@ describe('a run that is stopped', () => {
     const whole = runJson<RunReport>(args, { cwd, env: environment(undisturbed.url) });
     const env = environment(disturbed.url, slow);
 
-    const backfill = spawnEod([...args, '--json'], { cwd, env });
+    const backfill = startCli([...args, '--json'], { cwd, env });
     const some = "select from etl.windows where state = 'loaded' limit 1";
     await waitFor(async () => (await query(disturbed.url, some)).length > 0);
-    backfill.kill('SIGINT');
+    backfill.signal('SIGINT');
     const stopped = await backfill.ended;
     expect(stopped.code).toBe(130);
     expect(stopped.stderr).toContain('eod resume 1');

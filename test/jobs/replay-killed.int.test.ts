@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { runEod, spawnEod } from '../support/eod.ts';
+import { runCli } from '../support/cli.ts';
+import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore } from './import-support.ts';
@@ -37,9 +38,12 @@ async function loadNewer(context: Context): Promise<void> {
 const REPLAY = "from etl.runs where kind = 'replay' order by id desc limit 1";
 const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
 
+const eod = (context: Context, ...args: readonly string[]) =>
+  runCli(args, { env: { DATABASE_URL: context.config.DATABASE_URL ?? '' }, cwd: temporaryFolder() });
+
 /** Starts a process and kills it when the newest replay has loaded so many windows. */
 async function killAfter(context: Context, args: readonly string[], windows: number): Promise<void> {
-  const eod = spawnEod(args, {
+  const doomed = spawnEod(args, {
     env: { DATABASE_URL: context.config.DATABASE_URL ?? '', EOD_CONCURRENCY: '1' },
     cwd: temporaryFolder(),
   });
@@ -52,17 +56,13 @@ async function killAfter(context: Context, args: readonly string[], windows: num
     },
     { everyMs: 2, what: `${windows} windows of eod ${args.join(' ')}` },
   );
-  eod.kill('SIGKILL');
-  expect((await eod.ended).signal).toBe('SIGKILL');
+  doomed.kill('SIGKILL');
+  expect((await doomed.ended).signal).toBe('SIGKILL');
 }
 
 async function resume(context: Context): Promise<void> {
   const [run] = await all(context, `select id::int ${REPLAY}`);
-  const eod = spawnEod(['resume', String(run?.id)], {
-    env: { DATABASE_URL: context.config.DATABASE_URL ?? '' },
-    cwd: temporaryFolder(),
-  });
-  expect(await eod.ended).toMatchObject({ code: 0 });
+  expect(await eod(context, 'resume', String(run?.id))).toMatchObject({ code: 0 });
   expect(await all(context, `select state ${REPLAY}`)).toEqual([{ state: 'completed' }]);
 }
 
@@ -70,9 +70,6 @@ const rowsAndHistory = async (context: Context) => [
   await rowsOf(context, 'market'),
   await rowsOf(context, 'market_history'),
 ];
-
-const eod = (context: Context, ...args: readonly string[]) =>
-  runEod(args, { env: { DATABASE_URL: context.config.DATABASE_URL ?? '' }, cwd: temporaryFolder() });
 
 /** The rows without their revision: how often one was written depends on the order of the loads. */
 const values = async (context: Context) =>
