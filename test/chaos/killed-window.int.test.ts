@@ -35,7 +35,6 @@ async function openParts(settings: Readonly<Record<string, string>> = {}) {
   const pipeline = await openPipeline({
     databaseUrl: url,
     sourceUrl,
-    backend: 'postgres',
     settings: { EOD_STALL_MS: '1000', ...settings },
   });
   const workers = new Set<RunningEod>();

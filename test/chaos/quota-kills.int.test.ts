@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { type Program, startProgram } from '../support/chaos/process.ts';
-import { testDatabase } from '../support/database.ts';
 import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -52,7 +51,6 @@ test.concurrent.for(backends)(
     });
     onTestFinished(() => sandbox.close());
     const pipeline = await openPipeline({
-      databaseUrl: (await testDatabase()).url,
       sourceUrl: sandbox.url,
       backend,
       clock,

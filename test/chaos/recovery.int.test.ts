@@ -6,7 +6,15 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { rowsOf } from '../support/chaos/postgres.ts';
 import { type RestartableRedis, startRestartableRedis } from '../support/chaos/redis.ts';
 import { testDatabase } from '../support/database.ts';
-import { backfill, ended, mostly, openPipeline, type PipelineOptions, start } from '../support/pipeline.ts';
+import {
+  type Backend,
+  backfill,
+  ended,
+  mostly,
+  openPipeline,
+  type PipelineOptions,
+  start,
+} from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -20,12 +28,11 @@ const REQUEST = backfill({
 
 async function openParts(
   { onTestFinished }: TestContext,
-  options: Pick<PipelineOptions, 'backend' | 'settings'>,
+  options: Pick<PipelineOptions, 'settings'> & { readonly backend: Backend },
 ) {
   const sandbox = await startSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 150 } });
   onTestFinished(() => sandbox.close());
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
     backend: options.backend,
     settings: { EOD_ACCESS_KEY: `key-${randomBytes(6).toString('hex')}`, ...options.settings },

@@ -5,15 +5,12 @@ import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { permitOf } from '../../src/jobs/worker/quota.ts';
 import { markKeyRefused } from '../../src/load/state/access-keys.ts';
 import { claimWindow } from '../../src/load/state/windows/claim.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 test('a claim that comes as the key is being refused makes no call', async () => {
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: 'http://127.0.0.1:9',
-    backend: 'postgres',
   });
   const { pool } = pipeline.db;
   await startRun(pipeline, backfill({ from: '2025-09-08', to: '2025-09-08', operations: ['GetBhavCopyCM'] }));

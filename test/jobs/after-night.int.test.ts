@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { followUpRuns } from '../../src/jobs/runs/finish.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backfill, openPipeline, runToEnd, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -17,9 +17,7 @@ const clock = { now: () => time };
 test('the data sets are compared after a night has ended; an error in that does not fail the night', async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60 });
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '2' },
   });
@@ -76,21 +74,12 @@ test('the alerts of a run are raised although the process that ended it was kill
     behaviour: { disabledOperations: ['GetCircuitBreakers'] },
   });
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     settings: { EOD_ALERT_WEBHOOK: webhook.url },
   });
   const { pool } = pipeline.db;
-  const startProcess = async () => {
-    const worker = spawnEod(['up', '--roles', 'worker'], {
-      env: pipeline.environment,
-      cwd: temporaryFolder(),
-    });
-    await worker.output(/eod is up/);
-    return worker;
-  };
-  const first = await startProcess();
+  const first = spawnEod(['up', '--roles', 'worker'], { env: pipeline.environment, cwd: temporaryFolder() });
+  await first.output(/eod is up/);
   // Holds the process up where it wants to keep the alert.
   const holder = await pool.connect();
   await holder.query('begin; lock table etl.alerts in access exclusive mode');
@@ -116,11 +105,10 @@ test('the alerts of a run are raised although the process that ended it was kill
   expect(await followUp()).toEqual({ state: 'due' });
   expect(webhook.heard).toEqual([]);
 
-  const second = await startProcess();
+  const second = await startWorker(pipeline);
   await waitFor(async () => (await followUp())?.state === 'done');
   expect(webhook.heard.map(({ kind, facts }) => [kind, facts.run])).toEqual([['run_failed', runId]]);
-  second.kill();
-  await second.ended;
+  await second.stop();
   await sandbox.close();
 });
 
@@ -128,9 +116,7 @@ test('a run whose names cannot be brought up to date ends as failed and says why
   const webhook = await startWebhook();
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: { EOD_ALERT_WEBHOOK: webhook.url },
   });

@@ -27,7 +27,6 @@ async function openSetup(
   const pipeline = await openPipeline({
     databaseUrl: databaseUrl ?? (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: {
       EOD_ALERT_WEBHOOK: webhook.url,
@@ -145,9 +144,7 @@ describe('delivery', () => {
 
   beforeAll(async () => {
     pipeline = await openPipeline({
-      databaseUrl: (await testDatabase()).url,
       sourceUrl: 'http://127.0.0.1:9',
-      backend: 'postgres',
     });
   });
 

@@ -5,7 +5,6 @@ import { planDeferred, planInput } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import {
   backends,
   backfill,
@@ -27,9 +26,7 @@ describe.each(backends)('a backfill of everything, the queue in %s', (backend) =
   let pipeline: Pipeline;
   beforeAll(async () => {
     sandbox = await startSandbox({ clock, instrumentsPerExchange: 30 });
-    const { url: databaseUrl } = await testDatabase();
     pipeline = await openPipeline({
-      databaseUrl,
       sourceUrl: sandbox.url,
       backend,
       clock,
@@ -141,8 +138,7 @@ describe.each(backends)('a backfill of everything, the queue in %s', (backend) =
 const RANGED = operations.filter((one) => one.windows.per !== 'instrument').map((one) => one.name);
 
 test('a plan reads what is known of its own days and instruments, however much else is known', async () => {
-  const { url: databaseUrl } = await testDatabase();
-  const context = await openPipeline({ databaseUrl, sourceUrl: 'http://127.0.0.1:1', backend: 'postgres' });
+  const context = await openPipeline({ sourceUrl: 'http://127.0.0.1:1' });
   const [from, to] = ['2025-09-01', '2025-09-05'];
   const names = Array.from({ length: 60 }, (_, at) => `S${at}`);
   for (const operation of ['GetFinRatioEOD', 'GetBhavCopyCM']) {
@@ -172,8 +168,7 @@ test('a plan reads what is known of its own days and instruments, however much e
 });
 
 test('years of a few hundred instruments are planned, however many windows that makes', async () => {
-  const { url: databaseUrl } = await testDatabase();
-  const context = await openPipeline({ databaseUrl, sourceUrl: 'http://127.0.0.1:1', backend: 'postgres' });
+  const context = await openPipeline({ sourceUrl: 'http://127.0.0.1:1' });
   const request = backfill({
     from: '2024-01-01',
     to: '2025-06-30',

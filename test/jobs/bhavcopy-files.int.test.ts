@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -63,8 +62,7 @@ describe('real bhav copies, from the file through the source into the table', ()
     async (_name, folder) => {
       const files = daysOf(folder);
       const sandbox = await startSandbox({ dataDir: folder });
-      const { url: databaseUrl } = await testDatabase();
-      const pipeline = await openPipeline({ databaseUrl, sourceUrl: sandbox.url, backend: 'postgres' });
+      const pipeline = await openPipeline({ sourceUrl: sandbox.url });
       const request = backfill({
         from: '2025-08-29',
         to: '2025-09-11',

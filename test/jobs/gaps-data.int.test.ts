@@ -20,7 +20,7 @@ const at = (time: string): Clock => ({ now: () => Date.parse(`${time}:00+05:30`)
 
 async function pipelineAt(clock: Clock, databaseUrl?: string) {
   const url = databaseUrl ?? (await testDatabase()).url;
-  return openPipeline({ databaseUrl: url, sourceUrl: NOBODY, backend: 'postgres', clock });
+  return openPipeline({ databaseUrl: url, sourceUrl: NOBODY, clock });
 }
 type Pipeline = Awaited<ReturnType<typeof pipelineAt>>;
 
@@ -223,8 +223,7 @@ describe('why a session is not there', () => {
 
 describe('the view and the status', () => {
   test('say the same as the gaps, as of the session’s publication', async () => {
-    const { url } = await testDatabase();
-    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: NOBODY, backend: 'postgres' });
+    const pipeline = await openPipeline({ sourceUrl: NOBODY });
     const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
     await writeCoverage(pipeline.db.drizzle, {
       operation: 'GetTotalTradeHighlights',
@@ -326,7 +325,7 @@ describe('etl.sessions', () => {
     calendar.learn([{ exchange: 'NSE', day: saturday }]);
     const sandbox = await startSandbox({ calendar, instrumentsPerExchange: 20 });
     const { url } = await testDatabase();
-    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres' });
+    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
     const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: saturday, to: saturday };
     expect(await runToEnd(pipeline, backfill(asked))).toMatchObject({ requests: 0 });
     expect(pipeline.calendar.isSession('NSE', saturday)).toBe(false);
@@ -341,7 +340,7 @@ describe('etl.sessions', () => {
     expect(pipeline.calendar.isSession('BSE', saturday)).toBe(false);
     expect(pipeline.calendar.isSession('NSE', '2025-09-07')).toBe(false);
 
-    const other = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres' });
+    const other = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
     const operations = ['GetBhavCopyCM', 'GetCircuitBreakers'].map(operationNamed);
     const found = await readGaps(other, { operations, exchanges: ['NSE'], from: saturday, to: '2025-09-07' });
     expect(spans(found)).toEqual([`GetCircuitBreakers NSE ${saturday} ${saturday} beyond_history`]);
@@ -368,7 +367,7 @@ describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav 
     const pipelineOf = async (dataDir: string) => {
       const sandbox = await startSandbox({ dataDir });
       onTestFinished(() => sandbox.close());
-      return openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, backend: 'postgres' });
+      return openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
     };
     const before = await pipelineOf(holed);
     const week = { from: '2025-09-05', to: '2025-09-11' };

@@ -116,7 +116,7 @@ describe('what an import read', () => {
 });
 
 function pipelineAt(databaseUrl: string, sourceUrl: string): Promise<Pipeline> {
-  return openPipeline({ databaseUrl, sourceUrl, backend: 'postgres', clock: systemClock });
+  return openPipeline({ databaseUrl, sourceUrl, clock: systemClock });
 }
 
 describe('files and answers of the service in turn', () => {

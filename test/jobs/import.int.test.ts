@@ -140,7 +140,6 @@ describe('a file and what is stored of its day', () => {
     const pipeline = await openPipeline({
       databaseUrl: url,
       sourceUrl: sandbox.url,
-      backend: 'postgres',
       clock,
     });
     const range = { from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { tables } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
@@ -41,9 +40,7 @@ let pipeline: Pipeline;
 beforeAll(async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
   pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '3' },
   });

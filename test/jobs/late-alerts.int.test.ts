@@ -9,7 +9,6 @@ import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
-import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
 import { openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -39,9 +38,7 @@ const clock = manualClock(at(`${DAY}T12:00:00`));
 beforeAll(async () => {
   monitor = await startMonitor();
   pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: 'http://127.0.0.1:9',
-    backend: 'postgres',
     clock,
     settings: { EOD_EXCHANGES: 'NSE' },
   });
@@ -246,9 +243,7 @@ describe('a heartbeat', () => {
     monitor.asked.length = 0;
     const sandbox = await startSandbox({ clock, instrumentsPerExchange: 20 });
     const real = await openPipeline({
-      databaseUrl: (await testDatabase()).url,
       sourceUrl: sandbox.url,
-      backend: 'postgres',
       clock,
       settings: {
         EOD_EXCHANGES: 'NSE',

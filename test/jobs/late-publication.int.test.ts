@@ -7,7 +7,6 @@ import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 
 const night = (day: string) => Date.parse(`${day}T22:40:00+05:30`);
@@ -19,9 +18,7 @@ async function openNights(name: string, first: string) {
   const sourceClock = manualClock(night(first));
   const sandbox = await startSandbox({ clock: sourceClock, instrumentsPerExchange: 60 });
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: { EOD_INSTRUMENTS: INSTRUMENTS.join(','), EOD_LOOKBACK_SESSIONS: '2' },
   });

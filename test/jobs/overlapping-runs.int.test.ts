@@ -88,7 +88,6 @@ test('runs whose ranges overlap, at once, end in what was answered last', async 
   const pipeline = await openPipeline({
     databaseUrl: url,
     sourceUrl: source.url,
-    backend: 'postgres',
     clock: clockFrom('2025-09-20T22:02:00+05:30'),
   });
   const runs = [

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import { type RunningEod, spawnEod } from '../support/eod.ts';
 import {
   backfill,
@@ -54,7 +53,6 @@ describe('two worker processes on one queue', () => {
 
   const open = async (backend: 'postgres' | 'redis') =>
     openPipeline({
-      databaseUrl: (await testDatabase()).url,
       sourceUrl: sandbox.url,
       backend,
       settings: SETTINGS,

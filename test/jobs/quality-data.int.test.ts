@@ -4,7 +4,6 @@ import { eventChecks } from '../../src/load/market/checks/events.ts';
 import { checks } from '../../src/load/market/checks/index.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
@@ -16,9 +15,7 @@ let pipeline: Pipeline;
 beforeAll(async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
   pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '3' },
   });

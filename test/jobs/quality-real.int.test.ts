@@ -5,7 +5,6 @@ import { expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { importInto, linesOf, newFile, openStore } from './import-support.ts';
 
@@ -21,9 +20,7 @@ if (!there) console.log('../shared/data/bhavcopy is not there: real bhav copies 
 test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not', async () => {
   const sandbox = await startSandbox({ clock, dataDir: DATA });
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
   });
   const report = await runToEnd(pipeline, backfill({ ...RANGE, operations: ['GetBhavCopyCM'] }));

@@ -5,7 +5,6 @@ import { transaction } from '../../src/load/database/transaction.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { closeAfterFile } from '../support/closing.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
 
@@ -38,8 +37,7 @@ beforeAll(async () => {
 });
 
 async function open(settings: Record<string, string> = {}): Promise<Pipeline> {
-  const { url } = await testDatabase();
-  return openPipeline({ databaseUrl: url, sourceUrl: source.url, backend: 'postgres', settings });
+  return openPipeline({ sourceUrl: source.url, settings });
 }
 
 const rejectsOf = ({ db }: Pipeline) => openRejects(db.drizzle, {}, 100);

@@ -50,7 +50,6 @@ describe('all operations, corrected once and with an instrument missing once', (
       original = await openPipeline({
         databaseUrl: url,
         sourceUrl: sandbox.url,
-        backend: 'postgres',
         clock,
         settings: { EOD_INSTRUMENT_LIMIT: '2' },
       });
@@ -82,9 +81,7 @@ describe('all operations, corrected once and with an instrument missing once', (
 
   test('an empty database becomes the same, row for row, history and coverage included', async () => {
     const empty = await openPipeline({
-      databaseUrl: (await testDatabase()).url,
       sourceUrl: NOWHERE,
-      backend: 'postgres',
       clock,
     });
     const { signal } = new AbortController();

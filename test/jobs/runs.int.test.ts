@@ -4,7 +4,6 @@ import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts
 import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { testDatabase } from '../support/database.ts';
 import { backfill, ended, mostly, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -24,7 +23,6 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
   });
   beforeEach(async () => {
     pipeline = await openPipeline({
-      databaseUrl: (await testDatabase()).url,
       sourceUrl: sandbox.url,
       backend,
       settings: { EOD_INSTRUMENT_LIMIT: '1' },

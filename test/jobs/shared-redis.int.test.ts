@@ -17,7 +17,6 @@ test('two databases on one Redis, with the same prefix, work each on their own w
   const prefix = freePrefix();
   const open = async () =>
     openPipeline({
-      databaseUrl: (await testDatabase()).url,
       sourceUrl: sandbox.url,
       backend: 'redis',
       prefix,
@@ -41,7 +40,6 @@ test('two databases on one Redis, with the same prefix, work each on their own w
 
 test.each(backends)('a job of another database is refused, in the queue on %s', async (backend) => {
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: 'http://127.0.0.1:9',
     backend,
   });

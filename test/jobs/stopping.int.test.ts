@@ -100,8 +100,7 @@ test.concurrent.each(['postgres', 'redis'] as const)(
 );
 
 test('a worker that is closed while it connects leaves no connection behind', async () => {
-  const { url: databaseUrl } = await testDatabase();
-  const pipeline = await openPipeline({ databaseUrl, sourceUrl: 'http://127.0.0.1:1', backend: 'postgres' });
+  const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:1' });
   const { db, queues } = pipeline;
   const worker = queues.work('backfill', async () => undefined, { concurrency: 1 });
   await worker.close();

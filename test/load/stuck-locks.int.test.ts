@@ -86,9 +86,7 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
   onTestFinished(() => sandbox.close());
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: { EOD_LOCK_TIMEOUT_MS: '1000' },
   });

@@ -85,7 +85,6 @@ describe('of machines whose clocks differ', () => {
     const pipeline = await openPipeline({
       databaseUrl: url,
       sourceUrl: source.url,
-      backend: 'postgres',
       clock: createSettableClock(own),
     });
     const request = backfill({

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { closeAfterTest } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';
@@ -76,12 +77,15 @@ test('a backfill leaves out what another has loaded since it was planned, unless
   const first = await start(setup, NIGHT);
   const second = await start(setup, longer);
   const forced = await start(setup, { ...NIGHT, force: true });
-  const pause = (state: string, ...runs: (number | null)[]) =>
-    setup.db.pool.query('update etl.runs set state = $1 where id = any($2)', [state, runs]);
-  await pause('paused', second, forced);
+  await setup.db.pool.query("update etl.runs set state = 'paused' where id = any($1)", [[second, forced]]);
   await setup.work();
   expect(await ended(setup, first)).toMatchObject({ state: 'completed', requests: QUESTIONS });
-  await pause('running', second, forced);
+  const jobs = async () => Object.values(await setup.queues.windows.backfill.getJobCounts());
+  await waitFor(async () => (await jobs()).every((count) => count === 0), {
+    what: 'the jobs of the paused runs to be taken out of the queue',
+  });
+  await resumeRun(setup, second);
+  await resumeRun(setup, forced);
   // The session that only it asks for, and the range that begins with it.
   expect(await ended(setup, second)).toMatchObject({ state: 'completed', requests: 2 });
   expect(await ended(setup, forced)).toMatchObject({ state: 'completed', requests: QUESTIONS });

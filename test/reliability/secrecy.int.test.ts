@@ -243,7 +243,6 @@ describe('a source that repeats the request in its answer', () => {
     const pipeline = await openPipeline({
       databaseUrl: url,
       sourceUrl: baseUrl,
-      backend: 'postgres',
       settings: { EOD_ACCESS_KEY: KEY, EOD_MAX_REJECT_SHARE: '50%' },
     });
     const scope = {

@@ -6,7 +6,6 @@ import { startWorker } from '../../src/jobs/worker/worker.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Behaviour, type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { closeAfterTest } from '../support/closing.ts';
-import { testDatabase } from '../support/database.ts';
 import { type Backend, type BackfillOptions, backfill, ended, openPipeline } from '../support/pipeline.ts';
 
 /** A clock that showed `start` when it was made and goes on from there. */
@@ -50,7 +49,6 @@ export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
   });
   closeAfterTest(() => sandbox.close());
   const pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: options.sourceUrl ?? sandbox.url,
     clock,
     backend: options.backend ?? 'postgres',

@@ -12,7 +12,9 @@ import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
 import { closeAfterFile } from './closing.ts';
+import { testDatabase } from './database.ts';
 import { freePrefix, redisUrl } from './redis.ts';
+import { QUEUE_PREFIX } from './template.ts';
 import { waitFor } from './wait-for.ts';
 
 export type Backend = 'postgres' | 'redis';
@@ -28,9 +30,11 @@ export const mostly = (backend: Backend): readonly Backend[] =>
   process.env.TEST_BOTH_QUEUES === '1' ? backends : [backend];
 
 export interface PipelineOptions {
-  readonly databaseUrl: string;
+  /** A database that is there; a new one when not given. */
+  readonly databaseUrl?: string;
   readonly sourceUrl: string;
-  readonly backend: Backend;
+  /** Postgres when not given. */
+  readonly backend?: Backend;
   /** Of another pipeline, to share its queue; a new one when not given. */
   readonly prefix?: string;
   readonly clock?: Clock;
@@ -46,10 +50,14 @@ export interface Pipeline extends WorkContext {
 
 /** All a worker needs, on real servers; closed after the file's last test if not before. */
 export async function openPipeline(options: PipelineOptions): Promise<Pipeline> {
+  const { backend = 'postgres' } = options;
+  const url = options.databaseUrl ?? (await testDatabase()).url;
+  // Of a new database the first queue has its tables already.
+  const isFirst = options.databaseUrl === undefined && backend === 'postgres';
   const environment: Record<string, string> = {
     EOD_BASE_URL: options.sourceUrl,
     EOD_ACCESS_KEY: 'a key for tests',
-    EOD_QUEUE_PREFIX: options.prefix ?? freePrefix(),
+    EOD_QUEUE_PREFIX: options.prefix ?? (isFirst ? QUEUE_PREFIX : freePrefix()),
     EOD_CONCURRENCY: '3',
     // Tests of the budget set their own.
     EOD_CALLS_PER_HOUR: '1000000',
@@ -58,14 +66,14 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     EOD_NOT_READY_WAIT_MS: '20',
     EOD_LOG_LEVEL: 'silent',
     EOD_HTTP_PORT: '0',
-    DATABASE_URL: options.databaseUrl,
-    ...(options.backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
+    DATABASE_URL: url,
+    ...(backend === 'redis' ? { REDIS_URL: redisUrl() } : {}),
     ...options.settings,
   };
   const config = loadConfig(environment);
   const log = createLog(config);
   const db = openDatabase({
-    url: options.databaseUrl,
+    url,
     connections: 2 * config.EOD_CONCURRENCY + 3,
     log,
     timeouts: { ...DEFAULT_TIMEOUTS, lockMs: config.EOD_LOCK_TIMEOUT_MS },

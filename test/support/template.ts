@@ -1,10 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import pg from 'pg';
+import { prepareQueueTables } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);
+
+/** Prefix of a queue whose tables the template has: to create them takes as long as to clone the template. */
+export const QUEUE_PREFIX = 'test';
 
 /** Creates the migrated database the others are cloned from. Its name changes with the migrations. */
 export async function prepareTemplate(adminUrl: string): Promise<void> {
@@ -16,6 +20,7 @@ export async function prepareTemplate(adminUrl: string): Promise<void> {
   const database = openDatabase({ url: withDatabase(adminUrl, draft), connections: 1 });
   try {
     await migrateDatabase(database);
+    await prepareQueueTables({ db: database, config: { EOD_QUEUE_PREFIX: QUEUE_PREFIX } });
   } finally {
     await database.close();
   }

@@ -62,9 +62,7 @@ async function fill(): Promise<void> {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 40, behaviour: { faults } });
   closeAfterFile(() => sandbox.close());
   pipeline = await openPipeline({
-    databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,
-    backend: 'postgres',
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '3', EOD_ATTEMPTS: '1', EOD_CALLS_PER_HOUR: '5000' },
   });

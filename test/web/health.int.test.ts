@@ -46,8 +46,7 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
 });
 
 test('a malformed request is refused, and the server goes on', async () => {
-  const { url } = await testDatabase();
-  const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+  const context = await openPipeline({ sourceUrl: SOURCE });
   const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
   try {
     for (const target of ['//', '//[', 'http://', '*']) {
@@ -122,8 +121,7 @@ const requests = fc
 test.each([[], ['web']])(
   'no request, however malformed or unfinished, ends the server (%s)',
   async (...roles) => {
-    const { url } = await testDatabase();
-    const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+    const context = await openPipeline({ sourceUrl: SOURCE });
     const health = await startHttpServer(context, { roles, stopping: new AbortController().signal });
     const { hostname, port } = new URL(health.url);
     try {
@@ -152,8 +150,7 @@ test.each([[], ['web']])(
 );
 
 test('requests that are never finished do not keep others out', async () => {
-  const { url } = await testDatabase();
-  const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+  const context = await openPipeline({ sourceUrl: SOURCE });
   const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
   const { hostname, port } = new URL(health.url);
   const halves = Array.from({ length: 300 }, () => {
@@ -171,8 +168,7 @@ test('requests that are never finished do not keep others out', async () => {
 });
 
 test('a port that is taken is told as such', async () => {
-  const { url } = await testDatabase();
-  const context = await openPipeline({ databaseUrl: url, sourceUrl: SOURCE, backend: 'postgres' });
+  const context = await openPipeline({ sourceUrl: SOURCE });
   const options = { roles: ['worker'], stopping: new AbortController().signal };
   const first = await startHttpServer(context, options);
   const config = { ...context.config, EOD_HTTP_PORT: Number(new URL(first.url).port) };
