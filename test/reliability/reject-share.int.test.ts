@@ -4,7 +4,7 @@ import { windowEnded } from '../../src/core/events.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { serve } from '../extract/support.ts';
-import { ended } from '../support/pipeline.ts';
+import { ended, queueEmpty } from '../support/pipeline.ts';
 import { sampleOf } from './hostile-records.ts';
 import { coverageRows, openSetup, type Setup, windowsOf } from './support.ts';
 
@@ -76,6 +76,7 @@ test.each([
 
     // Once the source has mended it, going on with the run loads the whole day.
     now = 0;
+    await queueEmpty(setup);
     await resumeRun(setup, report.runId);
     expect(await ended(setup, report.runId)).toMatchObject({
       state: 'completed',

@@ -167,6 +167,15 @@ export async function ended(context: QueueContext, runId: number, timeoutMs = 40
   );
 }
 
+/** Waits until the queue has no job. That of a window is removed a moment after the window, and its run, has ended. */
+export async function queueEmpty({ queues }: QueueContext): Promise<void> {
+  const isEmpty = async () => {
+    const counts = await Promise.all(Object.values(queues.windows).map((queue) => queue.getJobCounts()));
+    return counts.every((states) => Object.values(states).every((count) => count === 0));
+  };
+  await waitFor(isEmpty, { what: 'the end of all jobs' });
+}
+
 /** Runs a request to its end with one worker. */
 export async function runToEnd(context: WorkContext, request: RunRequest): Promise<RunReport> {
   const runId = await start(context, request);

@@ -7,7 +7,7 @@ import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { closeAfterTest } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
-import { ended, mostly, openPipeline } from '../support/pipeline.ts';
+import { ended, mostly, openPipeline, queueEmpty } from '../support/pipeline.ts';
 
 const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -80,6 +80,7 @@ test.each(mostly('redis'))(
     );
     expect([report.state, failed.state]).toEqual(['completed', 'failed']);
     const own = await scrape();
+    await queueEmpty(setup);
     // Another server: the first one reads facts of the database again in some seconds only.
     const after = await (await serve(setup))();
     expect(after('eod_last_complete_session_timestamp_seconds', NSE)).toBe(
