@@ -138,7 +138,7 @@ describe.concurrent('mistakes in the settings', () => {
       [name]: value,
       ...(command === 'status' ? {} : { EOD_SERVER_PATIENCE_MS: '0' }),
     };
-    const { code, stderr } = await runCli([command], { cwd, env, timeoutMs: 15_000 });
+    const { code, stderr } = await runCli([command], { cwd, env });
     expect(stderr).toMatch(new RegExp(`cannot use .*:1.*ECONNREFUSED.*${name}`));
     expect(stderr).not.toContain('hunter2');
     expect(stderr.trim().split('\n')).toHaveLength(1);
