@@ -10,7 +10,7 @@ export interface DayRange {
   readonly to: Day;
 }
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 const DAY_PATTERN = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 function utcMs(day: Day): number {

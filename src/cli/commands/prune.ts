@@ -1,9 +1,8 @@
+import { DAY_MS } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption, wholeNumberOption } from '../options.ts';
 import { count, plural } from '../output.ts';
-
-const DAY_MS = 86_400_000;
 
 interface Flags extends JsonFlag {
   readonly days?: number;

@@ -1,4 +1,4 @@
-import { type Day, weekday } from '../../core/days.ts';
+import { type Day, daysBetween, weekday } from '../../core/days.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { CoverageDay, DayKind } from '../../jobs/runs/read-coverage.ts';
 import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
@@ -83,8 +83,7 @@ const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
 /** The column of a day's week, where the first column has the week of `first`. Weeks begin on Mondays. */
 function columnOf(first: Day, day: Day): number {
   const start = (weekday(first) + 6) % 7;
-  const days = Math.round((Date.parse(day) - Date.parse(first)) / 86_400_000);
-  return Math.floor((days + start) / 7);
+  return Math.floor((daysBetween(first, day) + start) / 7);
 }
 
 /** A year at a glance, with a column for each week and a row for each weekday. The label has the same in words. */
