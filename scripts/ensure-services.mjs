@@ -1,35 +1,43 @@
-// Besides npm packages, `npm test` needs three programs: redis-server, pgbouncer (for the test of poolers) and chromium
-// (for the test of the dashboard). Postgres comes from npm. The tests start all of these themselves; this script only
-// makes sure that the programs are installed.
+// Besides npm packages, `npm test` needs four programs: redis-server, pgbouncer (for the test of poolers), chromium (for
+// the test of the dashboard) and promtool (for the alerting rules). Postgres comes from npm. The tests start all of these
+// themselves; this script only makes sure that the programs are installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 
 const POLICY = '/usr/sbin/policy-rc.d';
-const PROGRAMS = ['redis-server', 'pgbouncer', 'chromium'];
+/** Programs and the packages of Debian that have them. */
+const PROGRAMS = {
+  'redis-server': 'redis-server',
+  pgbouncer: 'pgbouncer',
+  chromium: 'chromium',
+  promtool: 'prometheus',
+};
 
 /** @param {string} program @param {string[]} args */
 function works(program, args) {
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 }
 
-const missing = () => PROGRAMS.filter((program) => !works(program, ['--version']));
+/** The packages that are missing. */
+const missing = () =>
+  Object.entries(PROGRAMS).flatMap(([program, name]) => (works(program, ['--version']) ? [] : [name]));
 
-/** @param {string[]} programs */
-function commandsFor(programs) {
+/** @param {string[]} packages */
+function commandsFor(packages) {
   return [
     ['apt-get', 'update'],
-    ['apt-get', 'install', '-y', '--no-install-recommends', ...programs],
+    ['apt-get', 'install', '-y', '--no-install-recommends', ...packages],
   ];
 }
 
-/** @param {string[]} programs */
-function install(programs) {
+/** @param {string[]} packages */
+function install(packages) {
   // Debian starts the services that it installs, unless this file forbids it. The tests start servers of their own, and
   // a machine on which tests are run should not be left with running services.
   const isOurs = !existsSync(POLICY);
   if (isOurs) writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
   try {
-    for (const [program, ...args] of commandsFor(programs)) {
+    for (const [program, ...args] of commandsFor(packages)) {
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
       if (spawnSync(program, args, { stdio: 'inherit', env }).status !== 0) return;
     }

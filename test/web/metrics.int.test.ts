@@ -128,36 +128,29 @@ test('rules, dashboard and documentation name metrics that there are, and the do
   for (const line of lines) expect(line).toMatch(/^# HELP \w+ .+\.$/);
 });
 
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
-
-test.skipIf(!hasPromtool)(
-  'promtool takes rules and metrics (skipped without it: apt-get install prometheus)',
-  async () => {
-    const promtool = (args: string[], input?: string) => {
-      const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' });
-      expect(stdout + stderr).toBeDefined();
-      return { status, told: stdout + stderr };
-    };
-    const at = (path: string) => fileURLToPath(new URL(`../../deploy/prometheus/${path}`, import.meta.url));
-    expect(promtool(['check', 'rules', at('rules.yml')])).toMatchObject({ status: 0 });
-    expect(promtool(['check', 'config', at('prometheus.yml')])).toMatchObject({ status: 0 });
-    expect(promtool(['test', 'rules', at('rules.test.yml')])).toMatchObject({ status: 0 });
-    const setup = await openSetup();
-    const health = await startHttpServer(setup, { roles: [], stopping: new AbortController().signal });
-    closeAfterTest(() => health.close());
-    const text = await (await fetch(`${health.url}/metrics`)).text();
-    const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
-    expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, told: '' });
-    // Each rule has a test in which it fires.
-    const alerts = [...file('deploy/prometheus/rules.yml').matchAll(/- alert: (\w+)/g)].map(
-      ([, name]) => name,
-    );
-    const tested = file('deploy/prometheus/rules.test.yml');
-    expect(
-      alerts.filter((name) => !new RegExp(`alertname: ${name}\\n\\s+exp_alerts:\\n`).test(tested)),
-    ).toEqual([]);
-  },
-);
+test('promtool takes rules and metrics (it is in the package prometheus)', async () => {
+  const promtool = (args: string[], input?: string) => {
+    const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' });
+    expect(stdout + stderr).toBeDefined();
+    return { status, told: stdout + stderr };
+  };
+  const at = (path: string) => fileURLToPath(new URL(`../../deploy/prometheus/${path}`, import.meta.url));
+  expect(promtool(['check', 'rules', at('rules.yml')])).toMatchObject({ status: 0 });
+  expect(promtool(['check', 'config', at('prometheus.yml')])).toMatchObject({ status: 0 });
+  expect(promtool(['test', 'rules', at('rules.test.yml')])).toMatchObject({ status: 0 });
+  const setup = await openSetup();
+  const health = await startHttpServer(setup, { roles: [], stopping: new AbortController().signal });
+  closeAfterTest(() => health.close());
+  const text = await (await fetch(`${health.url}/metrics`)).text();
+  const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
+  expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, told: '' });
+  // Each rule has a test in which it fires.
+  const alerts = [...file('deploy/prometheus/rules.yml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+  const tested = file('deploy/prometheus/rules.test.yml');
+  expect(
+    alerts.filter((name) => !new RegExp(`alertname: ${name}\\n\\s+exp_alerts:\\n`).test(tested)),
+  ).toEqual([]);
+});
 
 test('a database that is away takes what it tells with it, and not what the process knows itself', async () => {
   const database = await testDatabase();
