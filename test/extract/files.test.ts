@@ -205,6 +205,17 @@ describe('formats', () => {
     }
   });
 
+  test('a list may end with U+001A, and write the names of months in full', async () => {
+    const [session] = await read(
+      'CF-CA.csv',
+      'SYMBOL,SERIES,PURPOSE,EX-DATE\nTCS,EQ,Bonus 1:1,31-January-2012\n\u001A',
+    );
+    expect(rowsOf(session)[0]).toMatchObject({ symbol: 'TCS', ex_date: '2012-01-31' });
+    await expect(
+      read('CF-CA.csv', 'SYMBOL,SERIES,PURPOSE,EX-DATE\nTCS,EQ,Bonus 1:1,31-Januar-2012\n'),
+    ).rejects.toThrow('is not a date');
+  });
+
   test('exports of NSE before 2020 name the company and the book closure differently', async () => {
     const [session] = await read(
       'CF-CA.csv',
@@ -238,6 +249,11 @@ describe('formats', () => {
     ];
     const columns = 'SM_KEY_SYMBOL, SM_NEW_SYMBOL,SM_APPLICABLE_FROM';
     expect(await changes(`${lines.join('\n')}\n`)).toEqual(expected);
+    expect(await changes(`${lines.join(',\r')}, `)).toEqual(expected);
+    expect(await changes('"Uno, Minda Ltd","MINDAIND","UNOMINDA","2022-07-14"\n')).toEqual(
+      expected.slice(0, 1),
+    );
+    expect(await changes('Uno, Minda Ltd,MINDAIND,UNOMINDA,14-07-2022\n')).toEqual(expected.slice(0, 1));
     for (const header of [`SM_NAME,${columns}`, `SYMB_COMPANY_NAME, ${columns}`]) {
       expect(await changes(`${header}\r\n${lines.join('\r\n')}\r\n`)).toEqual(expected);
     }

@@ -419,6 +419,10 @@ export const FORMATS: readonly FileFormat[] = [
   SYMBOL_CHANGES,
 ];
 
+/** The name of a month, or its first three letters. */
+const MONTH =
+  /^(?:[a-z]{3}|january|february|march|april|june|july|august|september|october|november|december)$/i;
+
 /** Two digits mean a year from 1990 on. */
 const fullYear = (year: string) => (year.length === 4 ? year : `${Number(year) >= 90 ? 19 : 20}${year}`);
 
@@ -427,9 +431,9 @@ const fullYear = (year: string) => (year.length === 4 ? year : `${Number(year) >
  * In files numbers begin with the day, in answers with the month. Other texts stay as they are.
  */
 export function fileDay(text: string): string {
-  const [, day = '', month = '', year = ''] = /^(\d{1,2})[- ](\w{1,3})[- ](\d{4}|\d{2})$/.exec(text) ?? [];
+  const [, day = '', month = '', year = ''] = /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text) ?? [];
   if (day === '') return text;
-  if (/^[a-z]{3}$/i.test(month)) return `${day}-${month}-${fullYear(year)}`;
+  if (MONTH.test(month)) return `${day}-${month.slice(0, 3)}-${fullYear(year)}`;
   if (!/^\d{1,2}$/.test(month) || year.length !== 4) return text;
   return `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
 }

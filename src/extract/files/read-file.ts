@@ -117,7 +117,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   // The first line of a list without a header must not be read as one.
   const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
     ? null
-    : scanFile(bytes, timeZone, {
+    : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, timeZone, {
         exchangeOf,
         readersOf({ format }, exchange) {
           const { reader, alsoReader } = newGroup(format, exchange, timeZone);
@@ -203,13 +203,17 @@ function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings
 }
 
 /**
- * A line of NSE's list of changed symbols: a name, two symbols and a day. With more commas than a name has, it is the
- * header of another file whose last cell happens to be a day.
+ * A line of NSE's list of changed symbols: a name, two symbols and a day, quoted or not. With more commas than a name
+ * has, it is the header of another file whose last cell happens to be a day.
  */
 const SYMBOL_CHANGE =
-  /^((?:[^,]*,){0,5}[^,]*),\s*([^,\s]+)\s*,\s*([^,\s]+)\s*,\s*(\d{1,2}-[A-Za-z]{3}-(?:\d{2}){1,2})\s*$/;
+  /^"?((?:[^,]*,){0,5}[^,]*?)"?,\s*"?([^,\s"]+)"?\s*,\s*"?([^,\s"]+)"?\s*,\s*"?(\d{1,2}[- ](?:[A-Za-z]{3}|\d{1,2})[- ](?:\d{2}){1,2}|\d{4}-\d{2}-\d{2})"?[\s,]*$/;
 
-const firstLine = (text: string) => text.slice(0, 1_000).trimStart().split(/\r?\n/, 1)[0] ?? '';
+const firstLine = (text: string) =>
+  text
+    .slice(0, 1_000)
+    .trimStart()
+    .split(/\r\n?|\n/, 1)[0] ?? '';
 
 /** Is it a list of changed symbols without a header? */
 const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
@@ -218,7 +222,8 @@ const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
 function readSymbolChanges(text: string): FileRow[] {
   const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
   return text
-    .split(/\r?\n/)
+    .replace(/^\ufeff/, '')
+    .split(/\r\n?|\n/)
     .filter((line) => line.trim() !== '')
     .map((line) => {
       const found = SYMBOL_CHANGE.exec(line);
@@ -243,13 +248,15 @@ function quoteNames(text: string): string {
   });
 }
 
-/** Old files have names in the code page windows-1252 instead of UTF-8. */
+/** The text of a file, without the U+001A that DOS put at its end. Old files have names in the code page windows-1252. */
 function decode(bytes: Buffer): string {
+  let text: string;
   try {
-    return decodeText(bytes);
+    text = decodeText(bytes);
   } catch {
-    return new TextDecoder('windows-1252').decode(bytes);
+    text = new TextDecoder('windows-1252').decode(bytes);
   }
+  return text.endsWith('\u001A') ? text.slice(0, -1) : text;
 }
 
 /** The exchange of a row. Files of other segments have the same header, and must not be loaded as shares. */
