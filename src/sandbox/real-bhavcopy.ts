@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { type Day, isDay } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import { operationNamed } from '../operations/registry.ts';
 import { UDIFF_COLUMNS } from '../operations/udiff.ts';
 import { answerFields, type SourceRecord, type Value } from './answer/record.ts';
 import type { DataSet } from './datasets/dataset.ts';
-import { type Audit, Lru } from './market/market.ts';
+import { Lru } from './market/market.ts';
 
 const HEAD_BYTES = 4_096;
 const REMEMBERED_FILES = 8;
@@ -69,14 +68,13 @@ export function findBhavcopies(directory: string): BhavcopyFiles {
   return files;
 }
 
-/** The fields of the answer, all empty: those that the files lack stay so. */
-const NOT_IN_FILES: SourceRecord = Object.fromEntries(
-  answerFields(operationNamed('GetBhavCopyCM').shapes[0].table).map(({ source }) => [source, null]),
-);
-
-/** Makes a record of a row. Numbers stay text, so that no digit changes on the way into the answer. */
-function record(row: Record<string, string>, audit: Audit): SourceRecord {
-  const values: Record<string, Value> = { ...NOT_IN_FILES, ...audit };
+/**
+ * Makes a record of a row. Numbers stay text, so that no digit changes on the way into the answer.
+ *
+ * @param others the fields that are not in the files.
+ */
+function record(row: Record<string, string>, others: SourceRecord): SourceRecord {
+  const values: Record<string, Value> = { ...others };
   for (const [column, source] of Object.entries(UDIFF_COLUMNS)) {
     const text = row[column];
     values[source] = text === undefined || text === '' ? null : text;
@@ -84,11 +82,11 @@ function record(row: Record<string, string>, audit: Audit): SourceRecord {
   return values;
 }
 
-function readFile(path: string, key: string, audit: Audit): SourceRecord[] {
+function readFile(path: string, key: string, others: SourceRecord): SourceRecord[] {
   const rows = parseRows(path, readFileSync(path, 'utf8'));
   const stray = rows.find((row) => keyOf(path, row) !== key);
   if (stray !== undefined) throw usageError(`${path} holds ${key} and also ${keyOf(path, stray)}`);
-  return rows.map((row) => record(row, audit));
+  return rows.map((row) => record(row, others));
 }
 
 /** Answers GetBhavCopyCM only from real files: a day without a file is empty. */
@@ -98,16 +96,17 @@ export function realBhavcopy(files: BhavcopyFiles): DataSet {
   return {
     table: 'bhavcopy_cm',
     records(market, query) {
-      const { range, exchange } = query;
+      const { range, exchange, operation } = query;
       if (range === null) return [];
+      const empty = answerFields(operation.shapes[0].table).map(({ source }) => [source, null]);
       const published = market.publishedUntil();
       const inRange = (day: Day) => day >= range.from && day <= range.to && day <= published;
       const wanted = new Set(query.instruments);
       return days.flatMap((key) => {
         const [source, day = ''] = key.split(' ');
         if (source !== exchange || !inRange(day)) return [];
-        const audit = market.audit('bhavcopy', exchange, day);
-        const rows = parsed.get(key, () => readFile(files.get(key) as string, key, audit));
+        const others = { ...Object.fromEntries(empty), ...market.audit('bhavcopy', exchange, day) };
+        const rows = parsed.get(key, () => readFile(files.get(key) as string, key, others));
         return rows.filter((row) => wanted.size === 0 || wanted.has(String(row.symbol)));
       });
     },

@@ -1,14 +1,17 @@
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { date, datetime, int8, numeric, text } from '../../src/operations/fields.ts';
-import { defineOperation } from '../../src/operations/operation.ts';
+import { defineOperation, type Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { defineTable } from '../../src/operations/table.ts';
 import { answer } from '../../src/sandbox/answer/answer.ts';
 import { answerFields, complete } from '../../src/sandbox/answer/record.ts';
 import { DEFAULT_BEHAVIOUR } from '../../src/sandbox/behaviour.ts';
+import { dataSets } from '../../src/sandbox/datasets/index.ts';
 import { Market } from '../../src/sandbox/market/market.ts';
 import type { Query } from '../../src/sandbox/query.ts';
+import { findBhavcopies, realBhavcopy } from '../../src/sandbox/real-bhavcopy.ts';
 import { manualClock } from './support.ts';
 
 /** What a twelfth operation would look like. */
@@ -70,6 +73,63 @@ test('an operation the simulation knows nothing of is answered from its declarat
     expect(row.CountedAt).toMatch(/^09-0[89]-2025 21:00:\d\d$/);
   }
   expect((await answer(market(), query, DEFAULT_BEHAVIOUR, new Map())).body).toBe(body);
+});
+
+/** The operation of this name, with one field more in each of its tables. */
+function grown(name: string): Operation {
+  const operation = operationNamed(name);
+  const added = defineTable({
+    name: 'one_more',
+    comment: 'One field.',
+    key: ['exchange'],
+    fields: [text('addedLater', 'added_later', 'A field added later.')],
+  }).fields.filter(({ column }) => column === 'added_later');
+  const [first, ...others] = operation.shapes.map((shape) => ({
+    ...shape,
+    table: { ...shape.table, fields: [...shape.table.fields, ...added] },
+  }));
+  if (first === undefined) throw new Error(`${name} has no shape`);
+  return { ...operation, shapes: [first, ...others] };
+}
+
+test('two operations that fill one table give a field added later the same value', async () => {
+  const addedBy = async (name: string, options: Query['options']) => {
+    const query: Query = {
+      operation: grown(name),
+      exchange: 'NSE',
+      range: null,
+      day: '2025-09-09',
+      instruments: ['TCS'],
+      options: { natureOfReport: 'Consolidated', ...options },
+      format: 'Json',
+      dates: 'String',
+    };
+    return (
+      JSON.parse((await answer(market(), query, DEFAULT_BEHAVIOUR, dataSets)).body) as { AddedLater: string }
+    ).AddedLater;
+  };
+  const value = await addedBy('GetFinRatioEOD', {});
+  expect(value).toMatch(/^ADDE\d+$/);
+  expect(await addedBy('GetFinancialRatios', { type: 'EOD' })).toBe(value);
+});
+
+test('a field added later is empty where the exchanges’ own files are served, which lack it', async () => {
+  const files = findBhavcopies(fileURLToPath(new URL('../fixtures/bhavcopy', import.meta.url)));
+  const query: Query = {
+    operation: grown('GetBhavCopyCM'),
+    exchange: 'NSE',
+    range: { from: '2025-08-29', to: '2025-08-29' },
+    day: null,
+    instruments: [],
+    options: {},
+    format: 'Json',
+    dates: 'String',
+  };
+  const known = new Map([['GetBhavCopyCM', { sample: realBhavcopy(files) }]]);
+  const { body } = await answer(market(), query, DEFAULT_BEHAVIOUR, known);
+  const rows = (JSON.parse(body) as { Value: Record<string, unknown>[] }).Value;
+  expect(rows.length).toBeGreaterThan(50);
+  expect(new Set(rows.map((row) => row.AddedLater))).toEqual(new Set(['']));
 });
 
 test('a field the simulation knows nothing of is filled in, one left out on purpose is not', () => {
