@@ -123,6 +123,10 @@ describe('events of a share and a day', () => {
         notice('Interest Amount - Rs 1.30/ Return On Capital - Re 0.70 (Purpose Revised)', { series: 'IV' }),
       ]),
     ).toEqual(['interest:1.3 1.3 applied', 'other:0.7 0.7 applied']);
+    expect(short([notice('Return Of Capital - Rs 3 Per Unit/Scheme Of Arrangement')])).toEqual([
+      'other needs_review',
+      'other:3 3 applied',
+    ]);
     // Interest on a debenture is not paid on a share.
     expect(short([notice('Interest - Rs 1.20 Per Unit', { series: 'N1' })])).toEqual([
       'interest:1.2 1.2 ignored',

@@ -81,7 +81,7 @@ print(json.dumps({
       'nan has NaN or infinity, which a DECIMAL cannot hold: written as text',
       'until has ±infinity: written as the first day of the year 1 and the last day of 9999',
     ]);
-    expect(stderr).toContain('eod: nan holds NaN');
+    expect(stderr).toContain('eod: nan has NaN');
     const read = await runPython<{
       arrow: Record<string, string>;
       duckdb: Record<string, string>;

@@ -212,10 +212,16 @@ function eventsOfKind(all: readonly NoticeEvent[]): CorporateEvent[] {
   // A dividend of another security with the symbol does not contradict that of the share.
   const contradicts =
     kind === 'dividend' && amountsContradict(withAmount.filter(({ status }) => status !== 'ignored'));
-  return events.flatMap(({ item, lines: same }) => {
+  const counted = events.flatMap(({ item, lines: same }) => {
     const event = mostDoubtful(same);
     return ofSymbols(same, contradicts ? needsReview(event, CONTRADICTION) : event, item);
   });
+  // What is not understood is not what the amounts are about.
+  const unknown =
+    kind === 'other'
+      ? lines.filter(({ amount, status }) => amount === null && status === 'needs_review')
+      : [];
+  return unknown.length === 0 ? counted : [...counted, ...ofSymbols(unknown, mostDoubtful(unknown), '')];
 }
 
 const CONTRADICTION =
