@@ -266,9 +266,10 @@ export const settingGroups = {
       description:
         'How long a database session waits for a lock that another one holds. After that the statement fails with an error that names the holder (pid, application, user, since when), and the window is tried again later. After half of this time `/readyz` answers 503.',
     }),
-    EOD_STATEMENT_TIMEOUT_MS: whole(1_000, 86_400_000)
-      .default(3_600_000)
-      .meta({ description: 'How long one SQL statement may take; migrations are not limited.' }),
+    EOD_STATEMENT_TIMEOUT_MS: whole(1_000, 86_400_000).default(3_600_000).meta({
+      description:
+        'How long one SQL statement may take, also of a server that no longer answers; migrations are not limited.',
+    }),
     EOD_SERVER_PATIENCE_MS: whole(0, 3_600_000).default(60_000).meta({
       description:
         'How long a command that starts or follows a run waits for a Postgres that cannot be reached, and `up`, when it starts, for a Postgres or Redis that is not running yet (other commands wait 10 s at most when they start); `0`: not at all. A wrong password or an unknown database is reported at once.',

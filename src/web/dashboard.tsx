@@ -22,9 +22,7 @@ import { serveQueueBoard } from './queue-board.ts';
 const CONNECTIONS = 3;
 const STATEMENT_WITHIN_MS = 15_000;
 const LOCK_WITHIN_MS = 5_000;
-/** For a server that is silent. */
 const CONNECT_WITHIN_MS = 5_000;
-const ANSWER_WITHIN_MS = 16_000;
 
 /** One year: the address of an asset changes with its content. */
 const KEEP_ASSETS = 'public, max-age=31536000, immutable';
@@ -53,7 +51,6 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
     log: context.log,
     timeouts: { ...DEFAULT_TIMEOUTS, statementMs: STATEMENT_WITHIN_MS, lockMs: LOCK_WITHIN_MS },
     connectWithinMs: CONNECT_WITHIN_MS,
-    answerWithinMs: ANSWER_WITHIN_MS,
   });
   app.addHook('onClose', () => reading.close());
   const reader: QueueContext = { ...context, db: reading };

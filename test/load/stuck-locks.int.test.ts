@@ -1,11 +1,17 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../src/load/database/database.ts';
+import {
+  type Database,
+  DEFAULT_TIMEOUTS,
+  endIfSilent,
+  openDatabase,
+} from '../../src/load/database/database.ts';
 import { databaseError } from '../../src/load/database/errors.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { startHttpServer } from '../../src/web/server.ts';
+import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -118,4 +124,35 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   });
   await worker.stop();
   await health.close();
+});
+
+test('a server that no longer answers during a statement counts as away; a statement in its time does not', async () => {
+  const proxy = await startCuttingProxy((await testDatabase()).url);
+  const db = openDatabase({
+    url: proxy.url,
+    connections: 2,
+    timeouts: { ...DEFAULT_TIMEOUTS, statementMs: 1_000 },
+  });
+  onTestFinished(async () => {
+    await db.close();
+    await proxy.close();
+  });
+  const held = await db.pool.connect();
+  held.on('error', () => undefined);
+  // Idle for longer than a statement may take, and a statement that takes its time.
+  await db.pool.query('select pg_sleep(0.9)');
+  await db.pool.query('select pg_sleep(0.9)');
+  await held.query('set statement_timeout = 0');
+  endIfSilent(held, 0);
+  await held.query('select pg_sleep(3.5)');
+  endIfSilent(held, 1_000);
+  proxy.setSilent();
+  for (const client of [db.pool, held]) {
+    await expect(
+      client.query('select 1').catch((error) => Promise.reject(databaseError(error))),
+    ).rejects.toMatchObject({
+      kind: 'database_away',
+    });
+  }
+  held.release(true);
 });

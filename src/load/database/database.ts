@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
@@ -45,6 +46,9 @@ export const DEFAULT_TIMEOUTS: SessionTimeouts = {
   idleInTransactionMs: 300_000,
 };
 
+/** How long after the time limit of a statement its end has to arrive. */
+const OVERDUE_MS = 2_000;
+
 /** A connection that was silent for this long is probed. */
 const KEEPALIVE_S = 30;
 /** A connection counts as broken if nothing was acknowledged for this long. */
@@ -55,6 +59,12 @@ const UNCONFIRMED_S = 60;
  * refuse those that it does not know.
  */
 export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeouts): Promise<void> {
+  const wire = wireOf(client);
+  const { stream } = wire.connection;
+  stream.on('timeout', () => {
+    if (!wire.readyForQuery) stream.destroy(new Error('no answer within the time limit of a statement'));
+  });
+  endIfSilent(client, timeouts.statementMs);
   await client.query(`
     -- Days and moments are read as Postgres writes them, which a database may have changed.
     set datestyle to 'ISO';
@@ -72,6 +82,26 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
   });
 }
 
+/** The parts of a pg client that its types leave out. */
+interface Wire {
+  /** Whether no statement is in progress. */
+  readonly readyForQuery: boolean;
+  readonly connection: { readonly stream: Socket };
+}
+
+const wireOf = (client: pg.ClientBase) => client as unknown as Wire;
+
+/**
+ * Sets how long the statements of a session may take, for our side of the connection: it is broken off if nothing
+ * arrives during a statement for a little longer. The server would have ended the statement before, so it, or what is
+ * between, accepts connections and no longer answers. (pg's `query_timeout` would not notice the end of a COPY.)
+ *
+ * @param statementMs the session's statement_timeout; 0: no limit.
+ */
+export function endIfSilent(client: pg.ClientBase, statementMs: number): void {
+  wireOf(client).connection.stream.setTimeout(statementMs === 0 ? 0 : statementMs + OVERDUE_MS);
+}
+
 interface DatabaseOptions {
   readonly url: string;
   /** The most connections; a worker needs one per window in flight and one more. */
@@ -82,23 +112,16 @@ interface DatabaseOptions {
   readonly timeouts?: SessionTimeouts;
   /** How long connecting may take. */
   readonly connectWithinMs?: number;
-  /**
-   * How long the answer to a statement may take, also of a server that is silent and so does not end it itself. Not for
-   * connections that COPY: the driver does not notice its end.
-   */
-  readonly answerWithinMs?: number;
 }
 
 /** Opens a pool, which connects when it is first used. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { url, connections = 5, log, retry, timeouts = DEFAULT_TIMEOUTS, connectWithinMs = 15_000 } = options;
-  const { answerWithinMs } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
     application_name: 'eod',
     connectionTimeoutMillis: connectWithinMs,
-    ...(answerWithinMs === undefined ? {} : { query_timeout: answerWithinMs }),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_S * 1_000,
     onConnect: (client) => setUpSession(client, timeouts),

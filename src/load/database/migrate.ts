@@ -10,7 +10,7 @@ import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from 
 import { databaseId } from '../state/database-identity.ts';
 import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
-import type { Database } from './database.ts';
+import { type Database, endIfSilent } from './database.ts';
 import { databaseError } from './errors.ts';
 import { takeSessionLock } from './session-lock.ts';
 import { transactionOn } from './transaction.ts';
@@ -106,6 +106,7 @@ export function migrateDatabase(
       await client.query("set client_min_messages = 'warning'");
       // Creating an index on years of rows takes long.
       await client.query('set statement_timeout = 0');
+      endIfSilent(client, 0);
       const db = drizzle(client);
       await applyMigrations(client);
       await applyRepeatableFiles(client, await outdatedFiles(db));
@@ -118,6 +119,7 @@ export function migrateDatabase(
       await grantReadersAgain(client);
       await client.query('reset client_min_messages');
       await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);
+      endIfSilent(client, once.timeouts.statementMs);
       await lock.release();
     } catch (error) {
       // Closing the connection ends the transaction, the lock and the settings.

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import type { Database } from './database.ts';
+import { type Database, endIfSilent } from './database.ts';
 import { databaseError } from './errors.ts';
 
 /** A column of a result; `type` is the oid of its type. */
@@ -57,6 +57,7 @@ export async function readOnly<T>(
       `begin transaction isolation level repeatable read, read only;
        set local statement_timeout = ${timeoutMs}; set local idle_in_transaction_session_timeout = 0`,
     );
+    endIfSilent(client, timeoutMs);
     // After a first query, not even a function can make the transaction read-write.
     await client.query('select 1');
     if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
