@@ -80,18 +80,18 @@ export function readPurpose(text: string, ofTrust = false): Purpose {
     isFinal(event, line) ? { ...event, label: 'final' as const } : event,
   );
   const read = withDoubts(labelled, unread !== '');
-  return { events: calledOff ? read.map(asCalledOff) : read, revised, calledOff };
+  return {
+    events: calledOff ? read.map((event) => needsReview(event, CALLED_OFF)) : read,
+    revised,
+    calledOff,
+  };
 }
 
 /** The dividend that an annual meeting decides about is the final one. */
 const isFinal = ({ kind, label }: PurposeEvent, line: string) =>
   kind === 'dividend' && label === '' && /\bA\.?G\.?M\b|ANNUAL GEN/.test(line);
 
-/** No event of a text is applied that says that something is cancelled or postponed. */
-function asCalledOff(event: PurposeEvent): PurposeEvent {
-  return needsReview(event, CALLED_OFF);
-}
-
+/** Why no event is applied of a text that cancels or postpones something. */
 export const CALLED_OFF = 'its text says that something is cancelled or postponed';
 
 /** Marks an event for review, unless it does not count anyway. */

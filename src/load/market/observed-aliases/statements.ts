@@ -49,10 +49,15 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   // and would compare each row with each load.
   const writtenBy = (row: string, column: string) =>
     `${row}.exchange = $1 and ${row}.${column} = any($2::bigint[])${table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3::date and $4::date`}`;
-  const keyOf = (row: string) => keyColumns(table, naming, row).join(', ');
-  const alias = (row: string) => `${keyOf(row)}, ${dayOf(table, naming, row)} as day`;
-  const named = (row: string) =>
-    [...keyExpressions(table, naming, row), dayOf(table, naming, row)].join(', ');
+  const day = (row: string) => dayOf(table, naming, row);
+  const keyExpressions = (row: string) => keyOf(table, naming, row);
+  const keyColumns = (row: string) =>
+    keyExpressions(row)
+      .map((expression, at) => `${expression} as ${KEY[at]}`)
+      .join(', ');
+  const alias = (row: string) => `${keyColumns(row)}, ${day(row)} as day`;
+  const named = (row: string) => [...keyExpressions(row), day(row)].join(', ');
+  const columns = namingColumns(table, naming);
   const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
   const sameKey = (left: string, right: string) =>
     KEY.map((column) => `${left}.${column} = ${right}.${column}`).join(' and ');
@@ -61,9 +66,9 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   // Without the offset, Postgres would move the condition on the names inside, and cut the texts of each row for it.
   const aliases = (rows: string) => `
     select exchange, ${source} as source, ${KEY.join(', ')}, min(first_day) as first_seen, max(last_day) as last_seen
-      from (select t.exchange, ${keyOf('t')}, t.first_day, t.last_day
-              from (select ${namingColumns(table, naming)}, min(${dayOf(table, naming, 't')}) as first_day, max(${dayOf(table, naming, 't')}) as last_day
-                      from ${rows} group by ${namingColumns(table, naming)} offset 0) as t) as named
+      from (select t.exchange, ${keyColumns('t')}, t.first_day, t.last_day
+              from (select ${columns}, min(${day('t')}) as first_day, max(${day('t')}) as last_day
+                      from ${rows} group by ${columns} offset 0) as t) as named
      where (symbol <> '' or isin <> '' or scrip_code > 0) and first_day is not null
      group by exchange, ${KEY.join(', ')}`;
   const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
@@ -76,12 +81,12 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   // Reads from each end inwards to the first row with the alias, because there may be years of rows in between.
   // Rows of these loads outside those days are handled by `observe`.
   const outermost = (direction: 'asc' | 'desc') => {
-    const day = `t.${quote(table.dateColumn ?? '')}`;
+    const date = `t.${quote(table.dateColumn ?? '')}`;
     return `lateral (
-            select ${day} as day from ${target} t cross join lateral (select ${alias('t')}) as r
+            select ${date} as day from ${target} t cross join lateral (select ${alias('t')}) as r
              where t.exchange = $1 and t.${quote(naming.symbol)} = s.symbol
-               and ${day} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
-             order by ${day} ${direction} limit 1)`;
+               and ${date} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
+             order by ${date} ${direction} limit 1)`;
   };
   const bothEnds = `
         select s.id, earliest.day as first_seen, latest.day as last_seen
@@ -164,13 +169,12 @@ const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as co
 function namingColumns({ key, names }: TableDefinition, naming: Naming): string {
   const { symbol, series, isin, scripCode, name } = naming;
   const columns = ['exchange', symbol, series, isin, scripCode, name, ...(names.length > 1 ? key : [])];
-  return [...new Set(columns.flatMap((column) => (column === undefined ? [] : `t.${quote(column)}`)))].join(
-    ', ',
-  );
+  const own = columns.filter((column) => column !== undefined);
+  return [...new Set(own)].map((column) => `t.${quote(column)}`).join(', ');
 }
 
 /** The key of a row's alias, as expressions over the row's columns. */
-function keyExpressions(table: TableDefinition, naming: Naming, row: string): string[] {
+function keyOf(table: TableDefinition, naming: Naming, row: string): string[] {
   const text = (column: string | undefined, length: number) =>
     column === undefined ? "''::text" : `coalesce(left(${row}.${quote(column)}, ${length}), '')`;
   const linked = table.names.length > 1 ? table.key.map((column) => `${row}.${quote(column)}`) : [];
@@ -183,9 +187,6 @@ function keyExpressions(table: TableDefinition, naming: Naming, row: string): st
     linked.length === 0 ? "''::text" : `md5(concat_ws('|', ${linked.join(', ')}))`,
   ];
 }
-
-const keyColumns = (table: TableDefinition, naming: Naming, row: string) =>
-  keyExpressions(table, naming, row).map((expression, at) => `${expression} as ${KEY[at]}`);
 
 /** The day on which the instrument of a row had the names, as an expression over the row's columns. */
 function dayOf(table: TableDefinition, naming: Naming, row: string): string {
