@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { expect, test } from 'vitest';
+import { copyNewDays } from '../../src/load/market/merge.ts';
 import { mergeSql } from '../../src/load/market/merge-sql.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { observedAliasSql } from '../../src/load/market/observed-aliases/statements.ts';
@@ -80,6 +81,34 @@ test('a load looks each stored row up a few times, though the statistics know no
       expect(observe).toBeLessThan(30 * RECORDS);
     }
   } finally {
+    client.release();
+  }
+});
+
+/**
+ * Whether a session is new is asked before it is copied. The planner counts on finding a row of it anywhere: once it read
+ * all rows of the year for each session, from the first automatic ANALYZE in the middle of a load on.
+ */
+test('sessions that are copied read no rows of each other, though the table is analyzed meanwhile', async () => {
+  const store = await openStore();
+  const client = await store.pool.connect();
+  try {
+    await client.query("select etl.ensure_year_partition('bhavcopy_cm', 2025)");
+    await client.query('begin');
+    for (let at = 1; at <= 30; at++) {
+      const day = `2025-09-${String(at).padStart(2, '0')}`;
+      const rows = Array.from({ length: 1_000 }, (_, n) => bhavRow({ symbol: `S${n}`, trade_date: day }));
+      const load = { table: bhavcopy, rows, fullSet: undefined, exchange: 'NSE', runId: 1, loadId: 1 };
+      expect(await copyNewDays(client, load, [day])).toMatchObject({ inserted: 1_000 });
+      if (at === 15) await client.query('analyze market.bhavcopy_cm');
+    }
+    const read = await client.query(
+      "select seq_tup_read::int as rows from pg_stat_xact_user_tables where relname = 'bhavcopy_cm_2025'",
+    );
+    // The table is empty at first, and then as small as what an index would read.
+    expect(read.rows[0].rows).toBeLessThan(3_000);
+  } finally {
+    await client.query('rollback');
     client.release();
   }
 });

@@ -178,7 +178,7 @@ export async function copyNewDays(
 ): Promise<Merged | null> {
   const sql = mergeSql(table);
   if (sql.areNew === null || rows.length === 0 || hasDuplicates(table, rows)) return null;
-  const found = await client.query<{ now: string }>({ ...sql.areNew, values: [exchange, days] });
+  const found = await client.query<{ now: string }>(sql.areNew, [exchange, days]);
   const now = found.rows[0]?.now;
   if (now === undefined) return null;
   const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
