@@ -71,6 +71,9 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
     set lock_timeout = ${timeouts.lockMs};
     set statement_timeout = ${timeouts.statementMs};
     set idle_in_transaction_session_timeout = ${timeouts.idleInTransactionMs};
+    -- Days that are being loaded have no statistics. The costs that the planner assumes for them would have statements
+    -- of some milliseconds compiled for hundreds.
+    set jit = off;
     -- The server finds out by itself that a client vanished, and releases its locks.
     set tcp_keepalives_idle = ${KEEPALIVE_S};
     set tcp_keepalives_interval = 10;

@@ -239,15 +239,16 @@ export async function applyStaged(
   table: TableDefinition,
   { rows, fullSet, preserved }: TableAnswer,
   options: ApplyOptions,
-  sql: ApplySql,
+  sql: ApplySql & { readonly mergeUnique?: ApplySql['merge'] },
 ): Promise<Merged> {
   let merged = NOTHING;
   if (rows.length > 0) {
     if (preserved !== undefined) {
       await preserveStored(client, table, sql.target, preserved, daySpan(table, rows));
     }
+    const { mergeUnique = sql.merge } = sql;
     const result = await client.query<Record<string, string>>({
-      ...sql.merge,
+      ...(hasDuplicates(table, rows) ? sql.merge : mergeUnique),
       values: [options.runId, options.loadId, options.fetchedAt.toISOString()],
     });
     merged = { ...NOTHING, ...countsOf(result.rows[0]) };

@@ -63,7 +63,6 @@ export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
   // columns. Hash joins use all columns, and cost the same whatever the planner assumes.
   await tx.execute(sql`set local enable_nestloop = off`);
   await tx.execute(sql`set local enable_mergejoin = off`);
-  await tx.execute(sql`set local jit = off`);
 }
 
 /** What is needed to run a check and store its findings. */
