@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { SQLWrapper } from 'drizzle-orm';
+import { fillPlaceholders, type SQLWrapper } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type { ClientBase, QueryResult, QueryResultRow } from 'pg';
 
@@ -21,11 +21,38 @@ export function runPrepared<Row extends QueryResultRow>(
   { $client }: Preparing,
   statement: SQLWrapper,
 ): Promise<QueryResult<Row>> {
-  const { sql: text, params: values } = dialect.sqlToQuery(statement.getSQL());
+  const { text, params: values } = compile(statement);
+  return $client.query<Row>({ name: nameOf(text), text, values });
+}
+
+/**
+ * The same for a statement whose text is always the same: drizzle builds it once, because that takes longer than to send
+ * it.
+ *
+ * @param build returns the statement, with `sql.placeholder(name)` for each value.
+ */
+export function prepareOnce<Values extends Record<string, unknown>, Row extends QueryResultRow>(
+  build: () => SQLWrapper,
+): (db: Preparing, values: Values) => Promise<QueryResult<Row>> {
+  let built: ReturnType<typeof compile> | undefined;
+  return ({ $client }, values) => {
+    built ??= compile(build());
+    const { text, params } = built;
+    return $client.query<Row>({ name: nameOf(text), text, values: fillPlaceholders(params, values) });
+  };
+}
+
+function compile(statement: SQLWrapper) {
+  const { sql: text, params } = dialect.sqlToQuery(statement.getSQL());
+  return { text, params };
+}
+
+/** The name that a text is prepared by. */
+function nameOf(text: string): string {
   let name = names.get(text);
   if (name === undefined) {
     name = `eod_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
     names.set(text, name);
   }
-  return $client.query<Row>({ name, text, values });
+  return name;
 }

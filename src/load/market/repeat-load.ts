@@ -96,7 +96,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         outcome: { state: 'loaded', error: null },
       } as const;
       if (load.answer !== undefined) await keepAnswer(tx, windowId, load.answer);
-      await writeRejects(tx, load);
+      if (last.openRejects) await writeRejects(tx, load);
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {
         ...load.outcome,

@@ -81,7 +81,7 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
   }
   // Locked in one order everywhere, so that two loads cannot deadlock.
   const outdated = await lockOutdated(tx, load, asked, [...present.keys()]);
-  await tx.update(rejects).set({ resolved_at: now }).where(hasId(outdated));
+  if (outdated.length > 0) await tx.update(rejects).set({ resolved_at: now }).where(hasId(outdated));
   await keepRejects(tx, load, asked, present);
 }
 

@@ -16,9 +16,9 @@ import {
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { alias } from 'drizzle-orm/pg-core';
+import { alias, QueryBuilder } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
-import { type Preparing, runPrepared } from '../../database/prepared.ts';
+import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { placeOf, questionOf } from '../schema/columns.ts';
 import { responses } from '../schema/source.ts';
 import { loads, rejects, windows } from '../schema/work.ts';
@@ -66,50 +66,72 @@ function isSince(scope: LoadScope, fetchedAt: Date) {
   );
 }
 
+/** The load of an answer whose rows are stored now. */
+interface LastLoad {
+  readonly windowId: number;
+  readonly whole: string[];
+  readonly fetched: number;
+  readonly stale: number;
+  readonly duplicate: number;
+  /** Are there open rejects of the operation and exchange, of other answers? */
+  readonly openRejects: boolean;
+}
+
 /**
  * The load whose rows are stored now: the last one that may be about the days of a window, if it was of the same answer
  * to the same question, fetched before, without rejects, warnings or suspicions. Null if there is no such load.
  */
 export async function lastCleanLoad(
-  db: NodePgDatabase,
-  {
-    windowId,
-    operations,
-    digest,
-    fetchedAt,
-  }: {
+  db: Preparing,
+  asked: {
     readonly windowId: number;
     readonly operations: readonly string[];
     readonly digest: string;
     readonly fetchedAt: Date;
   },
-) {
+): Promise<LastLoad | null> {
+  const found = await selectLastCleanLoad(db, { ...asked, fetchedAt: asked.fetchedAt.toISOString() });
+  return found.rows[0] ?? null;
+}
+
+const selectLastCleanLoad = prepareOnce<
+  { windowId: number; operations: readonly string[]; digest: string; fetchedAt: string },
+  LastLoad & Record<string, unknown>
+>(() => {
+  const db = new QueryBuilder();
   const asked = alias(windows, 'asked');
   const last = alias(loads, 'last');
   const other = alias(loads, 'other');
   const concerns = (one: typeof last | typeof other) =>
     and(
-      inArray(one.operation, [...operations]),
+      sql`${one.operation} = any(${sql.placeholder('operations')}::text[])`,
       eq(one.exchange, asked.exchange),
       lte(one.from_date, asked.to_date),
       gte(one.to_date, asked.from_date),
     );
-  const [found] = await db
+  const number = (column: Column) => sql<number>`${column}::float8`;
+  const openRejects = and(
+    eq(rejects.operation, asked.operation),
+    eq(rejects.exchange, asked.exchange),
+    isNull(rejects.resolved_at),
+  );
+  return db
     .select({
-      windowId: last.window_id,
+      windowId: number(last.window_id).as('windowId'),
       whole: last.whole,
-      fetched: last.fetched,
-      stale: last.stale,
-      duplicate: last.duplicate,
+      fetched: number(last.fetched).as('fetched'),
+      stale: number(last.stale).as('stale'),
+      duplicate: number(last.duplicate).as('duplicate'),
+      openRejects: sql`exists (select from ${rejects} where ${openRejects})`.as('openRejects'),
     })
     .from(asked)
     .innerJoin(last, concerns(last))
     .innerJoin(windows, eq(windows.id, last.window_id))
     .where(
       and(
-        eq(asked.id, windowId),
-        eq(last.digest, digest),
-        lt(last.fetched_at, fetchedAt.toISOString()),
+        eq(asked.id, sql.placeholder('windowId')),
+        eq(last.digest, sql.placeholder('digest')),
+        lt(last.fetched_at, sql.placeholder('fetchedAt')),
         eq(last.operation, asked.operation),
         eq(last.from_date, asked.from_date),
         eq(last.to_date, asked.to_date),
@@ -135,8 +157,7 @@ export async function lastCleanLoad(
         ),
       ),
     );
-  return found ?? null;
-}
+});
 
 /** What later answers than that of a window were asked for, if they were loaded. */
 export async function laterLoads(tx: NodePgDatabase, scope: LoadScope, own: OwnAnswer) {

@@ -1,6 +1,6 @@
 import { and, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { type Preparing, runPrepared } from '../../database/prepared.ts';
+import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instruments.ts';
 import { responses } from '../schema/source.ts';
@@ -32,25 +32,29 @@ export interface BegunLoad {
  * @returns null if it has ended already.
  */
 export async function beginLoad(
-  tx: NodePgDatabase & Preparing,
+  tx: Preparing,
   windowId: number,
   locks: readonly string[],
 ): Promise<BegunLoad | null> {
-  const { id, from_date, to_date, instruments } = windows;
-  const found = await runPrepared<BegunLoad & Record<string, unknown>>(
-    tx,
-    sql`
-    with open as materialized (
-      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
-        from ${windows} where ${id} = ${windowId} and ${canBegin('store')} for update
-    ), locked as materialized (
-      select pg_advisory_xact_lock(key) from (
-        select hashtextextended(name, 0) as key from open, unnest(${sql.param(locks)}::text[]) as name order by 1) as keys
-    )
-    select open.*, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`,
-  );
+  const found = await beginStatement(tx, { windowId, locks });
   return found.rows[0] ?? null;
 }
+
+const beginStatement = prepareOnce<
+  { windowId: number; locks: readonly string[] },
+  BegunLoad & Record<string, unknown>
+>(() => {
+  const { id, from_date, to_date, instruments } = windows;
+  return sql`
+    with open as materialized (
+      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
+        from ${windows} where ${id} = ${sql.placeholder('windowId')} and ${canBegin('store')} for update
+    ), locked as materialized (
+      select pg_advisory_xact_lock(key) from (
+        select hashtextextended(name, 0) as key from open, unnest(${sql.placeholder('locks')}::text[]) as name order by 1) as keys
+    )
+    select open.*, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
+});
 
 /** The days of the rows that a load changed; '-infinity' and 'infinity' if they have none. */
 export interface Written {

@@ -23,6 +23,8 @@ export interface PackedBody {
   readonly hash: string;
   /** Length before compression. */
   readonly bytes: number;
+  /** Was it found to be kept already? It may have been pruned since. */
+  readonly wasKept: boolean;
   /** The body, compressed with brotli when this is first called. */
   readonly compressed: () => Promise<Buffer>;
 }
@@ -48,10 +50,13 @@ export const hashBody = (body: Buffer) => createHash('sha256').update(body).dige
  */
 export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
   const hash = hashBody(body);
+  const wasKept =
+    body.length >= WORTH_ASKING && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   let compressed: Promise<Buffer> | undefined;
   const packed = {
     hash,
     bytes: body.length,
+    wasKept,
     compressed() {
       compressed ??= compress(body, {
         chunkSize: 256 * 1024,
@@ -61,10 +66,8 @@ export async function packBody(db: NodePgDatabase, body: Buffer): Promise<Packed
       return compressed;
     },
   };
-  const isKept =
-    body.length >= WORTH_ASKING && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   // The caller that keeps it gets the error.
-  if (!isKept) packed.compressed().catch(() => undefined);
+  if (!wasKept) packed.compressed().catch(() => undefined);
   return packed;
 }
 
@@ -81,13 +84,14 @@ export async function keepAnswer(
   windowId: number,
   answer: AnswerToKeep,
 ): Promise<void> {
-  const { hash, bytes, compressed } = answer.packed;
+  const { hash, bytes, wasKept, compressed } = answer.packed;
   let isKnown = false;
-  if (bytes >= WORTH_ASKING) {
+  if (wasKept) {
+    // A statement of its own, because the next one has to see what was committed before the lock was free.
     await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
     isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   }
-  // If it was kept when `packBody` looked and pruned since, it is compressed only here.
+  // If it was pruned since `packBody` looked, it is compressed only here.
   const body = isKnown ? null : await compressed();
   await runPrepared(
     tx,

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { type Preparing, runPrepared } from '../../database/prepared.ts';
+import { QueryBuilder } from 'drizzle-orm/pg-core';
+import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
 import { canBegin, isOpen, moveWindows, type WindowAfter } from './transitions.ts';
@@ -356,14 +357,17 @@ export async function countOpenWindows(db: NodePgDatabase, runIds: readonly numb
 }
 
 /** Has the run a window that has not ended? */
-export async function hasOpenWindows(db: NodePgDatabase & Preparing, runId: number): Promise<boolean> {
-  const open = db
+export async function hasOpenWindows(db: Preparing, runId: number): Promise<boolean> {
+  return (await selectOpen(db, { runId })).rowCount === 1;
+}
+
+const selectOpen = prepareOnce<{ runId: number }, { id: string }>(() =>
+  new QueryBuilder()
     .select({ id: windows.id })
     .from(windows)
-    .where(and(eq(windows.run_id, runId), isOpen()))
-    .limit(1);
-  return (await runPrepared(db, open)).rowCount === 1;
-}
+    .where(and(eq(windows.run_id, sql.placeholder('runId')), isOpen()))
+    .limit(1),
+);
 
 /** A window of a replay that has not ended. Without `responseId` it reads the rejected records of its parent. */
 export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
