@@ -49,6 +49,7 @@ export class EncodedRows implements Iterable<Row> {
   readonly keyEnds: Uint32Array;
   /** How often each value occurs, for the columns from `countedColumns`. */
   readonly counts: ReadonlyMap<string, ReadonlyMap<Scalar, number>>;
+  private duplicates: boolean | undefined;
 
   constructor(writer: RowsWriter) {
     this.table = writer.table;
@@ -76,6 +77,11 @@ export class EncodedRows implements Iterable<Row> {
 
   /** Do two rows have the same key? Only valid for tables in which equal keys always have the same text. */
   hasDuplicates(): boolean {
+    this.duplicates ??= this.findDuplicates();
+    return this.duplicates;
+  }
+
+  private findDuplicates(): boolean {
     const keys = new Set<string>();
     for (let at = 0; at < this.length; at += 1) {
       keys.add(this.text.toString('latin1', at === 0 ? 0 : this.ends[at - 1], this.keyEnds[at]));

@@ -333,11 +333,11 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
   // because the planner takes the day to be empty (see `storedRow`).
   return `
-    with present as materialized (
+    with lacking as materialized (
+      select where $8::bigint is null or (select count(*) from ${target} t where ${scope('t')}) > $8
+    ), present as materialized (
       select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written
-        from ${target} t where ${scope('t')} group by 1
-    ), lacking as materialized (
-      select where coalesce((select sum(rows) from present) > $8::bigint, true)
+        from lacking, ${target} t where ${scope('t')} group by 1
     ), unlisted as materialized (
       select ${key('t.')} from lacking, ${target} t where ${scope('t')}
       except select ${key('listed.')} from lacking, ${stage} listed
