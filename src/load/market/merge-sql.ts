@@ -139,8 +139,8 @@ export function partsOf(table: TableDefinition, tables: TargetTables = MARKET_TA
 
 /**
  * Looks for the first row of each day in the order of an index. Without an order the planner counts on finding a row
- * soon in any part of the table, and for a day that has none it reads all rows of the year. The day has two bounds
- * because by a constant, nothing would have to be ordered.
+ * soon anywhere in the table, and for a day that has none it reads all rows of the year. The day is given by two bounds,
+ * because the planner ignores an order by a column that has to be equal to something.
  */
 function areNewStatement(dateColumn: string, { target, history }: Parts): string {
   const day = `t.${quote(dateColumn)}`;
@@ -157,8 +157,8 @@ export const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + inter
 
 /**
  * Merges the staged records. Names that begin with an underscore are columns of the statement itself: no column of a
- * table does. Records that change nothing are only counted, because nearly all of them do not, and to store and read
- * them once for each thing that may be done took half the time of the merge.
+ * table does. Records that change nothing are counted but not kept in `compared`: nearly all are like that, and to keep
+ * and read them for each of the following parts took half the time of the merge.
  *
  * @param options.areUnique no two of the records have the same key.
  * @param options.given the records as a common table expression, where they are not staged.

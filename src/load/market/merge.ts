@@ -246,9 +246,9 @@ export async function applyStaged(
     if (preserved !== undefined) {
       await preserveStored(client, table, sql.target, preserved, daySpan(table, rows));
     }
-    const { mergeUnique = sql.merge } = sql;
+    const areUnique = sql.mergeUnique !== undefined && !hasDuplicates(table, rows);
     const result = await client.query<Record<string, string>>({
-      ...(hasDuplicates(table, rows) ? sql.merge : mergeUnique),
+      ...(areUnique ? sql.mergeUnique : sql.merge),
       values: [options.runId, options.loadId, options.fetchedAt.toISOString()],
     });
     merged = { ...NOTHING, ...countsOf(result.rows[0]) };
