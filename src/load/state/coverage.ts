@@ -1,6 +1,6 @@
 import { and, type Column, eq, gte, inArray, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { type Preparing, runPrepared } from '../database/prepared.ts';
+import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
 import { coverage } from './schema/work.ts';
 
 /** The table's name, for SQL that is built as text. */
@@ -95,7 +95,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, owner: Cover
 
 /** The entries of these days that were written by this window. */
 export async function coverageOfWindow(
-  db: NodePgDatabase,
+  db: Preparing,
   asked: {
     readonly windowId: number;
     readonly operation: string;
@@ -104,21 +104,21 @@ export async function coverageOfWindow(
     readonly to: string;
   },
 ): Promise<CoverageEntry[]> {
-  const { day, instrument, variant, state, records } = coverage;
-  return db
-    .select({ day, instrument, variant, state, records })
-    .from(coverage)
-    .where(
-      and(
-        eq(coverage.operation, asked.operation),
-        eq(coverage.exchange, asked.exchange),
-        gte(day, asked.from),
-        lte(day, asked.to),
-        eq(coverage.window_id, asked.windowId),
-      ),
-    )
-    .orderBy(day, instrument, variant);
+  return (await selectCoverageOfWindow(db, asked)).rows;
 }
+
+const selectCoverageOfWindow = prepareOnce<
+  Readonly<Record<'operation' | 'exchange' | 'from' | 'to', string>> & { readonly windowId: number },
+  CoverageEntry
+>(() => {
+  const { operation, exchange, day, instrument, variant, state, records, window_id } = coverage;
+  const value = (name: string) => sql.placeholder(name);
+  return sql`
+    select ${day}::text, ${instrument}, ${variant}, ${state}, ${records}::float8 from ${coverage}
+     where ${operation} = ${value('operation')} and ${exchange} = ${value('exchange')}
+       and ${day} between ${value('from')}::date and ${value('to')}::date and ${window_id} = ${value('windowId')}
+     order by ${day}, ${instrument}, ${variant}`;
+});
 
 /** Questions about days: about a whole exchange, or about each of these instruments. */
 interface AskedDays {

@@ -4,7 +4,7 @@ import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
 import { and, count, eq, inArray, not, notExists, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../../database/database.ts';
-import { type Preparing, runPrepared } from '../../database/prepared.ts';
+import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { lockUntilCommit, transaction } from '../../database/transaction.ts';
 import { responseBodies, responses } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
@@ -93,21 +93,26 @@ export async function keepAnswer(
   }
   // If it was pruned since `packBody` looked, it is compressed only here.
   const body = isKnown ? null : await compressed();
-  await runPrepared(
-    tx,
-    sql`
+  const { contentType, calledOn } = answer;
+  const fetchedAt = answer.fetchedAt.toISOString();
+  await insertAnswer(tx, { windowId, hash, bytes, body, isKnown, contentType, calledOn, fetchedAt });
+}
+
+const insertAnswer = prepareOnce(() => {
+  const value = (name: string) => sql.placeholder(name);
+  return sql`
     with locked as materialized (select pg_advisory_xact_lock_shared(${LOCK})), body as (
       insert into ${responseBodies} (hash, encoding, body, bytes)
-      select ${hash}, 'br', ${body}::bytea, ${bytes}::integer from locked where not ${isKnown}::boolean
+      select ${value('hash')}, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
+       where not ${value('isKnown')}::boolean
       on conflict do nothing
     )
     insert into ${responses} (run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
       filtered, called_on, hash, content_type, fetched_at)
     select w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${answer.calledOn}::date, ${hash}, ${answer.contentType}, ${answer.fetchedAt.toISOString()}::timestamptz
-      from ${windows} w where w.id = ${windowId}`,
-  );
-}
+      w.filtered, ${value('calledOn')}::date, ${value('hash')}, ${value('contentType')}, ${value('fetchedAt')}::timestamptz
+      from ${windows} w where w.id = ${value('windowId')}`;
+});
 
 /** A kept answer with its request and its uncompressed body. */
 export type KeptAnswer = NonNullable<Awaited<ReturnType<typeof readKeptAnswer>>>;
