@@ -8,7 +8,6 @@ import type { RunReport } from '../../src/load/state/reports.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { captureCli, runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { query } from './support.ts';
@@ -28,8 +27,7 @@ describe('eod import', () => {
     const cwd = folderOfFiles();
     const { url } = await testDatabase();
     const options = { cwd, env: { DATABASE_URL: url } };
-    // Relative paths are those of the process.
-    const first = await runEod(['import', 'archive', '--json'], options);
+    const first = await runCli(['import', 'archive', '--json'], options);
     expect(first.code).toBe(1);
     const report = JSON.parse(first.stdout) as ImportReport;
     expect(report).toMatchObject({

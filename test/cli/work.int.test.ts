@@ -5,7 +5,6 @@ import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { query } from './support.ts';
@@ -183,7 +182,7 @@ describe('eod up', () => {
   test('works on detached runs, answers health checks, and stops on SIGTERM', async () => {
     const { url } = await testDatabase();
     const env = environment(url);
-    const up = spawnEod(['up'], { cwd, env });
+    const up = startCli(['up'], { cwd, env });
     const [, health] = await up.output(/health: (http:\S+)\/healthz/);
     const alive = await fetch(`${health}/healthz`);
     expect([alive.status, await alive.json()]).toMatchObject([
@@ -208,7 +207,7 @@ describe('eod up', () => {
     );
 
     const asked = Date.now();
-    up.kill('SIGTERM');
+    up.signal('SIGTERM');
     expect(await up.ended).toMatchObject({ code: 0 });
     expect(Date.now() - asked).toBeLessThan(10_000);
   });

@@ -44,6 +44,7 @@ async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Pr
   let view: ReturnType<typeof progressView> | undefined;
   const report = await importFiles(context, {
     paths,
+    cwd: cli.cwd,
     force: flags.force === true,
     signal: cli.life.signal,
     onProgress(runId, progress) {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, type Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { dayInName } from '../../extract/files/formats.ts';
 import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
@@ -9,7 +9,10 @@ import { tableGroupOf } from '../replay/plan-replay.ts';
 
 /** A file to import, with the hash of its bytes. */
 export interface ImportFile {
+  /** As it was named, or as it was found in the folder that was named. */
   readonly path: string;
+  /** The folder from which a relative path starts. */
+  readonly cwd: string;
   /** SHA-256 in hex; null where the file cannot be read. */
   readonly hash: string | null;
   readonly error: string | null;
@@ -19,45 +22,47 @@ export interface ImportFile {
  * Finds the files to import: each named file, and in named folders and below them every file that ends in .csv, .dat or
  * .zip and is not hidden. They are sorted by the day in their name (files without one come first), then by name.
  *
+ * @param cwd the folder from which relative paths start.
  * @throws PipelineError `usage` if a path cannot be read, or if there is no file.
  */
-export async function findFiles(paths: readonly string[]): Promise<string[]> {
+export async function findFiles(paths: readonly string[], cwd: string): Promise<string[]> {
   const found = new Set<string>();
   for (const path of paths) {
-    const about = await stat(path).catch((error) => {
+    const about = await stat(resolve(cwd, path)).catch((error) => {
       throw usageError(`${path} cannot be read: ${messageOf(error)}`);
     });
     if (!about.isDirectory()) {
       found.add(path);
       continue;
     }
-    for (const inside of await listFolder(path)) found.add(inside);
+    for (const inside of await listFolder(path, cwd)) found.add(inside);
   }
   if (found.size === 0) throw usageError(`there is no .csv, .dat or .zip file in ${paths.join(', ')}`);
   const rank = (path: string) => `${dayInName(path) ?? ''}|${path}`;
   return [...found].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
 
-async function listFolder(folder: string): Promise<string[]> {
+async function listFolder(folder: string, cwd: string): Promise<string[]> {
+  const place = resolve(cwd, folder);
   let entries: Dirent[];
   try {
-    entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    entries = await readdir(place, { recursive: true, withFileTypes: true });
   } catch (error) {
     throw usageError(`${folder} cannot be read: ${messageOf(error)}`);
   }
   return entries
     .filter((entry) => !entry.isDirectory() && isImportName(entry.name))
-    .map((entry) => join(entry.parentPath, entry.name));
+    .map((entry) => join(folder, relative(place, entry.parentPath), entry.name));
 }
 
 /** Hashes a file. An error is returned, not thrown. */
-export async function hashFile(path: string): Promise<ImportFile> {
+export async function hashFile(path: string, cwd: string): Promise<ImportFile> {
   const hash = createHash('sha256');
   try {
-    for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-    return { path, hash: hash.digest('hex'), error: null };
+    for await (const chunk of createReadStream(resolve(cwd, path))) hash.update(chunk as Buffer);
+    return { path, cwd, hash: hash.digest('hex'), error: null };
   } catch (error) {
-    return { path, hash: null, error: `cannot be read: ${messageOf(error)}` };
+    return { path, cwd, hash: null, error: `cannot be read: ${messageOf(error)}` };
   }
 }
 

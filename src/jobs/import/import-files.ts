@@ -34,6 +34,8 @@ export interface ImportReport extends Omit<RunReport, 'failures'> {
 
 export interface ImportOptions {
   readonly paths: readonly string[];
+  /** The folder from which relative paths start; by default that of the process. */
+  readonly cwd?: string;
   /** Import files again that were imported completely before? */
   readonly force: boolean;
   /** Stops the import between two files. */
@@ -52,11 +54,11 @@ const MAX_DIFFERENCES = 500;
  * @throws PipelineError `usage` if a path cannot be read; `database_away` if Postgres cannot be reached.
  */
 export async function importFiles(opened: Context, options: ImportOptions): Promise<ImportReport> {
-  const { signal } = options;
+  const { signal, cwd = process.cwd() } = options;
   // An outage ends the import; importing the same files again continues it.
   const context = { ...opened, db: opened.db.withoutRetry };
   const width = context.config.EOD_CONCURRENCY;
-  const paths = await findFiles(options.paths);
+  const paths = await findFiles(options.paths, cwd);
   const asked = { paths: options.paths, force: options.force };
   const runId = await reserveRunId(opened.db.drizzle);
   // The lock is taken before the run is written, so that no other process takes the run for an abandoned one.
@@ -68,7 +70,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   try {
     const files: ImportFile[] = [];
     await inParallel(paths, { width, signal }, async (path, at) => {
-      files[at] = await hashFile(path);
+      files[at] = await hashFile(path, cwd);
     });
     const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
     const withoutTickers = await importAll(context, runId, fresh, {
@@ -196,7 +198,7 @@ async function importAll(
     if (cancelled) return;
     try {
       await storeInOrder(
-        () => readSessions(context, file.path),
+        () => readSessions(context, file),
         async (sessions) => {
           if (tickers === null && sessions.some((session) => session.withoutTickers)) {
             postponed.add(file);
