@@ -7,12 +7,16 @@ import { dayInName } from '../../extract/files/formats.ts';
 import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
 import { tableGroupOf } from '../replay/plan-replay.ts';
 
-/** A file to import, with the hash of its bytes. */
-export interface ImportFile {
+/** A file to import. */
+interface FoundFile {
   /** As it was named, or as it was found in the folder that was named. */
   readonly path: string;
-  /** The folder from which a relative path starts. */
-  readonly cwd: string;
+  /** The same as an absolute path. */
+  readonly place: string;
+}
+
+/** A file to import, with the hash of its bytes. */
+export interface ImportFile extends FoundFile {
   /** SHA-256 in hex; null where the file cannot be read. */
   readonly hash: string | null;
   readonly error: string | null;
@@ -25,44 +29,45 @@ export interface ImportFile {
  * @param cwd the folder from which relative paths start.
  * @throws PipelineError `usage` if a path cannot be read, or if there is no file.
  */
-export async function findFiles(paths: readonly string[], cwd: string): Promise<string[]> {
-  const found = new Set<string>();
+export async function findFiles(paths: readonly string[], cwd: string): Promise<FoundFile[]> {
+  const found = new Map<string, FoundFile>();
   for (const path of paths) {
-    const about = await stat(resolve(cwd, path)).catch((error) => {
+    const place = resolve(cwd, path);
+    const about = await stat(place).catch((error) => {
       throw usageError(`${path} cannot be read: ${messageOf(error)}`);
     });
     if (!about.isDirectory()) {
-      found.add(path);
+      found.set(path, { path, place });
       continue;
     }
-    for (const inside of await listFolder(path, cwd)) found.add(inside);
+    for (const inside of await listFolder({ path, place })) found.set(inside.path, inside);
   }
   if (found.size === 0) throw usageError(`there is no .csv, .dat or .zip file in ${paths.join(', ')}`);
-  const rank = (path: string) => `${dayInName(path) ?? ''}|${path}`;
-  return [...found].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
+  const rank = ({ path }: FoundFile) => `${dayInName(path) ?? ''}|${path}`;
+  return [...found.values()].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
 
-async function listFolder(folder: string, cwd: string): Promise<string[]> {
-  const place = resolve(cwd, folder);
+async function listFolder({ path, place }: FoundFile): Promise<FoundFile[]> {
   let entries: Dirent[];
   try {
     entries = await readdir(place, { recursive: true, withFileTypes: true });
   } catch (error) {
-    throw usageError(`${folder} cannot be read: ${messageOf(error)}`);
+    throw usageError(`${path} cannot be read: ${messageOf(error)}`);
   }
   return entries
     .filter((entry) => !entry.isDirectory() && isImportName(entry.name))
-    .map((entry) => join(folder, relative(place, entry.parentPath), entry.name));
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((inside) => ({ path: join(path, relative(place, inside)), place: inside }));
 }
 
 /** Hashes a file. An error is returned, not thrown. */
-export async function hashFile(path: string, cwd: string): Promise<ImportFile> {
+export async function hashFile(file: FoundFile): Promise<ImportFile> {
   const hash = createHash('sha256');
   try {
-    for await (const chunk of createReadStream(resolve(cwd, path))) hash.update(chunk as Buffer);
-    return { path, cwd, hash: hash.digest('hex'), error: null };
+    for await (const chunk of createReadStream(file.place)) hash.update(chunk as Buffer);
+    return { ...file, hash: hash.digest('hex'), error: null };
   } catch (error) {
-    return { path, cwd, hash: null, error: `cannot be read: ${messageOf(error)}` };
+    return { ...file, hash: null, error: `cannot be read: ${messageOf(error)}` };
   }
 }
 

@@ -58,19 +58,19 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   // An outage ends the import; importing the same files again continues it.
   const context = { ...opened, db: opened.db.withoutRetry };
   const width = context.config.EOD_CONCURRENCY;
-  const paths = await findFiles(options.paths, cwd);
+  const found = await findFiles(options.paths, cwd);
   const asked = { paths: options.paths, force: options.force };
   const runId = await reserveRunId(opened.db.drizzle);
   // The lock is taken before the run is written, so that no other process takes the run for an abandoned one.
   const lock = await takeSessionLock(opened.db, lockName(runId), (db) =>
     writeRun({ ...context, db }, runId, asked),
   );
-  const tally = createTally(runId, paths.length, options);
+  const tally = createTally(runId, found.length, options);
   let stopped: string | null = 'stopped by an error; import the same files again to go on';
   try {
     const files: ImportFile[] = [];
-    await inParallel(paths, { width, signal }, async (path, at) => {
-      files[at] = await hashFile(path, cwd);
+    await inParallel(found, { width, signal }, async (file, at) => {
+      files[at] = await hashFile(file);
     });
     const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
     const withoutTickers = await importAll(context, runId, fresh, {

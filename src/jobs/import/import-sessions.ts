@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
@@ -69,10 +68,10 @@ export function notLoaded(file: string, state: 'skipped' | 'failed', error: stri
 }
 
 /** Reads a file. @throws PipelineError `unreadable` */
-export async function readSessions({ config }: Context, { path, cwd }: ImportFile): Promise<FileSession[]> {
+export async function readSessions({ config }: Context, { path, place }: ImportFile): Promise<FileSession[]> {
   let bytes: Buffer;
   try {
-    bytes = await readFile(resolve(cwd, path));
+    bytes = await readFile(place);
   } catch (error) {
     throw new PipelineError(`cannot be read: ${messageOf(error)}`, { kind: 'unreadable' });
   }

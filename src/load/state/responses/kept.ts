@@ -23,8 +23,8 @@ export interface PackedBody {
   readonly hash: string;
   /** Length before compression. */
   readonly bytes: number;
-  /** Was it found to be kept already? It may have been pruned since. */
-  readonly wasKept: boolean;
+  /** Is it kept already, as far as is known? It may have been pruned since, or its transaction rolled back. */
+  mayBeKept: boolean;
   /** The body, compressed with brotli when this is first called. */
   readonly compressed: () => Promise<Buffer>;
 }
@@ -50,13 +50,13 @@ export const hashBody = (body: Buffer) => createHash('sha256').update(body).dige
  */
 export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
   const hash = hashBody(body);
-  const wasKept =
+  const mayBeKept =
     body.length >= WORTH_ASKING && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   let compressed: Promise<Buffer> | undefined;
   const packed = {
     hash,
     bytes: body.length,
-    wasKept,
+    mayBeKept,
     compressed() {
       compressed ??= compress(body, {
         chunkSize: 256 * 1024,
@@ -67,7 +67,7 @@ export async function packBody(db: NodePgDatabase, body: Buffer): Promise<Packed
     },
   };
   // The caller that keeps it gets the error.
-  if (!wasKept) packed.compressed().catch(() => undefined);
+  if (!mayBeKept) packed.compressed().catch(() => undefined);
   return packed;
 }
 
@@ -84,15 +84,17 @@ export async function keepAnswer(
   windowId: number,
   answer: AnswerToKeep,
 ): Promise<void> {
-  const { hash, bytes, wasKept, compressed } = answer.packed;
+  const { hash, bytes, mayBeKept, compressed } = answer.packed;
   let isKnown = false;
-  if (wasKept) {
+  if (mayBeKept) {
     // A statement of its own, because the next one has to see what was committed before the lock was free.
     await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
     isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   }
   // If it was pruned since `packBody` looked, it is compressed only here.
   const body = isKnown ? null : await compressed();
+  // All sessions of a file have the same body, which is sent once.
+  answer.packed.mayBeKept = true;
   const { contentType, calledOn } = answer;
   const fetchedAt = answer.fetchedAt.toISOString();
   await insertAnswer(tx, { windowId, hash, bytes, body, isKnown, contentType, calledOn, fetchedAt });
