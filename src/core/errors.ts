@@ -56,7 +56,7 @@ export interface ErrorFacts {
   /** The source's own line, at most 500 characters. */
   readonly diagnostic?: string;
   /** For `range_refused`: the longest range in days, if the source named one. */
-  readonly limitDays?: number;
+  readonly limitDays?: number | undefined;
   /** The answer began and broke off; that of a shorter range may arrive whole. */
   readonly cutShort?: boolean;
   /** The file has no known format: in an archive, such a file is ignored if others have one. */

@@ -96,17 +96,16 @@ function wordsOf(text: string): string[] {
   const words = text
     .toLowerCase()
     .replace(/['’]/g, '')
-    .match(/[\p{L}\p{N}]+/gu);
-  return (words ?? []).map(singular).filter((word) => !SMALL_WORDS.has(word));
+    .matchAll(/[\p{L}\p{N}]+/gu);
+  return Array.from(words, ([word]) => singular(word)).filter((word) => !SMALL_WORDS.has(word));
 }
 
 /** Do the words contain those of the phrase in their order, with few others and no negation in between? */
 function contains(words: readonly string[], phrase: readonly string[]): boolean {
   return words.some((_, start) => {
     let at = start;
-    return phrase.every((wanted, place) => {
-      const longest = place === 0 ? 0 : LONGEST_GAP;
-      const found = words.slice(at, at + longest + 1).indexOf(wanted);
+    return phrase.every((wanted) => {
+      const found = words.slice(at, at + LONGEST_GAP + 1).indexOf(wanted);
       if (found < 0 || words.slice(at, at + found).some((word) => NEGATIONS.includes(word))) return false;
       at += found + 1;
       return true;
@@ -142,19 +141,27 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
     }),
   );
   if (known === undefined) return null;
-  const length = /\bof (\d{1,5}) (day|year)s?\b/i.exec(trimmed);
-  const limitDays = known.kind === 'range_refused' ? daysOf(length?.[1], length?.[2]) : undefined;
+  const limitDays = known.kind === 'range_refused' ? statedDays(trimmed) : undefined;
   return new PipelineError(`${known.meaning}: ${trimmed}`, {
     kind: known.kind,
     diagnostic: trimmed,
-    ...(limitDays === undefined ? {} : { limitDays }),
+    limitDays,
   });
 }
 
-function daysOf(length: string | undefined, unit: string | undefined): number | undefined {
-  if (length === undefined) return undefined;
+/** Units in which a line may state the longest range, and their days. */
+const RANGES = [
+  { stated: /\bof (\d{1,5}) days?\b/i, days: 1 },
   // Without leap years, so that a window of that many days is always within the range.
-  return Number(length) * (unit?.toLowerCase() === 'year' ? 365 : 1);
+  { stated: /\bof (\d{1,5}) years?\b/i, days: 365 },
+];
+
+function statedDays(text: string): number | undefined {
+  for (const { stated, days } of RANGES) {
+    const length = stated.exec(text)?.[1];
+    if (length !== undefined) return Number(length) * days;
+  }
+  return undefined;
 }
 
 /** How many characters of an unknown answer are kept. */

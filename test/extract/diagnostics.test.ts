@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { badFile, diagnose, tooLarge, unknownDiagnostic, unreadable } from '../../src/extract/diagnostics.ts';
+import {
+  badFile,
+  diagnose,
+  incomplete,
+  tooLarge,
+  unknownDiagnostic,
+  unreadable,
+} from '../../src/extract/diagnostics.ts';
 
 describe('every line that the source is known to send', () => {
   const key = 'the access key was refused';
@@ -82,6 +89,30 @@ describe('a line that is put a little otherwise', () => {
   });
 });
 
+test.each('a an the your is are was were be been has have now please'.split(' '))(
+  'the word "%s" does not matter',
+  (word) => expect(diagnose(`Key ${word} expired.`)).toMatchObject({ kind: 'credential' }),
+);
+
+test.each(['not', 'no', 'never', 'without', 'until', 'if'])('"%s" within a line negates it', (word) => {
+  expect(diagnose(`Access denied ${word} key.`)).toBeNull();
+  expect(diagnose(`Access denied ${word} a known key.`)).toBeNull();
+});
+
+test('quotation marks around the whole line are taken off, with white space on both sides of them', () => {
+  const calls = 'Calls per hour are limited.';
+  expect(diagnose(` \r\n"  ${calls} \r\n" \n`)?.diagnostic).toBe(calls);
+  for (const quoting of [`Sorry: "${calls}"`, `"${calls}" Sorry`, `"${calls}`, `${calls}"`]) {
+    expect(diagnose(quoting)?.diagnostic).toBe(quoting);
+  }
+});
+
+test('only a refused range states a range', () => {
+  const error = diagnose('Calls per hour are limited to a range of 5 days.');
+  expect(error?.kind).toBe('hourly_quota');
+  expect(error?.limitDays).toBeUndefined();
+});
+
 test.each([
   '',
   '"',
@@ -94,6 +125,7 @@ test.each([
   'Data is out of range.',
   'Authentication failed.',
   'Maintenance until further notice; calls per hour are limited.',
+  'Key as expired.',
   'Key,Expired',
   '<html>Access Denied. Key not found.</html>',
   `Key Expired.${' '.repeat(10_000)}x`,
@@ -145,6 +177,11 @@ describe('other answers that are no data', () => {
       message: 'the answer cannot be read: it is empty',
     });
     expect(unreadable('half', { cutShort: true })).toMatchObject({ cutShort: true });
+    expect(incomplete('5 of 6 records came')).toMatchObject({
+      kind: 'unreadable',
+      cutShort: true,
+      message: 'the answer is incomplete: 5 of 6 records came',
+    });
     expect(tooLarge('9 bytes')).toMatchObject({
       kind: 'too_large',
       message: 'the answer is too large: 9 bytes',
