@@ -1,6 +1,7 @@
 import { PRIORITY } from '../../src/jobs/worker/enqueue.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
+import { prepareLeast } from '../support/least-window.ts';
 import { LAST_SESSION, openPlanner, settingsFor, startPipeline } from '../support/pipeline.ts';
 import { dropDatabase, measured, migratedDatabase } from '../support/postgres.ts';
 import { startChild } from '../support/processes.ts';
@@ -24,6 +25,7 @@ export const smallWindows: Case = {
     const windows = instruments * WINDOWS_PER_INSTRUMENT;
     for (let round = 1; round <= site.rounds; round++) {
       const bareSeconds = await runBareJobs(site, windows);
+      const leastSeconds = await runBareJobs(site, windows, { least: true });
       const url = await migratedDatabase(site.server.url, DATABASE);
       const pipeline = await startPipeline(site, url);
       const first = await measured(url, () => pipeline.run(request(instruments, false)));
@@ -38,6 +40,8 @@ export const smallWindows: Case = {
           windowsPerSecond: windows / first.seconds,
           againPerSecond: windows / again.seconds,
           bareJobsPerSecond: windows / bareSeconds,
+          leastPerSecond: windows / leastSeconds,
+          leastRatio: bareSeconds / leastSeconds,
           windows,
           walKbPerWindow: first.walBytes / 1e3 / windows,
         },
@@ -72,11 +76,18 @@ function checkRun(report: RunReport, windows: number, became: 'inserted' | 'unch
   });
 }
 
-/** Seconds from the first job's way into the queue to the end of the last. */
-async function runBareJobs({ server, source }: Site, jobs: number): Promise<number> {
-  const settings = settingsFor(await migratedDatabase(server.url, DATABASE), source.url('first'));
+/**
+ * Seconds from the first job's way into the queue to the end of the last.
+ *
+ * @param options.least each job does the least for a window, see `loadLeast`; without it, nothing.
+ */
+async function runBareJobs({ server, source }: Site, jobs: number, { least = false } = {}): Promise<number> {
+  const url = await migratedDatabase(server.url, DATABASE);
+  const settings = settingsFor(url, source.url('first'));
+  if (least) await prepareLeast(url, jobs);
   const planner = await openPlanner(settings);
-  const worker = await startChild('bareJobs', settings, jobs);
+  const leastOf = least ? `${source.url('first')}/GetFinRatioEOD?from=0` : undefined;
+  const worker = await startChild('bareJobs', settings, { jobs, leastOf });
   const { databaseId, windows } = planner.context.queues;
   const started = Date.now();
   await windows.backfill.addBulk(

@@ -14,6 +14,7 @@ import type { WindowJob } from '../../src/jobs/worker/queue.ts';
 import { startWorker, workerSettings } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
+import { loadLeast } from './least-window.ts';
 
 /** Prepares a task; what it answers with is called at the signal to begin. */
 type Task = (context: WorkContext, input: never) => Promise<() => Promise<unknown>>;
@@ -60,8 +61,8 @@ const TASKS = {
     };
   },
 
-  /** A worker whose jobs do nothing, from the start; says when it had done so many. */
-  async bareJobs(context, jobs: number) {
+  /** A worker whose jobs do nothing, or as little as any pipeline does, from the start; says when it had done so many. */
+  async bareJobs(context, { jobs, leastOf }: BareJobs) {
     let done = 0;
     let ended: (at: number) => void = () => undefined;
     const all = new Promise<number>((resolve) => {
@@ -70,7 +71,8 @@ const TASKS = {
     const settings = workerSettings(context, context.config.EOD_CONCURRENCY);
     const worker = context.queues.work<WindowJob>(
       'backfill',
-      async () => {
+      async ({ data }) => {
+        if (leastOf !== undefined) await loadLeast(context.db.pool, leastOf, data.windowId);
         done += 1;
         if (done === jobs) ended(Date.now());
       },
@@ -83,6 +85,12 @@ const TASKS = {
     };
   },
 } satisfies Record<string, Task>;
+
+/** Jobs that do nothing, or the least for a window with the answer at this address. */
+interface BareJobs {
+  readonly jobs: number;
+  readonly leastOf?: string | undefined;
+}
 
 export type ChildTask = keyof typeof TASKS;
 
