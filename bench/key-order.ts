@@ -25,6 +25,7 @@ const LAYOUTS = [
   { name: 'c', key: BY_DAY, second: 'btree (symbol, trade_date)' },
   { name: 'd', key: BY_DAY },
   { name: 'e', key: BY_SYMBOL, second: 'btree (trade_date)' },
+  { name: 'f', key: BY_DAY, second: 'btree (symbol, exchange, trade_date)' },
 ] as const;
 type By = 'symbol' | 'day' | 'nothing';
 type Layout = { readonly name: string; readonly key: string; readonly second?: string };

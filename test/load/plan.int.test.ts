@@ -25,6 +25,12 @@ function rowsLookedAt(node: PlanNode): number {
   return (node.Plans ?? []).reduce((sum, step) => sum + rowsLookedAt(step), each * node['Actual Loops']);
 }
 
+/** Rows that the steps of a plan have read in vain. */
+function rowsRemoved(node: PlanNode): number {
+  const steps = node.Plans ?? [];
+  return steps.reduce((sum, step) => sum + rowsRemoved(step), node['Rows Removed by Filter'] ?? 0);
+}
+
 interface Looked {
   readonly merge: number;
   readonly withdraw: number;
@@ -160,6 +166,25 @@ test('all days of one company are found through indexes, in every partition, by 
   for (const root of [byIsin, renamed, aliases]) {
     expect(readWhole(root)).toEqual([]);
     expect(rowsLookedAt(root)).toBeLessThan(300);
+  }
+});
+
+test('all days of a symbol on one exchange are found without the rows of the other', async () => {
+  const { pool } = await openStore();
+  for (const table of ['bhavcopy_cm', 'deliveries']) {
+    for (const year of [2024, 2025]) await pool.query('select etl.ensure_year_partition($1, $2)', [table, year]);
+    await pool.query(
+      `insert into market.${table} (exchange, symbol, series, trade_date, first_loaded_at, last_changed_at, revision, run_id, load_id)
+       select e.exchange, 'S' || n, 'EQ', d.day::date, now(), now(), 1, 1, 1
+         from generate_series(timestamp '2024-07-01', '2025-06-30', '2 days') as d(day), unnest(array['BSE', 'NSE']) as e(exchange), generate_series(1, 100) as n`,
+    );
+    await pool.query(`analyze market.${table}`);
+    const asked = `select * from market.${table} where exchange = 'NSE' and symbol = 'S9' order by trade_date`;
+    const explained = await pool.query(`explain (analyze, format json) ${asked}`);
+    const plan = (explained.rows[0]['QUERY PLAN'][0] as { Plan: PlanNode }).Plan;
+    expect(plan['Actual Rows']).toBe(183);
+    expect(readWhole(plan)).toEqual([]);
+    expect(rowsRemoved(plan)).toBe(0);
   }
 });
 
