@@ -47,6 +47,7 @@ export interface Lifecycle {
 interface Host {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   exit(code: number): void;
+  readonly stderr: { write(text: string): unknown };
 }
 
 /** Listens for signals from now on; nothing else in `eod` does. */
@@ -62,7 +63,7 @@ export function createLifecycle(host: Host = process): Lifecycle {
     for (const opened of stack.splice(0).reverse()) opened.abandon?.();
   };
   const force = (code: number, why: string) => {
-    process.stderr.write(`eod: ${why}\n`);
+    host.stderr.write(`eod: ${why}\n`);
     abandon();
     host.exit(code);
   };

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
+import { type EodOptions, runEod } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -65,6 +65,9 @@ process.on('exit', () => {
 });
 `;
 
+/** A process of its own: OpenTelemetry changes modules for all that run in it. */
+const tracedEod = (args: readonly string[], options: EodOptions) => runEod(args, options);
+
 test('a run is a trace from the run to its statements, without the key; without a receiver nothing of it is loaded', async () => {
   const cwd = temporaryFolder();
   const probe = join(cwd, 'probe.mjs');
@@ -84,7 +87,7 @@ test('a run is a trace from the run to its statements, without the key; without 
     NODE_OPTIONS: `--import ${pathToFileURL(probe)}`,
   };
   const asked = ['backfill', 'GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE'];
-  const backfill = (day: string) => runEod([...asked, '--from', day, '--to', day], { cwd, env });
+  const backfill = (day: string) => tracedEod([...asked, '--from', day, '--to', day], { cwd, env });
   const plain = await backfill('2025-09-11');
   expect(plain.stderr).toMatch(/^LOADED 0$/m);
 
@@ -167,7 +170,7 @@ test('a command ends as it would without where the receiver is away', async () =
     EOD_LOG_LEVEL: 'fatal',
   };
   const asked = ['backfill', 'GetBhavCopyCM', '--from', DAY, '--to', DAY, '--detach', '--json'];
-  const { code, stdout } = await runEod(asked, { cwd: temporaryFolder(), env });
+  const { code, stdout } = await tracedEod(asked, { cwd: temporaryFolder(), env });
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ runId: 1 });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
+import { startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
@@ -12,13 +13,13 @@ const REQUEST = backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['G
 /** Far longer than these tests take: whatever is picked up again was put back, not found stalled. */
 const SETTINGS = { EOD_STALL_MS: '60000', EOD_TIMEOUT_MS: '60000' };
 
-describe('a worker process told to stop in mid-window', () => {
-  /** A worker process with one window under way at a source that takes `delayMs` to answer. */
+describe('a worker told to stop in mid-window', () => {
+  /** A worker with one window under way at a source that takes `delayMs` to answer. */
   async function underWay(backend: (typeof backends)[number], delayMs: number) {
     const sandbox = await startSandbox({ instrumentsPerExchange: 30, behaviour: { delayMs } });
     const options = { databaseUrl: (await testDatabase()).url, backend, settings: SETTINGS };
     const pipeline = await openPipeline({ ...options, sourceUrl: sandbox.url });
-    const worker = spawnEod(['up', '--roles', 'worker'], {
+    const worker = startCli(['up', '--roles', 'worker'], {
       env: pipeline.environment,
       cwd: temporaryFolder(),
     });
@@ -33,7 +34,7 @@ describe('a worker process told to stop in mid-window', () => {
   test.concurrent.each(backends)('lets it finish where that is soon (queue in %s)', async (backend) => {
     const { sandbox, pipeline, worker, runId, windows } = await underWay(backend, 800);
     const toldAt = performance.now();
-    worker.kill('SIGTERM');
+    worker.signal('SIGTERM');
     expect((await worker.ended).code).toBe(0);
     expect(performance.now() - toldAt).toBeLessThan(5_000);
     expect(await windows()).toMatchObject([{ state: 'loaded', attempts: 1 }]);
@@ -47,7 +48,7 @@ describe('a worker process told to stop in mid-window', () => {
     async (backend) => {
       const { sandbox, options, pipeline, worker, runId, windows } = await underWay(backend, 50_000);
       const toldAt = performance.now();
-      worker.kill('SIGTERM');
+      worker.signal('SIGTERM');
       expect((await worker.ended).code).toBe(0);
       expect(performance.now() - toldAt).toBeLessThan(10_000);
       expect(await windows()).toEqual([{ state: 'pending', error: null, attempts: 1 }]);

@@ -172,7 +172,8 @@ test('all days of one company are found through indexes, in every partition, by 
 test('all days of a symbol on one exchange are found without the rows of the other', async () => {
   const { pool } = await openStore();
   for (const table of ['bhavcopy_cm', 'deliveries']) {
-    for (const year of [2024, 2025]) await pool.query('select etl.ensure_year_partition($1, $2)', [table, year]);
+    for (const year of [2024, 2025])
+      await pool.query('select etl.ensure_year_partition($1, $2)', [table, year]);
     await pool.query(
       `insert into market.${table} (exchange, symbol, series, trade_date, first_loaded_at, last_changed_at, revision, run_id, load_id)
        select e.exchange, 'S' || n, 'EQ', d.day::date, now(), now(), 1, 1, 1

@@ -38,9 +38,14 @@ export function captureCli({ env = {}, cwd = process.cwd() }: CliOptions = {}): 
     },
   });
   const signals = new EventEmitter();
-  const life = createLifecycle({ on: (name, listener) => signals.on(name, listener), exit: () => undefined });
+  const stderr = keep('stderr');
+  const life = createLifecycle({
+    on: (name, listener) => signals.on(name, listener),
+    exit: () => undefined,
+    stderr,
+  });
   return {
-    cli: { env, cwd, stdout: keep('stdout'), stderr: keep('stderr'), life, exitCode: 0 },
+    cli: { env, cwd, stdout: keep('stdout'), stderr, life, exitCode: 0 },
     stdout: () => printed.stdout,
     stderr: () => printed.stderr,
     signal: (name) => void signals.emit(name),
