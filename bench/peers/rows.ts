@@ -23,6 +23,11 @@ create table peers.bhavcopy_cm (
   primary key (${KEY.join(', ')})
 )`;
 
+/** The indexes that `market.bhavcopy_cm` has beside its key. */
+export const CREATE_INDEXES = `;
+create index on peers.bhavcopy_cm (symbol, exchange, trade_date);
+create index on peers.bhavcopy_cm using hash (isin)`;
+
 /** A number that is the same for two tables only if they hold the same values, however each types and prints them. */
 export function fingerprintSql(table: string): string {
   const printed = fields.map(({ column, kind }) => {

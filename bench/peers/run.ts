@@ -19,7 +19,7 @@ import {
 import { type Source, startSource } from '../support/processes.ts';
 import { runCommand } from './command.ts';
 import { type Peer, peers } from './peers.ts';
-import { CREATE_TABLE, fingerprintSql, type RowFiles, writeRows } from './rows.ts';
+import { CREATE_INDEXES, CREATE_TABLE, fingerprintSql, type RowFiles, writeRows } from './rows.ts';
 
 const PER_SESSION = 5_000;
 const MB = 1e6;
@@ -27,7 +27,6 @@ const OURS = 'eod-pipeline';
 const COPY = 'plain COPY';
 /** What is to be reached at the first load. */
 const TARGETS = { tool: 5, byHand: 3 };
-const RESULTS = new URL('results.json', import.meta.url);
 
 const { values: flags } = parseArgs({
   options: {
@@ -35,22 +34,27 @@ const { values: flags } = parseArgs({
     rows: { type: 'string', multiple: true, default: [] },
     rounds: { type: 'string', default: '3' },
     only: { type: 'string' },
+    indexes: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 const names = peers.map(({ name }) => name);
 if (flags.help) {
-  console.log(`npm run bench:peers -- [--records N] [--rows NAME=N]… [--rounds N] [--only NAME,…] [--json]
+  console.log(`npm run bench:peers -- [--records N] [--rows NAME=N]… [--rounds N] [--only NAME,…] [--indexes] [--json]
 Loads N bhav copy records (default 1000000, in sessions of ${PER_SESSION}) through the pipeline, by a plain COPY and by
 each of ${names.join(', ')}, then the same again; medians of the
 rounds (default 3). --rows gives one of them fewer records: ${peers
     .filter(({ atMost }) => atMost !== undefined)
     .map(({ name, atMost }) => `${name} gets at most ${atMost}`)
     .join(', ')} unless told otherwise.
-Install them first: bash bench/peers/install.sh. One that is not installed is left out. Writes bench/peers/results.json.`);
+--indexes gives the table of the others the two further indexes that market.bhavcopy_cm has.
+Install them first: bash bench/peers/install.sh. One that is not installed is left out. Writes bench/peers/results.json,
+with --indexes bench/peers/results-indexes.json.`);
   process.exit();
 }
+const RESULTS = new URL(flags.indexes ? 'results-indexes.json' : 'results.json', import.meta.url);
+const createTable = flags.indexes ? CREATE_TABLE + CREATE_INDEXES : CREATE_TABLE;
 const rounds = Number(flags.rounds);
 const most = sessionsOf(Number(flags.records));
 if (!(most > 0 && rounds > 0)) throw new Error('--records and --rounds take numbers');
@@ -121,7 +125,7 @@ async function expectRows(who: string, url: string, loaded: string, lastDay: str
 
 async function measureCopy(files: RowFiles): Promise<Measured> {
   return withClient(referenceUrl, async (client) => {
-    await client.query(CREATE_TABLE);
+    await client.query(createTable);
     const first = await measured(referenceUrl, () =>
       stream(
         createReadStream(files.csv, { highWaterMark: 256 * 1024 }),
@@ -150,7 +154,7 @@ async function measurePeer(url: string, peer: Peer, server: BenchServer): Promis
   const folder = join(server.folder, 'peer');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
-  await withClient(url, (client) => client.query(CREATE_TABLE));
+  await withClient(url, (client) => client.query(createTable));
   const command = peer.command({ url, files, folder });
   const load = async () => {
     const { result, seconds, walBytes } = await measured(url, () => runCommand(command));
