@@ -265,6 +265,44 @@ describe('a replay', () => {
     expect(await all(other, "select from etl.withdrawals where state = 'accepted'")).toHaveLength(1);
   });
 
+  test('keeps to it where it took all rows of a day, which does not count as loaded after a rebuild either', async () => {
+    const context = await openStore();
+    const day = '2025-08-22';
+    await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day });
+    await fetched(2, [])(context, { day });
+    const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
+    const accepting = {
+      by: 'me',
+      readKept: (kept: KeptAnswer) => readToFold(context, kept),
+      maxWithdrawShare: 0.1,
+    };
+    await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);
+    await replay(context, {}, { rebuild: true });
+    expect(await live(context)).toEqual([]);
+    expect(await all(context, 'select state, records::int from etl.coverage')).toEqual([
+      { state: 'empty', records: 0 },
+    ]);
+  });
+
+  test('reads an answer whose withdrawal a person accepted among those fetched later', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    await fetched(2, records(0, 20))(context);
+    const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
+    const accepting = {
+      by: 'me',
+      readKept: (kept: KeptAnswer) => readToFold(context, kept),
+      maxWithdrawShare: 0.1,
+    };
+    await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);
+    // It has a reject, so it does not list the whole day, and the one before it is replayed too.
+    const bad = { ...records(30, 31)[0], ClosePrice: 'unknown' };
+    await fetched(3, [...records(0, 20, { ClosePrice: 5 }), bad])(context);
+    const before = await physical(context);
+    expect(await replay(context, {})).toMatchObject({ suspicious: [] });
+    expect(await physical(context)).toEqual(before);
+  });
+
   test('into emptied tables leaves the names of instruments, also of an answer that is loaded meanwhile', async () => {
     const context = await openStore();
     const named = async () =>

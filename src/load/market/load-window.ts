@@ -225,16 +225,18 @@ async function storeCoverage(
         (one.instruments.length === 0 || one.instruments.includes(instrument)),
     );
   const wroteRows = merged.written.length > 0;
+  const emptied = emptiedDays(merged);
   const reread: Reread | undefined = readByWindows && {
     askedAt: fetchedAt,
     windows: [windowId, ...readByWindows],
     wroteRows,
+    emptied,
   };
   await writeCoverage(tx, {
     ...load,
     reread,
     coverage: coverage.filter((entry) => laterAbout(entry).length === 0),
-    reopened: suspicions.length > 0 ? days : emptiedDays(merged),
+    reopened: suspicions.length > 0 ? days : emptied,
   });
   const stillThere: CoverageEntry[] = [];
   for (const entry of coverage) {

@@ -275,6 +275,10 @@ export async function answersToFold(
   };
   const isOwn = (one: string) =>
     sql`(${sql.raw(placeOf(one))}) is not distinct from (${moment}, ${sql.raw(questionOf('own'))}, ${hash}::text)`;
+  // A person accepted a withdrawal of the answer itself: that is a load without a body, of one of its days.
+  const isAboutOwn = sql.raw(
+    `(l.hash = '' and l.operation = own.operation and l.from_date >= own.from_date and l.to_date <= own.to_date and l.instruments = own.instruments)`,
+  );
   const found = await tx.execute<
     { [Name in keyof AnswerToFold]: AnswerToFold[Name] } & { readonly kept: boolean }
   >(sql`
@@ -291,7 +295,7 @@ export async function answersToFold(
     select null, to_json(${moment})#>>'{}', true, null, null, ${moment}, ${sql.raw(questionOf('own'))}, ${hash}::text from own where ${moment} is not null
     union all
     select null, to_json(l.fetched_at)#>>'{}', false, null, null, ${sql.raw(placeOf('l'))}
-      from loaded l where not exists (
+      from loaded l, own where not (${isAboutOwn} and l.fetched_at is not distinct from ${moment}) and not exists (
         select from kept r where r.fetched_at = l.fetched_at and r.operation = l.operation and l.hash in (r.hash, '')
            and r.from_date <= l.from_date and r.to_date >= l.to_date and r.instruments = l.instruments)
     order by 6, 7, 8, 9, 10, 11, 12, 13, 14, 1`);
