@@ -132,6 +132,29 @@ describe('an answer that is loaded after one that was fetched later', () => {
 });
 
 describe('a replay', () => {
+  test('names the day of a refused withdrawal also where it reads only this day of an answer again', async () => {
+    const context = await openStore();
+    const [day, to] = ['2025-08-21', '2025-08-22'];
+    await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
+    const { suspicious } = await fetched(2, records(0, 20, { TradDt: '08-21-2025' }))(context, { day, to });
+    expect(suspicious).toMatch(/20 of 20 rows of market\.bhavcopy_cm of 2025-08-22 were not listed/);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
+
+  test('does not take a reject that came again for the one that was resolved before', async () => {
+    const context = await openStore();
+    const bad = (at: number) => ({ ...records(at, at + 1)[0], ClosePrice: 'unknown' });
+    await fetched(1, [...records(0, 20), bad(20)])(context);
+    // It has a reject as well, so that it does not list the whole day, and the first one is replayed too.
+    await fetched(2, [...records(0, 20), bad(21)])(context);
+    await fetched(3, [...records(0, 20), bad(20)])(context);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
+
   test('with unchanged code writes nothing at all, whatever came before', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);

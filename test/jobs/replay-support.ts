@@ -126,18 +126,18 @@ export function fetched(minute: number, sent: readonly SourceRecord[]) {
   const calledAt = Date.UTC(2025, 7, 29, 16, minute);
   return async (
     context: Context,
-    settings: { readonly instruments?: readonly string[]; readonly day?: string } = {},
+    settings: { readonly instruments?: readonly string[]; readonly day?: string; readonly to?: string } = {},
   ) => {
-    const { instruments = [], day = DAY } = settings;
+    const { instruments = [], day = DAY, to = day } = settings;
     const operation = operationNamed('GetBhavCopyCM');
     const runId = await newRun(context.db);
     const window = await context.db.pool.query<{ id: number }>(
       `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, state)
-       values ($1, 'GetBhavCopyCM', 'NSE', $2, $2, $3, 'running') returning id::int`,
-      [runId, day, instruments],
+       values ($1, 'GetBhavCopyCM', 'NSE', $2, $3, $4, 'running') returning id::int`,
+      [runId, day, to, instruments],
     );
     const body = Buffer.from(JSON.stringify({ Value: sent }));
-    const asked = { exchange: 'NSE', from: day, to: day, instruments, params: {}, calledOn: DAY };
+    const asked = { exchange: 'NSE', from: day, to, instruments, params: {}, calledOn: DAY };
     const raw = { body, contentType: 'application/json', bytes: body.length };
     const id = window.rows[0]?.id ?? 0;
     const counts = await storeAnswer(context, {

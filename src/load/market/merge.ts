@@ -387,7 +387,7 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    refused: row.allowed ? null : suspicionOf(table, row, checkedDays.length > 1),
+    refused: row.allowed ? null : suspicionOf(table, row, days !== null && days.from !== days.to),
     rows: row.rows,
   }));
 }

@@ -179,7 +179,10 @@ async function lockOutdated(
 /** One statement carries at most about this many characters of records. */
 const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
 
-/** Inserts new rejects; for known ones, updates when they were seen and in which answer last. */
+/**
+ * Inserts new rejects; for known ones, updates when they were seen and in which answer last. A record that was resolved
+ * and came again later is another reject, so an answer from the time of the first one does not change the second.
+ */
 async function keepRejects(
   tx: NodePgDatabase,
   { runId, windowId, operation, exchange, fetchedAt }: RejectsOfLoad,
@@ -198,7 +201,11 @@ async function keepRejects(
         from (select ${fetchedAt.toISOString()}::timestamptz as at) seen, (
           select sent.*, sent.outdated and exists (
               select from ${rejects} open where open.operation = ${operation} and open.exchange = ${exchange}
-                 and open.fingerprint = sent.fingerprint and open.resolved_at is null) as known
+                 and open.fingerprint = sent.fingerprint and open.resolved_at is null)
+              and not exists (
+              select from ${rejects} past where past.operation = ${operation} and past.exchange = ${exchange}
+                 and past.fingerprint = sent.fingerprint and past.resolved_at is not null
+                 and ${fetchedAt.toISOString()}::timestamptz between past.first_seen_at and past.last_seen_at) as known
             from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
               position integer, day date, fingerprint text, record jsonb, problems jsonb, outdated boolean)) r
        where r.known or not r.outdated or not exists (
