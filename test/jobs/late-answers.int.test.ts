@@ -51,6 +51,17 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await rejects()).toEqual(expected);
   });
 
+  test('leaves a reject open that was seen in the same millisecond in an answer that counts as the later one', async () => {
+    const context = await openStore();
+    const sent = (day: string, more: SourceRecord = {}) => records(0, 2, { TradDt: day, ...more });
+    await fetched(2, sent('08-22-2025', { ClosePrice: 'unknown' }))(context, { day: '2025-08-22' });
+    await fetched(2, [...sent('08-21-2025'), ...sent('08-22-2025')])(context, {
+      day: '2025-08-21',
+      to: '2025-08-22',
+    });
+    expect(await all(context, 'select from etl.rejects where resolved_at is null')).toHaveLength(2);
+  });
+
   test('changes a row only where it was saved later', async () => {
     const context = await openStore();
     await fetched(3, records(0, 2))(context);

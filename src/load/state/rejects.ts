@@ -21,7 +21,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { isOperation } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from './coverage.ts';
-import { isLaterLoad, laterLoads, type OwnAnswer } from './loads/later.ts';
+import { isLaterOfMoment, laterLoads, type OwnAnswer } from './loads/later.ts';
 import { type AnswerFilter, matchesFilter } from './responses/to-replay.ts';
 import { responses } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
@@ -153,7 +153,7 @@ async function lockOutdated(
     .select({
       id: reject.id,
       outdated: sql<boolean>`${reject.last_seen_at} <= ${fetchedAt.toISOString()}::timestamptz
-        and not (${reject.last_seen_at} = ${fetchedAt.toISOString()}::timestamptz and ${isLaterLoad(reject.window_id, load)})
+        and not (${reject.last_seen_at} = ${fetchedAt.toISOString()}::timestamptz and ${isLaterOfMoment('older', load)})
         and ${reject.fingerprint} <> all(${sql.param(present)}::text[])
         and (${reject.window_id} = any(${sql.param(readByWindows)}::bigint[]) or ${answered})`,
     })

@@ -201,9 +201,15 @@ export async function readKnown(
   return found.rows[0] ?? { later: true, rejects: true };
 }
 
-/** Condition: is there a load by the window of this number of an answer later than this one? */
-export const isLaterLoad = (windowId: Column, own: OwnAnswer) =>
-  sql`exists (select from ${loads} where ${loads.window_id} = ${windowId} and ${isLater(own)})`;
+/**
+ * The condition that a window's answer, which was fetched in the same millisecond as this one, is later. One that was
+ * rejected as a whole has no load, but its question says so too.
+ *
+ * @param row of windows.
+ */
+export const isLaterOfMoment = (row: string, own: OwnAnswer) => sql`(
+  (${sql.raw(questionOf(row))}) > (select ${sql.raw(questionOf('own'))} from ${windows} own where own.id = ${own.windowId})
+  or exists (select from ${loads} where ${loads.window_id} = ${sql.raw(`${row}.id`)} and ${isLater(own)}))`;
 
 /** Is there a load of an answer later than that of a window? */
 export async function hasLaterLoad(tx: NodePgDatabase, scope: LoadScope, own: OwnAnswer): Promise<boolean> {
