@@ -73,7 +73,7 @@ export const filled: Case = {
     },
     {
       name: 'analyst',
-      what: 'questions to that table, in milliseconds: all days of a symbol, a day, 52-week highs, a day as of now, an ISIN, a share through its renames',
+      what: 'questions to that table, in milliseconds, from memory (and when first asked, mostly from disk): all days of a symbol, a day, 52-week highs, a day as of now, an ISIN, a share through its renames',
       against: null,
       reach: [
         { figure: 'symbolMs', atMost: LIMIT_MS },
@@ -145,19 +145,29 @@ async function loadDays(site: Site, url: string, days: readonly string[]): Promi
 
 const explained = new Set<Question>();
 
-/** Asks each question with different values, and keeps the plan of each once. */
+/**
+ * Asks each question with different values, twice each: at first most pages come from the disk, whose speed is then what
+ * is measured, and again from memory. Keeps the plan of each once.
+ */
 async function askAll(site: Site, url: string, days: readonly string[], added: number): Promise<Figures> {
   return withClient(url, async (client) => {
     const figures: Record<string, number> = {};
     for (const name of NAMES) {
-      const times: number[] = [];
+      const first: number[] = [];
+      const again: number[] = [];
       for (let nth = 0; nth < (site.small ? 2 : ASKED); nth++) {
         const values = await valuesFor(client, name, days, nth);
-        const start = performance.now();
-        const { rowCount } = await client.query(QUESTIONS[name].sql, values);
-        times.push(performance.now() - start);
+        const ask = async () => {
+          const start = performance.now();
+          const { rowCount } = await client.query(QUESTIONS[name].sql, values);
+          return { rowCount, ms: performance.now() - start };
+        };
+        const { rowCount, ms } = await ask();
+        first.push(ms);
+        again.push((await ask()).ms);
         checkAnswer(site, name, rowCount, { days: days.length, added });
-        if (!explained.has(name)) {
+        // The second day has a year before it, which the first has not.
+        if (nth === 1 && !explained.has(name)) {
           explained.add(name);
           const plan = await client.query<{ 'QUERY PLAN': string }>(
             `explain (analyze, buffers) ${QUESTIONS[name].sql}`,
@@ -166,7 +176,8 @@ async function askAll(site: Site, url: string, days: readonly string[], added: n
           site.note('analyst', [name, ...plan.rows.map((row) => row['QUERY PLAN'])].join('\n'));
         }
       }
-      figures[name] = median(times);
+      figures[name] = median(again);
+      figures[name.replace(/Ms$/, 'FirstMs')] = median(first);
     }
     return figures;
   });
