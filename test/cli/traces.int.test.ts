@@ -65,8 +65,11 @@ process.on('exit', () => {
 });
 `;
 
-/** A process of its own: OpenTelemetry changes modules for all that run in it. */
-const tracedEod = (args: readonly string[], options: EodOptions) => runEod(args, options);
+/** Backfills a day of these operations in a process of its own: OpenTelemetry changes modules for all that run in it. */
+const backfill = (
+  day: string,
+  { operations, flags = [], ...options }: EodOptions & { operations: string[]; flags?: string[] },
+) => runEod(['backfill', ...operations, '--from', day, '--to', day, ...flags], options);
 
 test('a run is a trace from the run to its statements, without the key; without a receiver nothing of it is loaded', async () => {
   const cwd = temporaryFolder();
@@ -86,15 +89,19 @@ test('a run is a trace from the run to its statements, without the key; without 
     EOD_ALERT_WEBHOOK: `${sandbox.url}/services/kiwi-hook`,
     NODE_OPTIONS: `--import ${pathToFileURL(probe)}`,
   };
-  const asked = ['backfill', 'GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE'];
-  const backfill = (day: string) => tracedEod([...asked, '--from', day, '--to', day], { cwd, env });
-  const plain = await backfill('2025-09-11');
+  const asked = {
+    operations: ['GetBhavCopyCM', 'GetCircuitBreakers'],
+    flags: ['--exchange', 'NSE'],
+    cwd,
+    env,
+  };
+  const plain = await backfill('2025-09-11', asked);
   expect(plain.stderr).toMatch(/^LOADED 0$/m);
 
   const receiver = await startReceiver();
   // From the file, which OpenTelemetry does not read by itself.
   writeFileSync(join(cwd, '.env'), `OTEL_EXPORTER_OTLP_ENDPOINT=${receiver.url}\n`);
-  const traced = await backfill(DAY);
+  const traced = await backfill(DAY, asked);
   await sandbox.close();
   expect(traced.stderr).toMatch(/^LOADED [1-9]\d+$/m);
 
@@ -169,8 +176,9 @@ test('a command ends as it would without where the receiver is away', async () =
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
     EOD_LOG_LEVEL: 'fatal',
   };
-  const asked = ['backfill', 'GetBhavCopyCM', '--from', DAY, '--to', DAY, '--detach', '--json'];
-  const { code, stdout } = await tracedEod(asked, { cwd: temporaryFolder(), env });
+  const flags = ['--detach', '--json'];
+  const options = { operations: ['GetBhavCopyCM'], flags, cwd: temporaryFolder(), env };
+  const { code, stdout } = await backfill(DAY, options);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ runId: 1 });
 });
