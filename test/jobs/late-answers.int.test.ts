@@ -142,6 +142,16 @@ describe('an answer that is loaded after one that was fetched later', () => {
   });
 });
 
+/** Accepts the only withdrawal that was refused. */
+async function acceptRefused(context: Awaited<ReturnType<typeof openStore>>): Promise<void> {
+  const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
+  await acceptWithdrawal(context.db, refused?.id ?? 0, {
+    by: 'me',
+    readKept: (kept: KeptAnswer) => readToFold(context, kept),
+    maxWithdrawShare: 0.1,
+  });
+}
+
 describe('a replay', () => {
   test('names the day of a refused withdrawal also where it reads only this day of an answer again', async () => {
     const context = await openStore();
@@ -273,13 +283,7 @@ describe('a replay', () => {
     const context = await openStore();
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
-    const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
-    const accepting = {
-      by: 'me',
-      readKept: (kept: KeptAnswer) => readToFold(context, kept),
-      maxWithdrawShare: 0.1,
-    };
-    await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);
+    await acceptRefused(context);
     expect(await live(context)).toHaveLength(20);
     const report = await replay(context, {}, { rebuild: true });
     expect(report).toMatchObject({ inserted: 40, withdrawn: 20 });
@@ -304,13 +308,7 @@ describe('a replay', () => {
     const day = '2025-08-22';
     await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day });
     await fetched(2, [])(context, { day });
-    const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
-    const accepting = {
-      by: 'me',
-      readKept: (kept: KeptAnswer) => readToFold(context, kept),
-      maxWithdrawShare: 0.1,
-    };
-    await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);
+    await acceptRefused(context);
     await replay(context, {}, { rebuild: true });
     expect(await live(context)).toEqual([]);
     expect(await all(context, 'select state, records::int from etl.coverage')).toEqual([
@@ -322,13 +320,7 @@ describe('a replay', () => {
     const context = await openStore();
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
-    const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
-    const accepting = {
-      by: 'me',
-      readKept: (kept: KeptAnswer) => readToFold(context, kept),
-      maxWithdrawShare: 0.1,
-    };
-    await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);
+    await acceptRefused(context);
     // It has a reject, so it does not list the whole day, and the one before it is replayed too.
     const bad = { ...records(30, 31)[0], ClosePrice: 'unknown' };
     await fetched(3, [...records(0, 20, { ClosePrice: 5 }), bad])(context);
