@@ -24,8 +24,7 @@ create table peers.bhavcopy_cm (
 )`;
 
 /** The indexes that `market.bhavcopy_cm` has beside its key. */
-export const CREATE_INDEXES = `;
-create index on peers.bhavcopy_cm (symbol, exchange, trade_date);
+export const CREATE_INDEXES = `create index on peers.bhavcopy_cm (symbol, exchange, trade_date);
 create index on peers.bhavcopy_cm using hash (isin)`;
 
 /** A number that is the same for two tables only if they hold the same values, however each types and prints them. */

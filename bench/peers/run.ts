@@ -54,7 +54,7 @@ with --indexes bench/peers/results-indexes.json.`);
   process.exit();
 }
 const RESULTS = new URL(flags.indexes ? 'results-indexes.json' : 'results.json', import.meta.url);
-const createTable = flags.indexes ? CREATE_TABLE + CREATE_INDEXES : CREATE_TABLE;
+const createTable = flags.indexes ? `${CREATE_TABLE}; ${CREATE_INDEXES}` : CREATE_TABLE;
 const rounds = Number(flags.rounds);
 const most = sessionsOf(Number(flags.records));
 if (!(most > 0 && rounds > 0)) throw new Error('--records and --rounds take numbers');

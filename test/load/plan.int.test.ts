@@ -18,6 +18,16 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
+/** Runs a query and gives its plan with what each step did. */
+async function planOf(
+  db: Pick<PoolClient, 'query'>,
+  query: string,
+  values: unknown[] = [],
+): Promise<PlanNode> {
+  const explained = await db.query(`explain (analyze, format json) ${query}`, values);
+  return explained.rows[0]['QUERY PLAN'][0].Plan;
+}
+
 /** Rows all steps of a plan have looked at together. */
 function rowsLookedAt(node: PlanNode): number {
   const each =
@@ -49,10 +59,8 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
     [day],
   );
   await client.query('update pg_temp.stage_bhavcopy_cm set close_price = $1', [price]);
-  const looked = async (statement: string, values: unknown[]) => {
-    const explained = await client.query(`explain (analyze, format json) ${statement}`, values);
-    return rowsLookedAt(explained.rows[0]['QUERY PLAN'][0].Plan);
-  };
+  const looked = async (statement: string, values: unknown[]) =>
+    rowsLookedAt(await planOf(client, statement, values));
   const rows = {
     merge: await looked(merge.text, [1, 1, new Date().toISOString()]),
     withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], [], null]),
@@ -145,10 +153,7 @@ test('all days of one company are found through indexes, in every partition, by 
   }
   await updateObservedAliases(store);
   await store.pool.query('analyze market.bhavcopy_cm, etl.observed_aliases');
-  const plan = async (query: string, values: unknown[] = []) => {
-    const explained = await store.pool.query(`explain (analyze, format json) ${query}`, values);
-    return (explained.rows[0]['QUERY PLAN'][0] as { Plan: PlanNode }).Plan;
-  };
+  const plan = (query: string, values: unknown[] = []) => planOf(store.pool, query, values);
   const byIsin = await plan(
     `select trade_date, close_price from market.bhavcopy_cm where isin = 'INE001A01036'`,
   );
@@ -181,8 +186,7 @@ test('all days of a symbol on one exchange are found without the rows of the oth
     );
     await pool.query(`analyze market.${table}`);
     const asked = `select * from market.${table} where exchange = 'NSE' and symbol = 'S9' order by trade_date`;
-    const explained = await pool.query(`explain (analyze, format json) ${asked}`);
-    const plan = (explained.rows[0]['QUERY PLAN'][0] as { Plan: PlanNode }).Plan;
+    const plan = await planOf(pool, asked);
     expect(plan['Actual Rows']).toBe(183);
     expect(readWhole(plan)).toEqual([]);
     expect(rowsRemoved(plan)).toBe(0);
@@ -236,8 +240,7 @@ test('views read only the rows of the symbol, the instrument or the day they are
   await updateObservedAliases(store);
   await store.pool.query('analyze');
   const look = async (query: string) => {
-    const explained = await store.pool.query(`explain (analyze, format json) select * from ${query}`);
-    const plan = (explained.rows[0]['QUERY PLAN'][0] as { Plan: PlanNode }).Plan;
+    const plan = await planOf(store.pool, `select * from ${query}`);
     const whole = readWhole(plan).filter((name) => /^(bhavcopy_cm|deliveries)/.test(name));
     return { found: plan['Actual Rows'], whole };
   };
