@@ -160,17 +160,28 @@ async function writeProgress(
 
 /** Corrects the days of observed aliases that changed rows no longer confirm. @returns their names. */
 async function redateUnconfirmed(
-  { client }: Transaction,
-  { selectUnconfirmed, redate, redateByAllRows }: ObservedAliasSql,
+  tx: Transaction,
+  { selectUnconfirmed, readDays, readDaysOfAllRows }: ObservedAliasSql,
   asked: readonly unknown[],
 ): Promise<Names[]> {
+  const { client } = tx;
   const { rows } = await client.query<Names & { readonly id: string }>(selectUnconfirmed, [...asked]);
   if (rows.length === 0) return [];
   const ids = rows.map((row) => row.id);
   const symbols = [...new Set(rows.map((row) => row.symbol))];
   const identified = symbols.every((symbol) => symbol !== '' && symbol.length < SYMBOL_LENGTH);
-  if (identified) await client.query(redate, [asked[0], ids, symbols]);
-  else await client.query(redateByAllRows, [asked[0], ids]);
+  const read = identified
+    ? ([readDays, [asked[0], ids, symbols]] as const)
+    : ([readDaysOfAllRows, [asked[0], ids]] as const);
+  const found = await client.query<{
+    readonly id: string;
+    readonly first_seen: string;
+    readonly last_seen: string;
+  }>(read[0], [...read[1]]);
+  await updateStored(tx, found.rows, ['first_seen', 'last_seen']);
+  const present = new Set(found.rows.map(({ id }) => id));
+  const gone = ids.filter((id) => !present.has(id));
+  await tx.delete(observedAliases).where(isAmong(gone));
   return rows;
 }
 
@@ -267,16 +278,33 @@ async function identifyAll(tx: Transaction, family: readonly Stored[]): Promise<
     const identity = identities[at];
     return identity?.instrumentId === instrumentId && identity.precedence === precedence
       ? []
-      : [{ id, ...identity }];
+      : [{ id, instrument_id: identity?.instrumentId, precedence: identity?.precedence }];
   });
-  if (changed.length === 0) return;
+  await updateStored(tx, changed, ['instrument_id', 'precedence']);
+}
+
+const isAmong = (ids: readonly unknown[]) =>
+  sql`${observedAliases.id} = any(${sql.param([...ids])}::bigint[])`;
+
+/**
+ * Writes these columns of observed aliases. The values are looked up by the id, in objects, and not joined: see `stored`
+ * in the statements.
+ */
+async function updateStored<Name extends 'first_seen' | 'last_seen' | 'instrument_id' | 'precedence'>(
+  tx: Transaction,
+  rows: readonly (Readonly<Record<Name, unknown>> & { readonly id: unknown })[],
+  columns: readonly Name[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  const valueIn = (name: Name) => {
+    const values = JSON.stringify(Object.fromEntries(rows.map((row) => [row.id, row[name]])));
+    const column = observedAliases[name];
+    return sql`(${values}::jsonb ->> ${observedAliases.id}::text)::${sql.raw(column.getSQLType())}`;
+  };
   await tx
     .update(observedAliases)
-    .set({ instrument_id: sql`n."instrumentId"`, precedence: sql`n.precedence` })
-    .from(
-      sql`jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as n(id bigint, "instrumentId" text, precedence smallint)`,
-    )
-    .where(sql`${observedAliases.id} = n.id`);
+    .set(Object.fromEntries(columns.map((name) => [name, valueIn(name)])))
+    .where(isAmong(rows.map(({ id }) => id)));
 }
 
 /** What a statement wrote to `etl.alias_owners`: how many rows, and whether any of a symbol by itself. */
@@ -320,9 +348,11 @@ async function updateAliasOwners(
          -- empty and begin on the same day.
          and a.valid_from < a.valid_to
     ), gone as (
-      delete from ${aliasOwners} o where o.exchange = ${exchange} and ${among(sql`o.symbol`)} and not exists (
-        select from now n where n.kind = o.kind and n.symbol = o.symbol and n.series = o.series and n.valid_from = o.valid_from)
-      returning kind
+      delete from ${aliasOwners} o using (
+        select kind, symbol, series, valid_from from ${aliasOwners} where exchange = ${exchange} and ${among(sql`symbol`)}
+        except select kind, symbol, series, valid_from from now) as n
+       where o.exchange = ${exchange} and (o.kind, o.symbol, o.series, o.valid_from) = (n.kind, n.symbol, n.series, n.valid_from)
+      returning o.kind
     ), put as (
       insert into ${aliasOwners} as o (exchange, kind, symbol, series, valid_from, valid_to, instrument_id, share_id)
       select * from now

@@ -12,12 +12,13 @@ export interface ObservedAliasSql {
    */
   readonly selectUnconfirmed: string;
   /**
-   * Reads their first and last day again from the stored rows, and deletes those that no row has any more. $1:
-   * exchange, $2: their ids, $3: their symbols, none of them empty or as long as SYMBOL_LENGTH.
+   * Reads their first and last day again from the stored rows: `id`, `first_seen`, `last_seen`. Leaves out those
+   * that no row has any more. $1: exchange, $2: their ids, $3: their symbols, none of them empty or as long as
+   * SYMBOL_LENGTH.
    */
-  readonly redate: string;
+  readonly readDays: string;
   /** The same by reading all rows, if the symbols do not identify them. $1: exchange, $2: their ids. */
-  readonly redateByAllRows: string;
+  readonly readDaysOfAllRows: string;
   /**
    * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns those that are new, seen
    * earlier than before or of a second line, and whether their instrument has to be identified. Parameters as for `selectUnconfirmed`.
@@ -61,6 +62,15 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
   const sameKey = (left: string, right: string) =>
     KEY.map((column) => `${left}.${column} = ${right}.${column}`).join(' and ');
+  // Looked up one by one. Joined, each row would be compared with each alias where the planner takes both to be few,
+  // which it does once autovacuum has found the table empty.
+  const stored = (row: string) => `lateral (
+            select * from etl.observed_aliases s
+             where s.exchange = ${row}.exchange and s.source = ${row}.source and ${sameKey('s', row)} limit 1)`;
+  const insert = (rows: string) => `
+        insert into etl.observed_aliases as s (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${rows}
+            on conflict on constraint observed_aliases_key do update
+           set first_seen = least(s.first_seen, excluded.first_seen), last_seen = greatest(s.last_seen, excluded.last_seen)`;
   const sameRow = table.key.map((column) => `h.${quote(column)} = t.${quote(column)}`).join(' and ');
   // Grouped by the columns as they are first, because there are many rows and few names: their texts are cut after that.
   // Without the offset, Postgres would move the condition on the names inside, and cut the texts of each row for it.
@@ -73,11 +83,9 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
      group by exchange, ${KEY.join(', ')}`;
   const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
   const everyRow = (filter: string) => `
-        select s.id, min(r.day) as first_seen, max(r.day) as last_seen
-          from etl.observed_aliases s
-          left join (select ${alias('t')} from ${target} t
-                      where t.exchange = $1 ${filter}) as r on ${sameKey('s', 'r')}
-         where s.id = any($2) group by s.id`;
+        select s.id, n.first_seen::text, n.last_seen::text
+          from (${aliases(`${target} t where t.exchange = $1 ${filter}`)}) as n cross join ${stored('n')} as s
+         where s.id = any($2)`;
   // Reads from each end inwards to the first row with the alias, because there may be years of rows in between.
   // Rows of these loads outside those days are handled by `observe`.
   const outermost = (direction: 'asc' | 'desc') => {
@@ -89,18 +97,11 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
              order by ${date} ${direction} limit 1)`;
   };
   const bothEnds = `
-        select s.id, earliest.day as first_seen, latest.day as last_seen
+        select s.id, earliest.day::text as first_seen, latest.day::text as last_seen
           from etl.observed_aliases s
-          left join ${outermost('asc')} as earliest on true
-          left join ${outermost('desc')} as latest on true
+         cross join ${outermost('asc')} as earliest
+         cross join ${outermost('desc')} as latest
          where s.id = any($2) and s.symbol = any($3)`;
-  const redate = (found: string) => `
-      with now as materialized (${found}
-      ), moved as (
-        update etl.observed_aliases s set first_seen = now.first_seen, last_seen = now.last_seen
-          from now where s.id = now.id and now.first_seen is not null
-      )
-      delete from etl.observed_aliases s using now where s.id = now.id and now.first_seen is null`;
   return {
     selectUnconfirmed: `
       with gone as (
@@ -111,30 +112,21 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
          where was.withdrawn or was.differs
       )
       select distinct s.id, s.symbol, s.isin, s.scrip_code::float8 as "scripCode"
-        from etl.observed_aliases s join gone g on ${sameKey('s', 'g')}
-       where s.exchange = $1 and s.source = ${source} and g.day in (s.first_seen, s.last_seen)`,
-    redate: redate(byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`)),
-    redateByAllRows: redate(everyRow('')),
+        from (select g.*, $1 as exchange, ${source} as source from gone g) as g cross join ${stored('g')} as s
+       where g.day in (s.first_seen, s.last_seen)`,
+    readDays: byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`),
+    readDaysOfAllRows: everyRow(''),
     observe: `
       with observed as materialized (
         select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
-          from (${aliases(`${target} t where ${writtenBy('t', 'load_id')}`)}) as n left join lateral (
-            select * from etl.observed_aliases s
-             where s.exchange = n.exchange and s.source = n.source and ${sameKey('s', 'n')} limit 1) as s on true
+          from (${aliases(`${target} t where ${writtenBy('t', 'load_id')}`)}) as n left join ${stored('n')} as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
-      ), added as (
-        insert into etl.observed_aliases (exchange, source, ${KEY.join(', ')}, first_seen, last_seen)
-        select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed where id is null
-      ), moved as (
-        update etl.observed_aliases s
-           set first_seen = least(s.first_seen, j.first_seen), last_seen = greatest(s.last_seen, j.last_seen)
-          from observed j where s.id = j.id
+      ), written as (
+        ${insert(`select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed`)}
       )
       select distinct symbol, isin, scrip_code::float8 as "scripCode", (id is null or ${contested()} or ${mayMoveShare()}) as unidentified
         from observed j where id is null or first_seen < since or ${mayMoveShare()}`,
-    observeAll: `insert into etl.observed_aliases as s (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${aliases(`${target} t where t.exchange = $1`)}
-      on conflict on constraint observed_aliases_key do update
-        set first_seen = least(s.first_seen, excluded.first_seen), last_seen = greatest(s.last_seen, excluded.last_seen)`,
+    observeAll: insert(aliases(`${target} t where t.exchange = $1`)),
   };
 }
 
