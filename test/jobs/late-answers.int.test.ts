@@ -403,6 +403,27 @@ test('a day that was loaded is in doubt again after an answer with records nobod
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
 });
 
+test('a day in doubt is not empty because of an answer without rows whose withdrawal was refused', async () => {
+  const context = await openStore();
+  const day = '2025-08-22';
+  const sent = records(0, 40, { TradDt: '08-22-2025' });
+  const coverage = () => all(context, 'select day::text, state, records::int, diagnostic from etl.coverage');
+  await fetched(1, sent)(context, { day });
+  await fetched(2, [...sent, ...records(30, 31)])(context, { day });
+  const empty = await fetched(3, [])(context, { day });
+  expect(empty.suspicious).toMatch(/40 of 40 rows of market\.bhavcopy_cm were not listed any more/);
+  expect(await live(context)).toHaveLength(40);
+  const diagnostic = 'it has no rows of a day that has some, and they were kept';
+  const expected = [{ day, state: 'failed', records: 0, diagnostic }];
+  expect(await coverage()).toEqual(expected);
+  await replay(context, {}, { rebuild: true });
+  expect(await live(context)).toHaveLength(40);
+  expect(await coverage()).toEqual(expected);
+  await acceptRefused(context);
+  expect(await live(context)).toEqual([]);
+  expect(await coverage()).toEqual([{ day, state: 'empty', records: 0, diagnostic: null }]);
+});
+
 test('a record that says it was saved after the call is taken as saved then', async () => {
   const context = await openStore();
   const odd = await fetched(1, records(0, 1, { SavedAt: '01-01-2199 00:00:00' }))(context);

@@ -70,7 +70,12 @@ interface MergedTable extends Merged {
   readonly folded: boolean;
   /** What could not be decided because not all answers are kept; null where everything was. */
   readonly undecided: string | null;
+  /** Days whose rows were kept although a full answer no longer lists them, also by loads before; null: all days. */
+  readonly refusedDays: readonly (string | null)[];
 }
+
+const refusedIn = ({ withdrawals }: Pick<Merged, 'withdrawals'>) =>
+  withdrawals.flatMap(({ day, refused }) => (refused === null ? [] : [day]));
 
 /**
  * Merges an answer into a table, so that the rows are the same as if all answers loaded so far had been loaded in the
@@ -97,12 +102,12 @@ export async function mergeTable(
       scope.whole === 'days'
         ? await copyNewDays(client, load, days)
         : await mergeFew(client, table, load, load);
-    if (added !== null) return { ...added, folded: false, undecided: null };
+    if (added !== null) return { ...added, folded: false, undecided: null, refusedDays: [] };
   }
   await stageRows(client, table, rows);
   const mergeAsLast = async () => {
     const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
-    return { ...merged, folded: false, undecided: null };
+    return { ...merged, folded: false, undecided: null, refusedDays: refusedIn(merged) };
   };
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
@@ -191,7 +196,7 @@ async function foldAnswers(
   tx: Transaction,
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
-): Promise<Merged | null> {
+): Promise<(Merged & Pick<MergedTable, 'refusedDays'>) | null> {
   const { client } = tx;
   const { table, exchange, readKept } = load;
   if (readKept === undefined) return null;
@@ -279,7 +284,14 @@ async function foldAnswers(
   const counts = countsOf(stored.rows[0]);
   // Which of the rows are named differently now was not compared.
   const renamed = counts.written;
-  return { ...counts, renamed, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays: [] };
+  return {
+    ...counts,
+    renamed,
+    withdrawn: withdrawnIn(withdrawals),
+    withdrawals,
+    checkedDays: [],
+    refusedDays: refusedIn({ withdrawals: [...refusals.values()] }),
+  };
 }
 
 async function readTable(
@@ -326,6 +338,7 @@ async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): 
   const undecided = left.stale + left.unlisted;
   return {
     ...merged,
+    refusedDays: [],
     unchanged: merged.unchanged + left.unchanged,
     stale: merged.stale + left.stale,
     duplicate: merged.duplicate + left.duplicate,

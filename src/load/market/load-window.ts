@@ -209,7 +209,7 @@ async function storeCoverage(
   merged: MergedTables,
   known: Known,
 ): Promise<void> {
-  const { operation, exchange, fetchedAt, coverage, suspicions, readByWindows, windowId } = load;
+  const { operation, exchange, fetchedAt, coverage, suspicions, readByWindows, windowId, fresh } = load;
   const days = coverage.map(({ day }) => day).sort();
   const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return;
@@ -226,17 +226,22 @@ async function storeCoverage(
     );
   const wroteRows = merged.written.length > 0;
   const emptied = emptiedDays(merged);
+  const reopened = suspicions.length > 0 ? days : emptied;
   const reread: Reread | undefined = readByWindows && {
     askedAt: fetchedAt,
     windows: [windowId, ...readByWindows],
     wroteRows,
-    emptied,
+    // If all are read again, this is done in their order: what was loaded until now is from those before.
+    reopened: fresh === true ? reopened : emptied,
   };
   await writeCoverage(tx, {
     ...load,
     reread,
-    coverage: coverage.filter((entry) => laterAbout(entry).length === 0),
-    reopened: suspicions.length > 0 ? days : emptied,
+    coverage: doubtRefused(
+      coverage.filter((entry) => laterAbout(entry).length === 0),
+      merged,
+    ),
+    reopened,
   });
   const stillThere: CoverageEntry[] = [];
   for (const entry of coverage) {
@@ -246,6 +251,26 @@ async function storeCoverage(
     if (!mayBeGone || (await hasRowsOf(tx, load, entry.day))) stillThere.push(entry);
   }
   await writeCoverage(tx, { ...load, reread, coverage: stillThere, over: ['empty', 'not_published'] });
+}
+
+/**
+ * A day is not known to be empty if the answer for its exchange has no rows of it, but the stored ones were not
+ * withdrawn, because they were too many. It is a gap until a better answer comes or a person decides; where it was
+ * loaded, `writeCoverage` leaves it so.
+ */
+function doubtRefused(coverage: readonly CoverageEntry[], { refusedDays }: MergedTables): CoverageEntry[] {
+  return coverage.map((entry) =>
+    entry.instrument !== '' ||
+    entry.state === 'loaded' ||
+    entry.state === 'failed' ||
+    !(refusedDays.has(entry.day) || refusedDays.has(null))
+      ? entry
+      : {
+          ...entry,
+          state: 'failed',
+          diagnostic: 'it has no rows of a day that has some, and they were kept',
+        },
+  );
 }
 
 async function hasRowsOf(
@@ -286,6 +311,8 @@ interface MergedTables {
   readonly folded: readonly string[];
   /** What could not be decided. */
   readonly undecided: readonly string[];
+  /** Days whose rows were kept although a full answer no longer lists them; null: all days. */
+  readonly refusedDays: ReadonlySet<string | null>;
 }
 
 async function mergeTables(
@@ -309,6 +336,7 @@ async function mergeTables(
   const written: Written[] = [];
   const folded: string[] = [];
   const undecided: string[] = [];
+  const refusedDays = new Set<string | null>();
   let namesChanged = false;
   for (const one of tables) {
     const { table, rows, fullSet } = one;
@@ -324,8 +352,9 @@ async function mergeTables(
     withdrawals.push(...merged.withdrawals);
     if (merged.folded) folded.push(table.name);
     if (merged.undecided !== null) undecided.push(merged.undecided);
+    for (const day of merged.refusedDays) refusedDays.add(day);
   }
-  return { counts, withdrawals, written, namesChanged, folded, undecided };
+  return { counts, withdrawals, written, namesChanged, folded, undecided, refusedDays };
 }
 
 /** How many rows of each kind of change a preview keeps per table. */

@@ -41,8 +41,8 @@ export interface Reread {
   readonly windows: readonly number[];
   /** Did it write rows? Then its days are loaded, whatever else is known of them. */
   readonly wroteRows: boolean;
-  /** Days of which it withdrew the last row. They are not loaded, whatever else is known of them. */
-  readonly emptied: readonly string[];
+  /** Days that are not loaded after it, whatever else is known of them: those of which it withdrew the last row, say. */
+  readonly reopened: readonly string[];
 }
 
 /**
@@ -78,7 +78,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, owner: Cover
   const newest = (column: Column) =>
     sql`case when ${isNewer} then excluded.${sql.identifier(column.name)} else ${column} end`;
   const brings = sql`${reread?.wroteRows ?? false} and excluded.state = 'loaded' and ${coverage.state} <> 'loaded'`;
-  const empties = sql`(${day} = any(${sql.param(reread?.emptied ?? [])}::date[]) and excluded.state <> 'loaded' and ${coverage.state} = 'loaded')`;
+  const reopens = sql`(${day} = any(${sql.param(reread?.reopened ?? [])}::date[]) and excluded.state <> 'loaded' and ${coverage.state} = 'loaded')`;
   const writing = db
     .insert(coverage)
     .select(rows)
@@ -90,7 +90,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, owner: Cover
         window_id: newest(window_id),
         checked_at: newest(checked_at),
       },
-      setWhere: sql`${over === undefined ? sql`true` : inArray(coverage.state, [...over])} and (${isNewer} or (${read} or ${brings} or ${empties})
+      setWhere: sql`${over === undefined ? sql`true` : inArray(coverage.state, [...over])} and (${isNewer} or (${read} or ${brings} or ${reopens})
         and (${coverage.state}, ${coverage.records}, ${coverage.diagnostic}) is distinct from (${known.state}, ${known.records}, ${known.diagnostic}))`,
     });
   await runPrepared(db, writing);
