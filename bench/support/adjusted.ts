@@ -28,9 +28,14 @@ const VIEWS = {
 
 /**
  * Asks for the adjusted prices of a share by its symbol and by its id, with and without dividends, for those of the whole
- * market in the last year, and for what the other views make of the table; keeps the plans.
+ * market in the last year, and for what the other views make of the table; keeps the plans of the first round.
  */
-export async function askAdjusted(site: Site, url: string, days: readonly string[]): Promise<Figures> {
+export async function askAdjusted(
+  site: Site,
+  url: string,
+  days: readonly string[],
+  round: number,
+): Promise<Figures> {
   const [first = '', last = ''] = [days[0], days.at(-1)];
   const from = days[Math.max(0, days.length - 250)];
   return withClient(url, async (client) => {
@@ -63,11 +68,14 @@ export async function askAdjusted(site: Site, url: string, days: readonly string
     check('adjusted', {
       rows: [whole.sessions, 2 * site.source.perSession * Math.min(250, days.length)],
     });
-    const plan = await client.query<{ 'QUERY PLAN': string }>(`explain (analyze, buffers) ${year}`, [
-      last,
-      from,
-    ]);
-    site.note('adjusted', ['yearSeconds', ...plan.rows.map((row) => row['QUERY PLAN'])].join('\n'));
+    const keepPlan = async (figure: string, sql: string, values: readonly unknown[]) => {
+      if (round > 0) return;
+      const plan = await client.query<{ 'QUERY PLAN': string }>(`explain (analyze, buffers) ${sql}`, [
+        ...values,
+      ]);
+      site.note('adjusted', [figure, ...plan.rows.map((row) => row['QUERY PLAN'])].join('\n'));
+    };
+    await keepPlan('yearSeconds', year, [last, from]);
     const views: Record<string, number> = {};
     for (const [figure, sql] of Object.entries(VIEWS)) {
       const times: number[] = [];
@@ -76,13 +84,8 @@ export async function askAdjusted(site: Site, url: string, days: readonly string
         const answer = await ask(sql, values);
         if (answer.sessions === 0) throw new Error(`adjusted: no row of ${figure}`);
         times.push(answer.ms);
-        if (times.length < shares.length) continue;
-        const explained = await client.query<{ 'QUERY PLAN': string }>(
-          `explain (analyze, buffers) ${sql}`,
-          values,
-        );
-        site.note('adjusted', [figure, ...explained.rows.map((row) => row['QUERY PLAN'])].join('\n'));
       }
+      await keepPlan(figure, sql, [shares.at(-1)?.symbol, first, last]);
       views[figure] = median(times);
     }
     return {
