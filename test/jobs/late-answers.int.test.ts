@@ -399,7 +399,11 @@ test('a day that was loaded is in doubt again after an answer with records nobod
   // An older one does not resolve it, a newer one does.
   await fetched(2, records(0, 40))(context);
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
+  await replay(context, {}, { rebuild: true });
+  expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
   await fetched(4, records(0, 40))(context);
+  expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
+  await replay(context, {}, { rebuild: true });
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
 });
 
@@ -413,7 +417,7 @@ test('a day in doubt is not empty because of an answer without rows whose withdr
   const empty = await fetched(3, [])(context, { day });
   expect(empty.suspicious).toMatch(/40 of 40 rows of market\.bhavcopy_cm were not listed any more/);
   expect(await live(context)).toHaveLength(40);
-  const diagnostic = 'it has no rows of a day that has some, and they were kept';
+  const diagnostic = 'the answer has no rows of this day, but some are stored';
   const expected = [{ day, state: 'failed', records: 0, diagnostic }];
   expect(await coverage()).toEqual(expected);
   await replay(context, {}, { rebuild: true });

@@ -259,18 +259,16 @@ async function storeCoverage(
  * loaded, `writeCoverage` leaves it so.
  */
 function doubtRefused(coverage: readonly CoverageEntry[], { refusedDays }: MergedTables): CoverageEntry[] {
-  return coverage.map((entry) =>
-    entry.instrument !== '' ||
-    entry.state === 'loaded' ||
-    entry.state === 'failed' ||
-    !(refusedDays.has(entry.day) || refusedDays.has(null))
-      ? entry
-      : {
-          ...entry,
-          state: 'failed',
-          diagnostic: 'it has no rows of a day that has some, and they were kept',
-        },
-  );
+  return coverage.map((entry) => {
+    const hasNone = entry.state === 'empty' || entry.state === 'not_published';
+    const wasRefused = refusedDays.has(entry.day) || refusedDays.has(null);
+    if (entry.instrument !== '' || !hasNone || !wasRefused) return entry;
+    return {
+      ...entry,
+      state: 'failed',
+      diagnostic: 'the answer has no rows of this day, but some are stored',
+    };
+  });
 }
 
 async function hasRowsOf(
