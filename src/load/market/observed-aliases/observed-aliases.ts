@@ -364,9 +364,9 @@ async function updateAliasOwners(
     select coalesce(bool_or(kind = 'symbol'), false) as changed, count(*)::int as rows
       from (select kind from gone union all select kind from put) as written`);
   const { changed, rows } = writtenOwners.parse(found.rows[0]);
-  // Without statistics Postgres takes the tables to be small, and queries right after the first import or a rebuild would
-  // join them row by row.
-  if (rows > MANY_SYMBOLS) await tx.execute(sql`analyze ${aliasOwners}, ${observedAliases}`);
+  // Without statistics Postgres takes the table to be small, and queries right after the first import would join it row
+  // by row.
+  if (rows > MANY_SYMBOLS) await tx.execute(sql`analyze ${aliasOwners}`);
   return changed;
 }
 
