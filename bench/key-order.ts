@@ -1,6 +1,5 @@
 // Which indexes market.bhavcopy_cm should have: `npm run bench:keys`. The layouts compared, the figures and
 // the decision: docs/performance.md.
-import { parseArgs } from 'node:util';
 import type pg from 'pg';
 import { loadCalendar } from '../src/calendar/index.ts';
 import { openDatabase } from '../src/load/database/database.ts';
@@ -9,6 +8,7 @@ import { mergeSql } from '../src/load/market/merge-sql.ts';
 import { tables } from '../src/operations/registry.ts';
 import { hasSystemPostgres15, startSystemPostgres15 } from '../test/support/postgres-15.ts';
 import { machineFacts, median, table } from './support/figures.ts';
+import { parseFlags } from './support/flags.ts';
 import { dropDatabase, freshDatabase, measured, startBenchServer, withClient } from './support/postgres.ts';
 
 const EXCHANGE = 'NSE';
@@ -59,13 +59,11 @@ const QUERIES = [
   },
 ] as const;
 
-const { values: flags } = parseArgs({
-  options: {
-    sessions: { type: 'string', default: '250' },
-    instruments: { type: 'string', default: '8000' },
-    layouts: { type: 'string', default: LAYOUTS.map((layout) => layout.name).join('') },
-    json: { type: 'boolean', default: false },
-  },
+const flags = parseFlags({
+  sessions: { type: 'string', default: '250' },
+  instruments: { type: 'string', default: '8000' },
+  layouts: { type: 'string', default: LAYOUTS.map((layout) => layout.name).join('') },
+  json: { type: 'boolean', default: false },
 });
 const instruments = Number(flags.instruments);
 const days = loadCalendar().lastSessions(EXCHANGE, LAST_SESSION, Number(flags.sessions));

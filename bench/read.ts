@@ -1,6 +1,5 @@
 // Processor time to read an answer and to write its rows as COPY text, each the way it is done beside the plain
 // way, in turns: `npm run bench:read`. It is processor time and not time, so that a busy machine matters less.
-import { parseArgs } from 'node:util';
 import { openAnswer } from '../src/extract/envelope.ts';
 import { createRecordReader } from '../src/extract/records.ts';
 import { encodeRows } from '../src/load/market/copy-text.ts';
@@ -8,10 +7,12 @@ import { operationNamed } from '../src/operations/registry.ts';
 import { encodeValue } from '../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../src/operations/table.ts';
 import { machineFacts, median, table } from './support/figures.ts';
+import { parseFlags } from './support/flags.ts';
 import { bodyFor, renderSession } from './support/records.ts';
 
-const { values: flags } = parseArgs({
-  options: { rounds: { type: 'string', default: '9' }, json: { type: 'boolean', default: false } },
+const flags = parseFlags({
+  rounds: { type: 'string', default: '9' },
+  json: { type: 'boolean', default: false },
 });
 
 const DAY = '2025-08-29';

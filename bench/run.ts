@@ -1,6 +1,5 @@
 // Measures the pipeline, each bench beside its baseline in the same round: `npm run bench -- --help`. What each
 // measures, and what came of it: docs/performance.md.
-import { parseArgs } from 'node:util';
 import { filled } from './cases/filled.ts';
 import { fiveYears } from './cases/five-years.ts';
 import { importFiles } from './cases/import.ts';
@@ -10,6 +9,7 @@ import { smallWindows } from './cases/small-windows.ts';
 import { memory, scaleWorkers } from './cases/workers.ts';
 import type { Case, Figures, Site } from './support/bench.ts';
 import { machineFacts } from './support/figures.ts';
+import { exitWithUsage, parseFlags } from './support/flags.ts';
 import { startBenchServer } from './support/postgres.ts';
 import { startSource } from './support/processes.ts';
 import {
@@ -40,16 +40,14 @@ const PER_SESSION = 5_000;
 /** The small form checks counts only. */
 const SMALL = { records: 1_000, rounds: 1, perSession: 250 };
 
-const { values: flags } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    records: { type: 'string', default: '1000000' },
-    rounds: { type: 'string', default: '3' },
-    small: { type: 'boolean', default: false },
-    check: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
+const flags = parseFlags({
+  only: { type: 'string' },
+  records: { type: 'string', default: '1000000' },
+  rounds: { type: 'string', default: '3' },
+  small: { type: 'boolean', default: false },
+  check: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
 });
 if (flags.help) {
   const width = Math.max(...BENCHES.map(({ name }) => name.length));
@@ -75,12 +73,12 @@ ${names.join('\n')}`);
 
 const wanted = new Set(flags.only?.split(',') ?? BENCHES.map(({ name }) => name));
 for (const name of wanted) {
-  if (!BENCHES.some((bench) => bench.name === name)) throw new Error(`--only: there is no bench "${name}"`);
+  if (!BENCHES.some((bench) => bench.name === name)) exitWithUsage(`--only: there is no bench "${name}"`);
 }
 const size = flags.small
   ? SMALL
   : { records: Number(flags.records), rounds: Number(flags.rounds), perSession: PER_SESSION };
-if (!(size.records > 0 && size.rounds > 0)) throw new Error('--records and --rounds take numbers');
+if (!(size.records > 0 && size.rounds > 0)) exitWithUsage('--records and --rounds take numbers');
 
 const server = await startBenchServer();
 const source = await startSource(size.perSession);

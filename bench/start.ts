@@ -2,8 +2,8 @@
 // target is missed.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { machineFacts, median, table } from './support/figures.ts';
+import { parseFlags } from './support/flags.ts';
 import { dropDatabase, freshDatabase, startBenchServer } from './support/postgres.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -13,8 +13,9 @@ const MORE_THAN_NODE = 150;
 /** … and milliseconds in all for a look at a database. */
 const STATUS_WITHIN = 400;
 
-const { values: flags } = parseArgs({
-  options: { rounds: { type: 'string', default: '21' }, json: { type: 'boolean', default: false } },
+const flags = parseFlags({
+  rounds: { type: 'string', default: '21' },
+  json: { type: 'boolean', default: false },
 });
 const rounds = Number(flags.rounds);
 

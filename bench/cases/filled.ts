@@ -4,7 +4,7 @@ import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
 import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
-import { dropDatabase, measured, migratedDatabase, withClient } from '../support/postgres.ts';
+import { dropDatabase, explainAnalyze, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { EXCHANGE } from '../support/records.ts';
 import { checkCounts } from './load.ts';
 
@@ -210,11 +210,7 @@ async function ask(
     // The second day has a year before it, which the first has not.
     if (nth === 1 && !explained.has(note)) {
       explained.add(note);
-      const plan = await client.query<{ 'QUERY PLAN': string }>(
-        `explain (analyze, buffers) ${QUESTIONS[name].sql}`,
-        values,
-      );
-      site.note('analyst', [note, ...plan.rows.map((row) => row['QUERY PLAN'])].join('\n'));
+      site.note('analyst', await explainAnalyze(client, note, QUESTIONS[name].sql, values));
     }
   }
   return { first, again };

@@ -3,9 +3,9 @@
 import { createReadStream, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline as stream } from 'node:stream/promises';
-import { parseArgs } from 'node:util';
 import { from as copyFrom } from 'pg-copy-streams';
 import { machineFacts, median, table } from '../support/figures.ts';
+import { exitWithUsage, parseFlags } from '../support/flags.ts';
 import { bhavRequest, LAST_SESSION, sessionsBefore, startPipeline } from '../support/pipeline.ts';
 import {
   type BenchServer,
@@ -28,16 +28,14 @@ const COPY = 'plain COPY';
 /** What is to be reached at the first load. */
 const TARGETS = { tool: 5, byHand: 3 };
 
-const { values: flags } = parseArgs({
-  options: {
-    records: { type: 'string', default: '1000000' },
-    rows: { type: 'string', multiple: true, default: [] },
-    rounds: { type: 'string', default: '3' },
-    only: { type: 'string' },
-    indexes: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
+const flags = parseFlags({
+  records: { type: 'string', default: '1000000' },
+  rows: { type: 'string', multiple: true, default: [] },
+  rounds: { type: 'string', default: '3' },
+  only: { type: 'string' },
+  indexes: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
 });
 const names = peers.map(({ name }) => name);
 if (flags.help) {
@@ -57,12 +55,12 @@ const RESULTS = new URL(flags.indexes ? 'results-indexes.json' : 'results.json',
 const createTable = flags.indexes ? `${CREATE_TABLE}; ${CREATE_INDEXES}` : CREATE_TABLE;
 const rounds = Number(flags.rounds);
 const most = sessionsOf(Number(flags.records));
-if (!(most > 0 && rounds > 0)) throw new Error('--records and --rounds take numbers');
+if (!(most > 0 && rounds > 0)) exitWithUsage('--records and --rounds take numbers');
 const only = flags.only?.split(',');
 const unknown = [...(only ?? []), ...flags.rows.map((text) => text.split('=')[0] as string)].find(
   (name) => !names.includes(name),
 );
-if (unknown !== undefined) throw new Error(`no peer is called ${unknown}; there are ${names.join(', ')}`);
+if (unknown !== undefined) exitWithUsage(`no peer is called ${unknown}; there are ${names.join(', ')}`);
 
 function sessionsOf(records: number): number {
   return Math.max(1, Math.round(records / PER_SESSION));

@@ -1,6 +1,6 @@
 import { check, type Figures, type Site } from './bench.ts';
 import { median } from './figures.ts';
-import { withClient } from './postgres.ts';
+import { explainAnalyze, withClient } from './postgres.ts';
 
 /** Every third share has a split and a bonus somewhere in the sessions, every second a dividend a year. */
 const EVENTS = `
@@ -69,11 +69,7 @@ export async function askAdjusted(
       rows: [whole.sessions, 2 * site.source.perSession * Math.min(250, days.length)],
     });
     const keepPlan = async (figure: string, sql: string, values: readonly unknown[]) => {
-      if (round > 0) return;
-      const plan = await client.query<{ 'QUERY PLAN': string }>(`explain (analyze, buffers) ${sql}`, [
-        ...values,
-      ]);
-      site.note('adjusted', [figure, ...plan.rows.map((row) => row['QUERY PLAN'])].join('\n'));
+      if (round === 0) site.note('adjusted', await explainAnalyze(client, figure, sql, values));
     };
     await keepPlan('yearSeconds', year, [last, from]);
     const views: Record<string, number> = {};

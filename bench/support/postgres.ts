@@ -108,3 +108,14 @@ export async function measured<Result>(
     return { result, seconds, walBytes: Number(wal.rows[0]?.bytes), processor };
   });
 }
+
+/** A query's plan as it was carried out, below a name. */
+export async function explainAnalyze(
+  client: pg.Client,
+  name: string,
+  sql: string,
+  values: readonly unknown[],
+): Promise<string> {
+  const plan = await client.query<{ 'QUERY PLAN': string }>(`explain (analyze, buffers) ${sql}`, [...values]);
+  return [name, ...plan.rows.map((row) => row['QUERY PLAN'])].join('\n');
+}
