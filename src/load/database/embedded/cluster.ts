@@ -6,6 +6,7 @@ import {
   chownSync,
   closeSync,
   existsSync,
+  fstatSync,
   openSync,
   readFileSync,
   rmSync,
@@ -126,29 +127,43 @@ const SETTINGS = Object.entries({
   log_min_messages: 'warning',
 }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 
+/** So many ports are tried; another process may have taken one before the server did. */
+const PORT_ATTEMPTS = 5;
+
 /**
  * Starts the server on a free loopback port, detached, so that Ctrl-C in the terminal reaches this process and not the
  * server: the process rolls back first and then stops it.
+ *
+ * @param findPort finds a port that is free; if it is taken by the time the server starts, the next one is tried.
  */
 export async function startServer(
-  cluster: Cluster & { readonly logFile: string },
+  { programs, data, password, account, logFile }: Cluster & { readonly logFile: string },
+  findPort: () => Promise<number> = freePort,
 ): Promise<{ port: number; pid: number }> {
-  const { programs, data, password, account, logFile } = cluster;
-  const port = await freePort();
-  const log = openSync(logFile, 'a', 0o600);
-  const child = spawn(
-    join(programs, 'bin', 'postgres'),
-    ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...SETTINGS],
-    { ...account, cwd: '/', detached: true, stdio: ['ignore', log, log], env: serverEnvironment() },
-  );
-  closeSync(log);
-  child.unref();
-  const pid = child.pid;
-  if (pid === undefined) throw new Error(`${programs}/bin/postgres could not be started`);
-  const admin = `postgres://eod:${password}@127.0.0.1:${port}/postgres`;
-  await untilServing(admin, child, logFile);
-  await ensureDatabase(admin);
-  return { port, pid };
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await findPort();
+    const log = openSync(logFile, 'a', 0o600);
+    const logStart = fstatSync(log).size;
+    const child = spawn(
+      join(programs, 'bin', 'postgres'),
+      ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...SETTINGS],
+      { ...account, cwd: '/', detached: true, stdio: ['ignore', log, log], env: serverEnvironment() },
+    );
+    closeSync(log);
+    child.unref();
+    const pid = child.pid;
+    if (pid === undefined) throw new Error(`${programs}/bin/postgres could not be started`);
+    const admin = `postgres://eod:${password}@127.0.0.1:${port}/postgres`;
+    if (await startsServing(admin, child)) {
+      await ensureDatabase(admin);
+      return { port, pid };
+    }
+    const written = readFileSync(logFile).subarray(logStart).toString();
+    const isPortTaken = hasEnded(child) && written.includes('Address already in use');
+    if (isPortTaken && attempt < PORT_ATTEMPTS) continue;
+    const tail = written.trim().split('\n').slice(-5).join('\n');
+    throw new Error(`the private Postgres did not start; the end of ${logFile}:\n${tail}`);
+  }
 }
 
 /** Fast shutdown: open transactions roll back, then the process ends. */
@@ -182,15 +197,16 @@ export async function isServing(url: string): Promise<boolean> {
   }
 }
 
-async function untilServing(url: string, child: ChildProcess, logFile: string): Promise<void> {
+const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
+
+/** Waits until the server answers; false if it has ended, or has not answered within a minute. */
+async function startsServing(url: string, child: ChildProcess): Promise<boolean> {
   const deadline = Date.now() + 60_000;
   while (!(await isServing(url))) {
-    if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
-      const tail = readFileSync(logFile, 'utf8').trim().split('\n').slice(-5).join('\n');
-      throw new Error(`the private Postgres did not start; the end of ${logFile}:\n${tail}`);
-    }
+    if (hasEnded(child) || Date.now() > deadline) return false;
     await sleep(30);
   }
+  return true;
 }
 
 async function ensureDatabase(admin: string): Promise<void> {

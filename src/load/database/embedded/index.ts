@@ -20,6 +20,8 @@ interface EmbeddedOptions {
   /** Folder for the cluster, its log and the files that say who uses it; created when missing. */
   readonly dataDir: string;
   readonly log?: Logger;
+  /** Finds a port that is free; the server takes the next one if it is taken by the time it starts. */
+  readonly findPort?: (() => Promise<number>) | undefined;
 }
 
 interface EmbeddedPostgres {
@@ -51,7 +53,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const lock = join(home, 'lock');
   const lease = join(home, 'leases', String(process.pid));
   const facts = await withLock(lock, async () => {
-    const running = await ensureRunning(home, options.log);
+    const running = await ensureRunning(home, options);
     writeFileSync(lease, '');
     return running;
   });
@@ -75,7 +77,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   };
 }
 
-async function ensureRunning(home: string, log: Logger | undefined): Promise<ServerFacts> {
+async function ensureRunning(home: string, { log, findPort }: EmbeddedOptions): Promise<ServerFacts> {
   const known = readFacts(home);
   if (known !== undefined && isAlive(known.pid) && (await isServing(urlOf(known)))) return known;
   const { native, version } = await findBinaries();
@@ -89,7 +91,7 @@ async function ensureRunning(home: string, log: Logger | undefined): Promise<Ser
     await initialise({ programs, data, password, account });
   }
   const logFile = join(home, 'server.log');
-  const { port, pid } = await startServer({ programs, data, password, account, logFile });
+  const { port, pid } = await startServer({ programs, data, password, account, logFile }, findPort);
   const facts = { port, pid, password, data };
   writeFileSync(factsFile(home), `${JSON.stringify(facts)}\n`, { mode: 0o600 });
   chmodSync(factsFile(home), 0o600);
