@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { type FileSession, readExchangeFile } from '../../src/extract/files/read-file.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
@@ -362,9 +361,6 @@ describe('bad files are refused as a whole', () => {
   test('bytes that are no text leave nothing unprintable in the message', async () => {
     const binary = Buffer.from('\0\x01ABC\0,D\nx,y\n', 'latin1');
     await expect(readExchangeFile('x.csv', binary, ZONE)).rejects.toThrow(/its header begins " ABC ,D"$/);
-    await expect(readExchangeFile('x.csv', gzipSync('a'), ZONE)).rejects.toThrow(
-      'is compressed with gzip; unpack it',
-    );
   });
 
   test('a published file that was cut during its download', async () => {

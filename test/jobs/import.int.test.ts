@@ -1,5 +1,6 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
@@ -18,6 +19,7 @@ import {
   query,
   storedSums,
 } from './import-support.ts';
+import { replay } from './replay-support.ts';
 
 const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
 const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
@@ -102,6 +104,25 @@ describe('files of every format', () => {
     ]);
     expect(report.error).toContain('4 files were not imported');
     expect(await storedSums(context, 'NSE', '2024-11-18')).toMatchObject({ rows: 0 });
+  });
+
+  test('one that gzip has compressed has the same rows, and can be replayed', async () => {
+    const context = await openStore();
+    const folder = temporaryFolder();
+    const bytes = readFileSync(fixture('files/EQ070421.CSV'));
+    writeFileSync(join(folder, 'EQ070421.CSV.gz'), gzipSync(bytes));
+    const report = await importInto(context, [folder]);
+    expect(report).toMatchObject({ state: 'completed', from: '2021-04-07', to: '2021-04-07' });
+    const sums = await fileSums(fixture('files/EQ070421.CSV'));
+    expect(await storedSums(context, 'BSE', '2021-04-07')).toEqual(sums);
+    await replay(context, {}, { rebuild: true });
+    expect(await storedSums(context, 'BSE', '2021-04-07')).toEqual(sums);
+    // The day of this format is in the name only.
+    expect(await importInto(context, [fixture('files/EQ070421.CSV')])).toMatchObject({
+      inserted: 0,
+      updated: 0,
+      unchanged: report.inserted,
+    });
   });
 
   test('too many bad rows fail a file as they fail an answer; a few are rejected and kept', async () => {

@@ -22,7 +22,10 @@ interface Flags extends JsonFlag {
 export const commands: Commands = {
   import(command, cli) {
     command
-      .argument('<paths...>', 'files, or folders to search for .csv, .dat and .zip files')
+      .argument(
+        '<paths...>',
+        'files, or folders to search for .csv, .dat and .zip files, also with .gz behind',
+      )
       .option('--force', 'also read files that were imported before')
       .addOption(jsonOption())
       .addHelpText(

@@ -446,7 +446,9 @@ export const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\
 
 /** The day in the name of an old BSE file (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */
 export function dayInName(name: string): string | null {
-  const found = /(?:^|[\\/])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?:_CSV)?\.(?:csv|zip)$/i.exec(name);
+  const found = /(?:^|[\\/])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?:_CSV)?\.(?:csv|zip)(?:\.gz)?$/i.exec(
+    name,
+  );
   if (found === null) return null;
   const [, day, month, year = ''] = found;
   return `${fullYear(year)}-${month}-${day}`;

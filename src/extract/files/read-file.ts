@@ -13,6 +13,7 @@ import type { Problem, Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
 import { isDeliveryPositions, readDeliveryPositions } from './delivery-positions.ts';
 import { dayInName, type FileFormat, FORMATS, type FormatName, SYMBOL_CHANGES_HEADER } from './formats.ts';
+import { gunzipFile, isGzip } from './gzip.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 import { isZip, newUnpackLimit, type UnpackLimit, unzip } from './zip.ts';
 
@@ -53,7 +54,7 @@ export interface FileSession {
 }
 
 /**
- * Reads a file of an exchange, or a zip archive of such files. Its sessions follow from the rows, or from its name if
+ * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its sessions follow from the rows, or from its name if
  * the format has no date. A broken file is not read in part.
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
@@ -64,7 +65,22 @@ export async function readExchangeFile(
   timeZone: string,
   limit = newUnpackLimit(),
 ): Promise<FileSession[]> {
-  return isZip(bytes) ? readArchive(bytes, timeZone, limit, true) : readCsvFile(name, bytes, timeZone);
+  return isZip(bytes)
+    ? readArchive(bytes, timeZone, limit, true)
+    : readSingleFile(name, bytes, timeZone, limit);
+}
+
+/** Reads a file that is no archive, after decompressing it if it is gzip data. */
+async function readSingleFile(
+  name: string,
+  bytes: Buffer,
+  timeZone: string,
+  limit: UnpackLimit,
+): Promise<FileSession[]> {
+  if (!isGzip(bytes)) return readCsvFile(name, bytes, timeZone);
+  const data = await gunzipFile(bytes, limit);
+  if (isZip(data)) return readArchive(data, timeZone, limit, false);
+  return readCsvFile(name.replace(/\.gz$/i, ''), data, timeZone);
 }
 
 /** Reads an archive, and archives in it: NSE's downloads of several reports are archives that contain archives. */
@@ -80,7 +96,7 @@ async function readArchive(
   for await (const { name, data } of unzip(bytes, isImportName, limit)) {
     entries++;
     try {
-      if (!isZip(data)) sessions.push(...readCsvFile(name, data, timeZone));
+      if (!isZip(data)) sessions.push(...(await readSingleFile(name, data, timeZone, limit)));
       else if (outermost) sessions.push(...(await readArchive(data, timeZone, limit, false)));
       else throw badFile('is an archive within two others; unpack the outer ones');
     } catch (error) {
@@ -100,11 +116,11 @@ async function readArchive(
  * `__MACOSX/…`).
  */
 export function isImportName(path: string): boolean {
-  return /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|dat|zip)$/i.test(path) && !/(?:^|[\\/])__MACOSX[\\/]/.test(path);
+  return (
+    /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|dat|zip)(?:\.gz)?$/i.test(path) &&
+    !/(?:^|[\\/])__MACOSX[\\/]/.test(path)
+  );
 }
-
-/** The first bytes of gzip data. */
-const GZIP = Buffer.from([0x1f, 0x8b]);
 
 /**
  * Reads a file that is not in an archive, as `FileSession.content` holds it.
@@ -112,7 +128,7 @@ const GZIP = Buffer.from([0x1f, 0x8b]);
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
 export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
-  if (bytes.subarray(0, 2).equals(GZIP)) throw badFile('is compressed with gzip; unpack it');
+  if (isGzip(bytes)) throw badFile('is compressed with gzip more than once; unpack it');
   const content = { name: keptName(name), bytes };
   // The first line of a list without a header must not be read as one.
   const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
