@@ -51,6 +51,22 @@ afterAll(async () => {
   for (const role of made) await execute(DATABASE_URL, `drop owned by ${role}; drop role ${role}`);
 });
 
+test.each(['LATIN1', 'SQL_ASCII'])('a database in %s is refused, with what to do', async (encoding) => {
+  const { url } = await emptyDatabase(`encoding '${encoding}' locale_provider libc locale 'C'`);
+  const { check } = await examine({ ...SETTINGS, DATABASE_URL: url });
+  expect(check('database')).toMatchObject({
+    state: 'failed',
+    found: expect.stringMatching(new RegExp(`whose encoding is ${encoding}$`)),
+    remedy: "use a database in UTF8: create database NAME encoding 'UTF8' template template0",
+  });
+  const migrated = await runCli(['migrate'], { cwd, env: { DATABASE_URL: url } });
+  expect(migrated).toMatchObject({ code: 2, stdout: '' });
+  expect(migrated.stderr.replace(/\s+/g, ' ')).toContain(
+    `the database has the encoding ${encoding}, which cannot store every name as the source sends it: create one in UTF8`,
+  );
+  expect(await query(url, "select from pg_namespace where nspname = 'etl'")).toEqual([]);
+});
+
 test('where all is well nothing fails, and one call was made and counted', async () => {
   const { requests } = sandbox.stats();
   const { code, json, states, stdout, check } = await examine(SETTINGS);

@@ -19,9 +19,9 @@ export function testDatabase(adminUrl?: string): Promise<TestDatabase> {
   return createDatabase(`template ${templateName()} strategy file_copy`, adminUrl);
 }
 
-/** The same without a schema, for tests that migrate it themselves. */
-export function emptyDatabase(): Promise<TestDatabase> {
-  return createDatabase('template template0');
+/** The same without a schema, for tests that migrate it themselves. `options`: SQL, how to create it. */
+export function emptyDatabase(options = ''): Promise<TestDatabase> {
+  return createDatabase(`template template0 ${options}`);
 }
 
 async function createDatabase(template: string, adminUrl?: string): Promise<TestDatabase> {

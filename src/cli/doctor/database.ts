@@ -12,7 +12,7 @@ import {
   readServerFacts,
   type ServerFacts,
 } from '../../load/database/inspect.ts';
-import { OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
+import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
@@ -129,10 +129,17 @@ function schemasOf(config: Config): string[] {
   return ['etl', 'market', 'market_history', ...queue];
 }
 
-function serverCheck({ version, major, readOnly }: ServerFacts, place: string): Check {
+function serverCheck({ version, major, encoding, readOnly }: ServerFacts, place: string): Check {
   const found = `${place}: version ${version}`;
   if (major < OLDEST_SERVER) {
     return failed('database', `${found} is too old`, `upgrade it: ${OLDEST_SERVER} or newer is needed`);
+  }
+  if (encoding !== ENCODING) {
+    return failed(
+      'database',
+      `${found}, whose encoding is ${encoding}`,
+      `use a database in ${ENCODING}: create database NAME encoding '${ENCODING}' template template0`,
+    );
   }
   if (readOnly) {
     return failed(

@@ -5,6 +5,8 @@ export interface ServerFacts {
   /** As Postgres writes it, e.g. `16.4`. */
   readonly version: string;
   readonly major: number;
+  /** Of the database, e.g. `UTF8`. */
+  readonly encoding: string;
   readonly role: string;
   /** It only serves reads: a standby, or a session or database that is set to read only. */
   readonly readOnly: boolean;
@@ -30,7 +32,7 @@ export async function readServerTime(pool: pg.Pool): Promise<number> {
 export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
   const { rows } = await pool.query<ServerFacts>(`
     select split_part(current_setting('server_version'), ' ', 1) as version,
-           current_setting('server_version_num')::int / 10000 as major, current_user as role,
+           current_setting('server_version_num')::int / 10000 as major, current_setting('server_encoding') as encoding, current_user as role,
            current_setting('transaction_read_only')::bool as "readOnly",
            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as connections,
            (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "connectionsUsed",

@@ -12,6 +12,7 @@ import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import { type Database, endIfSilent } from './database.ts';
 import { databaseError } from './errors.ts';
+import { readServerFacts } from './inspect.ts';
 import { takeSessionLock } from './session-lock.ts';
 import { transactionOn } from './transaction.ts';
 
@@ -26,6 +27,9 @@ const REPEATABLE_FOLDER = join(MIGRATIONS.migrationsFolder, 'repeatable');
 
 /** The oldest major version of Postgres that works. */
 export const OLDEST_SERVER = 15;
+
+/** The encoding that a database must have. */
+export const ENCODING = 'UTF8';
 
 type SchemaState = 'missing' | 'behind' | 'current';
 
@@ -84,8 +88,8 @@ export async function explainMissingRight(
  * generated from the operation files (comments and as-of functions of `market`) and from the settings (the view
  * `etl.completeness`). Safe to run from several processes at once: they wait for each other.
  *
- * @throws PipelineError `usage` when the server is older than Postgres 15, or when a migration that this
- *   database has is not the one of this version.
+ * @throws PipelineError `usage` when the server is older than Postgres 15, when the database is not in UTF-8, or when a
+ *   migration that it has is not the one of this version.
  */
 export function migrateDatabase(
   database: Database,
@@ -205,9 +209,14 @@ function repeatableFiles(): RepeatableFile[] {
 }
 
 async function checkServer({ pool }: Database): Promise<void> {
-  const { rows } = await pool.query('show server_version_num');
-  const major = Math.floor(Number(rows[0].server_version_num) / 10_000);
+  const { major, encoding } = await readServerFacts(pool);
   if (major < OLDEST_SERVER) {
     throw usageError(`Postgres ${major} is too old: eod needs ${OLDEST_SERVER} or newer`);
+  }
+  if (encoding !== ENCODING) {
+    throw usageError(
+      `the database has the encoding ${encoding}, which cannot store every name as the source sends it: ` +
+        `create one in ${ENCODING} (create database NAME encoding '${ENCODING}' template template0)`,
+    );
   }
 }
