@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { isOperation } from '../../operations/operation.ts';
+import { type DataSet, isOperation } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
@@ -7,9 +7,9 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, type Reread, writeCoverage } from '../state/coverage.ts';
-import { type Known, laterLoads, readKnown, wasLoaded } from '../state/loads/later.ts';
-import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
-import { type RejectEntry, writeRejects } from '../state/rejects.ts';
+import { type AskedAnswer, type Known, laterLoads, readKnown, wasLoaded } from '../state/loads/later.ts';
+import { type BegunLoad, beginLoad, insertLoad, type LoadLocks, type Written } from '../state/loads/loads.ts';
+import { laterFailures, type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
 import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
@@ -75,8 +75,8 @@ interface WindowLoad {
  * together or not at all.
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
- * advisory locks of its tables' days or questions (sorted), in some rebuilds the one of names, the one of kept bodies,
- * rejects by number, coverage rows (sorted), and the advisory lock of states.
+ * advisory locks of the days it asks about, those of its tables' days or questions (each sorted), in some rebuilds the
+ * one of names, the one of kept bodies, rejects by number, coverage rows (sorted), and the advisory lock of states.
  *
  * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
  *   was cancelled); then nothing was written.
@@ -118,6 +118,13 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
+/** The days that answers of a data set are about, for the locks of their loads. */
+function lockedDays(dataSet: DataSet): LoadLocks['days'] {
+  if (isOperation(dataSet) && dataSet.request.dates === 'none') return 'none';
+  // The coverage of a question about an instrument is that of its last day.
+  return dataSet.windows.per === 'instrument' ? 'last' : 'all';
+}
+
 /** A scope that covers all loads that `mergeTable` and `storeCoverage` may ask for. */
 function scopeOfLoad(
   load: WindowLoad,
@@ -145,10 +152,11 @@ async function storeLoad(
   tables: readonly TableToLoad[],
 ): Promise<RecordCounts | null> {
   const { client } = tx;
-  const locks = tables.flatMap(({ table, rows, days }) =>
+  const rows = tables.flatMap(({ table, rows, days }) =>
     locksOf(table, load.exchange, lockedParts(table, rows, days)),
   );
-  const begun = await beginLoad(tx, load.windowId, locks);
+  const days = lockedDays(dataSetNamed(load.operation));
+  const begun = await beginLoad(tx, load.windowId, { rows, days, hasRejects: load.rejects.length > 0 });
   if (begun === null) return null;
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
@@ -201,7 +209,8 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
 
 /**
  * Writes the coverage, but not of questions that an answer fetched later has answered already. Of those it writes only
- * that rows were loaded, where the later answer had none and the rows are still there.
+ * that rows were loaded, where the later answer had none and the rows are still there. If all records of the later
+ * answer were rejected, it is not known that there are none.
  */
 async function storeCoverage(
   tx: Transaction,
@@ -215,15 +224,21 @@ async function storeCoverage(
   if (from === undefined || to === undefined) return;
   const asked = { operations: [operation], exchange, days: { from, to } };
   const later = known.later ? await laterLoads(tx, asked, load) : [];
-  const laterAbout = ({ day, instrument, variant }: CoverageEntry) =>
-    later.filter(
+  const areAbout = <Asked extends AskedAnswer>(answers: readonly Asked[], entry: CoverageEntry) =>
+    answers.filter(
       (one) =>
         !one.filtered &&
-        one.variant === variant &&
-        one.from <= day &&
-        day <= one.to &&
-        (one.instruments.length === 0 || one.instruments.includes(instrument)),
+        one.variant === entry.variant &&
+        one.from <= entry.day &&
+        entry.day <= one.to &&
+        (entry.instrument === '' ? one.instruments.length === 0 : one.instruments.includes(entry.instrument)),
     );
+  const laterAbout = (entry: CoverageEntry) => areAbout(later, entry);
+  // If all are read again, the later ones are still to come, although their rejects are there.
+  const failed = known.rejects && fresh !== true ? await laterFailures(tx, asked, load) : [];
+  const isAnswered = (entry: CoverageEntry) =>
+    laterAbout(entry).length > 0 ||
+    areAbout(failed, entry).some(({ hasStrays }) => hasStrays || entry.state !== 'loaded');
   const wroteRows = merged.written.length > 0;
   const emptied = emptiedDays(merged);
   const reopened = suspicions.length > 0 ? days : emptied;
@@ -238,7 +253,7 @@ async function storeCoverage(
     ...load,
     reread,
     coverage: doubtRefused(
-      coverage.filter((entry) => laterAbout(entry).length === 0),
+      coverage.filter((entry) => !isAnswered(entry)),
       merged,
     ),
     reopened,
@@ -247,10 +262,17 @@ async function storeCoverage(
   for (const entry of coverage) {
     const answers = laterAbout(entry);
     if (entry.state !== 'loaded' || answers.length === 0) continue;
-    const mayBeGone = answers.some(({ whole }) => whole.length > 0);
-    if (!mayBeGone || (await hasRowsOf(tx, load, entry.day))) stillThere.push(entry);
+    // After such an answer, what was loaded before does not count.
+    if ([...answers, ...areAbout(failed, entry)].some(({ hasStrays }) => hasStrays)) continue;
+    const whole = new Set(answers.flatMap((one) => one.whole));
+    if (whole.size === 0 || (await areStillThere(tx, load, entry.day, whole))) stillThere.push(entry);
   }
-  await writeCoverage(tx, { ...load, reread, coverage: stillThere, over: ['empty', 'not_published'] });
+  await writeCoverage(tx, {
+    ...load,
+    reread,
+    coverage: stillThere,
+    over: ['empty', 'not_published', 'failed'],
+  });
 }
 
 /**
@@ -271,13 +293,22 @@ function doubtRefused(coverage: readonly CoverageEntry[], { refusedDays }: Merge
   });
 }
 
-async function hasRowsOf(
+/**
+ * Are there rows of a day that answers fetched later have not withdrawn?
+ *
+ * @param whole the tables that those list in full.
+ */
+async function areStillThere(
   { client }: Transaction,
   { batches, exchange }: WindowLoad,
   day: string,
+  whole: ReadonlySet<string>,
 ): Promise<boolean> {
-  for (const { table } of batches) {
-    if (table.dateColumn === null) continue;
+  for (const { table, rows } of batches) {
+    if (table.dateColumn === null) {
+      if (rows.length > 0 && !whole.has(table.name)) return true;
+      continue;
+    }
     const found = await client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, [day]]);
     if ((found.rows[0]?.rows ?? 0) > 0) return true;
   }

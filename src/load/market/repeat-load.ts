@@ -59,7 +59,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     return await transaction(database, async (tx) => {
       const days = eachDay(repeated.from, repeated.to);
       const locks = tables.flatMap((table) => locksOf(table, exchange, days));
-      const begun = await beginLoad(tx, windowId, locks);
+      const begun = await beginLoad(tx, windowId, { rows: locks, days: 'all', hasRejects: false });
       if (begun === null) return null;
       const last = await lastCleanLoad(tx, asked);
       if (last === null) return null;

@@ -5,6 +5,7 @@ import {
   count,
   desc,
   eq,
+  gt,
   gte,
   inArray,
   isNotNull,
@@ -21,7 +22,13 @@ import { alias } from 'drizzle-orm/pg-core';
 import { isOperation } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from './coverage.ts';
-import { isLaterOfMoment, laterLoads, type OwnAnswer } from './loads/later.ts';
+import {
+  type AskedAnswer,
+  isLaterOfMoment,
+  type LoadScope,
+  laterLoads,
+  type OwnAnswer,
+} from './loads/later.ts';
 import { type AnswerFilter, matchesFilter } from './responses/to-replay.ts';
 import { responses } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
@@ -85,6 +92,34 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
   await keepRejects(tx, load, asked, present);
 }
 
+/** What answers fetched later than that of a window were asked for, if all of their records were rejected. */
+export async function laterFailures(
+  tx: NodePgDatabase,
+  { operations, exchange, days }: LoadScope,
+  own: OwnAnswer,
+): Promise<AskedAnswer[]> {
+  const { from_date: from, to_date: to, instruments, variant, filtered } = windows;
+  const fetchedAt = sql`${own.fetchedAt.toISOString()}::timestamptz`;
+  const hasStrays = sql<boolean>`${windows.suspicious} is not null`;
+  return tx
+    .selectDistinct({ from, to, instruments, variant, filtered, hasStrays })
+    .from(rejects)
+    .innerJoin(windows, eq(windows.id, rejects.window_id))
+    .where(
+      and(
+        inArray(rejects.operation, [...operations]),
+        eq(rejects.exchange, exchange),
+        isNull(rejects.resolved_at),
+        eq(windows.state, 'failed'),
+        days === null ? undefined : and(lte(from, days.to), gte(to, days.from)),
+        or(
+          gt(rejects.last_seen_at, fetchedAt),
+          and(eq(rejects.last_seen_at, fetchedAt), isLaterOfMoment('"etl"."windows"', own)),
+        ),
+      ),
+    );
+}
+
 /** Do the days of a question, or of a file, say which day a reject is about? */
 function isDated(name: string): boolean {
   const dataSet = dataSetNamed(name);
@@ -119,7 +154,8 @@ async function outdatedTest(
   if (load.rejects.length === 0) return () => false;
   const days = isDated(operation) ? { from: asked.from_date, to: asked.to_date } : null;
   const later = (await laterLoads(tx, { operations: [operation], exchange, days }, load)).filter(
-    ({ filtered, variant, instruments }) =>
+    ({ filtered, variant, instruments, isCertain }) =>
+      isCertain &&
       !filtered &&
       variant === asked.variant &&
       (instruments.length === 0 ||
@@ -215,6 +251,8 @@ async function keepRejects(
       on conflict (operation, exchange, fingerprint) where resolved_at is null do update set
         run_id = case when excluded.last_seen_at > known.last_seen_at then excluded.run_id else known.run_id end,
         window_id = case when excluded.last_seen_at > known.last_seen_at then excluded.window_id else known.window_id end,
+        from_date = case when excluded.last_seen_at > known.last_seen_at then excluded.from_date else known.from_date end,
+        to_date = case when excluded.last_seen_at > known.last_seen_at then excluded.to_date else known.to_date end,
         position = case when excluded.last_seen_at > known.last_seen_at then excluded.position else known.position end,
         problems = excluded.problems,
         first_seen_at = least(known.first_seen_at, excluded.first_seen_at),

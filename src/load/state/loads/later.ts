@@ -21,7 +21,7 @@ import type { DayRange } from '../../../core/days.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { placeOf, questionOf } from '../schema/columns.ts';
 import { responses } from '../schema/source.ts';
-import { loads, rejects, windows } from '../schema/work.ts';
+import { coverage, loads, rejects, windows } from '../schema/work.ts';
 import { isOf, LOADS, type LoadGroup } from './loads.ts';
 
 // What the load of an answer needs to know about the loads of others, above all of answers fetched later: the answer
@@ -159,11 +159,32 @@ const selectLastCleanLoad = prepareOnce<
     );
 });
 
-/** What later answers than that of a window were asked for, if they were loaded. */
+/** What an answer was asked for. */
+export interface AskedAnswer {
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  readonly variant: string;
+  readonly filtered: boolean;
+  /** Were there records that were not asked for? Then its days count as failed, whatever was loaded before. */
+  readonly hasStrays: boolean;
+}
+
+/**
+ * What later answers than that of a window were asked for, if they were loaded. `isCertain`: it had records, or its days
+ * are covered as empty; without records it may else have come too early.
+ */
 export async function laterLoads(tx: NodePgDatabase, scope: LoadScope, own: OwnAnswer) {
   const { from_date, to_date, instruments, variant, filtered, whole } = loads;
+  const isEmpty = sql`(select bool_and(${coverage.state} = 'empty') from ${coverage}
+    where ${coverage.operation} = ${loads.operation} and ${coverage.exchange} = ${loads.exchange}
+      and ${coverage.day} between ${from_date} and ${to_date} and ${coverage.window_id} = ${loads.window_id})`;
+  const isCertain = sql<boolean>`(${loads.fetched} > 0 or coalesce(${isEmpty}, false))`;
+  // A full answer may be doubted for other reasons, but one with rejects lists nothing in full.
+  const hasStrays = sql<boolean>`(${loads.rejected} > 0 and exists (
+    select from ${windows} w where w.id = ${loads.window_id} and w.suspicious is not null))`;
   return tx
-    .select({ from: from_date, to: to_date, instruments, variant, filtered, whole })
+    .select({ from: from_date, to: to_date, instruments, variant, filtered, whole, isCertain, hasStrays })
     .from(loads)
     .where(and(isSince(scope, own.fetchedAt), isLater(own)));
 }

@@ -25,36 +25,56 @@ export interface BegunLoad {
   readonly instruments: readonly string[];
 }
 
+/** What a load locks until its end, besides its window. */
+export type LoadLocks = {
+  /** Names of the locks of the rows that it may write or withdraw. */
+  readonly rows: readonly string[];
+  /**
+   * The days of the window about which it asks: all, the last one, or none in particular. Loads about the same days wait
+   * for each other if one of them has rejects: these may be resolved by the other one, and what is known of a
+   * day without rows depends on them, but neither needs to have a row that the other one locks.
+   */
+  readonly days: 'all' | 'last' | 'none';
+  readonly hasRejects: boolean;
+};
+
 /**
  * Begins the load of a window: locks its row until the transaction ends, so that nobody else ends it meanwhile, then
- * takes the advisory locks of these names, sorted, so that two loads cannot deadlock.
+ * takes advisory locks: those of the days that it asks about, then those of rows. Each kind is sorted, so that two loads
+ * cannot deadlock.
  *
  * @returns null if it has ended already.
  */
 export async function beginLoad(
   tx: Preparing,
   windowId: number,
-  locks: readonly string[],
+  { rows, days, hasRejects }: LoadLocks,
 ): Promise<BegunLoad | null> {
-  const found = await beginStatement(tx, { windowId, locks });
+  const found = await beginStatement(tx, { windowId, rows, days, hasRejects });
   return found.rows[0] ?? null;
 }
 
-const beginStatement = prepareOnce<
-  { windowId: number; locks: readonly string[] },
-  BegunLoad & Record<string, unknown>
->(() => {
-  const { id, from_date, to_date, instruments } = windows;
-  return sql`
+const beginStatement = prepareOnce<{ windowId: number } & LoadLocks, BegunLoad & Record<string, unknown>>(
+  () => {
+    const { id, operation, exchange, from_date, to_date, instruments } = windows;
+    const value = (name: keyof LoadLocks) => sql.placeholder(name);
+    return sql`
     with open as materialized (
-      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
+      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}, ${operation} as _operation, ${exchange} as _exchange
         from ${windows} where ${id} = ${sql.placeholder('windowId')} and ${canBegin('store')} for update
+    ), asked as (
+      select day from open, generate_series("from"::date, "to"::date, interval '1 day') day where ${value('days')}::text = 'all'
+      union all select "to"::date from open where ${value('days')}::text = 'last'
+      union all select null from open where ${value('days')}::text = 'none'
     ), locked as materialized (
-      select pg_advisory_xact_lock(key) from (
-        select hashtextextended(name, 0) as key from open, unnest(${sql.placeholder('locks')}::text[]) as name order by 1) as keys
+      select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
+        select 1 as kind, hashtextextended(concat_ws('|', 'eod', 'asked', _operation, _exchange, day::date), 0) as key, not ${value('hasRejects')}::boolean as shared from open, asked
+        union all select 2, hashtextextended(name, 0), false from open, unnest(${value('rows')}::text[]) as name
+        order by 1, 2) as keys
     )
-    select open.*, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
-});
+    select "from", "to", instruments, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
+  },
+);
 
 /** The days of the rows that a load changed; '-infinity' and 'infinity' if they have none. */
 export interface Written {
