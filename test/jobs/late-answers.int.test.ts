@@ -113,6 +113,32 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 20 }]);
   });
 
+  test('does not make a day empty whose later answer was rejected as a whole', async () => {
+    const context = await openStore();
+    const day = '2025-08-01';
+    await fetched(3, [{ Unknown: 1 }])(context, { day });
+    await fetched(2, [])(context, { day });
+    expect(await all(context, 'select state from etl.coverage')).toEqual([{ state: 'failed' }]);
+  });
+
+  test('leaves a day in doubt if a later answer without rows should have withdrawn its rows', async () => {
+    const context = await openStore();
+    const day = '2025-08-01';
+    const sent = records(0, 14, { TradDt: '08-01-2025' });
+    await fetched(3, [])(context, { day });
+    await fetched(2, sent)(context, { day, instruments: sent.map(({ Symbol: name }) => String(name)) });
+    expect(await live(context)).toHaveLength(14);
+    const covered = await all(context, `select state from etl.coverage where instrument = ''`);
+    expect(covered).toEqual([{ state: 'failed' }]);
+  });
+
+  test('leaves its rejects open if a later answer came before the data was published', async () => {
+    const context = await openStore();
+    await fetched(3, [])(context);
+    await fetched(2, [{ Unknown: 1 }])(context);
+    expect(await all(context, 'select resolved_at from etl.rejects')).toEqual([{ resolved_at: null }]);
+  });
+
   test('is applied with those fetched later in the order in which they were fetched', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);

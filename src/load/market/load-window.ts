@@ -6,7 +6,7 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import { type CoverageEntry, type Reread, writeCoverage } from '../state/coverage.ts';
+import { type CoverageEntry, doubtEmptyDays, type Reread, writeCoverage } from '../state/coverage.ts';
 import { type AskedAnswer, type Known, laterLoads, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, type LoadLocks, type Written } from '../state/loads/loads.ts';
 import { laterFailures, type RejectEntry, writeRejects } from '../state/rejects.ts';
@@ -219,6 +219,11 @@ async function storeCoverage(
   known: Known,
 ): Promise<void> {
   const { operation, exchange, fetchedAt, coverage, suspicions, readByWindows, windowId, fresh } = load;
+  const refused = [...merged.refusedDays].filter((day) => day !== null);
+  if (merged.folded.length > 0 && refused.length > 0) {
+    const doubted = { operation, exchange, tables: merged.folded, days: refused };
+    await doubtEmptyDays(tx, { ...doubted, diagnostic: DOUBT });
+  }
   const days = coverage.map(({ day }) => day).sort();
   const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return;
@@ -275,6 +280,8 @@ async function storeCoverage(
   });
 }
 
+const DOUBT = 'the answer has no rows of this day, but some are stored';
+
 /**
  * A day is not known to be empty if the answer for its exchange has no rows of it, but the stored ones were not
  * withdrawn, because they were too many. It is a gap until a better answer comes or a person decides; where it was
@@ -288,7 +295,7 @@ function doubtRefused(coverage: readonly CoverageEntry[], { refusedDays }: Merge
     return {
       ...entry,
       state: 'failed',
-      diagnostic: 'the answer has no rows of this day, but some are stored',
+      diagnostic: DOUBT,
     };
   });
 }

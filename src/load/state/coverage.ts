@@ -1,7 +1,7 @@
-import { and, type Column, eq, gte, inArray, lte, max, sql } from 'drizzle-orm';
+import { and, type Column, eq, exists, gte, inArray, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
-import { coverage } from './schema/work.ts';
+import { coverage, loads, withdrawals } from './schema/work.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
@@ -94,6 +94,57 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, owner: Cover
         and (${coverage.state}, ${coverage.records}, ${coverage.diagnostic}) is distinct from (${known.state}, ${known.records}, ${known.diagnostic}))`,
     });
   await runPrepared(db, writing);
+}
+
+/**
+ * Days that are covered by an answer without rows are not known to be empty any more if rows were stored after it that it
+ * should have withdrawn, but they were too many.
+ */
+export async function doubtEmptyDays(
+  db: NodePgDatabase,
+  doubted: {
+    readonly operation: string;
+    readonly exchange: string;
+    readonly tables: readonly string[];
+    readonly days: readonly string[];
+    readonly diagnostic: string;
+  },
+): Promise<void> {
+  const { operation, exchange, tables, days, diagnostic } = doubted;
+  const wasRefused = db
+    .select({ id: withdrawals.id })
+    .from(withdrawals)
+    .innerJoin(
+      loads,
+      and(
+        eq(loads.operation, operation),
+        eq(loads.exchange, exchange),
+        eq(loads.fetched_at, withdrawals.fetched_at),
+      ),
+    )
+    .where(
+      and(
+        eq(withdrawals.state, 'refused'),
+        inArray(withdrawals.table_name, [...tables]),
+        eq(withdrawals.exchange, exchange),
+        eq(withdrawals.day, coverage.day),
+        eq(loads.window_id, coverage.window_id),
+      ),
+    );
+  await db
+    .update(coverage)
+    .set({ state: 'failed', diagnostic })
+    .where(
+      and(
+        eq(coverage.operation, operation),
+        eq(coverage.exchange, exchange),
+        sql`${coverage.day} = any(${sql.param([...days])}::date[])`,
+        eq(coverage.instrument, ''),
+        eq(coverage.variant, ''),
+        inArray(coverage.state, ['empty', 'not_published']),
+        exists(wasRefused),
+      ),
+    );
 }
 
 /** The entries of these days that were written by this window. */
