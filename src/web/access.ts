@@ -69,6 +69,30 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
+/** Counts the wrong passwords of each address, within a minute from its first one. */
+function countWrongPasswords() {
+  // In the order of the first ones, so that those that no longer count are at the front.
+  const counts = new Map<string, { readonly first: number; wrong: number }>();
+  const forgetOld = () => {
+    const now = performance.now();
+    for (const [address, { first }] of counts) {
+      if (now - first <= WRONG_WITHIN_MS) return;
+      counts.delete(address);
+    }
+  };
+  return {
+    isLockedOut(address: string): boolean {
+      forgetOld();
+      return (counts.get(address)?.wrong ?? 0) >= MAX_WRONG_PASSWORDS || counts.size >= MAX_ADDRESSES;
+    },
+    add(address: string): void {
+      const counted = counts.get(address) ?? { first: performance.now(), wrong: 0 };
+      counted.wrong += 1;
+      counts.set(address, counted);
+    },
+  };
+}
+
 /** Who sent a request, and whether they may use the buttons. */
 export interface Access {
   /** Who sent a request that `guard` has let through. */
@@ -90,11 +114,8 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
     password === undefined ? randomBytes(32) : createHash('sha256').update(`eod forms ${password}`).digest();
   const isPassword = password === undefined ? () => true : passwordTest(password);
   const localOnly = isLoopback(config.EOD_HTTP_HOST) && password === undefined;
-  let since = 0;
   let isProxyReported = false;
-  const wrong = new Map<string, number>();
-  const isLockedOut = (address: string) =>
-    (wrong.get(address) ?? 0) >= MAX_WRONG_PASSWORDS || wrong.size >= MAX_ADDRESSES;
+  const wrong = countWrongPasswords();
 
   scope.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
@@ -102,13 +123,8 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
       return refuse(reply, 421, 'This dashboard answers on this machine only: open it as localhost.');
     }
     if (password === undefined) return;
-    const now = performance.now();
-    if (now - since > WRONG_WITHIN_MS) {
-      since = now;
-      wrong.clear();
-    }
     const given = credentialsOf(request);
-    if (given !== null && isLockedOut(request.ip)) {
+    if (given !== null && wrong.isLockedOut(request.ip)) {
       if (!isProxyReported && request.ips === undefined && request.headers['x-forwarded-for'] !== undefined) {
         isProxyReported = true;
         log.warn(
@@ -120,7 +136,7 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
     }
     if (given !== null && isPassword(given.password)) return;
     if (given !== null) {
-      wrong.set(request.ip, (wrong.get(request.ip) ?? 0) + 1);
+      wrong.add(request.ip);
       log.warn({ user: given.user, address: request.ip }, 'dashboard: wrong password');
     }
     reply.header('www-authenticate', 'Basic realm="eod", charset="UTF-8"');
