@@ -201,14 +201,14 @@ export async function marketContents({
   for (const table of tables) {
     const columns = table.fields.map((field) => `"${field.column}"`).join(', ');
     const found = await db.pool.query<{ rows: number; sum: string | null }>(
-      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text)) as sum
+      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text collate "C")) as sum
          from (select ${columns} from market.${table.name}) r`,
     );
     contents[table.name] = found.rows[0] ?? { rows: 0, sum: null };
   }
   for (const view of ['instruments', 'instrument_aliases']) {
     const found = await db.pool.query<{ rows: number; sum: string | null }>(
-      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text)) as sum from market.${view} r`,
+      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text collate "C")) as sum from market.${view} r`,
     );
     contents[view] = found.rows[0] ?? { rows: 0, sum: null };
   }
