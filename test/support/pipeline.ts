@@ -8,6 +8,7 @@ import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { openQueues } from '../../src/jobs/worker/queue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../../src/load/database/database.ts';
+import { transaction } from '../../src/load/database/transaction.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
@@ -194,23 +195,27 @@ export function countsOf(report: RunReport) {
 }
 
 /** Rows and a checksum of all data columns (not the load audit) of every market table, and of the views made of them. */
-export async function marketContents({
-  db,
-}: Pick<WorkContext, 'db'>): Promise<Record<string, { rows: number; sum: string | null }>> {
-  const contents: Record<string, { rows: number; sum: string | null }> = {};
-  for (const table of tables) {
-    const columns = table.fields.map((field) => `"${field.column}"`).join(', ');
-    const found = await db.pool.query<{ rows: number; sum: string | null }>(
-      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text collate "C")) as sum
-         from (select ${columns} from market.${table.name}) r`,
-    );
-    contents[table.name] = found.rows[0] ?? { rows: 0, sum: null };
-  }
-  for (const view of ['instruments', 'instrument_aliases']) {
-    const found = await db.pool.query<{ rows: number; sum: string | null }>(
-      `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text collate "C")) as sum from market.${view} r`,
-    );
-    contents[view] = found.rows[0] ?? { rows: 0, sum: null };
-  }
-  return contents;
+export async function marketContents({ db }: Pick<WorkContext, 'db'>): Promise<Record<string, Contents>> {
+  const sources = tables.map(({ name, fields }) => ({
+    name,
+    columns: fields.map((field) => `"${field.column}"`).join(', '),
+  }));
+  for (const name of ['instruments', 'instrument_aliases']) sources.push({ name, columns: '*' });
+  return transaction(db, async ({ client }) => {
+    await client.query("set local timezone to 'UTC'");
+    const contents: Record<string, Contents> = {};
+    for (const { name, columns } of sources) {
+      const found = await client.query<Contents>(
+        `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text collate "C")) as sum
+           from (select ${columns} from market.${name}) r`,
+      );
+      contents[name] = found.rows[0] ?? { rows: 0, sum: null };
+    }
+    return contents;
+  });
+}
+
+interface Contents {
+  readonly rows: number;
+  readonly sum: string | null;
 }

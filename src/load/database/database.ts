@@ -66,8 +66,15 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
   });
   endIfSilent(client, timeouts.statementMs);
   await client.query(`
-    -- Days and moments are read as Postgres writes them, which a database may have changed.
+    -- Settings of the database or the role, made for other programs, must not change what our statements mean. A
+    -- statement has to see what was committed while it waited for a lock, so the isolation is READ COMMITTED.
+    set default_transaction_isolation = 'read committed';
     set datestyle to 'ISO';
+    set intervalstyle to 'postgres';
+    set extra_float_digits = 1;
+    set standard_conforming_strings = on;
+    set array_nulls = on;
+    set transform_null_equals = off;
     set lock_timeout = ${timeouts.lockMs};
     set statement_timeout = ${timeouts.statementMs};
     set idle_in_transaction_session_timeout = ${timeouts.idleInTransactionMs};

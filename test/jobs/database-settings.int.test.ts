@@ -7,6 +7,7 @@ import { checkFold } from '../support/chaos/fold.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { backfill, countsOf, marketContents, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { execute } from '../support/template.ts';
 import { replay } from './replay-support.ts';
 
 const sandbox = await startSandbox();
@@ -25,6 +26,8 @@ async function load(databaseUrl: string) {
   return { pipeline, counts: countsOf(report), contents: await marketContents(pipeline) };
 }
 
+const plain = await load((await testDatabase()).url);
+
 test('a database that sorts as a language does gets the same rows as one that sorts by bytes', async () => {
   const { url } = await emptyDatabase("locale_provider icu icu_locale 'en-US'");
   const database = openDatabase({ url, connections: 1 });
@@ -32,14 +35,46 @@ test('a database that sorts as a language does gets the same rows as one that so
   const sorted = await database.pool.query("select 'a' < 'B' as by_language");
   expect(sorted.rows).toEqual([{ by_language: true }]);
   await database.close();
-
-  const plain = await load((await testDatabase()).url);
   const other = await load(url);
   expect(plain.counts.inserted).toBeGreaterThan(500);
   expect(other.counts).toEqual(plain.counts);
   expect(other.contents).toEqual(plain.contents);
   expect(await checkFold(url)).toEqual([]);
+  await replay(other.pipeline, {}, { rebuild: true });
+  expect(await marketContents(other.pipeline)).toEqual(plain.contents);
+});
 
+/** What an administrator may have set for a database, for other programs. */
+const SETTINGS = {
+  default_transaction_isolation: 'serializable',
+  datestyle: 'SQL, DMY',
+  intervalstyle: 'sql_standard',
+  timezone: 'America/St_Johns',
+  bytea_output: 'escape',
+  extra_float_digits: '-15',
+  standard_conforming_strings: 'off',
+  array_nulls: 'off',
+  transform_null_equals: 'on',
+  quote_all_identifiers: 'on',
+  xmlbinary: 'hex',
+  search_path: 'market',
+  row_security: 'off',
+  lock_timeout: '1s',
+  statement_timeout: '1s',
+  idle_in_transaction_session_timeout: '1s',
+};
+
+test('settings of the database for other programs change nothing', async () => {
+  const { url } = await emptyDatabase();
+  const name = new URL(url).pathname.slice(1);
+  for (const [setting, value] of Object.entries(SETTINGS))
+    await execute(url, `alter database ${name} set ${setting} to '${value}'`);
+  const database = openDatabase({ url, connections: 1 });
+  await migrateDatabase(database);
+  await database.close();
+  const other = await load(url);
+  expect(other.counts).toEqual(plain.counts);
+  expect(other.contents).toEqual(plain.contents);
   await replay(other.pipeline, {}, { rebuild: true });
   expect(await marketContents(other.pipeline)).toEqual(plain.contents);
 });
