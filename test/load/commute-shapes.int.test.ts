@@ -67,7 +67,7 @@ const drawnOf = fc.record({
     maxLength: SYMBOLS,
   }),
   twice: fc.constantFrom(0, 0, 1, 3),
-  rejects: fc.constantFrom<'none' | 'unknown' | 'stray'>('none', 'none', 'none', 'unknown', 'stray'),
+  rejected: fc.constantFrom(false, false, false, true),
   /** Minutes since the call before. */
   minutes: fc.constantFrom(1, 1, 1, 400, 1_600, 40_000),
 });
@@ -112,10 +112,7 @@ function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Answer 
     .slice(0, drawn.twice)
     .map((one) => ({ ...one, value: (one.value + 1) % 3, saved: (one.saved + 1) % SAVED.length }));
   const sent = [...records, ...again].map((one) => recordOf(operation, drawn.exchange, one));
-  if (drawn.rejects === 'unknown') sent.push({ Unknown: drawn.cells[0]?.value ?? 0 });
-  if (drawn.rejects === 'stray' && records[0] !== undefined) {
-    sent.push(recordOf(operation, drawn.exchange, { ...records[0], day: -1 }));
-  }
+  if (drawn.rejected) sent.push({ Unknown: drawn.cells[0]?.value ?? 0 });
   const body = Buffer.from(JSON.stringify({ Value: sent }));
   return { operation, exchange: drawn.exchange, ...question, calledAt, body };
 }
@@ -161,7 +158,7 @@ function askedFor(operation: Operation, { from, length, part, question }: Drawn,
 function recordOf(operation: Operation, exchange: string, listed: Listed): SourceRecord {
   const shape = operation.shapes[listed.shape] as Shape;
   const { table, symbolColumn, exchangeColumn } = shape;
-  const [year, month, date] = (DAYS[listed.day] ?? '2025-08-01').split('-');
+  const [year, month, date] = (DAYS[listed.day] as string).split('-');
   const onDay = `${month}-${date}-${year}`;
   const sentValue = (column: string, kind: string) => {
     if (column === exchangeColumn) return exchange;
@@ -297,11 +294,13 @@ describe('answers of every operation in every shape', () => {
                 queue.splice(0, width).map((answer, at) => load(pools[at] ?? context, answer)),
               );
             }
-            expect(await stored(), 'in another order').toEqual(inOrder);
+            // A reject may stay open until the next answer, but none is taken as resolved that is not.
+            const same = { ...inOrder, rejects: expect.arrayContaining(inOrder.rejects) };
+            expect(await stored(), 'in another order').toEqual(same);
             await replay(context, {});
-            expect(await stored(), 'replayed').toEqual(inOrder);
+            expect(await stored(), 'replayed').toEqual(same);
             await replay(context, {}, { rebuild: true });
-            expect(await stored(), 'rebuilt').toEqual(inOrder);
+            expect(await stored(), 'rebuilt').toEqual(same);
             expect(await revisions(), 'rebuilt').toEqual(past);
           } catch (error) {
             console.log(

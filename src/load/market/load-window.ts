@@ -311,15 +311,19 @@ async function areStillThere(
   day: string,
   whole: ReadonlySet<string>,
 ): Promise<boolean> {
+  let withdrawn = false;
+  let undated = false;
   for (const { table, rows } of batches) {
     if (table.dateColumn === null) {
-      if (rows.length > 0 && !whole.has(table.name)) return true;
+      undated ||= rows.length > 0 && !whole.has(table.name);
       continue;
     }
     const found = await client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, [day]]);
     if ((found.rows[0]?.rows ?? 0) > 0) return true;
+    withdrawn ||= daysOfRows(table, rows).has(day);
   }
-  return false;
+  // A day that lost its last row is not loaded because of rows in a table without days that came with it.
+  return undated && !withdrawn;
 }
 
 /** Days that lost their last row. */
