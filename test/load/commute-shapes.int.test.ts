@@ -264,6 +264,8 @@ const revisions = async () => ({
   history: await contentsOf('market_history'),
 });
 
+const isEmptyAnswer = ({ body }: Answer) => body.equals(Buffer.from(JSON.stringify({ Value: [] })));
+
 const describeAnswer = ({ operation, body, ...rest }: Answer) => ({
   operation: operation.name,
   ...rest,
@@ -290,9 +292,13 @@ describe('answers of every operation in every shape', () => {
               .sort((a, b) => a.place - b.place)
               .map(({ answer }) => answer);
             while (queue.length > 0) {
-              await Promise.all(
-                queue.splice(0, width).map((answer, at) => load(pools[at] ?? context, answer)),
-              );
+              // Two answers without records do not wait for each other. If they are about the same day, it may count as
+              // not published yet until it is asked for again, although the later one says that there is nothing.
+              const some = queue.splice(0, width);
+              const [first, ...others] = some.filter(isEmptyAnswer);
+              const together = some.filter((one) => one === first || !isEmptyAnswer(one));
+              await Promise.all(together.map((answer, at) => load(pools[at] ?? context, answer)));
+              for (const answer of others) await load(context, answer);
             }
             // A reject may stay open until the next answer, but none is taken as resolved that is not.
             const same = { ...inOrder, rejects: expect.arrayContaining(inOrder.rejects) };
