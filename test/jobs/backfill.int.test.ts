@@ -14,6 +14,8 @@ import {
   type Pipeline,
   runToEnd,
 } from '../support/pipeline.ts';
+import { openStore } from './import-support.ts';
+import { fetched, records } from './replay-support.ts';
 
 /** A Wednesday evening in India, after publication: the same for the pipeline and the source. */
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
@@ -165,6 +167,31 @@ test('a plan reads what is known of its own days and instruments, however much e
   expect(await known('GetBhavCopyCM', ['new', 'S7', 'S8'])).toEqual(of(week, '6'));
   expect(await known('GetBhavCopyCM', [])).toEqual([]);
   expect(await known('GetFinRatioEOD', ['S7'], week[1])).toEqual(of(week.slice(0, 1), 'all'));
+});
+
+test('instruments are asked for as the exchange spells them, so that no case makes a second one of them', async () => {
+  const context = await openStore();
+  await fetched(1, [
+    ...records(0, 2),
+    ...records(2, 4).map((record, at) => ({ ...record, Symbol: ['Mixed', 'TCS'][at] })),
+  ])(context);
+  const plannedFor = async (exchange: string, instruments: string[]) => {
+    const target = {
+      operation: 'GetFinRatioEOD',
+      exchange,
+      from: '2025-08-29',
+      to: '2025-08-29',
+      refetchFrom: null,
+    };
+    return (await planInput(context, { instruments, options: {}, live: false }, target)).instruments;
+  };
+  expect(await plannedFor('NSE', ['tcs', 'TCS', 's001', 'Mixed', 'mixed', 'Nifty 50'])).toEqual([
+    'TCS',
+    'S001',
+    'Mixed',
+    'Nifty 50',
+  ]);
+  expect(await plannedFor('BSE', ['tcs'])).toEqual(['tcs']);
 });
 
 test('years of a few hundred instruments are planned, however many windows that makes', async () => {

@@ -3,7 +3,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import { largestSymbols } from '../../load/market/lookups.ts';
+import { largestSymbols, symbolsSpelledLike } from '../../load/market/lookups.ts';
 import {
   type AnswerCount,
   countAnswers,
@@ -103,10 +103,11 @@ const MAX_INSTRUMENT_LENGTH = 200;
 export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
   const { config, calendar, clock } = context;
   const operation = operationNamed(target.operation);
-  const instruments =
+  const named =
     operation.windows.per === 'instrument' && request.instruments.length === 0
       ? await defaultInstruments(context, target.exchange)
       : request.instruments;
+  const instruments = await spelledAsStored(context, target.exchange, named);
   const long = instruments.find((name) => name.length > MAX_INSTRUMENT_LENGTH);
   if (long !== undefined) {
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
@@ -125,6 +126,25 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     windowDays: await windowDays(context, operation),
   };
   return { ...input, answered: await readAnswered(context, input) };
+}
+
+/**
+ * Spells instruments as the exchange does. The source finds `tcs` as well as `TCS`, but rows and coverage of both would be
+ * stored beside each other. Names that no stored symbol has stay as they are: an index is called `Nifty 50`.
+ */
+async function spelledAsStored(
+  { db }: Context,
+  exchange: string,
+  names: readonly string[],
+): Promise<readonly string[]> {
+  const isUnusual = (name: string) => name !== name.toUpperCase();
+  if (!names.some(isUnusual)) return names;
+  const stored = await symbolsSpelledLike(db.pool, exchange, names.filter(isUnusual));
+  const spellings = new Map(stored.map((symbol) => [symbol.toUpperCase(), symbol]));
+  const isStored = new Set(stored);
+  return names.map((name) =>
+    isUnusual(name) && !isStored.has(name) ? (spellings.get(name.toUpperCase()) ?? name) : name,
+  );
 }
 
 /**

@@ -15,6 +15,22 @@ export async function largestSymbols(pool: Pool, exchange: string, limit: number
   return found.rows.map((row) => row.symbol);
 }
 
+/** The symbols of the newest stored bhav copy of an exchange that are spelled like these names, but for upper and lower case. */
+export async function symbolsSpelledLike(
+  pool: Pool,
+  exchange: string,
+  names: readonly string[],
+): Promise<string[]> {
+  const found = await pool.query<{ symbol: string }>(
+    `select distinct symbol from market.bhavcopy_cm
+      where exchange = $1
+        and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1)
+        and upper(symbol) = any(select upper(name) from unnest($2::text[]) name)`,
+    [exchange, names],
+  );
+  return found.rows.map((row) => row.symbol);
+}
+
 /** The first and last stored day on which a scrip code had a ticker. */
 export interface TickerPeriod {
   readonly symbol: string;
