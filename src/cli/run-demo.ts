@@ -2,9 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Calendar } from '../calendar/calendar.ts';
 import { loadCalendar } from '../calendar/index.ts';
-import { systemClock, today } from '../core/clock.ts';
 import { type Config, loadConfig } from '../core/config.ts';
-import { addDays } from '../core/days.ts';
+import { addDays, type Day } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
 import type { Context } from '../jobs/context.ts';
 import { importFiles } from '../jobs/import/import-files.ts';
@@ -50,7 +49,9 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   });
   logStderr(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
   const context = await openContext(cli, { config, source: true, wait: 'short' });
-  const request = demoRequest(config, calendar);
+  // Kept, because the data of today may be published while the demo runs.
+  const last = sandbox.publishedUntil();
+  const request = demoRequest(config, calendar, last);
   logStderr(
     cli,
     `asking the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`,
@@ -67,7 +68,8 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   const { url: databaseUrl } = context.db;
   // Before the queries, some of which read adjusted prices.
   const list = resolve(cli.cwd, config.EOD_DATA_DIR, 'splits.csv');
-  const split = await importSplits(context, calendar, sandbox, list);
+  const sessions = calendar.lastSessions('NSE', last, SESSIONS);
+  const split = await importSplits(context, sessions, sandbox, list);
   const shown = {
     report,
     queries: await runExamples(context.db.pool),
@@ -96,14 +98,12 @@ interface SplitShare extends Split {
  */
 async function importSplits(
   context: Context,
-  calendar: Calendar,
+  sessions: readonly Day[],
   sandbox: Sandbox,
   file: string,
 ): Promise<SplitShare | null> {
-  const yesterday = addDays(today(systemClock, context.config.EOD_TIMEZONE), -1);
-  const sessions = calendar.lastSessions('NSE', yesterday, SESSIONS);
-  const [from = yesterday] = sessions;
-  const splits = sandbox.splits(from, yesterday);
+  const [from = '', to = from] = [sessions[0], sessions.at(-1)];
+  const splits = sandbox.splits(from, to);
   const lines = splits.flatMap(({ symbol, exDate, kind, ratio }) =>
     ['NSE', 'BSE'].map((exchange) => `${exchange},${symbol},${exDate},${kind},${ratio},\n`),
   );
@@ -140,17 +140,16 @@ function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
 const QUARTER_DAYS = 92;
 
 /**
- * Asks for the last sessions of all operations before today, also if they are loaded, because that is what a demo
- * shows.
+ * Asks for the last sessions of all operations that are published, also if they are loaded, because that is what a demo
+ * shows. In the evening today is among them; otherwise "eod --demo status" would say that it is late.
  */
-function demoRequest(config: Config, calendar: Calendar): RunRequest {
-  const yesterday = addDays(today(systemClock, config.EOD_TIMEZONE), -1);
+function demoRequest(config: Config, calendar: Calendar, last: Day): RunRequest {
   const targets = operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
-      const sessions = calendar.lastSessions(exchange, yesterday, SESSIONS);
+      const sessions = calendar.lastSessions(exchange, last, SESSIONS);
       // For quarterly figures, the last quarter that has ended.
-      const from = isQuarterly(operation) ? addDays(yesterday, -QUARTER_DAYS) : (sessions[0] ?? yesterday);
-      const to = sessions.at(-1) ?? yesterday;
+      const from = isQuarterly(operation) ? addDays(last, -QUARTER_DAYS) : (sessions[0] ?? last);
+      const to = sessions.at(-1) ?? last;
       return { operation: operation.name, exchange, from, to, refetchFrom: from };
     }),
   );

@@ -27,6 +27,8 @@ export interface Sandbox {
   /** Stops at once; open requests are cut off. */
   close(): Promise<void>;
   stats(): SandboxStats;
+  /** The newest day whose data is published by now. */
+  publishedUntil(): Day;
   /** Splits and consolidations with an ex-date in a range of days; none without the option `splits`. */
   splits(from: Day, to: Day): Split[];
 }
@@ -86,6 +88,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
     stats: () => responder.requests.stats(),
+    publishedUntil: () => market.publishedUntil(),
     splits: (from, to) => market.splits?.between(from, to) ?? [],
     close() {
       closing ??= close();

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { runCli, startCli } from '../support/cli.ts';
@@ -142,4 +142,22 @@ test('without a demo there is nothing to look at', async () => {
   const { code, stdout, stderr } = await runCli(['--demo', 'status'], { cwd: temporaryFolder(), env });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toBe('eod: nothing has been loaded by "eod demo" yet: run it first\n');
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+// Before and after the data of the day is published, and when it would be late.
+test.each([
+  ['2026-11-20T20:59:00+05:30', '2026-11-19'],
+  ['2026-11-20T21:05:00+05:30', '2026-11-20'],
+  ['2026-11-20T23:30:00+05:30', '2026-11-20'],
+])('at %s the demo loads the sessions up to %s, and nothing is late', async (now, last) => {
+  vi.useFakeTimers({ toFake: ['Date'], now: new Date(now) });
+  const folder = temporaryFolder();
+  expect(await runCli(['demo', '--json'], { cwd: folder, env })).toMatchObject({ code: 0 });
+  const status = await runCli(['--demo', 'status'], { cwd: folder, env });
+  expect(status.stdout).toMatch(new RegExp(`^GetBhavCopyCM +NSE +${last} +\\d+$`, 'm'));
+  expect(status.stdout).not.toMatch(/nothing| late /);
 });
