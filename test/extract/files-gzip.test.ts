@@ -29,6 +29,11 @@ test('gzip and zip archives may contain each other, one level deep', async () =>
   }
   const twice = zip([{ name: 'a.zip.gz', text: gzipSync(zip([{ name: 'b.zip', text: archive }])) }]);
   await expect(read('a.zip', twice)).rejects.toThrow('b.zip in it: is an archive within two others');
+  // gzip in between does not allow more.
+  const inner = zip([{ name: 'b.zip.gz', text: gzipSync(archive) }]);
+  await expect(read('a.zip', zip([{ name: 'a.zip', text: inner }]))).rejects.toThrow(
+    'b.zip.gz in it: is an archive within two others',
+  );
 });
 
 test.each([

@@ -54,8 +54,8 @@ export interface FileSession {
 }
 
 /**
- * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its sessions follow from the rows, or from its name if
- * the format has no date. A broken file is not read in part.
+ * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its sessions follow from
+ * the rows, or from its name if the format has no date. A broken file is not read in part.
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
@@ -65,40 +65,38 @@ export async function readExchangeFile(
   timeZone: string,
   limit = newUnpackLimit(),
 ): Promise<FileSession[]> {
-  return isZip(bytes)
-    ? readArchive(bytes, timeZone, limit, true)
-    : readSingleFile(name, bytes, timeZone, limit);
+  return readContent(name, bytes, { timeZone, limit, archives: 0 });
 }
 
-/** Reads a file that is no archive, after decompressing it if it is gzip data. */
-async function readSingleFile(
-  name: string,
-  bytes: Buffer,
-  timeZone: string,
-  limit: UnpackLimit,
-): Promise<FileSession[]> {
-  if (!isGzip(bytes)) return readCsvFile(name, bytes, timeZone);
-  const data = await gunzipFile(bytes, limit);
-  if (isZip(data)) return readArchive(data, timeZone, limit, false);
-  return readCsvFile(name.replace(/\.gz$/i, ''), data, timeZone);
+interface ReadOptions {
+  readonly timeZone: string;
+  readonly limit: UnpackLimit;
+  /** How many archives are around it. */
+  readonly archives: number;
 }
 
-/** Reads an archive, and archives in it: NSE's downloads of several reports are archives that contain archives. */
-async function readArchive(
-  bytes: Buffer,
-  timeZone: string,
-  limit: UnpackLimit,
-  outermost: boolean,
-): Promise<FileSession[]> {
+/** NSE's downloads of several reports are archives that contain archives. */
+const MAX_ARCHIVES = 2;
+
+/** Reads a file, or what an archive or gzip data contains. */
+async function readContent(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
+  const isCompressed = isGzip(bytes);
+  const data = isCompressed ? await gunzipFile(bytes, options.limit) : bytes;
+  if (!isZip(data))
+    return readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
+  if (options.archives === MAX_ARCHIVES)
+    throw badFile('is an archive within two others; unpack the outer ones');
+  return readArchive(data, { ...options, archives: options.archives + 1 });
+}
+
+async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
   const sessions: FileSession[] = [];
   let entries = 0;
   let unknown: PipelineError | undefined;
-  for await (const { name, data } of unzip(bytes, isImportName, limit)) {
+  for await (const { name, data } of unzip(bytes, isImportName, options.limit)) {
     entries++;
     try {
-      if (!isZip(data)) sessions.push(...(await readSingleFile(name, data, timeZone, limit)));
-      else if (outermost) sessions.push(...(await readArchive(data, timeZone, limit, false)));
-      else throw badFile('is an archive within two others; unpack the outer ones');
+      sessions.push(...(await readContent(name, data, options)));
     } catch (error) {
       const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
       if (!(error instanceof PipelineError) || error.unknownFormat !== true) throw bad;
