@@ -9,17 +9,9 @@ import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
+import { contentOf, DAYS, RUNS, SEED, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
-/**
- * Databases that are tried: COMMUTE_RUNS=1000 for a long run, COMMUTE_SEED for another one, COMMUTE_ONLY for a single
- * operation.
- */
-const RUNS = Number(process.env.COMMUTE_RUNS ?? 12);
-const SEED = Number(process.env.COMMUTE_SEED ?? 20_250_829);
-
-const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;
-const SYMBOLS = 14;
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
 const SAVED = ['', '08-21-2025 09:02:14', '08-21-2025 09:15:00', '01-01-2199 00:00:00'] as const;
 /** The first answer may be fetched before the data of the last day is expected. */
@@ -57,16 +49,7 @@ const drawnOf = fc.record({
   question: fc.nat(30),
   part: fc.constantFrom('whole', 'whole', 'whole', 'filtered', 'instruments'),
   shapes: fc.constantFrom<readonly number[]>([0], [1], [1], [0, 1]),
-  missing: fc.oneof(
-    fc.uniqueArray(fc.nat(SYMBOLS - 1), { maxLength: 4 }),
-    fc.uniqueArray(fc.nat(SYMBOLS - 1), { maxLength: 9 }),
-    fc.constant(Array.from({ length: SYMBOLS }, (_, at) => at)),
-  ),
-  cells: fc.array(fc.record({ saved: fc.nat(SAVED.length - 1), value: fc.nat(2) }), {
-    minLength: SYMBOLS,
-    maxLength: SYMBOLS,
-  }),
-  twice: fc.constantFrom(0, 0, 1, 3),
+  ...contentOf(SAVED.length),
   rejected: fc.constantFrom(false, false, false, true),
   /** Minutes since the call before. */
   minutes: fc.constantFrom(1, 1, 1, 400, 1_600, 40_000),
@@ -80,6 +63,7 @@ const answersOf = fc
     fc.array(drawnOf, { minLength: 3, maxLength: 9 }),
   )
   .map(([chosen, drawn]) => {
+    // COMMUTE_ONLY: answers of a single operation.
     const only = operations.findIndex(({ name }) => name === process.env.COMMUTE_ONLY);
     if (only >= 0) chosen = [only];
     let calledAt = FIRST_CALL;
@@ -223,11 +207,7 @@ async function load(at: Context, answer: Answer): Promise<void> {
 }
 
 async function empty(): Promise<void> {
-  const both = tables.flatMap(({ name }) => [`market.${name}`, `market_history.${name}`]);
-  await context.db.pool.query(
-    `truncate ${both.join(', ')}, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases, etl.rejects,
-       etl.responses, etl.response_bodies, etl.coverage`,
-  );
+  await context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
 }
 
 async function selected(sql: string): Promise<string[]> {

@@ -10,14 +10,9 @@ import { hashBody, packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
+import { contentOf, DAYS, RUNS, SEED, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
-/** Databases that are tried: COMMUTE_RUNS=1000 for a long run, COMMUTE_SEED for another one. */
-const RUNS = Number(process.env.COMMUTE_RUNS ?? 12);
-const SEED = Number(process.env.COMMUTE_SEED ?? 20_250_829);
-
-const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;
-const SYMBOLS = 14;
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
 const SAVED = [
   '',
@@ -79,16 +74,7 @@ const answerOf = fc.record({
     'instruments',
     'rejects',
   ),
-  missing: fc.oneof(
-    fc.uniqueArray(fc.nat(SYMBOLS - 1), { maxLength: 4 }),
-    fc.uniqueArray(fc.nat(SYMBOLS - 1), { maxLength: 9 }),
-    fc.constant(Array.from({ length: SYMBOLS }, (_, at) => at)),
-  ),
-  cells: fc.array(fc.record({ saved: fc.nat(SAVED.length - 1), value: fc.nat(2) }), {
-    minLength: SYMBOLS,
-    maxLength: SYMBOLS,
-  }),
-  twice: fc.constantFrom(0, 0, 1, 3),
+  ...contentOf(SAVED.length),
 });
 /** With the questions of those that ask what the one before did. */
 const drawnOf = fc.array(answerOf, { minLength: 4, maxLength: 12 }).map((drawn) => {
@@ -421,11 +407,7 @@ async function refusals(): Promise<{ id: number; fetchedAt: number; name: string
 const USED = tables.map(({ name }) => name);
 
 async function empty(): Promise<void> {
-  const both = USED.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
-  await context.db.pool.query(
-    `truncate ${both.join(', ')}, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases, etl.rejects,
-       etl.responses, etl.response_bodies, etl.coverage`,
-  );
+  await context.db.pool.query(truncateSql(USED));
 }
 
 describe('loads in any order', () => {

@@ -24,7 +24,8 @@ export interface ImportFile extends FoundFile {
 
 /**
  * Finds the files to import: each named file, and in named folders and below them every file that ends in .csv, .dat or
- * .zip (or one of these and .gz) and is not hidden. They are sorted by the day in their name (files without one come first), then by name.
+ * .zip (or one of these and .gz) and is not hidden. They are sorted by the day in their name (files without one come
+ * first), then by name.
  *
  * @param cwd the folder from which relative paths start.
  * @throws PipelineError `usage` if a path cannot be read, or if there is no file.

@@ -3,7 +3,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import { largestSymbols, symbolsSpelledLike } from '../../load/market/lookups.ts';
+import { largestSymbols, symbolsOfNames } from '../../load/market/lookups.ts';
 import {
   type AnswerCount,
   countAnswers,
@@ -129,22 +129,18 @@ export async function planInput(context: Context, request: PlanRequest, target: 
 }
 
 /**
- * Spells instruments as the exchange does. The source finds `tcs` as well as `TCS`, but rows and coverage of both would be
- * stored beside each other. Names that no stored symbol has stay as they are: an index is called `Nifty 50`.
+ * Spells instruments as the exchange does. The source finds `tcs` as well as `TCS`, but rows and coverage of both would
+ * be stored beside each other. Names that no stored symbol has stay as they are: an index is called `Nifty 50`.
  */
 async function spelledAsStored(
   { db }: Context,
   exchange: string,
   names: readonly string[],
 ): Promise<readonly string[]> {
-  const isUnusual = (name: string) => name !== name.toUpperCase();
-  if (!names.some(isUnusual)) return names;
-  const stored = await symbolsSpelledLike(db.pool, exchange, names.filter(isUnusual));
-  const spellings = new Map(stored.map((symbol) => [symbol.toUpperCase(), symbol]));
-  const isStored = new Set(stored);
-  return names.map((name) =>
-    isUnusual(name) && !isStored.has(name) ? (spellings.get(name.toUpperCase()) ?? name) : name,
-  );
+  const unusual = names.filter((name) => name !== name.toUpperCase());
+  if (unusual.length === 0) return names;
+  const symbols = await symbolsOfNames(db.pool, exchange, unusual);
+  return names.map((name) => symbols.get(name) ?? name);
 }
 
 /**

@@ -15,20 +15,23 @@ export async function largestSymbols(pool: Pool, exchange: string, limit: number
   return found.rows.map((row) => row.symbol);
 }
 
-/** The symbols of the newest stored bhav copy of an exchange that are spelled like these names, but for upper and lower case. */
-export async function symbolsSpelledLike(
+/**
+ * The symbols that names have in the newest stored bhav copy of an exchange, whose upper and lower case may differ, by
+ * name. A symbol that is spelled like the name comes before others.
+ */
+export async function symbolsOfNames(
   pool: Pool,
   exchange: string,
   names: readonly string[],
-): Promise<string[]> {
-  const found = await pool.query<{ symbol: string }>(
-    `select distinct symbol from market.bhavcopy_cm
+): Promise<ReadonlyMap<string, string>> {
+  const found = await pool.query<{ name: string; symbol: string }>(
+    `select distinct on (name) name, symbol from unnest($2::text[]) name join market.bhavcopy_cm on upper(symbol) = upper(name)
       where exchange = $1
         and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1)
-        and upper(symbol) = any(select upper(name) from unnest($2::text[]) name)`,
+      order by name, symbol = name desc, symbol`,
     [exchange, names],
   );
-  return found.rows.map((row) => row.symbol);
+  return new Map(found.rows.map(({ name, symbol }) => [name, symbol]));
 }
 
 /** The first and last stored day on which a scrip code had a ticker. */
