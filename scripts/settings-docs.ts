@@ -1,7 +1,7 @@
 // Makes the tables of docs/configuration.md, .env.example and a JSON schema from the settings in src/core/config.ts.
 import { z } from 'zod';
 import { loadConfig, settingGroups, settings } from '../src/core/config.ts';
-import { SECRET_SETTINGS } from '../src/core/environment.ts';
+import { fileSettings } from '../src/core/environment.ts';
 
 type Name = keyof typeof settings;
 
@@ -20,7 +20,7 @@ interface Described {
 
 function described(name: Name): Described {
   const { description = '', examples } = settings[name].meta() ?? {};
-  const isSecret = (SECRET_SETTINGS as readonly string[]).includes(name);
+  const isSecret = name in fileSettings;
   const given = Array.isArray(examples) ? String(examples[0]) : null;
   const value = defaults[name];
   const isEmpty = value === undefined || JSON.stringify(value) === '{}';
@@ -31,8 +31,9 @@ function described(name: Name): Described {
   if (description === '' || example === '') {
     throw new Error(`${name} needs a description, and an example if it has no default`);
   }
-  const suffix = isSecret && !description.includes('Secret:') ? ' Secret.' : '';
-  return { name, description: `${description}${suffix}`, defaultText, example, isSecret };
+  const secret = isSecret && !description.includes('Secret:') ? ' Secret.' : '';
+  const file = isSecret ? ` \`${fileSettings[name]}\` names a file that holds it.` : '';
+  return { name, description: `${description}${secret}${file}`, defaultText, example, isSecret };
 }
 
 const groups = Object.entries(settingGroups).map(([title, group]) => ({
@@ -93,7 +94,7 @@ const ABOVE_ZERO = '^\\s*(0*[1-9]\\d*)?\\s*$';
  * Further variables are allowed, except unknown ones that begin with EOD_.
  */
 export function settingsSchema(): string {
-  const names = Object.keys(settings);
+  const names = [...Object.keys(settings), ...Object.values(fileSettings)];
   const { properties = {} } = z.toJSONSchema(z.object(settings), { io: 'input', unrepresentable: 'any' });
   const property = ({ name, description, defaultText, example, isSecret }: Described) => {
     const { type, minimum, maximum, pattern, enum: values } = properties[name] as Record<string, unknown>;
@@ -127,7 +128,13 @@ export function settingsSchema(): string {
     description:
       'Rules for each setting by itself. The program checks more than a schema can: run "eod config" for a full check.',
     type: 'object',
-    properties: Object.fromEntries(all.map((one) => [one.name, property(one)])),
+    properties: Object.fromEntries([
+      ...all.map((one) => [one.name, property(one)]),
+      ...Object.entries(fileSettings).map(([name, file]) => [
+        file,
+        { description: `Path of a file that holds ${name}.`, type: 'string' },
+      ]),
+    ]),
     propertyNames: { anyOf: [{ not: { pattern: '^EOD_' } }, { enum: names }] },
   };
   return `${JSON.stringify(schema, null, 2)}\n`;

@@ -3,7 +3,14 @@ import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
 import { escapeControls } from '../core/controls.ts';
-import { type Environment, readEnvironment, redactor, SECRET_SETTINGS } from '../core/environment.ts';
+import {
+  type Environment,
+  fileSettings,
+  readEnvironment,
+  readSecretFiles,
+  redactor,
+  SECRET_SETTINGS,
+} from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
@@ -131,6 +138,7 @@ const SHARED_WITH_DEMO = [
   'EOD_HTTP_PORT',
   'EOD_WEB_ACTIONS',
   'EOD_WEB_PASSWORD',
+  fileSettings.EOD_WEB_PASSWORD,
 ];
 
 /**
@@ -153,7 +161,7 @@ export async function loadSettings(cli: Cli): Promise<Config> {
   const { loadConfig, unknownSettings } = await import('../core/config.ts');
   const own = readEnvironment(cli.env, cli.cwd);
   const env = cli.demo === true ? demoSettings(own) : own;
-  const config = loadConfig(env);
+  const config = loadConfig(env, cli.cwd);
   if (cli.demo === true && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) {
     throw usageError('nothing has been loaded by "eod demo" yet: run it first');
   }
@@ -165,7 +173,8 @@ export async function loadSettings(cli: Cli): Promise<Config> {
 export function environmentRedactor({ env, cwd }: Cli): (text: string) => string {
   try {
     const settings = readEnvironment(env, cwd);
-    const secrets = SECRET_SETTINGS.map((name) => settings[name]);
+    const { values } = readSecretFiles(settings, cwd);
+    const secrets = SECRET_SETTINGS.map((name) => values[name] ?? settings[name]);
     const passwords = secrets.map((text) =>
       text !== undefined && URL.canParse(text) ? decodeURIComponent(new URL(text).password) : undefined,
     );

@@ -273,5 +273,6 @@ export function sourceSettings(config: Config): SourceSettings {
     maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
     connections: 2 * config.EOD_CONCURRENCY,
     tlsVerify: config.EOD_TLS_VERIFY,
+    proxies: config,
   };
 }

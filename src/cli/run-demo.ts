@@ -42,11 +42,14 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
     () => startSandbox({ calendar, accessKey: 'demo', splits: true }),
     (opened) => opened.close(),
   );
-  const config = loadConfig({
-    ...demoSettings(readEnvironment(cli.env, cli.cwd)),
-    EOD_BASE_URL: sandbox.url,
-    EOD_ACCESS_KEY: 'demo',
-  });
+  const config = loadConfig(
+    {
+      ...demoSettings(readEnvironment(cli.env, cli.cwd)),
+      EOD_BASE_URL: sandbox.url,
+      EOD_ACCESS_KEY: 'demo',
+    },
+    cli.cwd,
+  );
   logStderr(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
   const context = await openContext(cli, { config, source: true, wait: 'short' });
   // Kept, because the data of today may be published while the demo runs.

@@ -16,9 +16,12 @@ import {
   TraceFlags,
   trace,
 } from '@opentelemetry/api';
+import { ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
+import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
+import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import {
   defaultResource,
   detectResources,
@@ -47,10 +50,12 @@ import {
 import type { Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
 import pg from 'pg';
+import { request } from 'undici';
 import type { Config } from '../core/config.ts';
 import { redactor, SECRET_SETTINGS } from '../core/environment.ts';
 import { runEnded } from '../core/events.ts';
 import type { Logger } from '../core/log.ts';
+import { createDispatcher } from '../core/proxy.ts';
 import { type Step, stepChannel } from '../core/steps.ts';
 import { packageVersion } from '../core/version.ts';
 
@@ -87,7 +92,7 @@ export function startTraces(
     if (name.startsWith('OTEL_')) process.env[name] ??= value;
   }
   const ids = new NamedIds();
-  const exporter = redactingExporter(new OTLPTraceExporter(), config, log);
+  const exporter = redactingExporter(createExporter(config), config, log);
   const provider = new NodeTracerProvider({
     resource: defaultResource()
       .merge(
@@ -308,6 +313,35 @@ function traceLibraries(config: Config): () => void {
     undici.disable();
     for (const { unpatch } of clients) unpatch?.(pg);
     postgres.disable();
+  };
+}
+
+/** Sends spans to the receiver that the OpenTelemetry variables name. */
+function createExporter(config: Config): SpanExporter {
+  if (config.HTTPS_PROXY === undefined && config.HTTP_PROXY === undefined) return new OTLPTraceExporter();
+  // The library's own exporter knows no proxies.
+  const json = { 'content-type': 'application/json' };
+  const {
+    url,
+    headers,
+    timeoutMillis: timeoutMs,
+  } = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', json);
+  const dispatcher = createDispatcher(config, { timeoutMs });
+  const send = async (spans: ReadableSpan[]) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const body = JsonTraceSerializer.serializeRequest(spans) ?? null;
+    const answer = await request(url, { method: 'POST', headers: await headers(), body, dispatcher, signal });
+    await answer.body.dump();
+    if (answer.statusCode > 299) throw new Error(`the receiver of traces answered ${answer.statusCode}`);
+  };
+  return {
+    export(spans, done) {
+      send(spans).then(
+        () => done({ code: ExportResultCode.SUCCESS }),
+        (error: Error) => done({ code: ExportResultCode.FAILED, error }),
+      );
+    },
+    shutdown: () => dispatcher.close(),
   };
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { readList, SECRET_SETTINGS } from './environment.ts';
+import { fileSettings, readList, readSecretFiles, SECRET_SETTINGS } from './environment.ts';
 import { usageError } from './errors.ts';
 import { nearest } from './input.ts';
 
@@ -95,6 +95,12 @@ const proxies = z
       .min(1, 'names no address'),
   );
 
+/** The address of a proxy, which is often written without `http://`. */
+const proxy = z
+  .string()
+  .transform((text) => (text.includes('://') ? text : `http://${text}`))
+  .pipe(url('http', 'https'));
+
 const flag = z
   .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
   .transform((text) => text === 'true' || text === '1');
@@ -120,7 +126,7 @@ export const settingGroups = {
       .optional()
       .meta({
         description:
-          'Address of the data service, `https://host:port`. Commands that need the source say so when it is missing; `eod sandbox` starts a simulated one.',
+          'Address of the data service, `https://host:4532`. Commands that need the source say so when it is missing; `eod sandbox` starts a simulated one.',
         examples: ['http://127.0.0.1:8090'],
       }),
     EOD_ACCESS_KEY: z
@@ -165,6 +171,26 @@ export const settingGroups = {
     EOD_TLS_VERIFY: flag
       .default(true)
       .meta({ description: "Verify the service's certificate. Turn this off only on a network you trust." }),
+  },
+  'The network': {
+    HTTPS_PROXY: proxy.optional().meta({
+      description:
+        'Proxy for addresses that begin with `https://`: of the source, the webhook, the monitor and the receiver of traces. The proxy has to allow CONNECT to their ports. User and password may be part of the address. Unset: `HTTP_PROXY`. As in other programs, names in small letters (`https_proxy`) come first.',
+      examples: ['http://proxy.example.com:3128'],
+    }),
+    HTTP_PROXY: proxy.optional().meta({
+      description: 'Proxy for addresses that begin with `http://`.',
+      examples: ['http://proxy.example.com:3128'],
+    }),
+    NO_PROXY: z
+      .string()
+      .transform((text) => text.split(/[\s,]+/).filter((name) => name !== ''))
+      .optional()
+      .meta({
+        description:
+          'Hosts that are called directly: names (`example.com` includes `data.example.com`), addresses, each also with a port (`data.example.com:4532`); `*`: all. This machine itself (`localhost`, `127.0.0.1`) always is. Postgres and Redis never go through a proxy.',
+        examples: ['.internal,10.0.0.7'],
+      }),
   },
   'Where the data goes': {
     DATABASE_URL: url('postgres', 'postgresql')
@@ -393,6 +419,7 @@ export const settingGroups = {
  */
 export const settings = {
   ...settingGroups['The source'],
+  ...settingGroups['The network'],
   ...settingGroups['Where the data goes'],
   ...settingGroups['What is asked for'],
   ...settingGroups.When,
@@ -405,22 +432,25 @@ const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>>;
 
 /**
- * Validates the settings in an environment from `readEnvironment`.
+ * Validates the settings in an environment from `readEnvironment`, and reads those that are given as files.
  *
+ * @param folder the paths of these files are relative to it.
  * @throws PipelineError `usage` that lists all problems at once, and no value of a secret.
  */
-export function loadConfig(env: Readonly<Record<string, string>>): Config {
-  const result = schema.safeParse(env);
+export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'): Config {
+  const { values, problems } = readSecretFiles(env, folder);
+  const result = schema.safeParse({ ...env, ...values });
   const wrong = (result.error?.issues ?? []).map((issue) => {
     const name = String(issue.path[0]);
     const secret = (SECRET_SETTINGS as readonly string[]).includes(name);
-    const value = secret ? '' : ` (it is "${env[name]}")`;
+    const origin = name in values ? ` (it comes from ${fileSettings[name]})` : '';
+    const value = secret ? origin : ` (it is "${env[name]}")`;
     return `  ${name} ${issue.message}${value}`;
   });
   const mistyped = unknownSettings(env).flatMap(({ name, meant }) =>
     meant === null ? [] : [`  ${name} is no setting; did you mean ${meant}?`],
   );
-  const lines = [...mistyped, ...wrong];
+  const lines = [...mistyped, ...problems.map((problem) => `  ${problem}`), ...wrong];
   if (result.success && lines.length === 0) return Object.freeze(result.data);
   throw usageError(
     `the settings have ${lines.length === 1 ? 'a problem' : `${lines.length} problems`}:\n${lines.join('\n')}`,
@@ -439,7 +469,7 @@ const MAX_TYPOS = 2;
 
 /** The variables of an environment that begin with EOD_ and are no settings, each with the setting it resembles. */
 export function unknownSettings(env: Readonly<Record<string, string>>): UnknownSetting[] {
-  const known = Object.keys(settings);
+  const known = [...Object.keys(settings), ...Object.values(fileSettings)];
   return Object.keys(env)
     .filter((name) => name.startsWith('EOD_') && !known.includes(name))
     .map((name) => {

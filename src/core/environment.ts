@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { usageError } from './errors.ts';
+import { messageOf, usageError } from './errors.ts';
 
 /** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -12,11 +12,53 @@ export const SECRET_SETTINGS = [
   'EOD_ACCESS_KEY',
   'DATABASE_URL',
   'REDIS_URL',
+  'HTTPS_PROXY',
+  'HTTP_PROXY',
   'EOD_ALERT_WEBHOOK',
   'EOD_ALERT_SECRET',
   'EOD_HEARTBEAT_URL',
   'EOD_WEB_PASSWORD',
 ] as const;
+
+/** Each secret setting, and the variable that names a file which holds its value: EOD_ACCESS_KEY_FILE. */
+export const fileSettings: Readonly<Record<string, string>> = Object.fromEntries(
+  SECRET_SETTINGS.map((name) => [name, `${name}_FILE`]),
+);
+
+/** The secret settings that are given as files. */
+interface SecretFiles {
+  readonly values: Readonly<Record<string, string>>;
+  /** A sentence about each that cannot be used. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * Reads the secret settings that are given as files, without the white space around them.
+ *
+ * @param env an environment from `readEnvironment`.
+ * @param folder the paths are relative to it.
+ */
+export function readSecretFiles(env: Readonly<Record<string, string>>, folder: string): SecretFiles {
+  const values: Record<string, string> = {};
+  const problems: string[] = [];
+  for (const [name, fileSetting] of Object.entries(fileSettings)) {
+    const path = env[fileSetting];
+    if (path === undefined) continue;
+    if (env[name] !== undefined) {
+      problems.push(`${name} and ${fileSetting} are both set: remove one of them`);
+      continue;
+    }
+    try {
+      const value = readFileSync(resolve(folder, path), 'utf8').trim();
+      if (value === '') problems.push(`${fileSetting} names a file that is empty (${path})`);
+      else if (/[\r\n]/.test(value)) problems.push(`${fileSetting} names a file of several lines (${path})`);
+      else values[name] = value;
+    } catch (error) {
+      problems.push(`${fileSetting} names a file that cannot be read: ${messageOf(error)}`);
+    }
+  }
+  return { values, problems };
+}
 
 /**
  * The environment merged with the file `.env` of a folder: the environment wins. An empty value means unset.
@@ -24,17 +66,29 @@ export const SECRET_SETTINGS = [
  * @throws PipelineError `usage` when the file cannot be read.
  */
 export function readEnvironment(env: Environment, folder: string): Record<string, string> {
-  return withoutEmpty({ ...readDotenv(folder), ...env });
+  return withoutEmpty({ ...readDotenv(folder), ...withProxies(env) });
 }
 
 /** The variables in the file `.env` of a folder; none where there is no such file. */
 export function readDotenv(folder: string): Record<string, string> {
   try {
-    return withoutEmpty(parseEnv(readFileSync(join(folder, '.env'), 'utf8')));
+    return withoutEmpty(withProxies(parseEnv(readFileSync(join(folder, '.env'), 'utf8'))));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
     throw usageError(`.env cannot be read: ${(error as Error).message}`);
   }
+}
+
+/** The variables that many programs know, most of them in small letters too. */
+const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
+
+/** An environment in which the names of proxies are in capitals; names in small letters come first. */
+export function withProxies(env: Environment): Environment {
+  const proxies = PROXIES.flatMap((name) => {
+    const value = env[name.toLowerCase()] || env[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { ...env, ...Object.fromEntries(proxies) };
 }
 
 /** The variables that are set, trimmed. */

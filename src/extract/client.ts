@@ -1,6 +1,7 @@
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import type { Clock } from '../core/clock.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
+import { createDispatcher } from '../core/proxy.ts';
 import { type Body, type Headers, readBody, redactBody } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
@@ -18,7 +19,7 @@ interface Client {
 
 type ClientSettings = Pick<
   SourceSettings,
-  'accessKey' | 'timeoutMs' | 'maxResponseBytes' | 'connections' | 'tlsVerify'
+  'accessKey' | 'timeoutMs' | 'maxResponseBytes' | 'connections' | 'tlsVerify' | 'proxies'
 >;
 
 /** How much is read of an answer with an error status, which matters only if it is a diagnostic line. */
@@ -28,13 +29,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 export function createClient(settings: ClientSettings, clock: Clock): Client {
   const { timeoutMs, maxResponseBytes } = settings;
   const redact = keyRedactor(settings.accessKey);
-  const agent = new Agent({
-    connections: settings.connections,
-    pipelining: 1,
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
-    connect: { timeout: timeoutMs, rejectUnauthorized: settings.tlsVerify },
-  });
+  const dispatcher = createDispatcher(settings.proxies ?? {}, settings);
 
   let clockOffset = 0;
   let lastDate: ObservedDate | null = null;
@@ -46,7 +41,7 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
       let answering = false;
       try {
         const { statusCode, headers, body } = await request(url, {
-          dispatcher: agent,
+          dispatcher,
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
           headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
         });
@@ -74,7 +69,7 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
     },
     clockOffsetMs: () => clockOffset,
     lastDate: () => lastDate,
-    close: () => agent.close(),
+    close: () => dispatcher.close(),
   };
 
   /** The error of an answer with a status other than 200. */
@@ -131,6 +126,9 @@ function timeoutError(timeoutMs: number): PipelineError {
 
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
+/** Our own aborts are told apart before: apart from them, undici aborts a request if a proxy refuses to connect. */
+const REFUSED_BY_PROXY = 'UND_ERR_ABORTED';
+
 /**
  * Classifies what undici, zlib or the socket threw. Their errors can contain the request with its key, so they are not
  * passed on as a cause: only code and message are copied, without the key.
@@ -149,7 +147,9 @@ function transportError(
   const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
   const sentence = cutShort
     ? 'the connection broke in the middle of the answer'
-    : 'the source cannot be reached';
+    : code === REFUSED_BY_PROXY
+      ? 'the proxy does not connect us to the source'
+      : 'the source cannot be reached';
   return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', cutShort });
 }
 

@@ -1,3 +1,4 @@
+import type { ProxySettings } from '../core/proxy.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Rows } from '../operations/rows.ts';
@@ -18,6 +19,8 @@ export interface SourceSettings {
   /** Connections kept open to the source. */
   readonly connections: number;
   readonly tlsVerify: boolean;
+  /** Absent: calls go through no proxy. */
+  readonly proxies?: ProxySettings;
 }
 
 /** One problem of one record. */

@@ -1,7 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { buildProgram } from '../../src/cli/program.ts';
 import { settings } from '../../src/core/config.ts';
+import { fileSettings, SECRET_SETTINGS } from '../../src/core/environment.ts';
 import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { dataSets, operations } from '../../src/operations/registry.ts';
 import { captureCli, runCli, runJson } from '../support/cli.ts';
@@ -33,6 +35,49 @@ describe.concurrent('eod config', () => {
     expect(Object.keys(json)).toEqual(Object.keys(settings));
     expect(json.EOD_ACCESS_KEY).toEqual({ value: 'set (redacted)', from: 'environment' });
     expect(stdout).not.toMatch(/kiwi|hunter/);
+  });
+
+  test('reads every secret from the file that NAME_FILE names, relative to the folder of .env', async () => {
+    const folder = temporaryFolder();
+    const schemes: Readonly<Record<string, string>> = { DATABASE_URL: 'postgres', REDIS_URL: 'redis' };
+    const files = SECRET_SETTINGS.map((name) => {
+      const isAddress = /URL|PROXY|WEBHOOK/.test(name);
+      const value = isAddress ? `${schemes[name] ?? 'https'}://u:kiwi@host/kiwi` : 'a kiwi of 16 letters';
+      writeFileSync(join(folder, name), `${value}\r\n`);
+      return [fileSettings[name], name];
+    });
+    writeFileSync(join(folder, '.env'), `EOD_ACCESS_KEY_FILE=EOD_ACCESS_KEY\n`);
+    const { EOD_ACCESS_KEY_FILE: _, ...env } = Object.fromEntries(files) as Record<string, string>;
+    const { json, stdout } = await runJson<Record<string, { value: string; from: string }>>(['config'], {
+      cwd: folder,
+      env,
+    });
+    for (const name of SECRET_SETTINGS) {
+      expect(json[name]).toEqual({
+        value: expect.stringMatching(/redacted/),
+        from: fileSettings[name],
+      });
+    }
+    expect(json.DATABASE_URL?.value).toBe('postgres://u:redacted@host/kiwi');
+    expect(stdout.replace(json.DATABASE_URL?.value ?? '', '').replaceAll('@host/kiwi', '')).not.toContain(
+      'kiwi',
+    );
+  });
+
+  test('knows proxies by their names in small letters too, without http://, and shows no password', async () => {
+    const { json } = await runJson<Record<string, { value: unknown; from: string }>>(['config'], {
+      cwd,
+      env: {
+        https_proxy: 'eod:kiwi@proxy.example:3128',
+        HTTPS_PROXY: 'http://other',
+        NO_PROXY: '.a, b:4532',
+      },
+    });
+    expect(json).toMatchObject({
+      HTTPS_PROXY: { value: 'http://eod:redacted@proxy.example:3128/', from: 'environment' },
+      HTTP_PROXY: { value: null, from: 'default' },
+      NO_PROXY: { value: ['.a', 'b:4532'], from: 'environment' },
+    });
   });
 });
 

@@ -6,7 +6,9 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { type EodOptions, runEod } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
+import { startProxy } from '../support/proxy.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startWebhook } from '../support/webhook.ts';
 
 const KEY = 'kiwi 0815/secret?';
 const DAY = '2025-09-12';
@@ -165,6 +167,39 @@ test('a run is a trace from the run to its statements, without the key; without 
   }
   // The end of the command waited for the last spans.
   expect(BigInt(run?.endTimeUnixNano ?? 0)).toBeGreaterThan(BigInt(run?.startTimeUnixNano ?? 0));
+});
+
+test('behind a proxy calls, alerts and traces go through it, and none of them elsewhere', async () => {
+  const sandbox = await startSandbox({ clock, accessKey: KEY, instrumentsPerExchange: 5 });
+  const [receiver, webhook, { url }] = [await startReceiver(), await startWebhook(), await testDatabase()];
+  const proxy = await startProxy(
+    {
+      'service.example:80': sandbox.url,
+      'collector.example:4318': receiver.url,
+      'hooks.example:80': new URL(webhook.url).origin,
+    },
+    { credentials: 'eod:kiwi-proxy' },
+  );
+  const { code, stderr } = await backfill(DAY, {
+    operations: ['GetTotalTradeHighlights'],
+    cwd: temporaryFolder(),
+    env: {
+      EOD_BASE_URL: 'http://service.example',
+      EOD_ACCESS_KEY: KEY,
+      DATABASE_URL: url,
+      EOD_ALERT_WEBHOOK: 'http://hooks.example/services/kiwi-hook',
+      EOD_ALERT_ON: 'run_completed',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example:4318',
+      http_proxy: proxy.url.replace('//', '//eod:kiwi-proxy@'),
+    },
+  });
+  await sandbox.close();
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(webhook.heard.map(({ kind }) => kind)).toEqual(['run_completed']);
+  expect(receiver.spans().map(({ name }) => name)).toContain('eod.run');
+  const hosts = proxy.asked.map((one) => new URL(one.split(' ')[1] ?? '').hostname);
+  expect([...new Set(hosts)].toSorted()).toEqual(['collector.example', 'hooks.example', 'service.example']);
+  for (const body of receiver.bodies) expect(body).not.toContain('kiwi');
 });
 
 test('a command ends as it would without where the receiver is away', async () => {

@@ -119,6 +119,34 @@ describe.concurrent('mistakes in the settings', () => {
     );
   });
 
+  test('files of secrets: one that is missing, empty, of several lines, too short, or given twice', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'empty'), ' \n');
+    writeFileSync(join(folder, 'lines'), 'hunter2\nhunter3\n');
+    writeFileSync(join(folder, 'short'), 'hunter4\n');
+    writeFileSync(join(folder, '.env'), 'EOD_ALERT_SECRET=hunter5-hunter5-hunter5\n');
+    const env = {
+      EOD_ACCESS_KEY_FILE: 'missing',
+      DATABASE_URL_FILE: 'empty',
+      REDIS_URL_FILE: 'lines',
+      EOD_WEB_PASSWORD_FILE: 'short',
+      EOD_ALERT_SECRET_FILE: 'short',
+      EOD_ACESS_KEY_FILE: 'short',
+    };
+    const { code, stdout, stderr } = await runCli(['status'], { cwd: folder, env });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr.split('\n')).toEqual([
+      'eod: the settings have 6 problems:',
+      '  EOD_ACESS_KEY_FILE is no setting; did you mean EOD_ACCESS_KEY_FILE?',
+      expect.stringMatching(/^ {2}EOD_ACCESS_KEY_FILE names a file that cannot be read: ENOENT.*missing'$/),
+      '  DATABASE_URL_FILE names a file that is empty (empty)',
+      '  REDIS_URL_FILE names a file of several lines (lines)',
+      '  EOD_ALERT_SECRET and EOD_ALERT_SECRET_FILE are both set: remove one of them',
+      '  EOD_WEB_PASSWORD must have at least 8 characters (it comes from EOD_WEB_PASSWORD_FILE)',
+      '',
+    ]);
+  });
+
   test('other names that begin with EOD_ are ignored, which is said', async () => {
     const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { EOD_IMAGE_TAG: 'v1' } });
     expect(code).toBe(0);

@@ -12,6 +12,7 @@ import { retryDelay } from '../../src/extract/client.ts';
 import { createSource, type SourceSettings } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { listen } from '../support/http-server.ts';
+import { startProxy } from '../support/proxy.ts';
 import { askedOf, KEY, KEY_FORMS, SETTINGS, serve } from './support.ts';
 
 const operation = operationNamed('GetTotalTradeHighlights');
@@ -259,10 +260,75 @@ test('no more connections than allowed', async () => {
   expect(most).toBe(3);
 });
 
+const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
+const serveTls = () =>
+  listen(createTlsServer({ key: pem('key'), cert: pem('cert') }, (_, response) => response.end(GOOD)));
+
+describe('through a proxy', () => {
+  test('https: by CONNECT, which the proxy resolves; the certificate is verified as ever', async () => {
+    const proxy = await startProxy({ 'service.example:4532': await serveTls() });
+    const settings = {
+      baseUrl: 'https://service.example:4532',
+      proxies: { HTTPS_PROXY: proxy.url },
+    };
+    expect((await failure(settings)).message).toContain('self-signed certificate');
+    const answer = await source({ ...settings, tlsVerify: false }).fetch(operation, asked);
+    expect(answer.body.toString()).toBe(GOOD);
+    expect(proxy.asked).toEqual(['CONNECT service.example:4532', 'CONNECT service.example:4532']);
+  });
+
+  test('http: by asking the proxy itself, with a password that is in no error', async () => {
+    const { baseUrl } = await serve((_, response) => response.end(GOOD));
+    const proxy = await startProxy({ 'service.example:80': baseUrl }, { credentials: 'us er:pa/ss' });
+    const HTTP_PROXY = proxy.url.replace('//', '//us%20er:pa%2Fss@');
+    const settings = { baseUrl: 'http://service.example', proxies: { HTTP_PROXY } };
+    const answer = await source(settings).fetch(operation, asked);
+    expect(answer.body.toString()).toBe(GOOD);
+    expect(proxy.asked[0]).toMatch(/^GET http:\/\/service\.example\/GetTotalTradeHighlights\?/);
+
+    const wrong = { ...settings, proxies: { HTTP_PROXY: HTTP_PROXY.replace('pa%2F', 'wrong') } };
+    const error = await failure(wrong);
+    expect(error).toMatchObject({ kind: 'network', message: expect.stringContaining('(407)') });
+    expect(inspect(error)).not.toContain('wrongss');
+  });
+
+  test('a proxy that does not let us through, or is away, is named', async () => {
+    const proxy = await startProxy({});
+    const baseUrl = 'https://service.example:4532';
+    const refused = await failure({ baseUrl, proxies: { HTTPS_PROXY: proxy.url } });
+    expect(refused).toMatchObject({
+      kind: 'network',
+      message: expect.stringMatching(/^the proxy does not connect us to the source: .*403/),
+    });
+    const away = await failure({ baseUrl, proxies: { HTTPS_PROXY: 'http://127.0.0.1:9' } });
+    expect(away).toMatchObject({ kind: 'network', message: expect.stringContaining('127.0.0.1:9') });
+  });
+
+  test('hosts of NO_PROXY and this machine are called directly', async () => {
+    const { baseUrl, requests } = await serve((_, response) => response.end(GOOD));
+    const proxy = await startProxy({});
+    const { port } = new URL(baseUrl);
+    const direct: readonly (readonly [string, string[] | undefined])[] = [
+      [baseUrl, undefined],
+      [`http://localhost:${port}`, ['elsewhere.example']],
+      [`http://127.0.0.2:${port}`, ['127.0.0.2']],
+      [`http://127.0.0.2:${port}`, ['elsewhere.example', '*']],
+    ];
+    const all = createServer((_, response) => response.end(GOOD));
+    all.listen(Number(port), '127.0.0.2');
+    onTestFinished(() => void all.close());
+    for (const [address, NO_PROXY] of direct) {
+      const settings = { baseUrl: address, proxies: { HTTP_PROXY: proxy.url, NO_PROXY } };
+      const answer = await source(settings).fetch(operation, asked);
+      expect(answer.body.toString()).toBe(GOOD);
+    }
+    expect(requests).toHaveLength(2);
+    expect(proxy.asked).toEqual([]);
+  });
+});
+
 test('a self-signed certificate is refused, unless the setting allows it', async () => {
-  const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
-  const server = createTlsServer({ key: pem('key'), cert: pem('cert') }, (_, response) => response.end(GOOD));
-  const baseUrl = await listen(server);
+  const baseUrl = await serveTls();
   const error = await failure({ baseUrl });
   expect(error).toMatchObject({ kind: 'network' });
   expect(error.message).toContain('DEPTH_ZERO_SELF_SIGNED_CERT');

@@ -11,6 +11,7 @@ import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';
 import { openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { startProxy } from '../support/proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhook, type Webhook } from '../support/webhook.ts';
 
@@ -235,6 +236,25 @@ describe('a heartbeat', () => {
     await raiseAlerts(context, [{ ...beat, subject: '2025-11-14' }]);
     const { rows } = await pipeline.db.pool.query('select subject from etl.alerts');
     expect(rows).toEqual([{ subject: '2025-11-14' }]);
+  });
+
+  test('goes through the proxy, as alerts do', async () => {
+    const address = (url: string, host: string) => {
+      const { origin, pathname } = new URL(url);
+      return { [`${host}:80`]: origin, url: `http://${host}${pathname}` };
+    };
+    const [hook, ping] = [address(webhook.url, 'hooks.example'), address(monitor.url, 'monitor.example')];
+    const proxy = await startProxy({ ...hook, ...ping });
+    const context = withSettings({
+      EOD_ALERT_WEBHOOK: hook.url,
+      EOD_HEARTBEAT_URL: ping.url,
+      HTTP_PROXY: proxy.url,
+    });
+    monitor.asked.length = 0;
+    await raiseAlerts(context, [beat, { kind: 'gaps', subject: DAY, message: 'a gap', facts: {} }]);
+    expect(monitor.asked).toEqual(['GET /ping/kiwi-0815']);
+    expect(heard()).toEqual([`gaps ${DAY}`]);
+    expect(proxy.asked.toSorted()).toEqual([`GET ${ping.url}`, `POST ${hook.url}`]);
   });
 
   test('follows a real night, with the news of it for those who want them', async () => {

@@ -190,6 +190,24 @@ describe('deploy/kubernetes', () => {
     expect(podsOf(podSelector.matchLabels)).toHaveLength(templates.length);
   });
 
+  test('the network policy lets out what the settings name: the source, the servers, webhooks, a collector', () => {
+    const egress = z
+      .object({ egress: z.array(z.object({ ports: z.array(z.object({ port: z.number() })) })) })
+      .parse(resources.find(({ kind }) => kind === 'NetworkPolicy')?.spec).egress;
+    const allowed = egress.flatMap(({ ports }) => ports.map(({ port }) => port));
+    const source = resources.find(({ kind }) => kind === 'ConfigMap')?.data.EOD_BASE_URL ?? '';
+    expect(settings.EOD_BASE_URL.meta()?.description).toContain(`:${new URL(source).port}\``);
+    const servers = (['DATABASE_URL', 'REDIS_URL', 'EOD_ALERT_WEBHOOK', 'EOD_HEARTBEAT_URL'] as const).map(
+      (name) => z.object({ examples: z.tuple([z.string()]) }).parse(settings[name].meta()).examples[0],
+    );
+    const page = readFileSync(join(ROOT, 'docs', 'monitoring.md'), 'utf8');
+    const collector = /OTEL_EXPORTER_OTLP_ENDPOINT=(\S+)/.exec(page)?.[1] ?? '';
+    for (const address of [source, ...servers, collector]) {
+      const { port, protocol } = new URL(address);
+      expect(allowed, address).toContain(Number(port || { 'https:': 443 }[protocol]));
+    }
+  });
+
   test('settings are settings: secrets by reference, the rest in the ConfigMap', () => {
     const [config, ...others] = resources.filter(({ kind }) => kind === 'ConfigMap');
     expect(others).toEqual([]);

@@ -92,6 +92,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
       maxResponseBytes: config.EOD_MAX_RESPONSE_MB * 1024 * 1024,
       connections: config.EOD_CONCURRENCY,
       tlsVerify: config.EOD_TLS_VERIFY,
+      proxies: config,
     },
     log,
     options.clock,

@@ -25,7 +25,8 @@ export const commands: Commands = {
 };
 
 async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { EOD_ALERT_WEBHOOK: address, EOD_ALERT_SECRET: secret } = await loadSettings(cli);
+  const config = await loadSettings(cli);
+  const { EOD_ALERT_WEBHOOK: address, EOD_ALERT_SECRET: secret } = config;
   if (address === undefined) {
     throw usageError('set EOD_ALERT_WEBHOOK to the address that alerts are posted to');
   }
@@ -38,7 +39,7 @@ async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
     facts: {},
     raisedAt: new Date().toISOString(),
   });
-  const problem = await postJson(address, body, { secret, signal: cli.life.signal }).then(
+  const problem = await postJson(address, body, { secret, proxies: config, signal: cli.life.signal }).then(
     () => null,
     (error) => redactor([address])(messageOf(error)),
   );

@@ -1,15 +1,19 @@
-import { readDotenv, SECRET_SETTINGS, withoutEmpty } from '../../core/environment.ts';
+import {
+  fileSettings,
+  readDotenv,
+  SECRET_SETTINGS,
+  withoutEmpty,
+  withProxies,
+} from '../../core/environment.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, table } from '../output.ts';
 
-/** Where a setting's value comes from. */
-type Origin = 'environment' | '.env' | 'default';
-
 interface Setting {
   readonly name: string;
   readonly value: unknown;
-  readonly from: Origin;
+  /** `environment`, `.env`, `default`, or the variable that names the file which holds the value. */
+  readonly from: string;
 }
 
 const COLUMNS: readonly Column<Setting>[] = [
@@ -36,12 +40,20 @@ async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
 async function currentSettings(cli: Cli): Promise<Setting[]> {
   const { settings } = await import('../../core/config.ts');
   const config: Record<string, unknown> = await loadSettings(cli);
-  const shell = withoutEmpty(cli.env);
+  const shell = withoutEmpty(withProxies(cli.env));
   const file = readDotenv(cli.cwd);
+  const originOf = (name: string) => {
+    if (name in shell) return 'environment';
+    if (name in file) return '.env';
+    const fileSetting = fileSettings[name];
+    return fileSetting !== undefined && (fileSetting in shell || fileSetting in file)
+      ? fileSetting
+      : 'default';
+  };
   return Object.keys(settings).map((name) => ({
     name,
     value: shownValue(name, config[name] ?? null),
-    from: name in shell ? 'environment' : name in file ? '.env' : 'default',
+    from: originOf(name),
   }));
 }
 

@@ -136,7 +136,7 @@ function sourceCheck({ error, ms, counted }: Outcome): Check {
       return failed(
         'source',
         found,
-        'check EOD_BASE_URL, the network, a proxy or firewall on the way, and the TLS certificate',
+        'check EOD_BASE_URL, the network, the TLS certificate, and a firewall or proxy on the way (HTTPS_PROXY, NO_PROXY); a proxy must allow CONNECT to the port',
       );
     case 'http_status':
       return failed(

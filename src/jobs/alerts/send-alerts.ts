@@ -4,6 +4,7 @@ import { request } from 'undici';
 import type { ALERT_KINDS, Config } from '../../core/config.ts';
 import { redactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
+import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
 import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
 import type { Context } from '../context.ts';
 
@@ -124,8 +125,8 @@ async function deliver(
   const redact = redactor([webhook, heartbeat, secret, config.EOD_ACCESS_KEY]);
   const isHeartbeat = alert.kind === 'heartbeat';
   try {
-    if (isHeartbeat) await sendHeartbeat(heartbeat ?? '', signal);
-    else await postJson(webhook ?? '', alertBody(alert, redact), { secret, signal });
+    if (isHeartbeat) await sendHeartbeat(heartbeat ?? '', { proxies: config, signal });
+    else await postJson(webhook ?? '', alertBody(alert, redact), { secret, proxies: config, signal });
   } catch (error) {
     const problem = redact(messageOf(error));
     await noteDelivery(db.drizzle, id, problem);
@@ -154,11 +155,16 @@ export function alertBody(
 /** Timeout of a request to a webhook or the heartbeat URL. */
 const TIMEOUT_MS = 5_000;
 
+/** How a request is sent. */
+interface SendOptions {
+  readonly proxies: ProxySettings;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** How a document is posted. */
-interface PostOptions {
+interface PostOptions extends SendOptions {
   /** EOD_ALERT_SECRET: with it the body is signed. */
   readonly secret?: Config['EOD_ALERT_SECRET'] | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -169,7 +175,7 @@ interface PostOptions {
 export async function postJson(
   address: string,
   document: unknown,
-  { secret, signal }: PostOptions = {},
+  { secret, ...options }: PostOptions,
 ): Promise<void> {
   const body = JSON.stringify(document);
   const signature =
@@ -180,7 +186,7 @@ export async function postJson(
     method: 'POST',
     headers: { 'content-type': 'application/json', ...signature },
     body,
-    signal,
+    ...options,
   });
 }
 
@@ -199,30 +205,36 @@ export function signatureOf(body: string, secret: string, seconds: number): stri
 const HEARTBEAT_PAUSES_MS = [500, 2_000];
 
 /** Sends a GET request to the monitor, a few times if it fails. @throws Error of the last try. */
-async function sendHeartbeat(address: string, signal?: AbortSignal): Promise<void> {
+async function sendHeartbeat(address: string, options: SendOptions): Promise<void> {
+  const { signal } = options;
   for (const pauseMs of HEARTBEAT_PAUSES_MS) {
     try {
-      return await send(address, { method: 'GET', signal });
+      return await send(address, { method: 'GET', ...options });
     } catch {
       await sleep(pauseMs, undefined, signal === undefined ? {} : { signal });
     }
   }
-  await send(address, { method: 'GET', signal });
+  await send(address, { method: 'GET', ...options });
 }
 
-type RequestOptions = Pick<NonNullable<Parameters<typeof request>[1]>, 'method' | 'headers' | 'body'> & {
-  readonly signal?: AbortSignal | undefined;
-};
+type RequestOptions = Pick<NonNullable<Parameters<typeof request>[1]>, 'method' | 'headers' | 'body'> &
+  SendOptions;
 
-async function send(address: string, { signal, ...options }: RequestOptions): Promise<void> {
+async function send(address: string, { signal, proxies, ...options }: RequestOptions): Promise<void> {
   const late = AbortSignal.timeout(TIMEOUT_MS);
-  const answer = await request(address, {
-    ...options,
-    signal: signal === undefined ? late : AbortSignal.any([signal, late]),
-  });
-  // The body does not matter, but a connection is freed only when it has been read.
-  await answer.body.dump();
-  if (answer.statusCode < 200 || answer.statusCode > 299) {
-    throw new Error(`${options.method === 'GET' ? 'it' : 'the webhook'} answered ${answer.statusCode}`);
+  const dispatcher = createDispatcher(proxies, { timeoutMs: TIMEOUT_MS });
+  try {
+    const answer = await request(address, {
+      ...options,
+      dispatcher,
+      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+    });
+    // The body does not matter, but a connection is freed only when it has been read.
+    await answer.body.dump();
+    if (answer.statusCode < 200 || answer.statusCode > 299) {
+      throw new Error(`${options.method === 'GET' ? 'it' : 'the webhook'} answered ${answer.statusCode}`);
+    }
+  } finally {
+    await dispatcher.destroy();
   }
 }
