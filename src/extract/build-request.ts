@@ -2,7 +2,7 @@ import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { AskedFor } from '../operations/fields.ts';
-import { MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
+import { isDated, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
 import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<
@@ -25,7 +25,7 @@ export function buildUrl(settings: RequestSettings, operation: Operation, asked:
   add('accessKey', encode(settings.accessKey));
   add('exchange', encode(asked.exchange));
   addInstruments(operation, asked, add);
-  if (request.dates !== 'none' && (request.datedWhen?.(asked.params) ?? true)) {
+  if (request.dates !== 'none' && isDated(operation, asked)) {
     addDates(request.dates, operation, asked, settings, add);
   }
   for (const option of request.options) {

@@ -76,7 +76,7 @@ export default defineOperation({
   exchanges: ['BSE'],
   request: {
     dates: 'day',
-    datedWhen: (params) => params.type === 'EOD',
+    datedWhen: ({ params }) => params.type === 'EOD',
     instruments: 'one',
     dTFormat: false,
     options: [

@@ -40,13 +40,45 @@ const table = defineTable({
   ],
 });
 
+/** The sectors of the exchanges' common classification (NSE, July 2023). */
+const SECTORS = [
+  'Automobile and Auto Components',
+  'Capital Goods',
+  'Chemicals',
+  'Construction',
+  'Construction Materials',
+  'Consumer Durables',
+  'Consumer Services',
+  'Diversified',
+  'Fast Moving Consumer Goods',
+  'Financial Services',
+  'Forest Materials',
+  'Healthcare',
+  'Information Technology',
+  'Media, Entertainment & Publication',
+  'Metals & Mining',
+  'Oil, Gas & Consumable Fuels',
+  'Power',
+  'Realty',
+  'Services',
+  'Telecommunication',
+  'Textiles',
+  'Utilities',
+] as const;
+
+/** The request options of which one is enough for an answer; then the days would only narrow it. */
+const FILTERS = ['sector', 'industry', 'basicIndustry'] as const;
+
 export default defineOperation({
   name: 'GetSectoralClassification',
   summary: 'Sectoral classification of companies',
-  exchanges: ['BSE'],
+  exchanges: ['BSE', 'NSE'],
   request: {
-    // The service refuses a request without any filter; ours always has from and to.
+    // The service refuses a request without any filter. What from and to select is not known: perhaps only companies
+    // whose classification has changed.
     dates: 'range',
+    datedWhen: ({ params, instruments }) =>
+      instruments.length === 0 && FILTERS.every((filter) => params[filter] === undefined),
     instruments: 'many',
     dTFormat: true,
     options: [
@@ -63,10 +95,17 @@ export default defineOperation({
       namedBy: ['isin', 'scripCode'],
       symbolColumn: 'symbol',
       dated: false,
+      // No answer lists all companies, and one that has left a sector is in the answer about another: nothing is
+      // withdrawn.
       fullSet: 'none',
     },
   ],
-  windows: { per: 'range', days: 30, everyDay: true },
+  windows: {
+    per: 'range',
+    days: 30,
+    everyDay: true,
+    parts: { param: 'sector', values: SECTORS, column: 'sector' },
+  },
   publishedAt: '21:15',
   schedule: { at: '21:45', on: 'saturday', lookback: false },
   emptyIsNormal: true,

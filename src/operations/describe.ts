@@ -80,7 +80,9 @@ function describeOperation(operation: Operation): DataSetDescription {
 function windowsText({ windows }: Operation): string {
   switch (windows.per) {
     case 'range':
-      return `range of days, at most ${windows.days} a request`;
+      return `range of days, at most ${windows.days} a request${
+        windows.parts === undefined ? '' : `; also each ${windows.parts.param}, without dates`
+      }`;
     case 'session':
       return 'session, one a request';
     case 'once':

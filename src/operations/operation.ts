@@ -45,8 +45,8 @@ export function allowedText({ values, form }: RequestOption): string | null {
 interface RequestShape {
   /** `range`: from and to; `day`: date; `none`: the operation takes no dates. */
   readonly dates: 'range' | 'day' | 'none';
-  /** Set if only some requests of the operation have the date: does one with these parameters? */
-  readonly datedWhen?: (params: Readonly<Record<string, string>>) => boolean;
+  /** Set if only some requests of the operation have the date: does this one? */
+  readonly datedWhen?: (asked: Pick<AskedFor, 'params' | 'instruments'>) => boolean;
   /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
   readonly instruments: 'many' | 'one' | 'none';
   /** Does it take `dTFormat`? */
@@ -109,10 +109,26 @@ export interface QuestionInput {
  */
 export const QUARTER_AWAITED_DAYS = 92;
 
+/**
+ * Questions without dates whose answers together list everything that an exchange has: one for each value of a request
+ * option. A value that is found in an answer is asked for too.
+ */
+export interface Parts {
+  /** The source's parameter name. */
+  readonly param: string;
+  /** The values that are known; values of the source are compared with them without regard to case. */
+  readonly values: readonly string[];
+  /** The column that has the value in the rows. */
+  readonly column: string;
+}
+
 /** How a date range is divided into windows, of which each is one request. */
 type WindowPolicy =
-  /** Up to `days` calendar days a window. `everyDay`: records may be of days that are not sessions. */
-  | { readonly per: 'range'; readonly days: number; readonly everyDay: boolean }
+  /**
+   * Up to `days` calendar days a window. `everyDay`: records may be of days that are not sessions. `parts`: an answer
+   * about days may list only what has changed on them; every run also asks for each part, once a day.
+   */
+  | { readonly per: 'range'; readonly days: number; readonly everyDay: boolean; readonly parts?: Parts }
   /** One session a window. */
   | { readonly per: 'session' }
   /** One window a run, without dates. */
@@ -181,9 +197,31 @@ export function isQuarterly({ windows }: Operation): boolean {
   return windows.per === 'instrument' && windows.days === 'quarters';
 }
 
+/** The questions without dates that it asks instead of, or besides, those about days; undefined if there are none. */
+export function partsOf({ windows }: Pick<Operation, 'windows'>): Parts | undefined {
+  return windows.per === 'range' ? windows.parts : undefined;
+}
+
+/** The variant of the question about a part. */
+export const partVariant = ({ param }: Parts, value: string): string => `${param}/${value}`;
+
+/** Is this the variant of a question about a part? */
+export function isPart(operation: Pick<Operation, 'windows'>, variant: string): boolean {
+  const parts = partsOf(operation);
+  return parts !== undefined && variant.startsWith(partVariant(parts, ''));
+}
+
+/** Is this request sent with its days? */
+export function isDated({ request }: Operation, asked: Pick<AskedFor, 'params' | 'instruments'>): boolean {
+  return request.dates !== 'none' && (request.datedWhen?.(asked) ?? true);
+}
+
 /** The variants of the questions about each day for which data is expected; null if none is expected for any day. */
-export function expectedVariants({ windows }: Operation): string[] | null {
+export function expectedVariants(operation: Operation): string[] | null {
+  const { windows } = operation;
   if (windows.per === 'once' || (windows.per === 'instrument' && windows.days === 'none')) return null;
+  // What is expected is the whole list, whatever has changed on single days.
+  if (partsOf(operation) !== undefined) return null;
   if (windows.per !== 'instrument') return [''];
   // The last day of a quarter, and also a session.
   const day = '2025-03-31';

@@ -1,5 +1,6 @@
 import type { Calendar } from '../calendar/calendar.ts';
 import type { Clock } from '../core/clock.ts';
+import type { Day } from '../core/days.ts';
 import type { Casing, Envelope } from './answer/format.ts';
 import type { Fault } from './faults.ts';
 import type { Dialect } from './http/parameters.ts';
@@ -38,6 +39,14 @@ export interface Behaviour {
   readonly demoInstruments: readonly string[] | undefined;
   /** The number of calls after which the key has expired. */
   readonly keyDiesAfter: number | undefined;
+  /** For a trial address: it answers every request that has days as if it asked for this day. */
+  readonly trialDay: Day | undefined;
+  /** The same for single operations, by name, where it is another day. */
+  readonly trialDays: Readonly<Record<string, Day>>;
+  /** Whether a range of days selects only the companies whose classification has changed on them. */
+  readonly classificationByChange: boolean;
+  /** Whether GetFinRatioEOD and GetFinRatioSnapshot are no longer offered. */
+  readonly withdrawnRatios: boolean;
   readonly faults: readonly Fault[];
   /** Seed for the `rate` of faults. */
   readonly seed: number;
@@ -61,6 +70,10 @@ export const DEFAULT_BEHAVIOUR: Behaviour = {
   disabledExchanges: [],
   demoInstruments: undefined,
   keyDiesAfter: undefined,
+  trialDay: undefined,
+  trialDays: {},
+  classificationByChange: false,
+  withdrawnRatios: false,
   faults: [],
   seed: 1,
 };

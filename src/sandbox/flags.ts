@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseWholeNumber } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
@@ -37,6 +38,19 @@ function rangeDays(value: string): Behaviour['maxRangeDays'] {
       return [operationNamed(name).name, parseWholeNumber('--max-range-days', days, { least: 1 })];
     }),
   );
+}
+
+/** `2025-02-27`, or `2025-02-27,GetTop5GainersLosers=2025-02-25`. */
+function trialDays(value: string): Pick<Behaviour, 'trialDay' | 'trialDays'> {
+  const [trialDay = '', ...others] = names(value);
+  const pairs = others.map((pair) => pair.split('='));
+  for (const day of [trialDay, ...pairs.map(([, day = '']) => day)]) {
+    if (!isDay(day)) throw usageError(`--trial-day: "${day}" is not a day such as 2025-02-27`);
+  }
+  return {
+    trialDay,
+    trialDays: Object.fromEntries(pairs.map(([name = '', day = '']) => [operationNamed(name).name, day])),
+  };
 }
 
 const COUNT = { least: 1 };
@@ -227,6 +241,22 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--key-dies-after <n>',
     description: 'the key expires after n calls',
     parse: (value) => behave({ keyDiesAfter: parseWholeNumber('--key-dies-after', value, { least: 0 }) }),
+  },
+  {
+    flag: '--trial-day <days>',
+    description:
+      'a trial address, which answers for this day whatever is asked: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25',
+    parse: (value) => behave(trialDays(value)),
+  },
+  {
+    flag: '--classification-by-change',
+    description: 'a range of days selects only companies whose classification has changed on them',
+    parse: (value) => behave({ classificationByChange: value === 'true' }),
+  },
+  {
+    flag: '--withdrawn-ratios',
+    description: 'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
+    parse: (value) => behave({ withdrawnRatios: value === 'true' }),
   },
   {
     flag: '--fault <rule>',

@@ -3,14 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Calendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
-import type { Day } from '../core/days.ts';
+import { type Day, dayEnd } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
 import { dataSets } from './datasets/index.ts';
 import { Responder } from './http/server.ts';
 import type { SandboxStats } from './http/stats.ts';
-import { Market } from './market/market.ts';
+import { Market, ZONE } from './market/market.ts';
 import type { Split } from './market/splits.ts';
 import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 
@@ -55,9 +55,15 @@ function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, Operation
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', clock = systemClock } = options;
+  const { trialDay, trialDays = {} } = options.behaviour ?? {};
+  const trialEnd = [trialDay, ...Object.values(trialDays)]
+    .filter((day) => day !== undefined)
+    .sort()
+    .at(-1);
   const market = new Market({
     calendar: options.calendar ?? defaultCalendar(),
-    clock,
+    // At a trial address, its day is always over.
+    clock: trialEnd === undefined ? clock : { now: () => 1000 * dayEnd(trialEnd, ZONE) },
     instrumentsPerExchange: options.instrumentsPerExchange ?? DEFAULT_INSTRUMENTS,
     revision: options.revision ?? 0,
     splits: options.splits ?? false,

@@ -9,6 +9,8 @@ export interface Query {
   readonly range: DayRange | null;
   /** The requested single day. */
   readonly day: Day | null;
+  /** Does the range select only companies whose classification has changed on its days? */
+  readonly changesOnly?: boolean;
   readonly instruments: readonly string[];
   /** Further parameters of the operation, as sent. */
   readonly options: Readonly<Record<string, string>>;

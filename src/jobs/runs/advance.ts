@@ -1,20 +1,20 @@
 import { transaction } from '../../load/database/transaction.ts';
-import { takeDeferred } from '../../load/state/runs.ts';
+import { lockOpenRun, takeDeferred } from '../../load/state/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { hasOpenWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../worker/enqueue.ts';
 import { closeRun, followUpRuns } from './finish.ts';
-import { planDeferred } from './plan-run.ts';
+import { planDeferred, planSeenParts } from './plan-run.ts';
 
 /**
- * Advances a run after a window has ended: once no window is open, it plans the deferred targets, and then closes the
- * run. Any worker may call it at any time: a lock on the run's row makes sure that each step happens once.
+ * Advances a run after a window has ended: once no window is open, it plans the deferred targets, then the parts that
+ * its answers have shown (`planSeenParts`), and then closes the run. Any worker may call it at any time: a lock on the run's row makes sure that each step happens once.
  */
 export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
   const { db } = context;
   if (await hasOpenWindows(db.drizzle, runId)) return;
-  const planned = await planDeferredTargets(context, runId);
+  const planned = (await planDeferredTargets(context, runId)) || (await planShownParts(context, runId));
   if (planned) {
     await enqueueOpenWindows(context, [runId]);
     if (await hasOpenWindows(db.drizzle, runId)) return;
@@ -35,6 +35,16 @@ async function planDeferredTargets(context: QueueContext, runId: number): Promis
     const deferred = await takeDeferred(tx, runId);
     if (deferred === null) return false;
     await insertWindows(tx, runId, await planDeferred(context, deferred.request, deferred.targets));
+    return true;
+  });
+}
+
+async function planShownParts(context: QueueContext, runId: number): Promise<boolean> {
+  if ((await planSeenParts(context, runId, context.db.drizzle)).length === 0) return false;
+  return transaction(context.db, async (tx) => {
+    // Another worker may have planned them, or the run may have ended.
+    if (!(await lockOpenRun(tx, runId))) return false;
+    await insertWindows(tx, runId, await planSeenParts(context, runId, tx));
     return true;
   });
 }

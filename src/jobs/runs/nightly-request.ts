@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { readProgress } from '../../load/state/coverage.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
-import { exchangesOf, expectedVariants, type Operation } from '../../operations/operation.ts';
+import { exchangesOf, expectedVariants, type Operation, partsOf } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
@@ -31,7 +31,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
       const progress = await readProgress(db.drizzle, {
         operation: operation.name,
         exchange,
-        variants: expectedVariants(operation) ?? [],
+        variants: partsOf(operation) === undefined ? (expectedVariants(operation) ?? []) : [''],
         from: addDays(scope.date, -config.EOD_HISTORY_DAYS),
         to: scope.date,
       });

@@ -3,7 +3,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import { largestSymbols, symbolsOfNames } from '../../load/market/lookups.ts';
+import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/lookups.ts';
 import {
   type AnswerCount,
   countAnswers,
@@ -13,8 +13,9 @@ import {
 import { readRangeLimits } from '../../load/state/range-limits.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { BHAV_COPY, type Operation } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { variantsOfRun } from '../../load/state/windows/windows.ts';
+import { BHAV_COPY, isPart, type Operation, partsOf, partVariant } from '../../operations/operation.ts';
+import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
 import {
@@ -124,6 +125,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     today: today(clock, config.EOD_TIMEZONE),
     live: request.live,
     windowDays: await windowDays(context, operation),
+    seenParts: await storedParts(context, operation, target.exchange),
   };
   return { ...input, answered: await readAnswered(context, input) };
 }
@@ -154,6 +156,53 @@ function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target):
   return sessions.length === 0 && refetchFrom !== null && byDay ? eachDay(from, to) : sessions;
 }
 
+/** The values of an operation's parts that its stored rows of an exchange have. */
+async function storedParts({ db }: Context, operation: Operation, exchange: string): Promise<string[]> {
+  const parts = partsOf(operation);
+  if (parts === undefined) return [];
+  const { name } = operation.shapes[0].table;
+  return storedValues(db.pool, { name, column: parts.column, exchange });
+}
+
+/**
+ * Plans the parts that answers of a run have shown and that it has not asked for, e.g. a sector that is new or spelled
+ * otherwise: without them, companies would be missing.
+ */
+export async function planSeenParts(
+  context: Context,
+  runId: number,
+  tx: NodePgDatabase,
+): Promise<PlannedWindow[]> {
+  const inParts = operations.filter((one) => partsOf(one) !== undefined).map(({ name }) => name);
+  const found: PlannedWindow[] = [];
+  for (const { operation: name, exchange, variants } of await variantsOfRun(tx, runId, inParts)) {
+    const operation = operationNamed(name);
+    const parts = partsOf(operation);
+    // The user may have asked for something else than the whole list.
+    if (parts === undefined || !variants.some((variant) => isPart(operation, variant))) continue;
+    const asked = new Set(variants.map((variant) => variant.toLowerCase()));
+    const day = today(context.clock, context.config.EOD_TIMEZONE);
+    for (const value of await storedParts(context, operation, exchange)) {
+      const variant = partVariant(parts, value);
+      if (asked.has(variant.toLowerCase())) continue;
+      asked.add(variant.toLowerCase());
+      found.push({
+        operation: name,
+        exchange,
+        from: day,
+        to: day,
+        instruments: [],
+        params: { [parts.param]: value },
+        variant,
+        filtered: false,
+        state: 'pending',
+        reason: null,
+      });
+    }
+  }
+  return found;
+}
+
 /** The longest range of a window in days: from EOD_WINDOW_DAYS or the operation, limited to what the source allows. */
 async function windowDays({ config, db }: Context, operation: Operation): Promise<number | undefined> {
   if (operation.windows.per !== 'range') return undefined;
@@ -171,7 +220,9 @@ async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>)
       ? windows.questions(input).map(({ to }) => to)
       : windows.per === 'once'
         ? [input.today]
-        : input.sessions;
+        : partsOf(operation) === undefined
+          ? input.sessions
+          : [...input.sessions, input.today];
   const asked = {
     operation: operation.name,
     exchange: input.exchange,

@@ -1,6 +1,13 @@
 import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { MAX_INSTRUMENTS_PER_CALL, type Operation, type Question } from '../../operations/operation.ts';
+import {
+  isDated,
+  MAX_INSTRUMENTS_PER_CALL,
+  type Operation,
+  partsOf,
+  partVariant,
+  type Question,
+} from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
 
 export interface PlanInput {
@@ -23,6 +30,8 @@ export interface PlanInput {
   readonly live: boolean;
   /** Longest range of a window in days; by default that of the operation. */
   readonly windowDays?: number | undefined;
+  /** Values of parts that the operation does not declare, and that stored rows have. */
+  readonly seenParts?: readonly string[];
 }
 
 const COVERED = 'loaded already';
@@ -114,7 +123,9 @@ export function planWindows(
     case 'session':
       return planDays(input, 1);
     case 'range':
-      return planDays(input, input.windowDays ?? input.operation.windows.days);
+      return isAskedByDays(input)
+        ? planDaysAndParts(input, input.windowDays ?? input.operation.windows.days)
+        : planUndated(input);
   }
 }
 
@@ -178,6 +189,47 @@ function planOnce(input: PlanInput): PlannedWindow {
     { from: day, to: day, params: ownOptions(input), variant: '', ...outcome },
     [],
   );
+}
+
+/** Are its requests sent with their days? Those with some filters are not. */
+const isAskedByDays = (input: PlanInput) =>
+  isDated(input.operation, { params: ownOptions(input), instruments: input.instruments });
+
+/** One window for each call's instruments, without dates; its answer says nothing about any day. */
+function planUndated(input: PlanInput): PlannedWindow[] {
+  const { today: day } = input;
+  const range = { from: day, to: day, params: ownOptions(input), variant: '', ...ASKED };
+  return instrumentBatches(input.operation, input.instruments).map((instruments) => ({
+    ...windowOf(sharedFields(input), range, instruments),
+    filtered: true,
+  }));
+}
+
+function* planDaysAndParts(input: PlanInput, days: number): Generator<PlannedWindow> {
+  yield* planParts(input, allParts(input));
+  yield* planDays(input, days);
+}
+
+/** The values of all parts: those that the operation declares, and those that the source has shown. */
+function allParts({ operation, seenParts = [] }: Pick<PlanInput, 'operation' | 'seenParts'>): string[] {
+  const { values } = partsOf(operation) ?? { values: [] };
+  const known = new Map([...seenParts, ...values].map((value) => [value.toLowerCase(), value]));
+  return [...known.values()].sort();
+}
+
+/** One window for each of these parts that is not answered today. */
+export function planParts(input: PlanInput, values: readonly string[]): PlannedWindow[] {
+  const parts = partsOf(input.operation);
+  if (parts === undefined) return [];
+  const { today: day } = input;
+  const shared = sharedFields(input);
+  return values.map((value) => {
+    const variant = partVariant(parts, value);
+    const isKnown = answerOf(input, day, variant) === 'all';
+    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
+    const params = { ...ownOptions(input), [parts.param]: value };
+    return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
+  });
 }
 
 function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {

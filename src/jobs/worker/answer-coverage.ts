@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { addDays, type Day, daysBetween, timeAt } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { CoverageEntry, CoverageState } from '../../load/state/coverage.ts';
-import { type Operation, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
+import { isPart, type Operation, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 
 /** The fields of a window that decide which questions it asks. */
@@ -33,7 +33,9 @@ export function questionsOf(
 
 /** Is the answer about the requested days? If not, it is about the day of the call. */
 export function dependsOnDays(operation: Operation, { variant }: Pick<CoveredWindow, 'variant'>): boolean {
-  return operation.request.dates !== 'none' && !variant.startsWith('realtime/');
+  return (
+    operation.request.dates !== 'none' && !variant.startsWith('realtime/') && !isPart(operation, variant)
+  );
 }
 
 function daysOf(
@@ -95,10 +97,12 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
  */
 function emptyStateOf(
   operation: Operation,
-  { exchange, from, to }: CoveredWindow & { readonly exchange: string },
+  { exchange, from, to, variant }: CoveredWindow & { readonly exchange: string },
   calledOn: Day,
   { clock, calendar, config }: AnswerTime,
 ): (day: Day) => CoverageState {
+  // What it lists depends on no day, so nothing is still to come.
+  if (isPart(operation, variant)) return () => 'empty';
   if (operation.windows.per === 'instrument' && from !== to) {
     const awaited = daysBetween(to, calledOn) <= QUARTER_AWAITED_DAYS;
     return () => (awaited ? 'not_published' : 'empty');

@@ -6,6 +6,8 @@ import {
   expectedVariants,
   isQuarterly,
   type Operation,
+  partsOf,
+  partVariant,
   QUARTER_AWAITED_DAYS,
 } from '../../operations/operation.ts';
 import { operations, tables } from '../../operations/registry.ts';
@@ -74,12 +76,14 @@ function freshness(table: TableDefinition, config: Settings): object {
   const list = (values: readonly string[]) => values.map((value) => pg.escapeLiteral(value)).join(', ');
   const zone = pg.escapeLiteral(config.EOD_TIMEZONE);
   const variants = expectedVariants(filling);
+  const parts = partsOf(filling);
   const conditions = [
     `c.operation = ${list([filling.name])}`,
     'c.exchange = e.exchange',
     `c.day <= (now() at time zone ${zone})::date`,
     `c.state in (${list(filling.emptyIsNormal ? ['loaded', 'empty', 'not_published'] : ['loaded'])})`,
     ...(variants === null ? [] : [`c.variant in (${list(variants)})`]),
+    ...(parts === undefined ? [] : [`starts_with(c.variant, ${list([partVariant(parts, '')])})`]),
     // If whole exchanges are asked for, single instruments do not complete a day.
     ...(filling.windows.per === 'instrument' ? [] : ["c.instrument = ''"]),
   ];

@@ -1,4 +1,4 @@
-import type { Pool } from 'pg';
+import { escapeIdentifier, type Pool } from 'pg';
 import type { TableDefinition } from '../../operations/table.ts';
 
 // What planning, imports and replays look up in `market`.
@@ -32,6 +32,19 @@ export async function symbolsOfNames(
     [exchange, names],
   );
   return new Map(found.rows.map(({ name, symbol }) => [name, symbol]));
+}
+
+/** The different values that the stored rows of an exchange have in a column. */
+export async function storedValues(
+  pool: Pool,
+  { name, column, exchange }: { readonly name: string; readonly column: string; readonly exchange: string },
+): Promise<string[]> {
+  const found = await pool.query<{ value: string }>(
+    `select distinct ${escapeIdentifier(column)} as value from market.${escapeIdentifier(name)}
+      where exchange = $1 and ${escapeIdentifier(column)} is not null order by 1`,
+    [exchange],
+  );
+  return found.rows.map(({ value }) => value);
 }
 
 /** The first and last stored day on which a scrip code had a ticker. */

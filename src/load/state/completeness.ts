@@ -9,6 +9,8 @@ import {
   expectedVariants,
   isQuarterly,
   type Operation,
+  partsOf,
+  partVariant,
   publicationTime,
   QUARTER_AWAITED_DAYS,
 } from '../../operations/operation.ts';
@@ -53,7 +55,8 @@ const RANKS = { loaded: 1, empty: 2, not_published: 3, failed: 4, blocked: 5, pa
  *
  * An operation that is asked per instrument is complete with any instrument, unless the data of most is awaited. One
  * without dates has a single row, complete once it was ever loaded and otherwise with its last answer, and none in a
- * range that has an end. For an operation about quarters, their last days are the sessions.
+ * range that has an end. So has one that is asked part by part: it is complete if the last answer about each of its
+ * parts is. For an operation about quarters, their last days are the sessions.
  *
  * @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs.
  */
@@ -62,11 +65,12 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
   const moment = now === null ? 'statement_timestamp()' : `${text(new Date(now).toISOString())}::timestamptz`;
   const from = scope.from === undefined ? 'null::date' : `${text(scope.from)}::date`;
   const to = scope.to === undefined ? 'null::date' : `${text(scope.to)}::date`;
+  const since = `${scope.since === undefined ? '' : ` and ${isOf(expected)} and c.day >= ${text(scope.since)}`}${scope.until === undefined ? '' : ` and c.day <= ${text(scope.until)}`}`;
   const there = `${moment} at time zone ${text(config.EOD_TIMEZONE)}`;
   return `with clock as (
   select ${there} as now_there, (${there})::date as today, ${from} as from_day, ${to} as to_day,
     (${there})::date - ${config.EOD_HISTORY_DAYS} as reach
-), operation (operation, variants, whole, quarterly, empty_is_normal, weekday, due_at, awaited_days) as (
+), operation (operation, variants, parts, whole, quarterly, empty_is_normal, weekday, due_at, awaited_days) as (
   values ${operations.map((one) => operationRow(one, config)).join(',\n    ')}
 ), expected (operation, exchange) as (
   ${pairRows(expected)}
@@ -77,7 +81,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
         when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
         when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank
   from ${COVERAGE} c join operation o using (operation)
-  where (o.variants is null or c.variant = any (o.variants))${scope.since === undefined ? '' : ` and ${isOf(expected)} and c.day >= ${text(scope.since)}`}${scope.until === undefined ? '' : ` and c.day <= ${text(scope.until)}`}
+  where o.parts is null and (o.variants is null or c.variant = any (o.variants))${since}
 ), known as (
   select operation, exchange, day, case when awaited then ${RANKS.not_published} else rank end as rank,
     not awaited and (rank = ${RANKS.loaded} or (rank = ${RANKS.empty} and empty_is_normal)) as complete,
@@ -88,6 +92,22 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
       coalesce(sum(records) filter (where not part_of_day), 0)::bigint as records,
       max(diagnostic) filter (where state in ('failed', 'blocked')) as diagnostic, max(checked_at) as checked_at
     from answer group by operation, exchange, day) a
+  union all
+  select operation, exchange, day, rank, rank = ${RANKS.loaded}, records, diagnostic, checked_at
+  from (
+    select p.operation, p.exchange, max(p.day) as day,
+      case when bool_or(p.state = 'failed') then ${RANKS.failed} when bool_or(p.state = 'blocked') then ${RANKS.blocked}
+        when count(*) filter (where p.variant = any (o.parts)) < cardinality(o.parts) then ${RANKS.partial}
+        when bool_or(p.state = 'loaded') then ${RANKS.loaded} else ${RANKS.empty} end as rank,
+      sum(p.records)::bigint as records,
+      max(p.diagnostic) filter (where p.state in ('failed', 'blocked')) as diagnostic, max(p.checked_at) as checked_at
+    from (
+      select distinct on (c.operation, c.exchange, c.variant) c.*
+        from ${COVERAGE} c join operation o using (operation)
+       where o.parts is not null and c.instrument = '' and split_part(c.variant, '/', 1) = split_part(o.parts[1], '/', 1)${since}
+       order by c.operation, c.exchange, c.variant, c.day desc) p
+    join operation o using (operation)
+    group by p.operation, p.exchange, o.parts) parts
 ), span as (
   select operation, exchange, min(day) as first_day, max(day) as last_day, max(checked_at) as checked_at
   from known where complete group by operation, exchange
@@ -156,11 +176,13 @@ function operationRow(
   const { name, emptyIsNormal, schedule, windows } = operation;
   const quarterly = isQuarterly(operation);
   const variants = expectedVariants(operation);
+  const parts = partsOf(operation);
   // Data is not late before the schedule asks for it, which weekly operations do on their weekday.
   const due = publicationTime(operation, publishedAt);
   const cells = [
     text(name),
-    variants === null ? 'null::text[]' : `array[${variants.map(text).join(', ')}]::text[]`,
+    textArray(variants),
+    textArray(parts === undefined ? null : parts.values.map((value) => partVariant(parts, value))),
     String(windows.per !== 'instrument'),
     String(quarterly),
     String(emptyIsNormal),
@@ -170,6 +192,9 @@ function operationRow(
   ];
   return `(${cells.join(', ')})`;
 }
+
+const textArray = (values: readonly string[] | null) =>
+  values === null ? 'null::text[]' : `array[${values.map(text).join(', ')}]::text[]`;
 
 function pairRows(pairs: readonly Pair[]): string {
   if (pairs.length === 0) return 'select null::text, null::text where false';
@@ -205,10 +230,10 @@ const COMMENT =
 const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   exchange: 'Exchange.',
   operation: 'Operation of the source.',
-  day: 'Session day; operations without dates have one row, of the last session.',
+  day: 'Session day; operations without dates, and those that are asked part by part, have one row, of the last session.',
   state: 'complete; missing: it should be stored; pending: it is too early for it.',
   reason:
-    'Why it is not complete: never_asked, failed, blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments were asked for); null when complete.',
+    'Why it is not complete: never_asked, failed, blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments or parts were asked for); null when complete.',
   detail: 'What the source or the failure said, if anything.',
   records: 'Records of the session in the answers.',
   checked_at: 'When the session was last asked for; null when never.',

@@ -50,6 +50,9 @@ export const classification: DataSet = {
       const { company } = instrument;
       if (company === null || (wanted.size > 0 && !wanted.has(instrument.symbol))) return [];
       const held = classificationOn(instrument, company, day);
+      const { changesOnly, range } = query;
+      if (changesOnly === true && range !== null && (held.from < range.from || held.from > range.to))
+        return [];
       const of = held.industry;
       const fits =
         matches(sector, of.sectorCode, of.sector) &&

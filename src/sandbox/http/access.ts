@@ -10,6 +10,9 @@ export function clockHour(clock: Clock): string {
   return `${dayAt(seconds, ZONE)}T${timeAt(seconds, ZONE).slice(0, 2)}`;
 }
 
+/** Their data is to be asked of GetFinancialRatios. */
+const WITHDRAWN_RATIOS = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
+
 /** Checks keys, their hourly quota and rights, and whether a request is ready. */
 export class AccessControl {
   readonly #behaviour: Behaviour;
@@ -54,8 +57,9 @@ export class AccessControl {
    * @throws Diagnostic with the line to answer.
    */
   checkRights(operation: string, exchange: string, instruments: readonly string[]): void {
-    const { disabledOperations, disabledExchanges, demoInstruments } = this.#behaviour;
-    if (disabledOperations.includes(operation)) throw new Diagnostic('Function not enabled.');
+    const { disabledOperations, disabledExchanges, demoInstruments, withdrawnRatios } = this.#behaviour;
+    const isWithdrawn = withdrawnRatios && WITHDRAWN_RATIOS.includes(operation);
+    if (isWithdrawn || disabledOperations.includes(operation)) throw new Diagnostic('Function not enabled.');
     if (disabledExchanges.includes(exchange))
       throw new Diagnostic('Data for requested exchange is disabled.');
     if (demoInstruments !== undefined && instruments.some((name) => !demoInstruments.includes(name))) {

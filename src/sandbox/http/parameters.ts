@@ -134,7 +134,7 @@ function checkSelection(query: Query): void {
     return;
   }
   if (options.type === undefined && day === null && options.period === undefined) throw missing('type');
-  if (operation.request.datedWhen(options) && day === null) throw missing('date');
+  if (operation.request.datedWhen({ params: options, instruments }) && day === null) throw missing('date');
   const quarterly = options.type === 'Quarter' || (options.type === undefined && day === null);
   if (!quarterly) return;
   if (options.period === undefined) throw missing('period');

@@ -82,7 +82,8 @@ export class Responder {
     this.#access.checkKey(search.get('accessKey'));
     const early = this.#faults.next(operation.name, null);
     if (this.#applyFault(response, early)) return;
-    const query = readQuery(operation, search, behaviour.dialect, this.#limits(operation), market);
+    const asked = readQuery(operation, search, behaviour.dialect, this.#limits(operation), market);
+    const query = { ...this.#onTrialDay(asked), changesOnly: behaviour.classificationByChange };
     const fault = early ?? this.#faults.next(operation.name, daysOf(query));
     if (early === null && this.#applyFault(response, fault)) return;
     this.#access.checkRights(operation.name, query.exchange, query.instruments);
@@ -104,6 +105,18 @@ export class Responder {
     this.requests.countFault(fault.kind);
     if (fault.kind === 'diagnostic') throw new Diagnostic(fault.value ?? '');
     return sendFault(response, fault);
+  }
+
+  /** A trial address answers for its own day, whatever is asked. */
+  #onTrialDay(query: Query): Query {
+    const { trialDay, trialDays } = this.#parts.behaviour;
+    const day = trialDays[query.operation.name] ?? trialDay;
+    if (day === undefined) return query;
+    return {
+      ...query,
+      range: query.range === null ? null : { from: day, to: day },
+      day: query.day === null ? null : day,
+    };
   }
 
   #limits(operation: Operation) {

@@ -176,6 +176,24 @@ const asWindow = {
   filtered: windows.filtered,
 };
 
+/** The variants of a run's windows of some operations, by exchange. */
+export async function variantsOfRun(
+  db: NodePgDatabase,
+  runId: number,
+  operations: readonly string[],
+): Promise<{ readonly operation: string; readonly exchange: string; readonly variants: string[] }[]> {
+  return db
+    .select({
+      operation: windows.operation,
+      exchange: windows.exchange,
+      variants: sql<string[]>`array_agg(distinct ${windows.variant})`,
+    })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), inArray(windows.operation, [...operations])))
+    .groupBy(windows.operation, windows.exchange)
+    .orderBy(windows.operation, windows.exchange);
+}
+
 /** A window that was ended, with what its coverage needs. */
 export interface EndedWindow extends NewWindow {
   readonly id: number;
