@@ -104,24 +104,40 @@ export interface Access {
 }
 
 /**
- * Refuses requests without the password, if EOD_WEB_PASSWORD is set, and requests for a name that an attacker's page
- * has bound to this machine (DNS rebinding).
+ * A hook that refuses requests for a name that an attacker's page has bound to this machine (DNS rebinding). With
+ * EOD_WEB_PASSWORD it refuses none, because a proxy on this machine may have another name.
  */
+export function refuseForeignHosts({ EOD_HTTP_HOST: host, EOD_WEB_PASSWORD: password }: AccessSettings) {
+  const localOnly = isLoopback(host) && password === undefined;
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    if (localOnly && !isLoopback(hostnameOf(request.headers.host))) {
+      return refuse(reply, 421, 'This address answers on this machine only: open it as localhost.');
+    }
+    return undefined;
+  };
+}
+
+/** A hook that refuses addresses with a NUL, which is no text for Postgres. */
+export async function refuseNul(request: FastifyRequest, reply: FastifyReply) {
+  if (request.url.includes('%00')) return refuse(reply, 400, 'The address contains a NUL character (%00).');
+  return undefined;
+}
+
+/** Refuses requests of foreign hosts, and requests without the password, if EOD_WEB_PASSWORD is set. */
 export function guard(scope: FastifyInstance, config: AccessSettings, log: Logger): Access {
   const { EOD_WEB_PASSWORD: password, EOD_WEB_ACTIONS: hasActions } = config;
   // With a password, all processes derive the same secret, so that one accepts the forms of another.
   const secret =
     password === undefined ? randomBytes(32) : createHash('sha256').update(`eod forms ${password}`).digest();
   const isPassword = password === undefined ? () => true : passwordTest(password);
-  const localOnly = isLoopback(config.EOD_HTTP_HOST) && password === undefined;
   let isProxyReported = false;
   const wrong = countWrongPasswords();
 
-  scope.addHook('onRequest', async (request, reply) => {
+  scope.addHook('onRequest', async (_, reply) => {
     reply.headers(HEADERS);
-    if (localOnly && !isLoopback(hostnameOf(request.headers.host))) {
-      return refuse(reply, 421, 'This dashboard answers on this machine only: open it as localhost.');
-    }
+  });
+  scope.addHook('onRequest', refuseForeignHosts(config));
+  scope.addHook('onRequest', async (request, reply) => {
     if (password === undefined) return;
     const given = credentialsOf(request);
     if (given !== null && wrong.isLockedOut(request.ip)) {

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { longLockWaits } from '../load/database/lock-waits.ts';
+import { refuseForeignHosts } from './access.ts';
 import { createMetrics } from './metrics.ts';
 
 export interface HttpOptions {
@@ -14,7 +15,7 @@ export interface HttpOptions {
 /**
  * Serves `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work: database and queue
  * answer, and no session of ours is stuck waiting for a lock) as JSON, and `GET /metrics` for Prometheus. None of them
- * needs a password.
+ * needs a password; the metrics are refused to foreign hosts, as the pages are.
  */
 export function serveHealth(
   app: FastifyInstance,
@@ -36,7 +37,7 @@ export function serveHealth(
       .header('cache-control', 'no-store')
       .send(facts);
   });
-  app.get('/metrics', async (_, reply) =>
+  app.get('/metrics', { onRequest: refuseForeignHosts(context.config) }, async (_, reply) =>
     reply.header('content-type', metrics.contentType).send(await metrics.text()),
   );
 }

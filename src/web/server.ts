@@ -4,7 +4,7 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Config } from '../core/config.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { QueueContext } from '../jobs/context.ts';
-import { checkAccessSettings } from './access.ts';
+import { checkAccessSettings, refuseNul } from './access.ts';
 import { type HttpOptions, serveHealth } from './health.ts';
 
 /** Limits for clients: a request that is not complete in this time is refused. */
@@ -72,6 +72,7 @@ function createApp({ EOD_TRUSTED_PROXIES: trusted }: Config): FastifyInstance {
   });
   // Only forms are parsed, and only if there are buttons.
   app.removeAllContentTypeParsers();
+  app.addHook('onRequest', refuseNul);
   return app;
 }
 

@@ -367,7 +367,12 @@ test('another name for this machine is refused, and every answer carries the pol
     });
   expect((await ask('/', 'evil.example')).status).toBe(421);
   expect((await ask('/', `localhost:${port}`)).status).toBe(200);
+  expect((await ask('/metrics', 'evil.example')).status).toBe(421);
+  expect((await ask('/metrics', `localhost:${port}`)).status).toBe(200);
   expect((await ask('/healthz', 'evil.example')).status).toBe(200);
+  for (const path of ['/queues/api/queues?activeQueue=nightly%00', '/queues/api/queues/x%00/y', '/%00']) {
+    expect((await ask(path, 'localhost')).status, path).toBe(400);
+  }
   for (const path of ['/', '/no-such-page', '/coverage/x/y', '/runs/x']) {
     const { headers } = await ask(path, 'localhost');
     expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self';/);
