@@ -86,8 +86,7 @@ COMMENT ON COLUMN market.prices_adjusted.unadjusted_close IS 'Closing price as p
 -- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
 -- share was not traded, change it; those of the same day do not, as the dividend is of the shares before them. The last
 -- stretch has no end. By share, because each dividend looks for a close through the indexes of sessions. What a trust
--- distributes is applied by its parts, of several kinds; special dividends are not applied, but their reason says that
--- they count here.
+-- distributes is applied by its parts, of several kinds; special dividends count although a person has yet to decide.
 CREATE OR REPLACE FUNCTION market.total_return_factors(exchange text, share_id text, through date DEFAULT current_date)
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
@@ -97,7 +96,7 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
       FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new, c.amount
               FROM market.corporate_events c
              WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
-               AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %' OR c.status_reason LIKE '%; total returns reinvest it')
+               AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %' OR c.is_reinvested)
              ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.load_id DESC, c.symbol) AS e
      WHERE e.status <> 'ignored' AND (e.ratio_new IS NOT NULL OR e.amount IS NOT NULL)
      GROUP BY e.ex_date

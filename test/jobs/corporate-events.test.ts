@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { isReinvested } from '../../src/extract/corporate-actions/purpose.ts';
 import { type NoticeOfShare, priceFactor, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
 import type { EventDecision } from '../../src/load/state/event-decisions.ts';
 
@@ -134,24 +135,17 @@ describe('events of a share and a day', () => {
   });
 
   test('total returns reinvest a special dividend, unless its amount is in doubt as well', () => {
-    const reasons = (...purposes: string[]) =>
-      workOutEvents(
-        purposes.map((purpose) => notice(purpose)),
-        [],
-      ).map(({ status, reason }) => `${status} ${reason?.endsWith('; total returns reinvest it')}`);
-    expect(reasons('Special Dividend - Rs 5 Per Share')).toEqual(['needs_review true']);
-    expect(reasons('Special Dividend - Rs 5', 'Special Dividend - Rs 6')).toEqual([
-      'needs_review false',
-      'needs_review false',
-    ]);
-    expect(reasons('Special Dividend - Rs 5 (Cancelled)')).toEqual(['needs_review false']);
-    expect(reasons('Special Dividend')).toEqual(['needs_review false']);
-    expect(
-      workOutEvents(
-        ['2024-05-02', '2024-05-09'].map((exDate) => notice('Special Dividend - Rs 5', { exDate })),
-        [],
-      ).map(({ reason }) => reason?.endsWith('; total returns reinvest it')),
-    ).toEqual([false, false]);
+    const found = (...notices: readonly NoticeOfShare[]) =>
+      workOutEvents(notices, []).map(
+        (event) => `${event.label} ${event.status} ${isReinvested(event) ? 'reinvested' : 'not'}`,
+      );
+    const inDoubt = 'special needs_review not';
+    const [five, six] = [notice('Special Dividend - Rs 5 Per Share'), notice('Special Dividend - Rs 6')];
+    expect(found(five)).toEqual(['special needs_review reinvested']);
+    expect(found(five, six)).toEqual([inDoubt, inDoubt]);
+    expect(found(notice('Special Dividend - Rs 5 (Cancelled)'))).toEqual([inDoubt]);
+    expect(found(notice('Special Dividend'))).toEqual([inDoubt]);
+    expect(found(five, { ...five, exDate: '2024-05-09' })).toEqual([inDoubt, inDoubt]);
   });
 
   test('a revised dividend replaces those of its name, and a ratio that a revised line leaves out is in doubt', () => {

@@ -31,7 +31,7 @@ describe('checks of corporate events', () => {
   beforeAll(async () => {
     context = await openStore();
     const { db } = context;
-    const first = ['GAPA', 'GAPB', 'KNOW', 'BAND', 'OPEN', 'LOST', 'FLAT', 'BOTH', 'CASH', 'MOVE', 'SAME'];
+    const first = 'GAPA GAPB KNOW BAND OPEN LOST FLAT BOTH CASH MOVE SAME WAIT ONLY'.split(' ');
     await loadBhav(
       db,
       first.map((symbol) => line(symbol, FIRST, [99, 100, 100])),
@@ -50,7 +50,7 @@ describe('checks of corporate events', () => {
     // Of papers other than shares a part is paid back.
     await loadBhav(db, [line('BOND', FIRST, [100, 100, 100], { isin: 'INE000A07011', series: 'N1' })]);
     await loadBhav(db, [line('BOND', SECOND, [100, 50, 50], { isin: 'INE000A07011', series: 'N1' })]);
-    const onBse = ['BOTH', 'CASH', 'MOVE', 'SAME'];
+    const onBse = ['BOTH', 'CASH', 'MOVE', 'SAME', 'WAIT', 'ONLY'];
     await loadBhav(
       db,
       onBse.map((symbol, at) =>
@@ -73,6 +73,9 @@ describe('checks of corporate events', () => {
       'BSE,MOVE,2025-09-15,split,2:1,',
       `NSE,SAME,${THIRD},split,2:1,`,
       `BSE,SAME,${THIRD},split,10:5,`,
+      `NSE,WAIT,${THIRD},bonus,,`,
+      `BSE,WAIT,${THIRD},bonus,1:1,`,
+      `BSE,ONLY,${THIRD},bonus,1:1,`,
     ];
     await importInto(context, [
       newFile('events.csv', ['exchange,symbol,ex_date,kind,ratio,note', ...events]),
@@ -99,6 +102,7 @@ describe('checks of corporate events', () => {
       `${THIRD} BOTH bonus: 3:2 on ${THIRD} (BSE); 2:1 on ${THIRD}`,
       `${THIRD} CASH dividend: Rs 2.5 on ${THIRD} (BSE); Rs 2 on ${THIRD}`,
       `${THIRD} MOVE split: 2:1 on 2025-09-15 (BSE); 2:1 on ${THIRD}`,
+      `${THIRD} WAIT bonus: 2:1 on ${THIRD} (BSE); not decided on ${THIRD}`,
     ]);
   });
 

@@ -36,6 +36,16 @@ const prices = (day: string, isins: Readonly<Record<string, string>>) => {
   ]);
 };
 
+/** A bhav copy of BSE, with the scrip code and ISIN of each symbol. */
+const pricesOfBse = (day: string, lines: Readonly<Record<string, readonly [code: number, isin: string]>>) =>
+  write([
+    'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,XpryDt,FininstrmActlXpryDt,StrkPric,OptnTp,FinInstrmNm,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,UndrlygPric,SttlmPric,OpnIntrst,ChngInOpnIntrst,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty,Rmks,Rsvd1,Rsvd2,Rsvd3,Rsvd4',
+    ...Object.entries(lines).map(
+      ([symbol, [code, isin]]) =>
+        `${day},${day},CM,BSE,STK,${code},${isin},${symbol},A,,,,,${symbol},10,10,10,10,10,10,,,,,40,400,8,F1,1,,,,,`,
+    ),
+  ]);
+
 type Context = Awaited<ReturnType<typeof openStore>>;
 
 const stored = async ({ db }: Context) =>
@@ -67,6 +77,53 @@ describe('corporate events', () => {
     expect(await stored(context)).toEqual(before);
   });
 
+  test('of one exchange change the prices of the other, through a split that changes the ISIN', async () => {
+    const context = await openStore();
+    const returns = async () =>
+      (
+        await context.db.pool.query(
+          `select exchange || ' ' || trade_date as day, trim_scale(round(adjusted_previous_close, 4))::text as before from market.prices
+            where trade_date = '2024-01-03' order by exchange, symbol`,
+        )
+      ).rows.map(({ day, before }) => `${day} ${before}`);
+    await importInto(context, [
+      prices('2024-01-02', { RELIANCE: 'INE002A01018', XYZ: 'INE000B01018' }),
+      prices('2024-01-03', { RELIANCE: 'INE002A01018', XYZ: 'INE000B01026' }),
+      write([
+        'exchange,symbol,ex_date,kind,ratio,note',
+        'BSE,RELIANCE LTD,2024-01-03,bonus,1:1,',
+        'NSE,XYZ,2024-01-03,split,5:1,',
+      ]),
+    ]);
+    expect(await returns()).toEqual(['NSE 2024-01-03 10', 'NSE 2024-01-03 2']);
+    // The other exchange's lines become known after its events, and of one only the ISIN before the split.
+    await importInto(context, [
+      pricesOfBse('2024-01-02', {
+        'RELIANCE LTD': [500_325, 'INE002A01018'],
+        XYZLTD: [500_002, 'INE000B01018'],
+      }),
+    ]);
+    expect(await returns()).toEqual(['NSE 2024-01-03 5', 'NSE 2024-01-03 2']);
+    await importInto(context, [
+      pricesOfBse('2024-01-03', {
+        'RELIANCE LTD': [500_325, 'INE002A01018'],
+        XYZLTD: [500_002, 'INE000B01026'],
+      }),
+    ]);
+    expect(await returns()).toEqual([
+      'BSE 2024-01-03 5',
+      'BSE 2024-01-03 2',
+      'NSE 2024-01-03 5',
+      'NSE 2024-01-03 2',
+    ]);
+    expect(await stored(context)).toMatchObject([
+      { event_id: 'BSE:RELIANCE LTD:2024-01-03:bonus', instrument_id: 'BSE:500325' },
+      { event_id: 'BSE:XYZLTD:2024-01-03:split', instrument_id: 'BSE:500002' },
+      { event_id: 'NSE:RELIANCE:2024-01-03:bonus', instrument_id: 'NSE:INE002A01018' },
+      { event_id: 'NSE:XYZ:2024-01-03:split', instrument_id: 'NSE:INE000B01018' },
+    ]);
+  });
+
   test('follow from notices, decisions and owners of symbols, in whatever order those come', async () => {
     const A = 'INE000A01010';
     const B = 'INE000B01018';
@@ -82,6 +139,16 @@ describe('corporate events', () => {
         importInto(context, [prices('2024-02-01', { ABC: B })]),
       'earlier days of that company': (context) => importInto(context, [prices('2023-01-02', { XYZ: B })]),
       'the symbol given back': (context) => importInto(context, [prices('2024-02-05', { ABC: A })]),
+      'prices of the other exchange': (context) =>
+        importInto(context, [pricesOfBse('2024-01-09', { ABCLTD: [500_001, A], XYZ: [500_002, B] })]),
+      'its list': (context) =>
+        importInto(context, [
+          write([
+            'exchange,symbol,ex_date,kind,ratio,note',
+            'BSE,ABCLTD,2024-01-10,split,5:1,',
+            'BSE,XYZ,2024-03-01,bonus,1:1,',
+          ]),
+        ]),
       'a decision': (context) => decideEvent(context, id, { new: 3, old: 1 }),
       'the decision taken back': (context) => decideEvent(context, id, 'reset').catch(() => null),
     };

@@ -98,7 +98,8 @@ async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
 }
 
 /** An event for people: its id and effect on one line, what the exchange's list says below. */
-function eventText({ id, ratio, priceFactor, amount, status, statusReason, purpose }: StoredEvent): string {
+function eventText(event: StoredEvent): string {
+  const { id, exchange, ratio, priceFactor, amount, status, statusReason, purpose, listedBy } = event;
   const effect = [
     ratio === null
       ? null
@@ -108,7 +109,8 @@ function eventText({ id, ratio, priceFactor, amount, status, statusReason, purpo
     amount === null ? null : `Rs ${amount}`,
     status,
   ];
-  const notes = [purpose, statusReason].filter((text) => text !== null && text !== '');
+  const source = listedBy === null || listedBy === exchange ? null : `only ${listedBy} lists it`;
+  const notes = [purpose, source, statusReason].filter((text) => text !== null && text !== '');
   return [`${id}  ${effect.filter(Boolean).join('  ')}`, ...notes.map((text) => `    ${text}`)].join('\n');
 }
 

@@ -15,8 +15,8 @@ import {
 export const WHOLE_RATIO = /^(\d{1,9}):(\d{1,9})$/;
 const AMOUNT = /^\d{1,9}(?:\.\d{1,6})?$/;
 
-/** Kinds that do not change prices if no ratio or amount is stated. */
-const HARMLESS: ReadonlySet<string> = new Set(['dividend', 'interest', 'meeting', 'buyback']);
+/** Kinds that do not change prices. */
+const HARMLESS: ReadonlySet<string> = new Set(['interest', 'meeting', 'buyback']);
 
 /**
  * Reads the kind and the ratio of an event as a list states them (the columns `told_kind` and `told_ratio`): `bonus`
@@ -37,7 +37,8 @@ export function readListedEvent(statedKind: string, text: string | null): Purpos
         ratio,
         amount,
         status: 'needs_review',
-        reason: 'its list states no ratio to adjust prices by',
+        reason:
+          kind === 'dividend' ? 'its list states no amount' : 'its list states no ratio to adjust prices by',
         label: '',
       };
 }
@@ -55,9 +56,11 @@ export function readAnnounced(type: string, detail: string): Purpose {
   if (only.kind === 'dividend') {
     if (!AMOUNT.test(text) || only.reason === null) return both();
     const event: PurposeEvent =
-      only.status === 'needs_review'
-        ? { ...only, amount: text, reason: SPECIAL_DIVIDEND }
-        : { ...only, amount: text, status: 'applied', reason: null };
+      only.status === 'ignored'
+        ? { ...only, amount: text }
+        : only.label === 'special'
+          ? { ...only, amount: text, reason: SPECIAL_DIVIDEND }
+          : { ...only, amount: text, status: 'applied', reason: null };
     return { ...read, events: [read.calledOff ? needsReview(event, CALLED_OFF) : event] };
   }
   const ratio = only.status === 'needs_review' ? statedRatio(only.kind, text) : null;

@@ -104,10 +104,7 @@ export function needsReview<Event extends Pick<PurposeEvent, 'status' | 'reason'
     : event;
 }
 
-/**
- * Why a special dividend is for a person to decide. `market.total_return_factors` recognizes it by the end of this
- * reason: only adjusted prices are in doubt.
- */
+/** Why a special dividend is for a person to decide: only adjusted prices are in doubt. */
 export const SPECIAL_DIVIDEND =
   'a special dividend may be large enough to adjust prices for it; total returns reinvest it';
 
@@ -325,13 +322,24 @@ function readDividend(clause: string): PurposeEvent {
     };
   }
   const label = /\bINT|INTERIM/.test(clause) ? 'interim' : /\bFIN/.test(clause) ? 'final' : '';
-  if (amount === null) return { ...ignored('dividend', 'its amount is missing or unclear'), label };
+  if (amount === null) return { ...review('dividend', 'its amount is missing or unclear'), label };
   return { kind: 'dividend', ratio: null, amount, status: 'applied', reason: null, label };
 }
+
+/** Numbers beside the amount: percent with the rupees behind them, the face value, and the year it is paid for. */
+const BESIDE_AMOUNT = new RegExp(
+  [
+    String.raw`(?<![\d.])\d{1,6}(?:\.\d+)? ?(?:%|PER ?CENT)[ ,-]*(?:I\.? ?E\.?|THAT IS|OR|EQUIVALENT TO)(?=[ :,-]*R[SE] ?\d)`,
+    String.raw`\b(?:(?:OF|ON)(?: THE| A)? )?(?:FACE|PAR) VALUE(?: OF)? ?-? ?R[SE] ?\d+(?:\.\d+)?`,
+    String.raw`\b(?:YEAR|F\.? ?Y\.?)(?: ENDED)? ?-? ?(?:19|20)\d\d(?: ?- ?(?:\d\d){1,2})?\b`,
+  ].join('|'),
+  'g',
+);
 
 /** Rupees per share in a clause, as printed; null if there is no number, or more than one. */
 function amountIn(clause: string): string | null {
   const text = clause
+    .replace(BESIDE_AMOUNT, ' ')
     .replace(/\([^()]*\)/g, ' ')
     .replace(/\bRE \.(?=\d)/g, 'RE 0.')
     .replace(/(?<=\d),(?=(?:\d{2},)*\d{3}(?!\d))/g, '');

@@ -2,11 +2,13 @@ import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { packageVersion } from '../../core/version.ts';
+import { isReinvested } from '../../extract/corporate-actions/purpose.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import {
   areStored,
   NOTICE_TABLES,
   type Notice,
+  readLinesElsewhere,
   readNotices,
   readScripCodes,
   readSymbolOwners,
@@ -16,6 +18,7 @@ import { type EventDecision, readDecisions } from '../../load/state/event-decisi
 import {
   areEventsOf,
   type EventInputs,
+  hasEventProgress,
   readEventInputs,
   writeEventProgress,
 } from '../../load/state/event-progress.ts';
@@ -27,7 +30,8 @@ import { dataSetNamed, dataSetsFilling, tables } from '../../operations/registry
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
-import { type CorporateEvent, priceFactor, workOutEvents } from './work-out-events.ts';
+import { withEventsOfOtherExchange } from './other-exchange.ts';
+import { type CorporateEvent, type NoticeOfShare, priceFactor, workOutEvents } from './work-out-events.ts';
 
 const DATA_SET = 'CorporateEvents';
 
@@ -49,9 +53,11 @@ export async function updateCorporateEvents(context: Context): Promise<void> {
     }
     // Read before the notices, so that changes made meanwhile are noticed the next time.
     const outdated = await readOutdated(context);
+    if (outdated.length === 0) return;
+    const decisions = await readDecisions(context.db.drizzle);
     const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
-    for (const { exchange, decisions } of outdated) {
-      const rows = await eventRows(context, exchange, decisions);
+    for (const [exchange, events] of await eventsOfExchanges(context, decisions)) {
+      const rows = events.map(rowOf);
       if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
     }
     if (changed.length > 0 && !(await storeEvents(context, changed))) return;
@@ -68,24 +74,44 @@ const NOTICES = dataSetsFilling(tables.filter(({ name }) => NOTICE_TABLES.includ
   ({ name }) => name,
 );
 
-/** The exchanges whose events were made from other inputs than are stored now, with the new inputs. */
+/**
+ * The exchanges of which notices, owners or decisions are others than those that events were made from, with the new
+ * inputs. None if there never was any notice.
+ */
 async function readOutdated({ db }: Context) {
   const decisions = await readDecisions(db.drizzle);
-  const outdated: { exchange: string; inputs: EventInputs; decisions: readonly EventDecision[] }[] = [];
+  // Rows of an older version may lack columns.
+  const rules = [
+    packageVersion(),
+    ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
+  ];
+  const asked = { operations: NOTICES, decisions, rules: rules.join() };
+  const known: { readonly exchange: string; readonly inputs: EventInputs }[] = [];
   for (const exchange of EXCHANGES) {
-    const asked = { operations: NOTICES, decisions, rules: packageVersion() };
-    const inputs = await readEventInputs(db.drizzle, exchange, asked);
-    if (inputs === null || (await areEventsOf(db.drizzle, exchange, inputs))) continue;
-    outdated.push({ exchange, inputs, decisions });
+    known.push({ exchange, inputs: await readEventInputs(db.drizzle, exchange, asked) });
+  }
+  const hasAny = known.some(({ inputs }) => inputs.notices_state > 0) || (await hasEventProgress(db.drizzle));
+  const outdated: typeof known = [];
+  for (const one of hasAny ? known : []) {
+    if (!(await areEventsOf(db.drizzle, one.exchange, one.inputs))) outdated.push(one);
   }
   return outdated;
 }
 
-async function eventRows(
-  { db }: Context,
-  exchange: string,
+/** The events of all exchanges: those of one may reach the lines of the other. */
+async function eventsOfExchanges(
+  context: Context,
   decisions: readonly EventDecision[],
-): Promise<Row[]> {
+): Promise<Map<string, CorporateEvent[]>> {
+  const listed = new Map<string, CorporateEvent[]>();
+  for (const exchange of EXCHANGES) {
+    listed.set(exchange, workOutEvents(await noticesOfShares(context, exchange), decisions));
+  }
+  return withEventsOfOtherExchange(listed, await readLinesElsewhere(context.db.pool), decisions);
+}
+
+/** The notices of an exchange with the shares that they are about. */
+async function noticesOfShares({ db }: Context, exchange: string): Promise<NoticeOfShare[]> {
   const notices = await readNotices(db.pool, exchange);
   if (notices.length === 0) return [];
   const symbols = [...new Set(notices.map(({ symbol }) => symbol))];
@@ -93,16 +119,13 @@ async function eventRows(
   const codes = exchange === 'BSE' ? await readScripCodes(db.pool) : new Map<number, string>();
   // All notices of a symbol and day are about one share: the one with the scrip code in one of them, otherwise the
   // owner of the symbol.
-  const ofShares = [...groupBy(notices, ({ symbol, exDate }) => `${symbol}\n${exDate}`).values()].flatMap(
-    (same) => {
-      const { symbol, exDate } = same[0] as Notice;
-      const named = same.flatMap(({ scripCode }) => codes.get(scripCode ?? 0) ?? []).sort()[0];
-      const symbolOfDay = same.some((notice) => notice.symbolOfDay);
-      const instrumentId = named ?? ownerOf({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
-      return same.map((notice) => ({ ...notice, instrumentId }));
-    },
-  );
-  return workOutEvents(ofShares, decisions).map(rowOf);
+  return [...groupBy(notices, ({ symbol, exDate }) => `${symbol}\n${exDate}`).values()].flatMap((same) => {
+    const { symbol, exDate } = same[0] as Notice;
+    const named = same.flatMap(({ scripCode }) => codes.get(scripCode ?? 0) ?? []).sort()[0];
+    const symbolOfDay = same.some((notice) => notice.symbolOfDay);
+    const instrumentId = named ?? ownerOf({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
+    return same.map((notice) => ({ ...notice, instrumentId }));
+  });
 }
 
 /**
@@ -146,6 +169,9 @@ function rowOf(event: CorporateEvent): Row {
         : priceFactor(event.ratio),
     status: event.status,
     status_reason: event.reason,
+    listed_by: event.listedBy,
+    is_special: event.label === 'special',
+    is_reinvested: isReinvested(event),
     source_received_at: null,
     source_saved_at: null,
   };

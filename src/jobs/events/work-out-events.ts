@@ -33,6 +33,8 @@ export interface CorporateEvent {
   readonly label: DividendLabel;
   readonly status: EventStatus;
   readonly reason: string | null;
+  /** Whose list has it: not `exchange` if only the other one lists it. */
+  readonly listedBy: string;
 }
 
 /** A notice with the share that it is about: one share for all notices of a symbol and day. */
@@ -314,9 +316,8 @@ function eventOf(
   item: string,
 ): CorporateEvent {
   const { exchange, symbol, instrumentId, exDate, scripCode, recordDate, purpose } = notice;
-  const eventId = [exchange, symbol, exDate, kind, ...(item === '' ? [] : [item])].join(':');
   return {
-    eventId,
+    eventId: eventIdOf({ exchange, symbol, exDate, kind, item }),
     exchange,
     symbol,
     instrumentId,
@@ -331,16 +332,31 @@ function eventOf(
     label,
     status,
     reason,
+    listedBy: exchange,
   };
 }
 
-function decide(event: CorporateEvent, decision: EventDecision | undefined): CorporateEvent {
+/** The name of an event in commands. */
+export const eventIdOf = ({
+  exchange,
+  symbol,
+  exDate,
+  kind,
+  item,
+}: Pick<CorporateEvent, 'exchange' | 'symbol' | 'exDate' | 'kind' | 'item'>) =>
+  [exchange, symbol, exDate, kind, ...(item === '' ? [] : [item])].join(':');
+
+/** The event as a person has decided about it, if anybody has. */
+export function decide(event: CorporateEvent, decision: EventDecision | undefined): CorporateEvent {
   if (decision === undefined) return event;
   const reason = `decided by ${decision.decidedBy}`;
   return decision.ratio === null
     ? { ...event, status: 'ignored', reason }
     : { ...event, ratio: decision.ratio, status: 'applied', reason };
 }
+
+/** Has a person decided about it? */
+export const isDecided = ({ reason }: CorporateEvent) => reason?.startsWith('decided by ') === true;
 
 /** `ratio_old ÷ ratio_new` with 20 decimals, rounded half up, as text. */
 export function priceFactor({ new: after, old: before }: ShareRatio): string {

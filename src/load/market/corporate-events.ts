@@ -103,6 +103,36 @@ export async function readSymbolOwners(
   return found.rows;
 }
 
+/** A symbol of a line that a share of one exchange has on the other. */
+export interface LineElsewhere {
+  /** The share on the one exchange. */
+  readonly shareId: string;
+  /** The other exchange, and the instrument that is the share there. */
+  readonly exchange: string;
+  readonly instrumentId: string;
+  readonly symbol: string;
+  /** The first session under this symbol. */
+  readonly firstSeen: string;
+}
+
+/**
+ * The lines that shares have on the other exchange: those with any of their ISINs, because a split changes the ISIN, and
+ * not on both exchanges in files that are stored.
+ */
+export async function readLinesElsewhere(pool: Pool): Promise<LineElsewhere[]> {
+  const found = await pool.query<LineElsewhere>(
+    `with names as materialized (
+       select distinct exchange, kind, alias, instrument_id, first_seen from market.instrument_aliases where kind in ('isin', 'symbol'))
+     select distinct i.instrument_id as "shareId", o.exchange, o.instrument_id as "instrumentId", s.alias as symbol,
+            s.first_seen::text as "firstSeen"
+       from names i
+       join names o on o.kind = 'isin' and o.alias = i.alias and o.exchange <> i.exchange
+       join names s on s.kind = 'symbol' and s.exchange = o.exchange and s.instrument_id = o.instrument_id
+      where i.kind = 'isin' order by 1, 3, 5, 4`,
+  );
+  return found.rows;
+}
+
 /** Scrip codes that name an instrument of BSE. */
 export async function readScripCodes(pool: Pool): Promise<ReadonlyMap<number, string>> {
   const found = await pool.query<{ alias: string; instrument_id: string }>(
@@ -127,6 +157,8 @@ export interface StoredEvent {
   readonly amount: string | null;
   readonly status: string;
   readonly statusReason: string | null;
+  /** Whose list has it: not `exchange` if only the other one lists it. */
+  readonly listedBy: string | null;
 }
 
 /** Which events; nothing given means all. */
@@ -139,18 +171,20 @@ export interface EventFilter {
   readonly statuses?: readonly string[] | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
+  /** Without those that only the other exchange lists. */
+  readonly listedOnly?: boolean | undefined;
 }
 
 /** Events, the newest ex-dates first, and how many match in all. */
 export async function listEvents(
   pool: Pool,
-  { id, exchanges, symbol, kinds, statuses, from, to }: EventFilter,
+  { id, exchanges, symbol, kinds, statuses, from, to, listedOnly }: EventFilter,
   limit: number,
 ): Promise<{ readonly total: number; readonly events: readonly StoredEvent[] }> {
   const found = await pool.query<StoredEvent & { total: string }>(
     `select event_id as id, exchange, symbol, instrument_id as "instrumentId", ex_date::text as "exDate", kind, purpose,
             ratio_new || ':' || ratio_old as ratio, price_factor::text as "priceFactor", amount::text, status,
-            status_reason as "statusReason", count(*) over () as total
+            status_reason as "statusReason", listed_by as "listedBy", count(*) over () as total
        from market.corporate_events e
       where ($1::text is null or event_id = $1) and ($2::text[] is null or exchange = any($2))
         and ($3::text is null or symbol = $3 or exists (
@@ -158,8 +192,9 @@ export async function listEvents(
                where a.exchange = e.exchange and a.kind = 'symbol' and a.alias = $3 and a.instrument_id = e.instrument_id))
         and ($4::text[] is null or kind = any($4)) and ($5::text[] is null or status = any($5))
         and ($6::date is null or ex_date >= $6) and ($7::date is null or ex_date <= $7)
-      order by ex_date desc, exchange, symbol, kind, item limit $8`,
-    [id, exchanges, symbol, kinds, statuses, from, to, limit].map((value) => value ?? null),
+        and ($8::boolean is null or (coalesce(listed_by, exchange) = exchange) = $8)
+      order by ex_date desc, exchange, symbol, kind, item limit $9`,
+    [id, exchanges, symbol, kinds, statuses, from, to, listedOnly, limit].map((value) => value ?? null),
   );
   return {
     total: Number(found.rows[0]?.total ?? 0),
@@ -170,7 +205,10 @@ export async function listEvents(
 /** Events, and how many match in all. */
 export type CorporateEventsFound = Awaited<ReturnType<typeof listEvents>>;
 
-/** Events that a person has to decide about, the newest ex-dates first. */
+/**
+ * Events that a person has to decide about, the newest ex-dates first. A decision about an event holds for the line of
+ * the other exchange that it reaches.
+ */
 export function listEventsToDecide(pool: Pool, limit: number): Promise<CorporateEventsFound> {
-  return listEvents(pool, { statuses: ['needs_review'] }, limit);
+  return listEvents(pool, { statuses: ['needs_review'], listedOnly: true }, limit);
 }

@@ -19,7 +19,7 @@ export interface EventInputs {
  *
  * @param operations the data sets whose loads bring notices.
  * @param rules the version of the code that reads notices.
- * @returns null if there never was any notice.
+ * @returns the state 0 for notices if there never was any.
  */
 export async function readEventInputs(
   db: NodePgDatabase,
@@ -33,7 +33,7 @@ export async function readEventInputs(
     readonly decisions: readonly EventDecision[];
     readonly rules: string;
   },
-): Promise<EventInputs | null> {
+): Promise<EventInputs> {
   const [notices] = await db
     .select({ state: max(loads.state) })
     .from(loads)
@@ -44,9 +44,6 @@ export async function readEventInputs(
         isNotNull(loads.changed_from),
       ),
     );
-  const known = await readProgress(db, exchange);
-  const state = notices?.state ?? null;
-  if (state === null && known === null) return null;
   const [owners] = await db
     .select({ state: aliasProgress.owners_state })
     .from(aliasProgress)
@@ -56,7 +53,7 @@ export async function readEventInputs(
     .sort()
     .join('\n');
   return {
-    notices_state: state ?? 0,
+    notices_state: notices?.state ?? 0,
     owners_state: owners?.state ?? 0,
     digest: createHash('sha256').update(`${rules}\n${decided}`).digest('hex'),
   };
@@ -84,6 +81,11 @@ export async function areEventsOf(
     known.owners_state === inputs.owners_state &&
     known.digest === inputs.digest
   );
+}
+
+/** Were events of any exchange ever worked out? */
+export async function hasEventProgress(db: NodePgDatabase): Promise<boolean> {
+  return (await db.$count(eventProgress)) > 0;
 }
 
 /** Stores what the events of an exchange were worked out from. */

@@ -1,4 +1,4 @@
-import { date, int4, int8, numeric, text } from '../fields.ts';
+import { boolean, date, int4, int8, numeric, text } from '../fields.ts';
 import { defineFileSet } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
@@ -51,6 +51,13 @@ const table = defineTable({
       'applied: counts in adjusted prices or total returns; needs_review: a person has to decide (total returns reinvest special dividends until then); ignored: leaves prices as they are.',
     ),
     text('statusReason', 'status_reason', 'Why it is not applied, or who decided.'),
+    text(
+      'listedBy',
+      'listed_by',
+      'Exchange whose list has the event: the other one, if only that lists it for the share.',
+    ),
+    boolean('isSpecial', 'is_special', 'True for a special dividend, which is paid once.'),
+    boolean('isReinvested', 'is_reinvested', 'True if total returns reinvest its amount.'),
   ],
 });
 

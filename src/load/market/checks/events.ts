@@ -44,10 +44,11 @@ const MOVES = `
     window share as (partition by b.exchange, a.instrument_id order by b.trade_date)) as every
    where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
 
-/** Applied events; one that is listed under two symbols of a share counts once. */
-const EVENTS_OF_SHARES = `(
+/** Events of these states; one that is listed under two symbols of a share counts once. */
+const eventsOfShares = (...statuses: ('applied' | 'needs_review')[]) => `(
   select distinct on (exchange, instrument_id, ex_date, kind, item) * from market.corporate_events
-   where status = 'applied' and instrument_id is not null order by exchange, instrument_id, ex_date, kind, item, symbol)`;
+   where status in ('${statuses.join("', '")}') and instrument_id is not null
+   order by exchange, instrument_id, ex_date, kind, item, symbol)`;
 
 /** Has this price left the widest band in this direction? */
 const beyond = (price: string, sign: '+' | '-') =>
@@ -105,7 +106,7 @@ const factorWithoutGap: Check = {
         select m.exchange, m.trade_date, m.line, m.open_price, m.close_price, m.before_close, m.before_date,
                market.product(e.ratio_old) / market.product(e.ratio_new) as factor
           from (${MOVES}) as m
-          join ${EVENTS_OF_SHARES} e on e.exchange = m.exchange and e.instrument_id = m.instrument_id
+          join ${eventsOfShares('applied')} e on e.exchange = m.exchange and e.instrument_id = m.instrument_id
            and e.ex_date > m.before_date and e.ex_date <= m.trade_date
          where e.ratio_new is not null
          group by 1, 2, 3, 4, 5, 6, 7) as moved
@@ -115,33 +116,42 @@ const factorWithoutGap: Check = {
 };
 
 /**
- * Events of an exchange with the ISIN that identifies the share on the other exchange: one row per day and kind. What a
- * trust distributes is a dividend, of whatever kinds its parts are.
+ * What the lists of an exchange tell of shares: one row per day and kind. What a trust distributes is a dividend, of
+ * whatever kinds its parts are. A ratio that waits for a decision is not what the other exchange applies.
  */
 const tellsOf = (exchange: 'NSE' | 'BSE') => `
-  select e.instrument_id, i.isin, e.ex_date, e.kind, min(e.symbol) as symbol,
-         case when e.kind = 'dividend' then 'Rs ' || trim_scale(sum(e.amount)) else max(e.ratio_new || ':' || e.ratio_old) end as what
-    from (select exchange, instrument_id, symbol, ex_date, amount, ratio_new, ratio_old,
-                 case when ratio_new is null then 'dividend' else kind end as kind
-            from ${EVENTS_OF_SHARES} e where ratio_new is null or kind in ${BY_RATIO}) e
-    join market.instruments i on i.exchange = e.exchange and i.instrument_id = e.instrument_id
-   where e.exchange = '${exchange}' and i.isin <> ''
-     and e.ex_date between $1::date - ${SAME_EVENT_DAYS} and $2::date + ${SAME_EVENT_DAYS}
-   group by e.instrument_id, i.isin, e.ex_date, e.kind`;
+  select instrument_id, ex_date, kind, min(symbol) as symbol,
+         case when kind = 'dividend' then 'Rs ' || trim_scale(sum(amount))
+              when bool_and(status = 'applied') then max(ratio_new || ':' || ratio_old) else 'not decided' end as what
+    from (select instrument_id, symbol, ex_date, amount, ratio_new, ratio_old, status,
+                 case when status = 'applied' and ratio_new is null then 'dividend' else kind end as kind
+            from ${eventsOfShares('applied', 'needs_review')} e
+           where e.exchange = '${exchange}' and coalesce(e.listed_by, e.exchange) = e.exchange
+             and (status = 'applied' and ratio_new is null or kind in ${BY_RATIO})) e
+   where ex_date between $1::date - ${SAME_EVENT_DAYS} and $2::date + ${SAME_EVENT_DAYS}
+   group by instrument_id, ex_date, kind`;
+
+/** By any of their ISINs, because a split changes the ISIN, and not on both exchanges in files that are stored. */
+const SAME_SHARES = `
+  select distinct n.instrument_id as nse, b.instrument_id as bse
+    from market.instrument_aliases n join market.instrument_aliases b on b.kind = n.kind and b.alias = n.alias
+   where n.kind = 'isin' and n.exchange = 'NSE' and b.exchange = 'BSE'`;
 
 const sameEventDiffers: Check = {
   name: 'same_event_differs',
   severity: 'warning',
   operation: 'CorporateEvents',
-  rule: `Of a share that both exchanges list (by ISIN) applied splits, consolidations and bonuses of one kind within ${SAME_EVENT_DAYS} days have one day and ratio, and dividends of one day one sum.`,
+  rule: `Where both exchanges list an event of a share (by ISIN), those of one kind within ${SAME_EVENT_DAYS} days have one day and one ratio (dividends: one sum), and no ratio of only one exchange waits for a decision.`,
   dated: true,
   sql: `
     select 'NSE' as exchange, n.ex_date as date, n.symbol || ' ' || n.kind as instrument,
            string_agg(format('%s on %s (BSE)', b.what, b.ex_date), ', ' order by b.ex_date) as expected,
            format('%s on %s', n.what, n.ex_date) as found
-      from (${tellsOf('NSE')}) as n join (${tellsOf('BSE')}) as b on b.isin = n.isin and b.kind = n.kind
+      from (${tellsOf('NSE')}) as n
+      join (${SAME_SHARES}) as s on s.nse = n.instrument_id
+      join (${tellsOf('BSE')}) as b on b.instrument_id = s.bse and b.kind = n.kind
      where n.ex_date between $1 and $2
-       and abs(b.ex_date - n.ex_date) <= case when n.kind = 'dividend' then 0 else ${SAME_EVENT_DAYS} end
+       and abs(b.ex_date - n.ex_date) <= ${SAME_EVENT_DAYS}
      group by n.ex_date, n.symbol, n.kind, n.what
     having not bool_or(b.ex_date = n.ex_date and b.what = n.what)`,
 };

@@ -1,0 +1,168 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { withEventsOfOtherExchange } from '../../src/jobs/events/other-exchange.ts';
+import { type NoticeOfShare, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
+import type { LineElsewhere } from '../../src/load/market/corporate-events.ts';
+import type { EventDecision } from '../../src/load/state/event-decisions.ts';
+
+type Exchange = 'NSE' | 'BSE';
+
+const notice = (
+  exchange: Exchange,
+  exDate: string,
+  purpose: string,
+  more: Partial<NoticeOfShare> = {},
+): NoticeOfShare => ({
+  exchange,
+  symbol: exchange === 'NSE' ? 'ABC' : 'ABCLTD',
+  series: '',
+  exDate,
+  purpose,
+  scripCode: exchange === 'BSE' ? 500_001 : null,
+  recordDate: null,
+  toldKind: null,
+  toldRatio: null,
+  announced: null,
+  mayBeCut: false,
+  symbolOfDay: false,
+  readAt: 1,
+  instrumentId: exchange === 'NSE' ? 'NSE:INE000A01010' : 'BSE:500001',
+  ...more,
+});
+
+const line = (exchange: Exchange, symbol: string, firstSeen = '2020-01-01'): LineElsewhere => {
+  const [nse, bse] = ['NSE:INE000A01010', 'BSE:500001'];
+  return exchange === 'NSE'
+    ? { shareId: bse, exchange, instrumentId: nse, symbol, firstSeen }
+    : { shareId: nse, exchange, instrumentId: bse, symbol, firstSeen };
+};
+const LINES = [line('NSE', 'ABC'), line('BSE', 'ABCLTD')];
+
+const events = (
+  notices: readonly NoticeOfShare[],
+  { lines = LINES, decisions = [] as readonly EventDecision[] } = {},
+) => {
+  const own = new Map(
+    (['NSE', 'BSE'] as const).map((exchange) => [
+      exchange,
+      workOutEvents(
+        notices.filter((one) => one.exchange === exchange),
+        decisions,
+      ),
+    ]),
+  );
+  return [...withEventsOfOtherExchange(own, lines, decisions).values()]
+    .flat()
+    .map(({ eventId, ratio, amount, status, listedBy }) =>
+      [eventId, ratio ? `${ratio.new}/${ratio.old}` : amount, status, `by ${listedBy}`].join(' '),
+    )
+    .sort();
+};
+
+describe('events that one exchange lists', () => {
+  test('reach the line of the share on the other, where that lists nothing', () => {
+    expect(
+      events([
+        notice('BSE', '2024-05-02', 'Bonus issue 1:1'),
+        notice('NSE', '2024-08-02', 'Special Dividend - Rs 5 Per Share'),
+        notice('NSE', '2024-09-02', 'Annual General Meeting'),
+      ]),
+    ).toEqual([
+      'BSE:ABCLTD:2024-05-02:bonus 2/1 applied by BSE',
+      'BSE:ABCLTD:2024-08-02:dividend:5 5 needs_review by NSE',
+      'NSE:ABC:2024-05-02:bonus 2/1 applied by BSE',
+      'NSE:ABC:2024-08-02:dividend:5 5 needs_review by NSE',
+      'NSE:ABC:2024-09-02:meeting  ignored by NSE',
+    ]);
+  });
+
+  test('leave alone what the other says of that kind: another ratio, another day, something unclear', () => {
+    for (const own of [
+      notice('NSE', '2024-05-02', 'Bonus 1:2'),
+      notice('NSE', '2024-05-06', 'Bonus 1:1'),
+      notice('NSE', '2024-05-02', 'Bonus Of Shares'),
+      // The same in other words.
+      notice('NSE', '2024-05-03', 'Face Value Split From Rs 10 To Rs 5'),
+    ]) {
+      const found = events([notice('BSE', '2024-05-02', 'Bonus issue 1:1'), own]);
+      expect(found).toHaveLength(2);
+      expect(found.filter((text) => text.endsWith('by BSE'))).toEqual([
+        'BSE:ABCLTD:2024-05-02:bonus 2/1 applied by BSE',
+      ]);
+    }
+  });
+
+  test('are added one by one: a split that both list, and a bonus that one does', () => {
+    const found = events([
+      notice('BSE', '2024-05-02', 'Bonus issue 1:1'),
+      notice('BSE', '2024-05-02', 'Stock Split From Rs.10/- to Rs.5/-'),
+      notice('NSE', '2024-05-03', 'Face Value Split From Rs 10 To Rs 5'),
+      notice('NSE', '2024-03-01', 'Bonus 1:1'),
+    ]);
+    expect(found.filter((text) => text.startsWith('NSE:'))).toEqual([
+      'NSE:ABC:2024-03-01:bonus 2/1 applied by NSE',
+      'NSE:ABC:2024-05-02:bonus 2/1 applied by BSE',
+      'NSE:ABC:2024-05-03:split 2/1 applied by NSE',
+    ]);
+  });
+
+  test('bring the amount of a dividend that the other lists without one; a dividend of another security says nothing', () => {
+    expect(
+      events([
+        notice('BSE', '2024-05-02', 'Dividend - Rs. - 2.0000'),
+        notice('NSE', '2024-05-02', 'Dividend'),
+        notice('BSE', '2024-09-02', 'Dividend - Rs. - 3.0000'),
+        notice('NSE', '2024-09-02', 'Dividend On Preference Shares - Rs 8'),
+      ]),
+    ).toEqual([
+      'BSE:ABCLTD:2024-05-02:dividend:2 2 applied by BSE',
+      'BSE:ABCLTD:2024-09-02:dividend:3 3 applied by BSE',
+      'NSE:ABC:2024-05-02:dividend:2 2 applied by BSE',
+      'NSE:ABC:2024-09-02:dividend  ignored by NSE',
+      'NSE:ABC:2024-09-02:dividend:3 3 applied by BSE',
+    ]);
+  });
+
+  test('count as decided for the event, or for the line alone', () => {
+    const notices = [notice('BSE', '2024-05-02', 'Spin Off')];
+    const at = (exchange: string, eventId: string, ratio: EventDecision['ratio']) => ({
+      eventId: `${exchange}:${eventId}:2024-05-02:demerger`,
+      ratio,
+      decidedBy: 'test',
+    });
+    const ofShare = at('BSE', 'ABCLTD', { new: 100, old: 94 });
+    expect(events(notices, { decisions: [ofShare] })).toEqual([
+      'BSE:ABCLTD:2024-05-02:demerger 100/94 applied by BSE',
+      'NSE:ABC:2024-05-02:demerger 100/94 applied by BSE',
+    ]);
+    expect(events(notices, { decisions: [ofShare, at('NSE', 'ABC', null)] })[1]).toContain('ignored');
+  });
+
+  test('keep their name when the line is renamed later', () => {
+    const notices = [notice('BSE', '2024-05-02', 'Bonus issue 1:1')];
+    const before = [line('NSE', 'ABC', '2023-01-01')];
+    expect(events(notices, { lines: before })).toEqual(
+      events(notices, { lines: [...before, line('NSE', 'NEWNAME', '2024-06-01')] }),
+    );
+  });
+
+  test('give both lines one factor, whichever exchange lists them', () => {
+    const purpose = fc.constantFrom('Bonus 1:1', 'Bonus 1:2', 'Stock Split From Rs.10/- to Rs.2/-');
+    const day = fc.constantFrom('01-02', '03-04', '05-06', '07-08', '09-10').map((date) => `2024-${date}`);
+    const one = fc.record({ exDate: day, purpose, listed: fc.constantFrom('NSE', 'BSE', 'both') });
+    fc.assert(
+      fc.property(fc.uniqueArray(one, { selector: ({ exDate }) => exDate.slice(0, 7) }), (all) => {
+        const notices = all.flatMap(({ exDate, purpose: text, listed }) =>
+          (['NSE', 'BSE'] as const)
+            .filter((exchange) => listed === exchange || listed === 'both')
+            .map((exchange) => notice(exchange, exDate, text)),
+        );
+        const found = events(notices).map((text) => text.replace(/ by .*/, ''));
+        const of = (prefix: string) =>
+          found.filter((text) => text.startsWith(prefix)).map((text) => text.slice(prefix.length));
+        expect(of('NSE:ABC:')).toHaveLength(all.length);
+        expect(of('NSE:ABC:')).toEqual(of('BSE:ABCLTD:'));
+      }),
+    );
+  });
+});
