@@ -148,6 +148,25 @@ describe('every page', () => {
     },
   );
 
+  test('a table that is wider than a phone has a shadow where there is more', async () => {
+    const context = await browser.newContext({ viewport: { width: 360, height: 700 } });
+    const page = await context.newPage();
+    await page.goto(`${url}/runs/1`);
+    const table = page.locator('.scroll').first();
+    await table.scrollIntoViewIfNeeded();
+    expect(await table.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
+    // The last pixels of the table, without its lines and texts.
+    const edge = async () => {
+      const box = await table.boundingBox();
+      if (box === null) throw new Error('the table is not visible');
+      return page.screenshot({ clip: { x: box.x + box.width - 2, y: box.y + 50, width: 2, height: 4 } });
+    };
+    const more = await edge();
+    await table.evaluate((one) => one.scrollTo({ left: one.scrollWidth }));
+    expect(Buffer.compare(more, await edge())).not.toBe(0);
+    await context.close();
+  });
+
   test('shows what the source has sent as text', async () => {
     const context = await browser.newContext();
     const { page, wrong } = await watch(context);
@@ -335,9 +354,9 @@ test('nothing is served where anybody on the network could press a button', asyn
 
 test('eod web serves it beside a running one, and refuses settings that are not safe', async () => {
   const { DATABASE_URL = '' } = pipeline.environment;
-  const env = { DATABASE_URL, EOD_HTTP_PORT: '0', EOD_QUEUE_PREFIX: pipeline.config.EOD_QUEUE_PREFIX };
+  const env = { DATABASE_URL, EOD_HTTP_PORT: '1', EOD_QUEUE_PREFIX: pipeline.config.EOD_QUEUE_PREFIX };
   const cwd = temporaryFolder();
-  const web = startCli(['web'], { cwd, env });
+  const web = startCli(['web', '--port', '0'], { cwd, env });
   const [, address = ''] = await web.output(/dashboard: (http:\S+)/);
   expect(await (await fetch(address)).text()).toContain('No access key is set in this process.');
   expect((await fetch(`${address}healthz`)).status).toBe(200);

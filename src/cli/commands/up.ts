@@ -1,7 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { type Cli, type Commands, loadSettings, logStderr } from '../cli.ts';
-import { examples, parseChoices } from '../options.ts';
+import { examples, parseChoices, wholeNumberOption } from '../options.ts';
 
 const ROLES = ['scheduler', 'worker', 'web'] as const;
 
@@ -18,8 +18,14 @@ export const commands: Commands = {
   },
   web(command, cli) {
     command
-      .addHelpText('after', examples('eod web', 'EOD_HTTP_PORT=8081 eod web', 'eod --demo web'))
-      .action(() => web(cli));
+      .addOption(
+        wholeNumberOption('--port <n>', 'listen on this port instead of EOD_HTTP_PORT; 0: a free one', {
+          least: 0,
+          most: 65_535,
+        }),
+      )
+      .addHelpText('after', examples('eod web', 'eod web --port 8081', 'eod --demo web'))
+      .action((flags: { readonly port?: number }) => web(cli, flags));
   },
 };
 
@@ -55,8 +61,9 @@ async function up(cli: Cli, text: string): Promise<void> {
 }
 
 /** Serves the dashboard alone, which needs neither the source's address nor the key. */
-async function web(cli: Cli): Promise<void> {
-  const config = await loadSettings(cli);
+async function web(cli: Cli, { port }: { readonly port?: number }): Promise<void> {
+  const settings = await loadSettings(cli);
+  const config = port === undefined ? settings : { ...settings, EOD_HTTP_PORT: port };
   const { openContext } = await import('../open-context.ts');
   const context = await openContext(cli, { config, queue: true, wait: 'long' });
   await logDashboard(cli, config, await serve(cli, context, ['web']));
