@@ -83,6 +83,7 @@ test('where all is well nothing fails, and one call was made and counted', async
     'queue eviction': 'ok',
     // The Redis of the tests keeps nothing.
     'queue persistence': 'warning',
+    'queue jobs': 'ok',
     calendar: 'ok',
     night: 'ok',
     source: 'ok',
@@ -207,6 +208,26 @@ test('a Redis that drops jobs, one that might, one that keeps them', async () =>
   expect(await states({ 'maxmemory-policy': 'allkeys-lru' })).toEqual(['warning', 'warning']);
   expect(await states({ maxmemory: '100mb' })).toEqual(['failed', 'warning']);
   expect(await states({ 'maxmemory-policy': 'noeviction', appendonly: 'yes' })).toEqual(['ok', 'ok']);
+});
+
+test('jobs that the queue has lost', async () => {
+  const { url } = await testDatabase();
+  const env = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
+  const flags = ['--from', '2025-09-01', '--to', '2025-09-05', '--exchange', 'NSE', '--detach'];
+  expect(await runCli(['backfill', 'GetBhavCopyCM', ...flags], { cwd, env })).toMatchObject({ code: 0 });
+  expect((await examine(env, '--offline')).check('queue jobs')).toMatchObject({
+    state: 'ok',
+    found: 'every open window has a job in the queue',
+  });
+  const client = new Redis(redis.url);
+  const [waiting = ''] = await client.keys(`${env.EOD_QUEUE_PREFIX}:*:backfill:prioritized`);
+  await client.zremrangebyrank(waiting, 0, 1);
+  expect((await examine(env, '--offline')).check('queue jobs')).toMatchObject({
+    state: 'warning',
+    found: 'the queue has lost the jobs of 2 open windows',
+    remedy: expect.stringContaining('"eod up"'),
+  });
+  client.disconnect();
 });
 
 test('a clock that holds local time as UTC is recognised', async () => {

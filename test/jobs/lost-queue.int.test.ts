@@ -1,11 +1,16 @@
+import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
+import type { Queues } from '../../src/jobs/worker/queue.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
+import { startServer } from '../support/http-server.ts';
+import { losePart } from '../support/lose-part.ts';
 import {
   type Backend,
   backends,
@@ -19,6 +24,7 @@ import {
   start,
 } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { execute } from '../support/template.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
@@ -26,6 +32,10 @@ const REQUEST = backfill({
   to: '2025-09-05',
   operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetFinRatioEOD'],
 });
+
+/** Queues of which parts are lost: LOST_RUNS=200 for a long run, LOST_SEED for another one. */
+const RUNS = Number(process.env.LOST_RUNS ?? 4);
+const SEED = Number(process.env.LOST_SEED ?? 20_251_123);
 
 /** Makes the queue forget everything, as a Redis without disk does when it restarts. */
 async function loseQueue(backend: Backend, prefix: string, databaseUrl: string): Promise<void> {
@@ -37,10 +47,32 @@ async function loseQueue(backend: Backend, prefix: string, databaseUrl: string):
     redis.disconnect();
     return;
   }
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  await client.query(`drop schema ${prefix}_queue cascade`);
-  await client.end();
+  await execute(databaseUrl, `drop schema ${prefix}_queue cascade`);
+}
+
+/** Turns the waiting jobs into finished ones that are kept, as older versions of this program left some. */
+async function keepAsFinished(backend: Backend, prefix: string, databaseUrl: string): Promise<void> {
+  if (backend === 'postgres') {
+    const state = `case when random() < 0.5 then 'failed' else 'completed' end`;
+    await execute(
+      databaseUrl,
+      `update ${prefix}_queue.job set state = (${state})::${prefix}_queue.job_state`,
+    );
+    return;
+  }
+  const redis = new Redis(redisUrl());
+  const [waiting = ''] = await redis.keys(`${prefix}:*:backfill:prioritized`);
+  const ids = await redis.zrange(waiting, '0', '-1');
+  expect(ids.length).toBeGreaterThan(0);
+  for (const [at, id] of ids.entries()) {
+    await redis.zadd(
+      waiting.replace(/prioritized$/, at % 2 === 0 ? 'failed' : 'completed'),
+      String(Date.now()),
+      id,
+    );
+  }
+  await redis.del(waiting);
+  redis.disconnect();
 }
 
 describe.each(backends)('when the queue in %s is lost', (backend) => {
@@ -56,7 +88,7 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
       sourceUrl: sandbox.url,
       backend,
       prefix,
-      settings: { EOD_INSTRUMENT_LIMIT: '2' },
+      settings: { EOD_INSTRUMENT_LIMIT: '2', EOD_STALL_MS: '1000' },
     });
 
   beforeAll(async () => {
@@ -149,4 +181,105 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
     expect((await ended(pipeline, runId)).state).toBe('completed');
     await worker.stop();
   });
+
+  test('in part, whichever part it is and at any moment, every window is done all the same', async () => {
+    const losses = fc.array(
+      fc.record({
+        /** It is lost once this many windows have ended. */
+        after: fc.nat(15),
+        share: fc.constantFrom(0.1, 0.5, 0.9),
+        salt: fc.nat(1_000),
+      }),
+      { minLength: 1, maxLength: 3 },
+    );
+    await fc.assert(
+      fc.asyncProperty(losses, fc.boolean(), async (lost, atWork) => {
+        databaseUrl = (await testDatabase()).url;
+        prefix = freePrefix();
+        const pipeline = await open();
+        const runId = await start(pipeline, REQUEST);
+        if (!atWork) for (const part of lost) await losePart(backend, prefix, databaseUrl, part);
+        const worker = await startWorker(pipeline);
+        const inOrder = [...lost].sort((one, other) => one.after - other.after);
+        for (const part of atWork ? inOrder : []) {
+          await waitFor(
+            async () => {
+              await requeueLostWindows(pipeline);
+              const { windows, state } = await reportRun(pipeline.db.drizzle, runId);
+              return windows.total - windows.open >= part.after || state !== 'running';
+            },
+            { what: `the end of ${part.after} windows`, everyMs: 20, timeoutMs: 20_000 },
+          );
+          await losePart(backend, prefix, databaseUrl, part);
+        }
+        await waitFor(
+          async () => {
+            await requeueLostWindows(pipeline);
+            return (await reportRun(pipeline.db.drizzle, runId)).state !== 'running';
+          },
+          { what: 'the end of the run', everyMs: 500, timeoutMs: 40_000 },
+        );
+        const report = await ended(pipeline, runId);
+        await worker.stop();
+        expect(countsOf(report)).toEqual(counts);
+        expect(await marketContents(pipeline)).toEqual(undisturbed);
+        await pipeline.close();
+      }),
+      { numRuns: RUNS, seed: SEED, endOnFailure: true },
+    );
+  });
+
+  test('jobs that BullMQ keeps as failed or completed do not keep their windows from being enqueued', async () => {
+    const pipeline = await open();
+    const runId = await start(pipeline, REQUEST);
+    await keepAsFinished(backend, prefix, databaseUrl);
+    await finish(pipeline, runId);
+  });
+
+  test.each([
+    ['refuses the record', '[{"Symbol": "A", "ClosePrice": "n/a"}]'],
+    ['answers nonsense', 'nonsense'],
+  ])(
+    'a run resumed before the job of its failed window is removed does not wait: the source %s',
+    async (_, body) => {
+      let requests = 0;
+      const sourceUrl = await startServer((_request, response) => {
+        requests += 1;
+        response.end(body);
+      });
+      const pipeline = await openPipeline({ sourceUrl, backend, settings: { EOD_ATTEMPTS: '1' } });
+      const asked = {
+        from: '2025-09-01',
+        to: '2025-09-01',
+        operations: ['GetBhavCopyCM'],
+        exchanges: ['NSE'],
+      };
+      const runId = await start(pipeline, backfill(asked));
+      let isTaken = false;
+      let resumed = false;
+      const work: Queues['work'] = (name, processor, settings, onEnd) =>
+        pipeline.queues.work(
+          name,
+          async (job: Parameters<typeof processor>[0], token) => {
+            // The run has ended when the processor returns, and only then does BullMQ remove the job.
+            const outcome = await Promise.allSettled([processor(job, token)]);
+            if (!isTaken) {
+              isTaken = true;
+              await resumeRun(pipeline, runId);
+              resumed = true;
+            }
+            return outcome[0].status === 'fulfilled' ? outcome[0].value : Promise.reject(outcome[0].reason);
+          },
+          settings,
+          onEnd,
+        );
+      const worker = await startWorker({ ...pipeline, queues: { ...pipeline.queues, work } });
+      await waitFor(async () => resumed && (await reportRun(pipeline.db.drizzle, runId)).state === 'failed', {
+        what: 'the second end of the run',
+        timeoutMs: 15_000,
+      });
+      expect(requests).toBe(2);
+      await worker.stop();
+    },
+  );
 });

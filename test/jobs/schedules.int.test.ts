@@ -9,6 +9,7 @@ import {
 } from '../../src/jobs/worker/scheduler.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { losePart } from '../support/lose-part.ts';
 import { backends, openPipeline, type Pipeline } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -100,6 +101,32 @@ describe.each(backends)('schedules kept in %s', (backend) => {
     await Promise.all([syncSchedules(one), syncSchedules(other)]);
     expect(await kept()).toEqual(declared());
     expect(await waiting()).toBe(ALL.length);
+  });
+
+  test('have each their next tick again after any part of them was lost', async () => {
+    await syncSchedules(one);
+    for (let salt = 0; salt < 12; salt += 1) {
+      const share = [0.1, 0.5, 0.9][salt % 3] ?? 1;
+      await losePart(backend, one.config.EOD_QUEUE_PREFIX, database.url, { share, salt });
+      await syncSchedules(one);
+      const ids = (await one.queues.ticks.getRanges(['delayed'], 0, -1)).map((id) => id.split(':')[1]);
+      expect({ salt, ids: ids.sort() }).toEqual({ salt, ids: [...ALL].sort() });
+    }
+  });
+
+  test('whose tick has lost its data plan the night all the same', async () => {
+    // On a database of its own, because it plans a run.
+    const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9', backend });
+    const due = Date.parse('2025-09-12T21:15:00+05:30');
+    const id = `repeat:GetBhavCopyCM-BSE:${due}`;
+    await pipeline.queues.ticks.addBulk([{ name: 'tick', data: {} as TickJob, opts: { jobId: id } }]);
+    const scheduler = await startScheduler(pipeline);
+    const ticks = await waitFor(async () => {
+      const found = await pipeline.db.pool.query<{ tick: string }>('select tick from etl.runs');
+      return found.rowCount === 0 ? null : found.rows;
+    });
+    expect(ticks).toEqual([{ tick: 'GetBhavCopyCM-BSE-2025-09-12T15:45:00.000Z' }]);
+    await scheduler.stop();
   });
 
   test('of an operation that is gone are pruned, with their ticks', async () => {

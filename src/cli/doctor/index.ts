@@ -7,7 +7,7 @@ import { openCalendar } from '../open-context.ts';
 import { bounded, type Check } from './check.ts';
 import { type DatabaseChecks, databaseChecks } from './database.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
-import { postgresQueueChecks, redisChecks } from './queue.ts';
+import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
 import { quotaCheck, sourceChecks } from './source.ts';
 
@@ -52,6 +52,10 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const { usable: db, clockAheadMs } = database;
   const queueGroup = await (redisDone ??
     bounded('queue', SHORT_MS, 'see the checks of the database', () => postgresQueueChecks(db, config)));
+  const isQueueUsable = queueGroup.some(({ name, state }) => name === 'queue' && state === 'ok');
+  const queueJobs = await bounded('queue jobs', SHORT_MS, 'see the check of the queue', async () => [
+    await queueJobsCheck(isQueueUsable ? db : null, config),
+  ]);
   const source = await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', async () => {
     return sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline);
   });
@@ -65,6 +69,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     await diskDone,
     databaseGroup,
     queueGroup,
+    queueJobs,
     calendarChecks,
     nightCheck(config, calendar, systemClock),
     source,

@@ -1,6 +1,10 @@
 import type { Config } from '../../core/config.ts';
-import { queueTablesState } from '../../jobs/worker/queue.ts';
+import { createLog } from '../../core/log.ts';
+import { lostWindows } from '../../jobs/worker/enqueue.ts';
+import { openQueues, queueTablesState } from '../../jobs/worker/queue.ts';
 import type { Database } from '../../load/database/database.ts';
+import { runningRuns } from '../../load/state/runs.ts';
+import { plural } from '../output.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';
 import { type Check, failed, ok, skipped, warning } from './check.ts';
 
@@ -92,6 +96,31 @@ export async function redisChecks(url: string): Promise<readonly Check[]> {
     ];
   }
   return [serverCheck(place, facts), evictionCheck(facts), persistenceCheck(facts)];
+}
+
+/**
+ * Checks whether the queue has a job for every window that is to be asked.
+ *
+ * @param db null if the database or the queue cannot be used.
+ */
+export async function queueJobsCheck(db: Database | null, config: Config): Promise<Check> {
+  const name = 'queue jobs';
+  if (db === null) return skipped(name, 'see the checks of the queue and the database');
+  const runs = await runningRuns(db.drizzle);
+  if (runs.length === 0) return ok(name, 'no run is under way');
+  const queues = await openQueues({ db, config, log: createLog({ ...config, EOD_LOG_LEVEL: 'silent' }) });
+  let lost = 0;
+  try {
+    for await (const windows of lostWindows({ db, queues }, runs)) lost += windows.length;
+  } finally {
+    await queues.close();
+  }
+  if (lost === 0) return ok(name, 'every open window has a job in the queue');
+  return warning(
+    name,
+    `the queue has lost the jobs of ${plural(lost, 'open window')}`,
+    'a worker enqueues them within half a minute; if none runs, "eod up" starts one',
+  );
 }
 
 function serverCheck(place: string, { version, isReplica }: RedisFacts): Check {

@@ -1,7 +1,8 @@
 import { runStep } from '../../core/steps.ts';
 import { type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
-import { type NewJob, queueOf, type WindowJob } from './queue.ts';
+import { type WindowJob, windowJobId } from './job-ids.ts';
+import { type NewJob, queuedIds, queueOf } from './queue.ts';
 
 const BATCH = 1_000;
 
@@ -15,26 +16,83 @@ export const PRIORITY = {
 } as const;
 
 /**
- * Makes sure that the queue has a job for every open window of these runs. May be called any number of times: the job
- * id is made from the window's, and BullMQ does not add a job whose id it has.
+ * Adds a job for every open window of these runs. May be called any number of times: the job id is made from the
+ * window's, and BullMQ does not add a job whose id it has.
  */
 export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
   const [run] = runIds;
   if (run === undefined) return;
   const facts = { database: context.queues.databaseId, ...(runIds.length === 1 ? { run } : {}) };
   return runStep('enqueue', facts, async () => {
-    for (const runId of runIds) await enqueue(context, runId);
+    for await (const windows of openWindowsOf(context, runIds)) await addJobs(context, windows);
   });
 }
 
-async function enqueue(context: QueueContext, runId: number): Promise<void> {
-  for (let after: number | undefined = 0; after !== undefined; ) {
-    const open: OpenWindow[] = await openWindows(context.db.drizzle, runId, { after, limit: BATCH });
-    const [first] = open;
-    if (first === undefined) return;
-    const jobs = open.map((window) => windowJob(context, window));
-    await context.queues.windows[queueOf(first.kind)].addBulk(jobs);
-    after = open.length < BATCH ? undefined : open.at(-1)?.id;
+/** The open windows of these runs, in parts that are all of one queue. */
+async function* openWindowsOf({ db }: Pick<QueueContext, 'db'>, runIds: readonly number[]) {
+  for (const runId of runIds) {
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const open: readonly OpenWindow[] = await openWindows(db.drizzle, runId, { after, limit: BATCH });
+      if (open.length > 0) yield open;
+      after = open.length < BATCH ? undefined : open.at(-1)?.id;
+    }
+  }
+}
+
+/** Adds jobs for windows of one queue. */
+async function addJobs(context: QueueContext, windows: readonly OpenWindow[]): Promise<void> {
+  const [first] = windows;
+  if (first === undefined) return;
+  const jobs = windows.map((window) => windowJob(context, window));
+  await context.queues.windows[queueOf(first.kind)].addBulk(jobs);
+}
+
+/**
+ * The open windows of these runs that no worker will be given: the queue has no job for them that waits or is worked on,
+ * whatever else it still has of one. In parts that are all of one queue.
+ */
+export async function* lostWindows(
+  { db, queues }: Pick<QueueContext, 'db' | 'queues'>,
+  runIds: readonly number[],
+): AsyncGenerator<readonly OpenWindow[]> {
+  // A window that is enqueued after this counts as lost, and its job is added once more, which changes nothing.
+  const queued = {
+    nightly: await queuedIds(queues.windows.nightly),
+    backfill: await queuedIds(queues.windows.backfill),
+  };
+  for await (const windows of openWindowsOf({ db }, runIds)) {
+    const ofQueue = queued[queueOf((windows[0] as OpenWindow).kind)];
+    const lost = windows.filter((window) => !ofQueue.has(idOf(window)));
+    if (lost.length > 0) yield lost;
+  }
+}
+
+/** Enqueues the windows that the queue has lost, wholly or in part. @returns how many there were. */
+export async function enqueueLostWindows(context: QueueContext, runIds: readonly number[]): Promise<number> {
+  let count = 0;
+  for await (const lost of lostWindows(context, runIds)) {
+    const queue = context.queues.windows[queueOf((lost[0] as OpenWindow).kind)];
+    // What is left of a job keeps its id, so that BullMQ would not add it.
+    await Promise.all(lost.map((window) => queue.remove(idOf(window))));
+    await addJobs(context, lost);
+    count += lost.length;
+  }
+  return count;
+}
+
+/**
+ * Enqueues a window again whose job has just been removed, if its run was resumed before: then the queue still had the
+ * job, and did not add another one. Does not throw: what is missed is found within half a minute.
+ */
+export async function enqueueReopened(context: QueueContext, job: WindowJob): Promise<void> {
+  try {
+    const found = await openWindows(context.db.drizzle, job.runId, { after: job.windowId - 1, limit: 1 });
+    await addJobs(
+      context,
+      found.filter(({ id }) => id === job.windowId),
+    );
+  } catch (error) {
+    context.log.debug({ ...job, err: error }, 'could not look whether the window was opened again');
   }
 }
 
@@ -50,12 +108,14 @@ export async function enqueueRun(context: QueueContext, runId: number): Promise<
   }
 }
 
+const idOf = ({ runId, id }: OpenWindow) => windowJobId({ runId, windowId: id });
+
 function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
   return {
     name: 'window',
     data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
     opts: {
-      jobId: `run-${window.runId}-window-${window.id}`,
+      jobId: idOf(window),
       // Attempts are counted with the window and limited by the failure policy.
       attempts: 1_000_000,
       backoff: { type: 'eod' },

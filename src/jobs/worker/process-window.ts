@@ -35,15 +35,18 @@ import { type Outcome, outcomeOf, storeAnswer } from './store-answer.ts';
 /**
  * Does the work of one window: claims it, fetches outside any transaction, reads, loads in one transaction, and then
  * advances the run. After a failure, the failure policy decides what is done; that is stored and passed to BullMQ.
+ *
+ * @returns how the window ended; undefined if there was nothing to do.
  */
 export async function processWindow(
   context: WorkerContext,
   job: Job<WindowJob>,
   token: string | undefined,
-): Promise<void> {
+): Promise<StepFacts[string] | undefined> {
   const { runId, windowId } = job.data;
   const facts: StepFacts = { database: context.queues.databaseId, run: runId, window: windowId };
-  return runStep('window', facts, () => workOnWindow(context, job, token, facts));
+  await runStep('window', facts, () => workOnWindow(context, job, token, facts));
+  return facts.outcome;
 }
 
 async function workOnWindow(

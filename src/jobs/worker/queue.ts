@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Job, JobSchedulerJson, JobsOptions, Telemetry, WorkerOptions } from 'bullmq';
+import type { Job, JobSchedulerJson, JobsOptions, JobType, Telemetry, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
@@ -8,23 +8,9 @@ import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { type Database, setUpSession } from '../../load/database/database.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
+import { type DatabaseJob, onlyOwnJobs, type Processor, type TickJob, type WindowJob } from './job-ids.ts';
 
-/** Every job has the id of its database; workers of another database refuse it. */
-interface DatabaseJob {
-  readonly database: string;
-}
-
-/** A job only identifies its window: all else is in the database, and no secret gets into the queue. */
-export interface WindowJob extends DatabaseJob {
-  readonly runId: number;
-  readonly windowId: number;
-}
-
-/** A tick of a schedule, for which the nightly run of one operation and exchange is planned. */
-export interface TickJob extends DatabaseJob {
-  readonly operation: string;
-  readonly exchange: string;
-}
+export type { TickJob, WindowJob } from './job-ids.ts';
 
 export interface NewJob<Data> {
   readonly name: string;
@@ -42,6 +28,10 @@ export interface JobQueue<Data> {
   /** Ends a rate limit that `rateLimit` has set. */
   removeRateLimitKey(): Promise<unknown>;
   getJobCounts(): Promise<Record<string, number>>;
+  /** Ids of the jobs in these states. */
+  getRanges(states: JobType[], start: number, end: number): Promise<string[]>;
+  /** Removes all that the queue has of a job, unless a worker is at work on it. */
+  remove(id: string): Promise<number>;
   upsertJobScheduler(
     id: string,
     repeat: { pattern: string; tz: string },
@@ -61,6 +51,8 @@ export type WorkerSettings = Pick<
   | 'runRetryDelay'
   | 'settings'
   | 'name'
+  | 'removeOnComplete'
+  | 'removeOnFail'
 >;
 
 /** The part of BullMQ's Worker that we use. */
@@ -68,7 +60,19 @@ export interface JobWorker {
   close(force?: boolean): Promise<void>;
 }
 
-type Processor<Data> = (job: Job<Data>, token?: string) => Promise<void>;
+/**
+ * Is called when a job has ended and is no longer in the queue, with what its processor has returned; with undefined if
+ * that has failed.
+ */
+type OnEnd<Data> = (data: Data, outcome: unknown) => void;
+
+/** States of jobs that are still to be worked on. */
+const QUEUED = ['active', 'wait', 'delayed', 'prioritized'] as const;
+
+/** The ids of all jobs in a queue that are still to be worked on. */
+export async function queuedIds(queue: Pick<JobQueue<unknown>, 'getRanges'>): Promise<ReadonlySet<string>> {
+  return new Set(await queue.getRanges([...QUEUED], 0, -1));
+}
 
 /** Nightly runs and backfills have a queue each, so that one can wait for the next hour while the other works. */
 export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;
@@ -104,6 +108,7 @@ export interface Queues {
     queue: WindowQueue | 'ticks',
     processor: Processor<Data>,
     settings: WorkerSettings,
+    onEnd?: OnEnd<Data>,
   ): JobWorker;
   close(): Promise<void>;
 }
@@ -131,23 +136,6 @@ export async function openQueues(settings: QueueSettings): Promise<Queues> {
     const id = await databaseId(drizzle);
     return REDIS_URL === undefined ? onPostgres(settings, id) : onRedis(settings, id, REDIS_URL);
   });
-}
-
-/** Wraps a processor so that jobs of another database fail for good. */
-function refuseForeignJobs<Data extends DatabaseJob>(
-  databaseId: string,
-  log: Logger,
-  processor: Processor<Data>,
-  FinalError: new (message: string) => Error,
-): Processor<Data> {
-  return async (job, token) => {
-    if (job.data.database === databaseId) return processor(job, token);
-    log.error(
-      { job: job.id, ofDatabase: job.data.database, databaseId },
-      'refused a job of another database',
-    );
-    throw new FinalError(`a job of database ${job.data.database}; this is ${databaseId}`);
-  };
 }
 
 /**
@@ -282,13 +270,12 @@ async function onPostgres(
     ...joinQueues(queues, db),
     // Jobs in Postgres cannot be lost without their windows.
     onReconnect: () => () => undefined,
-    work(name, processor, options) {
-      const own = refuseForeignJobs(databaseId, log, processor, UnrecoverableError);
-      return startReconnectingWorker(() =>
-        errors.listen(
-          new Worker(name, own, { ...options, ...traced, connection: connection(2), autorun: false }),
-        ),
-      );
+    work(name, processor, options, onEnd) {
+      const own = onlyOwnJobs(databaseId, log, processor, UnrecoverableError);
+      return startReconnectingWorker(() => {
+        const settings = { ...options, ...traced, connection: connection(2), autorun: false };
+        return reportEnds(errors.listen(new Worker(name, own, settings)), onEnd);
+      });
     },
     async close() {
       errors.mute();
@@ -330,9 +317,9 @@ async function onRedis(
       connection.on('ready', listener);
       return () => void connection.off('ready', listener);
     },
-    work(name, processor, settings) {
-      const own = refuseForeignJobs(databaseId, log, processor, UnrecoverableError);
-      return errors.listen(new Worker(name, own, { ...settings, ...options }));
+    work(name, processor, settings, onEnd) {
+      const own = onlyOwnJobs(databaseId, log, processor, UnrecoverableError);
+      return reportEnds(errors.listen(new Worker(name, own, { ...settings, ...options })), onEnd);
     },
     async close() {
       errors.mute();
@@ -340,6 +327,19 @@ async function onRedis(
       connection.disconnect();
     },
   };
+}
+
+/** What a worker of BullMQ says when it has removed a job. */
+interface Ending<Data> {
+  on(event: 'completed', listener: (job: Job<Data>, outcome: unknown) => void): unknown;
+  on(event: 'failed', listener: (job: Job<Data> | undefined) => void): unknown;
+}
+
+function reportEnds<Data, W extends Ending<Data>>(worker: W, onEnd: OnEnd<Data> | undefined): W {
+  if (onEnd === undefined) return worker;
+  worker.on('completed', (job, outcome) => onEnd(job.data, outcome));
+  worker.on('failed', (job) => job !== undefined && onEnd(job.data, undefined));
+  return worker;
 }
 
 /** Pause before a worker that could not connect is created again. */
@@ -432,7 +432,11 @@ function errorLogger(log: Logger) {
         // While a server cannot be reached, BullMQ tries many times a second and reports each failure.
         if (closing || (message === last.message && at - last.at < REPEAT_MS)) return;
         last = { message, at };
-        log.warn({ err: error }, 'queue connection');
+        // Of BullMQ's own errors, those about a job or its lock that is gone: its window is in the database.
+        const isAboutJob =
+          'code' in error ? typeof error.code === 'number' : /^could not renew/.test(message);
+        if (isAboutJob) log.info({ reason: message }, 'the queue lost a job that was worked on');
+        else log.warn({ err: error }, 'queue connection');
       });
       return emitter;
     },

@@ -2,13 +2,11 @@ import { hostname } from 'node:os';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { hasRested } from '../../load/state/access-keys.ts';
 import { runningRuns } from '../../load/state/runs.ts';
-import { countOpenWindows } from '../../load/state/windows/windows.ts';
 import { markWorkerSeen } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
-import { enqueueOpenWindows } from './enqueue.ts';
-import { WINDOW_QUEUES } from './queue.ts';
+import { enqueueLostWindows } from './enqueue.ts';
 import { permitOf } from './quota.ts';
 
 /** How often a worker looks for windows that the queue has lost. */
@@ -17,27 +15,19 @@ const EVERY_MS = 30_000;
 /** How soon it tries again after an error. */
 const RETRY_MS = 2_000;
 
-/** States of jobs that are still to be worked on. */
-const QUEUED = ['active', 'waiting', 'delayed', 'prioritized', 'paused'];
-
 /**
  * Does what processes left undone when they ended: enqueues open windows that have no job (the queue may also have been
- * lost), ends runs without open windows, and makes the checks and alerts that follow the end of a run.
+ * lost, or any part of it), ends runs without open windows, and makes the checks and alerts that follow the end of a run.
  */
 export async function requeueLostWindows(context: QueueContext): Promise<void> {
   await followUpRuns(context);
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
-  const open = await countOpenWindows(context.db.drizzle, runs);
   const { config, clock, queues } = context;
   // After its rest a refused key is tried by the next window. If it is refused again, open windows end as blocked.
   if (await hasRested(context.db.drizzle, permitOf(config, clock))) await queues.resume();
-  let queued = 0;
-  for (const kind of WINDOW_QUEUES) {
-    const counts = await queues.windows[kind].getJobCounts();
-    for (const state of QUEUED) queued += counts[state] ?? 0;
-  }
-  if (queued < open) await enqueueOpenWindows(context, runs);
+  const windows = await enqueueLostWindows(context, runs);
+  if (windows > 0) context.log.info({ windows }, 'enqueued windows for which the queue had no job');
   for (const runId of runs) await advanceRun(context, runId);
 }
 

@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq';
 import { CronExpressionParser } from 'cron-parser';
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { dayAt, secondsOfDay } from '../../core/days.ts';
 import { runStep } from '../../core/steps.ts';
@@ -14,8 +14,9 @@ import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
 import { decideLocalFailure } from './failure-policy.ts';
+import { tickJobPrefix } from './job-ids.ts';
 import { handToQueue } from './process-window.ts';
-import type { TickJob } from './queue.ts';
+import { queuedIds, type TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 
 /** Each further exchange of an operation is scheduled this many minutes after the one before. */
@@ -77,30 +78,44 @@ export async function syncSchedules(context: QueueContext): Promise<PlannedSched
   });
 }
 
+/** How many failed ticks the queue keeps. */
+const KEPT_FAILURES = 100;
+
 async function updateSchedules({ config, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
-  const planned = plannedSchedules(config);
+  // By the clock that BullMQ uses.
+  const planned = nextTicks(config, systemClock);
   const known = await queues.ticks.getJobSchedulers();
+  const ticks = [...(await queuedIds(queues.ticks))];
   for (const scheduler of known) {
     const id = scheduler.key;
     if (planned.some((schedule) => schedule.id === id)) continue;
     await queues.ticks.removeJobScheduler(id);
     log.info({ schedule: id }, 'removed a schedule that is no longer declared');
   }
-  for (const schedule of planned) {
+  for (const { next, ...schedule } of planned) {
     const same = known.find((scheduler) => scheduler.key === schedule.id);
-    // Upserting an unchanged scheduler would discard a tick that is due now.
     const isSame =
       same?.pattern === schedule.pattern &&
       same.tz === config.EOD_TIMEZONE &&
       same.template?.data?.database === queues.databaseId;
-    if (isSame) continue;
+    const prefix = tickJobPrefix(schedule);
+    if (ticks.some((id) => id.startsWith(prefix))) {
+      // Upserting an unchanged scheduler would discard a tick that is due now. A tick whose scheduler the queue has lost
+      // is worked on as well; after it there is no tick.
+      if (isSame || same === undefined) continue;
+    } else {
+      // BullMQ adds each tick when it takes the one before, so a schedule whose tick the queue has lost would have no
+      // other. What is left of either would keep BullMQ from adding the tick again.
+      await queues.ticks.removeJobScheduler(schedule.id);
+      for (const at of new Set([same?.next, Date.parse(next)])) await queues.ticks.remove(`${prefix}${at}`);
+    }
     await queues.ticks.upsertJobScheduler(
       schedule.id,
       { pattern: schedule.pattern, tz: config.EOD_TIMEZONE },
       {
         name: 'tick',
         data: { database: queues.databaseId, operation: schedule.operation, exchange: schedule.exchange },
-        opts: { removeOnComplete: true, removeOnFail: 100 },
+        opts: { removeOnComplete: true, removeOnFail: KEPT_FAILURES },
       },
     );
   }
@@ -151,7 +166,8 @@ export async function startScheduler(context: QueueContext): Promise<RunningWork
   const worker = context.queues.work<TickJob>(
     'ticks',
     (job, token) => workTick(once, job, token),
-    workerSettings(context, 1),
+    // The last ticks that could not be planned stay, to be looked at.
+    { ...workerSettings(context, 1), removeOnFail: { count: KEPT_FAILURES } },
   );
   const timer = setInterval(() => {
     syncSchedules(once).catch((error) =>

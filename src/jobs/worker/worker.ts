@@ -3,6 +3,7 @@ import { endsWithin } from '../../core/waits.ts';
 import { deliverAlerts } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { createBreaker } from './breaker.ts';
+import { enqueueReopened } from './enqueue.ts';
 import { backoffMs } from './failure-policy.ts';
 import { processWindow } from './process-window.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
@@ -49,11 +50,15 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
       kind,
       async (job, token) => {
         inProgress += 1;
-        await processWindow(own, job, token).finally(() => {
+        return processWindow(own, job, token).finally(() => {
           inProgress -= 1;
         });
       },
       workerSettings(context, config.EOD_CONCURRENCY),
+      (job, outcome) => {
+        // A window that failed may have been opened again while the queue still had its job.
+        if (outcome !== 'loaded' && outcome !== 'empty') void enqueueReopened(context, job);
+      },
     );
   });
   const stopSending = new AbortController();
@@ -87,6 +92,9 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
     stalledInterval: Math.max(500, Math.floor(config.EOD_STALL_MS / 2)),
     // Lost workers are counted with the window: see MAX_LOST_WORKERS.
     maxStalledCount: 1_000_000,
+    // For jobs whose own options the queue has lost: no finished job may keep the id of its window.
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: 0 },
     // By default BullMQ waits 15 s after a broken connection.
     runRetryDelay: 1_000,
     // BullMQ follows a rate limit set by hand (for the clock hour) only if it has a limiter.

@@ -333,10 +333,6 @@ export async function readWindow(db: NodePgDatabase, windowId: number) {
 /** A window that has not ended, with what the queue needs to know about it. */
 export type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
 
-/** Open windows of these runs that ask the source. */
-const isToAsk = (runIds: readonly number[]) =>
-  and(inArray(windows.run_id, [...runIds]), isOpen(), eq(runs.state, 'running'), asksSource());
-
 /**
  * The first open windows of a run that ask the source, in the order they were planned, from the one after `after` on: a
  * backfill of years has more than should be held at once.
@@ -359,19 +355,17 @@ export async function openWindows(
     })
     .from(windows)
     .innerJoin(runs, eq(runs.id, windows.run_id))
-    .where(and(isToAsk([runId]), gt(windows.id, after)))
+    .where(
+      and(
+        eq(windows.run_id, runId),
+        isOpen(),
+        eq(runs.state, 'running'),
+        asksSource(),
+        gt(windows.id, after),
+      ),
+    )
     .orderBy(asc(windows.id))
     .limit(limit);
-}
-
-/** How many windows of these runs are open and ask the source. */
-export async function countOpenWindows(db: NodePgDatabase, runIds: readonly number[]): Promise<number> {
-  const [found] = await db
-    .select({ open: sql`count(*)`.mapWith(Number) })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, windows.run_id))
-    .where(isToAsk(runIds));
-  return found?.open ?? 0;
 }
 
 /** Has the run a window that has not ended? */
