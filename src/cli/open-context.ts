@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Telemetry } from 'bullmq';
 import { type LearningCalendar, loadCalendar } from '../calendar/index.ts';
-import { createSettableClock } from '../core/clock.ts';
+import { clockOf, createSettableClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { readEnvironment } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
@@ -89,7 +89,7 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Co
   const log = createLog(config, cli.stderr);
   const db = await openStore(cli, config, log, wait);
   await life.open(() => ensureSchema(db, config));
-  const clock = createSettableClock();
+  const clock = createSettableClock(clockOf(config));
   const serverTime = await life.open(() => readServerTime(db.pool));
   if (!clock.set(serverTime)) {
     const facts = { ownTime: new Date(clock.now()), databaseTime: new Date(serverTime) };

@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from 'commander';
-import { type Clock, exampleDays, today } from '../core/clock.ts';
+import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
@@ -84,7 +84,7 @@ export function parseRunId(text: string): number {
 
 /** What `parseDay` needs to know today's date. */
 export interface DayContext {
-  readonly config: Pick<Config, 'EOD_TIMEZONE'>;
+  readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_TRIAL_DAY'>;
   readonly clock: Clock;
 }
 
@@ -97,9 +97,10 @@ export function parseDay(flag: string, text: string, context?: DayContext): Day 
   if (!isDay(text)) throw usageError(`${flag}: "${text}" is not a day; write it as 2025-02-27`);
   if (context === undefined) return text;
   const { config, clock } = context;
-  const now = today(clock, config.EOD_TIMEZONE);
+  const now = today(clockOf(config, clock), config.EOD_TIMEZONE);
   if (text > now) {
-    throw usageError(`${flag}: ${text} is in the future (today is ${now} in ${config.EOD_TIMEZONE})`);
+    const why = config.EOD_TRIAL_DAY === undefined ? ` in ${config.EOD_TIMEZONE}` : ', by EOD_TRIAL_DAY';
+    throw usageError(`${flag}: ${text} is in the future (today is ${now}${why})`);
   }
   return text;
 }

@@ -69,6 +69,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
     ...(kind === 'preview' ? ['', previewText(report, timeZone)] : []),
+    ...warningLines(report),
     ...suspiciousLines(report),
     ...withdrawnLines(report),
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
@@ -88,6 +89,19 @@ function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: strin
       ? ['what is loaded already was not asked for; --force compares that too']
       : []),
   ].join('\n');
+}
+
+/** What was odd about answers, each warning once. */
+function warningLines({ warnings }: ReportedRun): string[] {
+  if (warnings.length === 0) return [];
+  const lines = firstLines(
+    warnings,
+    MOST_LISTED,
+    ({ operation, warning, windows }) =>
+      `warning: ${operation}: ${warning}${windows === 1 ? '' : ` (${plural(windows, 'window')})`}`,
+    (left) => `… and ${left} more`,
+  );
+  return ['', ...lines];
 }
 
 /** Answers in which suspiciously many rows were missing. */

@@ -4,11 +4,23 @@ import { addDays, type Day, type DayRange, dayAt, isWeekend } from './days.ts';
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** The day that counts as today, if the source answers only for one (EOD_TRIAL_DAY); the time is still that of the clock. */
+  readonly trialDay?: Day | undefined;
   /** Sets it to the time of the database. Without it, the clock keeps its own time. @returns whether it was set. */
   set?(now: number): boolean;
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
+
+type SettableClock = Clock & Required<Pick<Clock, 'set'>>;
+
+/** The same clock, for a source that answers only for one day if the settings say so. */
+export function clockOf(
+  { EOD_TRIAL_DAY: trialDay }: { readonly EOD_TRIAL_DAY?: Day | undefined },
+  own = systemClock,
+): Clock {
+  return trialDay === undefined ? own : { ...own, trialDay };
+}
 
 /** A clock that differs from the database's by more than this was set to another time on purpose, or is broken. */
 const MAX_CORRECTION_MS = 3_600_000;
@@ -18,9 +30,10 @@ const MAX_CORRECTION_MS = 3_600_000;
  * agree on the order of their calls. It is not set if it differs by more than an hour: whoever runs a command under
  * another date, to see what a night will do, means that date.
  */
-export function createSettableClock(own: Clock = systemClock): Required<Clock> {
+export function createSettableClock(own: Clock = systemClock, trialDay = own.trialDay): SettableClock {
   let ahead = 0;
   return {
+    trialDay,
     now: () => Math.floor(own.now() + ahead),
     set(now) {
       const difference = now - own.now();
@@ -31,9 +44,9 @@ export function createSettableClock(own: Clock = systemClock): Required<Clock> {
   };
 }
 
-/** Today in `zone`. */
+/** Today in `zone`, or the day for which the source answers. */
 export function today(clock: Clock, zone: string): Day {
-  return dayAt(Math.floor(clock.now() / 1000), zone);
+  return clock.trialDay ?? dayAt(Math.floor(clock.now() / 1000), zone);
 }
 
 /** Days for examples: a week that ends on the last weekday before today, which every source still serves. */

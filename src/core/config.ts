@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isDay } from './days.ts';
 import { fileSettings, readList, readSecretFiles, SECRET_SETTINGS } from './environment.ts';
 import { usageError } from './errors.ts';
 import { nearest } from './input.ts';
@@ -135,6 +136,15 @@ export const settingGroups = {
       .meta({
         description: 'Your key. Secret: never logged, stored, shown or put into a job.',
         examples: ['your-key'],
+      }),
+    EOD_TRIAL_DAY: z
+      .string()
+      .refine(isDay, { error: 'must be a day such as 2025-02-27' })
+      .optional()
+      .meta({
+        description:
+          'For a trial address, which answers for one day of the past whatever is asked: that day. It is "today" for everything that is asked for, and records keep the day that they have themselves. Unset: the address serves the days that are asked for.',
+        examples: ['2025-02-27'],
       }),
     EOD_CALLS_PER_HOUR: whole(1, 1_000_000)
       .default(900)

@@ -1,5 +1,5 @@
 import { REDACTED } from '../core/environment.ts';
-import type { AskedFor } from '../operations/fields.ts';
+import { type AskedFor, isAskedDay } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
@@ -55,7 +55,7 @@ export function readAnswer(
     if (scanned !== null) {
       const batches = [...writers.values()].filter(({ ends }) => ends.length > 0);
       return {
-        ...taking.finish(scanned.warnings),
+        ...taking.finish(scanned.warnings, scanned.records),
         batches: batches.map((lines) => ({ table: lines.table, rows: lines.finish() })),
         fetched: scanned.records,
       };
@@ -75,7 +75,7 @@ export function readAnswer(
     take(position, record);
   }
   return {
-    ...finish(warnings),
+    ...finish(warnings, records.length),
     batches: [...rows].map(([table, rows]) => ({ table, rows })),
     fetched: records.length,
     ...(lineEnd === undefined ? {} : { lineEnd }),
@@ -92,6 +92,8 @@ function createTaking(
 ) {
   const reader = createRecordReader(operation, asked, timeZone);
   const rejects: Reject[] = [];
+  /** Days of strays that are no problem otherwise; at most two. */
+  const strayDays = new Set<string>();
   const changed = isRedacted(raw.body);
   let strays = 0;
   return {
@@ -100,17 +102,19 @@ function createTaking(
       const result = reader.read(record);
       const stray = result.table === null ? null : strayProblem(operation, asked, result);
       if (stray !== null) strays += 1;
+      if (stray?.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
       if (result.table !== null && stray === null) {
         addRow(result.table, result.row);
         return;
       }
       const { table: _, ...reject } =
-        result.table === null ? result : { table: null, problems: stray === null ? [] : [stray] };
+        result.table === null ? result : { table: null, problems: stray === null ? [] : [stray.problem] };
       const problems = changed ? [...reject.problems, { path: '', message: REDACTED_NOTE }] : reject.problems;
       rejects.push({ position, record: sanitizeRecord(record), ...reject, problems });
     },
-    finish: (warnings: readonly string[]) => ({
-      rejects,
+    /** @param records how many the answer has. */
+    finish: (warnings: readonly string[], records: number) => ({
+      ...withTrialDay(rejects, strays === records && strayDays.size === 1 ? [...strayDays][0] : undefined),
       ...(strays > 0 ? { strays } : {}),
       warnings: [...warnings, ...reader.warnings(), ...(changed ? [REDACTED_NOTE] : [])],
       unknownFields: [...reader.unknownFields()]
@@ -120,29 +124,54 @@ function createTaking(
   };
 }
 
+/** What to do about an answer that has only records of one day, and none of those asked for. */
+export const trialAddressText = (day: string): string =>
+  `this looks like a trial address, which always answers for ${day}: if it is one, set EOD_TRIAL_DAY=${day}`;
+
+/** The rejects of an answer; if all of its records are of one other day, each says so. */
+function withTrialDay(rejects: readonly Reject[], trialDay: string | undefined) {
+  if (trialDay === undefined) return { rejects };
+  const note = { path: '', message: trialAddressText(trialDay) };
+  return {
+    rejects: rejects.map((reject) => ({ ...reject, problems: [...reject.problems, note] })),
+    trialDay,
+  };
+}
+
+interface Stray {
+  readonly problem: Problem;
+  /** The record's own day, if that is the problem. */
+  readonly day?: string;
+}
+
 /** The problem of a row of another day or exchange than was asked for; null if it is of neither. */
 function strayProblem(
   operation: Operation,
   asked: AskedFor,
   { table, row }: { readonly table: TableDefinition; readonly row: Row },
-): Problem | null {
+): Stray | null {
   const shape = operation.shapes.find((one) => one.table === table);
   if (shape === undefined) return null;
   const { dateColumn } = table;
   if (shape.dated && dateColumn !== null) {
     const day = String(row[dateColumn]);
-    if (day < asked.from || day > asked.to) {
-      return { path: sourceOf(table, dateColumn), message: `is ${day}, a day that was not asked for` };
+    if (!isAskedDay(asked, day)) {
+      const problem = {
+        path: sourceOf(table, dateColumn),
+        message: `is ${day}, a day that was not asked for`,
+      };
+      return { problem, day };
     }
   }
   const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
   if (shape.exchangeColumn === undefined || typeof exchange !== 'string' || exchange === asked.exchange) {
     return null;
   }
-  return {
+  const problem = {
     path: sourceOf(table, shape.exchangeColumn),
     message: `is ${printable(exchange.slice(0, 40))}, an exchange that was not asked`,
   };
+  return { problem };
 }
 
 function sourceOf({ fields }: TableDefinition, column: string): string {

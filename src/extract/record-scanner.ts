@@ -1,4 +1,4 @@
-import type { AskedFor, Kind } from '../operations/fields.ts';
+import { type AskedFor, isAskedDay, type Kind } from '../operations/fields.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar } from '../operations/table.ts';
 import type { Layout } from './layout.ts';
@@ -102,7 +102,7 @@ export function createRecordScanner(
     const accepts = (value: Scalar) =>
       (allowed?.includes(value) ?? true) &&
       (isDay
-        ? String(value) >= asked.from && String(value) <= asked.to
+        ? isAskedDay(asked, String(value))
         : !isExchange || typeof value !== 'string' || value === asked.exchange);
     const absent = read(field.from === 'request' ? field.value(asked) : null);
     const isValid = !(absent instanceof InvalidValue) && accepts(absent);

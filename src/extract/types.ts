@@ -65,6 +65,8 @@ export interface Extracted {
   readonly lineEnd?: boolean;
   /** How many records are of a day or an exchange that was not asked for; they are among the rejects. */
   readonly strays?: number;
+  /** The one other day of which all records are: this looks like a trial address (see EOD_TRIAL_DAY). */
+  readonly trialDay?: string;
   /** Problems of the answer as a whole that are not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];
   /** Keys of records that no declared field matches. */

@@ -47,9 +47,15 @@ export interface AskedFor {
   readonly from: string;
   readonly to: string;
   readonly instruments: readonly string[];
+  /** The options of the request, and what planning notes for reading its answer: `variant`, `trialDay`. */
   readonly params: Readonly<Record<string, string>>;
   /** Day of the call in the source's time zone. */
   readonly calledOn: string;
+}
+
+/** Is this one of the days asked for? A trial address answers for its own, whatever was asked. */
+export function isAskedDay({ from, to, params }: AskedFor, day: string): boolean {
+  return params.trialDay !== undefined || (from <= day && day <= to);
 }
 
 /** A column whose value comes from the request, because the answer does not have it. */

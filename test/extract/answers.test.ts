@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { addDays } from '../../src/core/days.ts';
 import { checkAnswer } from '../../src/extract/envelope.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
@@ -408,5 +410,45 @@ describe('records', () => {
   test('dates as Unix seconds, nulls as the year 1', () => {
     const epoch = { ...RECORD, Date: 1740594600, ReceivedAt: '1740670322', SavedAt: -62135596800 };
     expect(rows(readAs(NAME, [epoch]))).toEqual([{ ...row(), source_saved_at: null }]);
+  });
+});
+
+describe('an answer that has none of the days asked for', () => {
+  const asked = { from: '2025-09-01', to: '2025-09-05' };
+  const answer = (days: readonly string[]) => ({
+    Value: days.map((day) => ({
+      TradeHighlights: 'Total',
+      ScripsNo: 1,
+      Date: `${day.slice(5)}-${day.slice(0, 4)}`,
+    })),
+  });
+  const read = (days: readonly string[], params: Readonly<Record<string, string>> = {}) =>
+    readAs('GetTotalTradeHighlights', answer(days), { ...asked, params });
+  const day = fc.integer({ min: 0, max: 30 }).map((after) => addDays('2025-08-20', after));
+
+  test('looks like that of a trial address if all of its records are of one day', () => {
+    fc.assert(
+      fc.property(fc.array(day, { maxLength: 4 }), (days) => {
+        const isOther = (one: string | undefined) =>
+          one !== undefined && (one < asked.from || one > asked.to);
+        const one = new Set(days).size === 1 && isOther(days[0]) ? days[0] : undefined;
+        const { trialDay, rejects } = read(days);
+        expect(trialDay).toBe(one);
+        const hints = rejects.filter(({ problems }) =>
+          problems.some(({ message }) => message.includes('EOD_TRIAL_DAY')),
+        );
+        expect(hints).toHaveLength(one === undefined ? 0 : days.length);
+      }),
+    );
+  });
+
+  test('is read as it is at a trial address, whatever its days', () => {
+    fc.assert(
+      fc.property(fc.array(day, { maxLength: 4 }), (days) => {
+        const { rejects, strays, batches } = read(days, { trialDay: '2025-09-05' });
+        expect({ rejects, strays }).toEqual({ rejects: [], strays: undefined });
+        expect(batches.flatMap(({ rows }) => Array.from(rows, (row) => row.trade_date))).toEqual(days);
+      }),
+    );
   });
 });

@@ -1,5 +1,5 @@
 import { loadCalendar } from '../../src/calendar/index.ts';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { type Clock, clockOf } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createSource } from '../../src/extract/index.ts';
@@ -106,7 +106,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     source,
     environment,
     calendar: loadCalendar(),
-    clock: options.clock ?? systemClock,
+    clock: clockOf(config, options.clock),
     async close() {
       if (!open) return;
       open = false;

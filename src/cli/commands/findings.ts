@@ -1,4 +1,4 @@
-import { systemClock, today } from '../../core/clock.ts';
+import { clockOf, today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange } from '../../core/days.ts';
 import type { CheckResult } from '../../jobs/quality/check-quality.ts';
 import type { Finding } from '../../load/state/findings.ts';
@@ -117,7 +117,7 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const { SEVERITIES } = await import('../../load/state/findings.ts');
   // A mistake in EOD_FINDING_SEVERITY is reported before anything is opened.
   severities(config);
-  const clock = systemClock;
+  const clock = clockOf(config);
   const to = flags.to ?? today(clock, config.EOD_TIMEZONE);
   const from = flags.from ?? defaultFrom(to, config.EOD_HISTORY_DAYS);
   const range = parseRange({ from, to }, { config, clock });

@@ -1,4 +1,4 @@
-import { systemClock, today } from '../../core/clock.ts';
+import { clockOf, today } from '../../core/clock.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings } from '../cli.ts';
 import { dryRunOption, exampleDays, examples, jsonOption, parseDay } from '../options.ts';
 
@@ -24,7 +24,7 @@ export const commands: Commands = {
 
 async function nightly(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const clock = systemClock;
+  const clock = clockOf(config);
   const date =
     flags.date === undefined
       ? today(clock, config.EOD_TIMEZONE)

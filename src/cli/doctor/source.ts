@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Calendar } from '../../calendar/calendar.ts';
-import { systemClock, today } from '../../core/clock.ts';
+import { clockOf, systemClock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { createSource, type ObservedDate, type Source } from '../../extract/index.ts';
+import { trialAddressText } from '../../extract/read.ts';
 import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
 import { callsOf, fullHourWait, permitOf } from '../../jobs/worker/quota.ts';
 import type { Database } from '../../load/database/database.ts';
@@ -36,6 +37,8 @@ interface Outcome {
   readonly ms: number;
   readonly date: ObservedDate | null;
   readonly counted: boolean;
+  /** The other day of which all records of its answer are. */
+  readonly trialDay?: string | undefined;
 }
 
 /**
@@ -98,17 +101,20 @@ async function call(
 ): Promise<Outcome> {
   const operation = operationNamed(CHEAPEST);
   const exchange = operation.exchanges[0] as string;
-  const now = today(systemClock, config.EOD_TIMEZONE);
-  const day = calendar.lastSessions(exchange, addDays(now, -1), 1)[0] ?? addDays(now, -1);
+  const { EOD_TRIAL_DAY: trial } = config;
+  const now = today(clockOf(config), config.EOD_TIMEZONE);
+  const day = trial ?? calendar.lastSessions(exchange, addDays(now, -1), 1)[0] ?? addDays(now, -1);
   const started = performance.now();
   let error: unknown = null;
+  let trialDay: string | undefined;
   try {
-    const asked = { exchange, from: day, to: day, instruments: [], params: {}, calledOn: now };
-    await source.fetch(operation, asked, cli.life.signal);
+    const params: Record<string, string> = trial === undefined ? {} : { trialDay: trial };
+    const asked = { exchange, from: day, to: day, instruments: [], params, calledOn: now };
+    ({ trialDay } = source.read(operation, asked, await source.fetch(operation, asked, cli.life.signal)));
   } catch (caught) {
     error = caught;
   }
-  return { error, ms: Math.round(performance.now() - started), date: source.lastDate(), counted };
+  return { error, ms: Math.round(performance.now() - started), date: source.lastDate(), counted, trialDay };
 }
 
 /** Stores for the workers what the call showed about the key and the hour's quota. */
@@ -125,8 +131,15 @@ async function storeEvidence(
   else if (key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
 }
 
-function sourceCheck({ error, ms, counted }: Outcome): Check {
+function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
   const budget = counted ? 'one call of the hour' : 'one call, not counted: the database cannot be used';
+  if (trialDay !== undefined) {
+    return warning(
+      'source',
+      `it answers for ${trialDay}, whatever day is asked for (${budget})`,
+      trialAddressText(trialDay),
+    );
+  }
   if (error === null) return ok('source', `it answered ${CHEAPEST} in ${count(ms)} ms (${budget})`);
   const kind = error instanceof PipelineError ? error.kind : 'internal';
   const found = `${kind}: ${messageOf(error)} (${budget})`;

@@ -1,4 +1,4 @@
-import { dayAt } from '../../core/days.ts';
+import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
@@ -115,7 +115,10 @@ export async function readRejectedRecords(
   const extracted = isOperation(dataSet)
     ? readAnswer(
         dataSet,
-        { ...window, calledOn: dayAt(Math.floor(seenAt / 1000), config.EOD_TIMEZONE) },
+        {
+          ...window,
+          calledOn: today({ now: () => seenAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
+        },
         { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
         readSettings(config),
       )

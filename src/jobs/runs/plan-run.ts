@@ -14,7 +14,14 @@ import { readRangeLimits } from '../../load/state/range-limits.ts';
 import type { RunRequest, Target } from '../../load/state/run-request.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
-import { BHAV_COPY, isPart, type Operation, partsOf, partVariant } from '../../operations/operation.ts';
+import {
+  BHAV_COPY,
+  isPart,
+  isQuarterly,
+  type Operation,
+  partsOf,
+  partVariant,
+} from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
@@ -26,7 +33,7 @@ import {
   markAnswered,
   questionKey,
 } from './answered.ts';
-import { type PlanInput, planTargets, planWindows } from './plan-windows.ts';
+import { onTrialDay, type PlanInput, planTargets, planWindows } from './plan-windows.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
 
 export interface RunPlan {
@@ -113,12 +120,14 @@ export async function planInput(context: Context, request: PlanRequest, target: 
   if (long !== undefined) {
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
   }
+  const trialDay = clock.trialDay;
   const input = {
     operation,
     exchange: target.exchange,
-    from: target.from,
-    to: target.to,
-    sessions: sessionsOf(calendar, operation, target),
+    ...(trialDay === undefined
+      ? { from: target.from, to: target.to, sessions: sessionsOf(calendar, operation, target) }
+      : rangeOnTrialDay(operation, target, trialDay)),
+    trialDay,
     instruments: [...new Set(instruments)],
     options: request.options,
     refetchFrom: target.refetchFrom,
@@ -143,6 +152,14 @@ async function spelledAsStored(
   if (unusual.length === 0) return names;
   const symbols = await symbolsOfNames(db.pool, exchange, unusual);
   return names.map((name) => symbols.get(name) ?? name);
+}
+
+/** What is asked for of a range at a trial address, which has one day; quarters have their own names and are kept. */
+function rangeOnTrialDay(operation: Operation, { from, to }: Target, day: Day) {
+  const sessions = from <= day && day <= to ? [day] : [];
+  return isQuarterly(operation) || sessions.length === 0
+    ? { from, to, sessions }
+    : { from: day, to: day, sessions };
 }
 
 /**
@@ -186,7 +203,7 @@ export async function planSeenParts(
       const variant = partVariant(parts, value);
       if (asked.has(variant.toLowerCase())) continue;
       asked.add(variant.toLowerCase());
-      found.push({
+      const window: PlannedWindow = {
         operation: name,
         exchange,
         from: day,
@@ -197,7 +214,8 @@ export async function planSeenParts(
         filtered: false,
         state: 'pending',
         reason: null,
-      });
+      };
+      found.push(onTrialDay(context.clock, window));
     }
   }
   return found;

@@ -26,6 +26,8 @@ export interface PlanInput {
   /** From this day on, what is answered is asked again. */
   readonly refetchFrom: Day | null;
   readonly today: Day;
+  /** The only day for which the source answers (EOD_TRIAL_DAY); undefined: it answers for any. */
+  readonly trialDay?: Day | undefined;
   /** Is this today's nightly run? */
   readonly live: boolean;
   /** Longest range of a window in days; by default that of the operation. */
@@ -52,11 +54,18 @@ export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindo
         for (const window of planWindows(input, repeated)) {
           const mayRepeat = repeated.size > 0 && repeated.has(questionOf(window));
           const planned = mayRepeat ? skipRepeated(asked, window) : window;
-          if (planned !== null) yield planned;
+          if (planned !== null) yield onTrialDay(input, planned);
         }
       }
     },
   };
+}
+
+/**
+ * Notes the day of a trial address with the window, so that its answer is read in the same way whenever that is done.
+ */
+export function onTrialDay({ trialDay }: Pick<PlanInput, 'trialDay'>, window: PlannedWindow): PlannedWindow {
+  return trialDay === undefined ? window : { ...window, params: { ...window.params, trialDay } };
 }
 
 /** The key of a question; an operation without variants has one key for all of its questions about an exchange. */
@@ -253,6 +262,9 @@ function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
 }
 
 function noSession(input: PlanInput): PlannedWindow {
+  if (input.trialDay !== undefined) {
+    return skipAll(input, `a trial address has no other day than ${input.trialDay} (EOD_TRIAL_DAY)`);
+  }
   return skipAll(input, `${input.exchange} had no session in this range`);
 }
 

@@ -14,6 +14,7 @@ export interface CoveredWindow {
   readonly instruments: readonly string[];
   readonly variant: string;
   readonly filtered: boolean;
+  readonly params?: Readonly<Record<string, string>>;
 }
 
 /** The questions that a window asks: a day, an instrument and a variant each (pure). */
@@ -97,12 +98,12 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
  */
 function emptyStateOf(
   operation: Operation,
-  { exchange, from, to, variant }: CoveredWindow & { readonly exchange: string },
+  { exchange, from, to, variant, params }: CoveredWindow & { readonly exchange: string },
   calledOn: Day,
   { clock, calendar, config }: AnswerTime,
 ): (day: Day) => CoverageState {
-  // What it lists depends on no day, so nothing is still to come.
-  if (isPart(operation, variant)) return () => 'empty';
+  // What it lists depends on no day, or is of a day of the past: nothing is still to come.
+  if (isPart(operation, variant) || params?.trialDay !== undefined) return () => 'empty';
   if (operation.windows.per === 'instrument' && from !== to) {
     const awaited = daysBetween(to, calledOn) <= QUARTER_AWAITED_DAYS;
     return () => (awaited ? 'not_published' : 'empty');
@@ -121,9 +122,11 @@ function emptyStateOf(
 /** Counts the records of each day and, if a window asks for instruments, of each of these ('' counts all of a day). */
 function tallyOf(
   operation: Operation,
-  { instruments }: CoveredWindow,
+  { instruments, params, to }: CoveredWindow,
   extracted: Extracted,
 ): (day: Day, instrument: string) => number {
+  // A trial address answers with the same day for each that is asked for.
+  const dayOf = (value: unknown) => (params?.trialDay === undefined ? String(value) : to);
   const asked = new Set(instruments.map((instrument) => instrument.toUpperCase()));
   const days = new Map<Day, number>();
   const counts = new Map<string, number>();
@@ -138,11 +141,11 @@ function tallyOf(
       continue;
     }
     for (const [value, records] of countValues(rows, dayColumn)) {
-      days.set(String(value), (days.get(String(value)) ?? 0) + records);
+      days.set(dayOf(value), (days.get(dayOf(value)) ?? 0) + records);
     }
     if (asked.size === 0 || shape.symbolColumn === undefined) continue;
     for (const row of rows) {
-      const day = String(row[dayColumn]);
+      const day = dayOf(row[dayColumn]);
       const symbol = String(row[shape.symbolColumn]).toUpperCase();
       if (!asked.has(symbol)) continue;
       const name = `${day}|${symbol}`;

@@ -1,5 +1,6 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
-import { dayAt, daysBetween } from '../../core/days.ts';
+import { today } from '../../core/clock.ts';
+import { daysBetween } from '../../core/days.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
@@ -156,7 +157,7 @@ async function fetchAndLoad(
     to,
     instruments: window.instruments,
     params: window.params,
-    calledOn: dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE),
+    calledOn: today({ now: () => calledAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
   };
   const sentAt = performance.now();
   const publishEnd = (outcome: 'success' | ErrorKind) =>

@@ -1,8 +1,8 @@
 import type { Job } from 'bullmq';
 import { CronExpressionParser } from 'cron-parser';
-import { type Clock, systemClock } from '../../core/clock.ts';
+import { type Clock, systemClock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
-import { dayAt, secondsOfDay } from '../../core/days.ts';
+import { secondsOfDay } from '../../core/days.ts';
 import { runStep } from '../../core/steps.ts';
 import { endsWithin } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
@@ -127,7 +127,7 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   const { operation, exchange } = job.data;
   // The time of the tick, not of the clock: a tick that is handled late is still for its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
-  const date = dayAt(Math.floor(due / 1000), context.config.EOD_TIMEZONE);
+  const date = today({ ...context.clock, now: () => due }, context.config.EOD_TIMEZONE);
   const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });
   const runId = await startRun(context, request, {
     tick: `${operation}-${exchange}-${new Date(due).toISOString()}`,

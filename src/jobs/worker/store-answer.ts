@@ -1,5 +1,6 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import type { ReadKept } from '../../load/market/fold.ts';
@@ -75,7 +76,7 @@ export async function storeAnswer(
     await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);
     });
-  const { coverage, fullSets, suspicions } = daysOfAnswer(context, window, {
+  const { coverage, fullSets, suspicions, ...noted } = daysOfAnswer(context, window, {
     ...file,
     ...storable,
     calledAt,
@@ -93,7 +94,7 @@ export async function storeAnswer(
     maxWithdrawShare: trusted === true ? 1 : config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,
-    warnings: [...extracted.warnings, ...warnings],
+    warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
     suspicions,
     fetchedAt: new Date(calledAt),
     hash: hash ?? answer?.packed.hash ?? '',
@@ -129,9 +130,12 @@ function daysOfAnswer(
   { extracted, partial, calledAt }: Pick<AnsweredWindow, 'extracted' | 'partial' | 'calledAt'>,
 ) {
   const dataSet = dataSetNamed(window.operation);
-  const clock: Clock = { now: () => calledAt };
+  const trialDay = window.params?.trialDay;
+  const clock: Clock = { now: () => calledAt, trialDay };
   const suspicions = strayRecordsText(extracted);
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  const sessions =
+    trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
+  const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
   const asked = isOperation(dataSet)
     ? coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config })
     : [];
@@ -144,11 +148,31 @@ function daysOfAnswer(
   return {
     coverage,
     fullSets:
-      partial === true
+      partial === true || otherDays.length > 0
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     suspicions,
+    warnings:
+      otherDays.length === 0
+        ? []
+        : [
+            `this trial address answers ${window.operation} for ${otherDays.join(', ')}, not for ${window.to}`,
+          ],
   };
+}
+
+/** The days of the rows that were not asked for, at most three. */
+function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }: Extracted): string[] {
+  const dated = batches.flatMap(({ table, rows }) => {
+    const shape = dataSet.shapes.find((one) => one.table === table);
+    return shape?.dated === true && table.dateColumn !== null
+      ? [...countValues(rows, table.dateColumn).keys()].map(String)
+      : [];
+  });
+  return [...new Set(dated)]
+    .filter((day) => day < from || day > to)
+    .sort()
+    .slice(0, 3);
 }
 
 /**
@@ -169,10 +193,11 @@ export async function readToFold(context: Context, kept: KeptAnswer): ReturnType
   return { batches: extracted.batches, fullSets, preserved: file.preserved };
 }
 
-function strayRecordsText({ strays = 0 }: Extracted): string[] {
+function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
   if (strays === 0) return [];
   return [
     `${strays === 1 ? 'a record is' : `${strays} records are`} of a day or an exchange that was not asked for`,
+    ...(trialDay === undefined ? [] : [trialAddressText(trialDay)]),
   ];
 }
 
@@ -222,14 +247,14 @@ export interface Outcome {
  * Decides the state of an answered window. If more records than the allowed share were rejected, the window fails and
  * no row is stored, so that half a day cannot look like a whole one.
  */
-export function outcomeOf({ fetched, rejects }: Extracted, allowedShare: number): Outcome {
+export function outcomeOf({ fetched, rejects, trialDay }: Extracted, allowedShare: number): Outcome {
   if (fetched === 0) return { state: 'empty', error: null };
   if (rejects.length / fetched <= allowedShare && rejects.length < fetched)
     return { state: 'loaded', error: null };
   const percent = Math.round(allowedShare * 100);
   return {
     state: 'failed',
-    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject`,
+    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject${trialDay === undefined ? '' : `. ${trialAddressText(trialDay)}`}`,
   };
 }
 

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg, { type ClientBase } from 'pg';
 import type { Clock } from '../../core/clock.ts';
 import { type Config, settings } from '../../core/config.ts';
-import type { Day } from '../../core/days.ts';
+import { type Day, dayEnd } from '../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
 import {
   expectedVariants,
@@ -62,7 +62,10 @@ const RANKS = { loaded: 1, empty: 2, not_published: 3, failed: 4, blocked: 5, pa
  */
 function completenessSql(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
   const { expected, others } = scope;
-  const moment = now === null ? 'statement_timestamp()' : `${text(new Date(now).toISOString())}::timestamptz`;
+  const { EOD_TRIAL_DAY: trialDay, EOD_TIMEZONE: zone } = config;
+  // At a trial address, its day is always over.
+  const at = trialDay === undefined ? now : 1000 * dayEnd(trialDay, zone);
+  const moment = at === null ? 'statement_timestamp()' : `${text(new Date(at).toISOString())}::timestamptz`;
   const from = scope.from === undefined ? 'null::date' : `${text(scope.from)}::date`;
   const to = scope.to === undefined ? 'null::date' : `${text(scope.to)}::date`;
   const since = `${scope.since === undefined ? '' : ` and ${isOf(expected)} and c.day >= ${text(scope.since)}`}${scope.until === undefined ? '' : ` and c.day <= ${text(scope.until)}`}`;
@@ -212,13 +215,19 @@ const text = (value: string): string => pg.escapeLiteral(value);
 /** Settings that the view is created with; a migration brings it up to date when they change. */
 export type ViewSettings = Pick<
   Config,
-  'EOD_EXCHANGES' | 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS' | 'EOD_LOOKBACK_SESSIONS'
+  | 'EOD_EXCHANGES'
+  | 'EOD_TIMEZONE'
+  | 'EOD_TRIAL_DAY'
+  | 'EOD_PUBLISHED_AT'
+  | 'EOD_HISTORY_DAYS'
+  | 'EOD_LOOKBACK_SESSIONS'
 >;
 
 /** The defaults. */
 export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
   EOD_EXCHANGES: settings.EOD_EXCHANGES.parse(undefined),
   EOD_TIMEZONE: settings.EOD_TIMEZONE.parse(undefined),
+  EOD_TRIAL_DAY: undefined,
   EOD_PUBLISHED_AT: settings.EOD_PUBLISHED_AT.parse(undefined),
   EOD_HISTORY_DAYS: settings.EOD_HISTORY_DAYS.parse(undefined),
   EOD_LOOKBACK_SESSIONS: settings.EOD_LOOKBACK_SESSIONS.parse(undefined),

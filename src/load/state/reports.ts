@@ -74,6 +74,9 @@ const COUNTS = {
 /** How many sample rows of a preview its report contains. */
 const PREVIEW_ROWS = 100;
 
+/** How many different warnings the report of a run contains. */
+const MAX_WARNINGS = 50;
+
 /** Everything about one run. @throws PipelineError `usage` when there is no such run. */
 export async function reportRun(db: NodePgDatabase, runId: number) {
   const [report] = await readReports(db, [runId]);
@@ -232,6 +235,18 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       .groupBy(runId, reason)
       .orderBy(desc(count()), asc(reason)),
   );
+  const said = db
+    .select({ runId, operation, warning: sql<string>`unnest(${windows.warnings})`.as('warning') })
+    .from(windows)
+    .where(and(ofRuns, sql`${windows.warnings} <> '{}'`))
+    .as('said');
+  const warnings = byRun(
+    await db
+      .select({ runId: said.runId, operation: said.operation, warning: said.warning, windows: count() })
+      .from(said)
+      .groupBy(said.runId, said.operation, said.warning)
+      .orderBy(desc(count()), asc(said.operation), asc(said.warning)),
+  );
   const suspicious = byRun(await suspiciousWindows(db, runIds));
   const samples = db
     .select({ sample: sql<RowDifference>`jsonb_array_elements(${windows.preview})`.as('sample') })
@@ -255,6 +270,8 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
     states: states.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
+    /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */
+    warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
     /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
     suspicious: suspicious.get(run.runId) ?? [],
     /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */

@@ -1,0 +1,139 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
+import { readStatus } from '../../src/jobs/runs/read-status.ts';
+import { tables } from '../../src/operations/registry.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { runCli } from '../support/cli.ts';
+import { closeAfterFile } from '../support/closing.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const TRIAL_DAY = '2025-02-27';
+/** The source may have another day for some operations. */
+const MOVERS_DAY = '2025-02-25';
+/** A year later, in the morning: nothing of today is published. */
+const clock = { now: () => Date.parse('2026-03-10T09:30:00+05:30') };
+const INSTRUMENTS = 3;
+
+async function trialAddress(): Promise<Sandbox> {
+  const behaviour = { trialDay: TRIAL_DAY, trialDays: { GetTop5GainersLosers: MOVERS_DAY } };
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60, behaviour });
+  closeAfterFile(() => sandbox.close());
+  return sandbox;
+}
+
+/** The days in each table that has rows, by its date column or, for ratios, the day they are of. */
+async function storedDays({ db }: Pipeline): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {};
+  for (const { name, dateColumn, key } of tables) {
+    const column = dateColumn ?? key.find((one) => one === 'as_of_date');
+    if (column === undefined) continue;
+    const { rows } = await db.pool.query(
+      `select distinct ${column}::text as day from market.${name} order by 1`,
+    );
+    if (rows.length > 0) found[name] = rows.map(({ day }) => day);
+  }
+  return found;
+}
+
+describe('with EOD_TRIAL_DAY', () => {
+  let sandbox: Sandbox;
+  let pipeline: Pipeline;
+  beforeAll(async () => {
+    sandbox = await trialAddress();
+    pipeline = await openPipeline({
+      sourceUrl: sandbox.url,
+      clock,
+      settings: { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) },
+    });
+  });
+
+  test('a night loads every operation, each record under its own day', async () => {
+    const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
+    expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0, suspicious: [] });
+    const days = await storedDays(pipeline);
+    const { top_gainers_losers: movers, sectoral_classification: _, ...others } = days;
+    expect(movers).toEqual([MOVERS_DAY]);
+    expect(Object.keys(others).length).toBeGreaterThan(4);
+    // The quarter that ended before the trial day is asked for by its name.
+    expect(others.financial_ratios).toEqual(['2024-12-31', TRIAL_DAY]);
+    for (const [table, found] of Object.entries(others)) {
+      if (table !== 'financial_ratios') expect([table, found]).toEqual([table, [TRIAL_DAY]]);
+    }
+    expect(report.warnings).toEqual([
+      {
+        operation: 'GetTop5GainersLosers',
+        warning: `this trial address answers GetTop5GainersLosers for ${MOVERS_DAY}, not for ${TRIAL_DAY}`,
+        windows: 1,
+      },
+    ]);
+    const variants = await pipeline.db.pool.query(
+      `select variant, array_agg(distinct as_of_date::text) as days from market.financial_ratios group by 1 order by 1`,
+    );
+    expect(variants.rows).toEqual([
+      { variant: 'eod', days: [TRIAL_DAY] },
+      { variant: 'quarter', days: ['2024-12-31'] },
+      { variant: 'realtime', days: [TRIAL_DAY] },
+      { variant: 'snapshot', days: [TRIAL_DAY] },
+    ]);
+  });
+
+  test('status and gaps look at that day, whatever the day of the machine', async () => {
+    const { gaps } = await readGaps(pipeline, {});
+    expect(gaps).toEqual([]);
+    const { operations } = await readStatus(pipeline);
+    const bhav = operations.filter(({ operation }) => operation === 'GetBhavCopyCM');
+    expect(bhav.map(({ lastLoaded }) => lastLoaded)).toEqual([TRIAL_DAY, TRIAL_DAY]);
+  });
+
+  test('a backfill of more days asks once, and one without that day asks nothing', async () => {
+    const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
+    const week = await runToEnd(pipeline, backfill({ ...asked, from: '2025-02-20', to: TRIAL_DAY }));
+    expect(week).toMatchObject({ state: 'completed', requests: 1, inserted: 0, withdrawn: 0, rejected: 0 });
+    expect(week.unchanged).toBeGreaterThan(0);
+    const before = await runToEnd(pipeline, backfill({ ...asked, from: '2025-02-10', to: '2025-02-14' }));
+    expect(before).toMatchObject({ state: 'completed', requests: 0 });
+    expect(before.skips).toEqual([
+      { reason: `a trial address has no other day than ${TRIAL_DAY} (EOD_TRIAL_DAY)`, windows: 1 },
+    ]);
+  });
+});
+
+describe('without it', () => {
+  const hint = `this looks like a trial address, which always answers for ${TRIAL_DAY}: if it is one, set EOD_TRIAL_DAY=${TRIAL_DAY}`;
+
+  test('the reject, the report and the coverage say what it looks like', async () => {
+    const { url } = await trialAddress();
+    const pipeline = await openPipeline({ sourceUrl: url, clock });
+    const report = await runToEnd(
+      pipeline,
+      backfill({ from: '2026-03-09', to: '2026-03-09', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
+    );
+    expect(report).toMatchObject({ state: 'failed', inserted: 0 });
+    expect(report.failures[0]?.error).toContain(hint);
+    const rejects = await pipeline.db.pool.query('select distinct problems from etl.rejects');
+    expect(rejects.rows).toEqual([
+      {
+        problems: [
+          { path: 'tradDt', message: expect.stringContaining(TRIAL_DAY) },
+          { path: '', message: hint },
+        ],
+      },
+    ]);
+    const { gaps } = await readGaps(pipeline, { from: '2026-03-09', to: '2026-03-09' });
+    expect(gaps.find(({ exchange }) => exchange === 'NSE')?.detail).toContain(hint);
+  });
+
+  test('eod doctor says it, and with the setting that all is well', async () => {
+    const { url } = await trialAddress();
+    const env = { EOD_BASE_URL: url, EOD_ACCESS_KEY: 'a key for tests' };
+    const cwd = temporaryFolder();
+    const found = async (settings: Record<string, string>) => {
+      const { stdout } = await runCli(['doctor', '--json'], { cwd, env: { ...env, ...settings } });
+      return JSON.parse(stdout).checks.find(({ name }: { name: string }) => name === 'source');
+    };
+    expect(await found({})).toMatchObject({ state: 'warning', remedy: hint });
+    expect(await found({ EOD_TRIAL_DAY: TRIAL_DAY })).toMatchObject({ state: 'ok' });
+  });
+});
