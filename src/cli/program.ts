@@ -311,7 +311,10 @@ function sentenceOf(cli: Cli, error: unknown): string {
   if (error instanceof CommanderError) return plainSentence(error.message);
   const remedy = error instanceof PipelineError ? error.remedy : undefined;
   const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;
-  return environmentRedactor(cli)(`${messageOf(error) || String(error)}${hint}`);
+  // Errors of Node itself name the file apart from the problem.
+  const { path } = Object(error) as NodeJS.ErrnoException;
+  const file = path === undefined || error instanceof PipelineError ? '' : `${path}: `;
+  return environmentRedactor(cli)(`${file}${messageOf(error) || String(error)}${hint}`);
 }
 
 /** An error as a JSON document. */

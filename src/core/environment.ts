@@ -54,7 +54,7 @@ export function readSecretFiles(env: Readonly<Record<string, string>>, folder: s
       else if (/[\r\n]/.test(value)) problems.push(`${fileSetting} names a file of several lines (${path})`);
       else values[name] = value;
     } catch (error) {
-      problems.push(`${fileSetting} names a file that cannot be read: ${messageOf(error)}`);
+      problems.push(`${fileSetting} names a file that cannot be read: ${messageOf(error)} (${path})`);
     }
   }
   return { values, problems };
@@ -75,7 +75,7 @@ export function readDotenv(folder: string): Record<string, string> {
     return withoutEmpty(withProxies(parseEnv(readFileSync(join(folder, '.env'), 'utf8'))));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw usageError(`.env cannot be read: ${(error as Error).message}`);
+    throw usageError(`.env cannot be read: ${messageOf(error)}`);
   }
 }
 

@@ -102,9 +102,29 @@ export function unknownRunError(runId: number): PipelineError {
   return usageError(`there is no run ${runId}`, 'list_runs');
 }
 
-/** The message of anything that was thrown, without a stack. */
+/** What the errors of files and ports that users meet are called; Node's own message has the code and the system call. */
+const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EADDRINUSE: 'another process uses this port',
+  EADDRNOTAVAIL: 'this machine does not have this address',
+  EEXIST: 'it exists already',
+  EISDIR: 'it is a folder',
+  EMFILE: 'this process has too many files open',
+  ENOENT: 'there is no such file or folder',
+  ENOSPC: 'the disk is full',
+  ENOTDIR: 'part of the path is not a folder',
+  EROFS: 'the disk cannot be written to',
+};
+
+/** The message of anything that was thrown, without a stack; of what Node says of files and ports, in plain words. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return systemProblem(error) ?? (error instanceof Error ? error.message : String(error));
+}
+
+/** What went wrong with a file or a port, without its name, which the caller knows; null for any other error. */
+function systemProblem(error: unknown): string | null {
+  const { code = '', syscall } = Object(error) as NodeJS.ErrnoException;
+  return syscall === undefined ? null : (SYSTEM_ERRORS[code] ?? null);
 }
 
 /**

@@ -192,7 +192,9 @@ describe('the calendar file of the user', () => {
     expect(() => withLines('NSE,2027-13-01,holiday,')).toThrow(
       `calendar file ${join(directory, 'mine.csv')}, line 2: "2027-13-01" is not a date`,
     );
-    expect(() => loadCalendar({ file: missing })).toThrow(`calendar file ${missing} cannot be read: ENOENT`);
+    expect(() => loadCalendar({ file: missing })).toThrow(
+      `calendar file ${missing} cannot be read: there is no such file or folder`,
+    );
   });
 });
 

@@ -138,7 +138,7 @@ describe.concurrent('mistakes in the settings', () => {
     expect(stderr.split('\n')).toEqual([
       'eod: the settings have 6 problems:',
       '  EOD_ACESS_KEY_FILE is no setting; did you mean EOD_ACCESS_KEY_FILE?',
-      expect.stringMatching(/^ {2}EOD_ACCESS_KEY_FILE names a file that cannot be read: ENOENT.*missing'$/),
+      '  EOD_ACCESS_KEY_FILE names a file that cannot be read: there is no such file or folder (missing)',
       '  DATABASE_URL_FILE names a file that is empty (empty)',
       '  REDIS_URL_FILE names a file of several lines (lines)',
       '  EOD_ALERT_SECRET and EOD_ALERT_SECRET_FILE are both set: remove one of them',

@@ -197,7 +197,7 @@ describe('eod up', () => {
 
     const taken = await runCli(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });
     expect(taken.code).toBe(2);
-    expect(taken.stderr).toMatch(/EADDRINUSE.*EOD_HTTP_PORT/);
+    expect(taken.stderr).toMatch(/another process uses this port \(see EOD_HTTP_HOST, EOD_HTTP_PORT\)/);
 
     const args = ['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'];
     const { json } = await runJson<RunReport>(args, { cwd, env });

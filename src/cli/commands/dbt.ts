@@ -21,7 +21,7 @@ async function dbt(cli: Cli, out: string | undefined): Promise<void> {
   if (out === undefined) return void (await writeOut(cli, text));
   const file = resolve(cli.cwd, out);
   await writeFile(file, text).catch((error) => {
-    throw usageError(`--out: ${messageOf(error)}`);
+    throw usageError(`--out: ${file} cannot be written: ${messageOf(error)}`);
   });
   print(cli, file);
 }

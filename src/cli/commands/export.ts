@@ -129,7 +129,7 @@ async function outputFile(
   const isFolder =
     byYear || out?.endsWith('/') === true || (existsSync(path) && statSync(path).isDirectory());
   await mkdir(isFolder ? path : dirname(path), { recursive: true }).catch((error) => {
-    throw usageError(`--out: ${messageOf(error)}`);
+    throw usageError(`--out: ${path} cannot be used: ${messageOf(error)}`);
   });
   if (!isFolder) return () => path;
   return (name, year) => join(path, `${name}${year === null ? '' : `_${year}`}.${format}`);

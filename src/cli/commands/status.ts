@@ -132,7 +132,7 @@ function operationsText(
 ): string {
   const counts: readonly Column<OperationStatus>[] = [
     { head: `missing of ${missingOf}`, cell: (one) => one.missingSessions },
-    { head: 'rows', cell: (one) => one.lastRecords },
+    { head: 'rows that day', cell: (one) => one.lastRecords },
     { head: 'open rejects', cell: (one) => one.openRejects },
     { head: 'suspicious', cell: (one) => one.suspiciousWindows },
   ];
