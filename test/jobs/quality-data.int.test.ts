@@ -79,6 +79,7 @@ const RAISE_CLOSE = `update market.bhavcopy_cm set close_price = high_price + 1 
 /** How to break each rule, and every check that must notice. */
 const SPOILS: readonly (readonly [string, string, string])[] = [
   ['price_order', 'bhavcopy_cm', RAISE_CLOSE],
+  ['price_positive', 'bhavcopy_cm', `update market.bhavcopy_cm set low_price = -5 where ${LINE}`],
   ['previous_close', 'bhavcopy_cm', RAISE_CLOSE],
   [
     'row_count',
@@ -156,6 +157,22 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
     `update market.financial_ratios set dividend_yield = 119296.98 where as_of_date = '${DAY}'`,
   ],
 ];
+
+test('prices of 0 and below are errors, except for a price that the line does not have', async () => {
+  const found = async (set: string) =>
+    (await spoiled('market.bhavcopy_cm', `update market.bhavcopy_cm set ${set} where ${LINE}`))
+      .filter(({ check }) => check === 'price_positive')
+      .map(({ severity, found: what }) => `${severity}: ${what}`);
+  expect(await found('close_price = 0')).toEqual(['error: close 0']);
+  expect(await found('last_price = 0, settlement_price = 0')).toEqual([]);
+  // Of prices that are all below 0, none is out of order.
+  expect(
+    await found('open_price = -5, high_price = -5, low_price = -5, close_price = -5, last_price = -5'),
+  ).toEqual(['error: open -5, high -5, low -5, close -5, last -5']);
+  expect(await found('previous_close_price = -0.05, settlement_price = -1')).toEqual([
+    'error: previous close -0.05, settlement -1',
+  ]);
+});
 
 describe('every check notices what breaks its rule', () => {
   test('and there is a case for each; those of events are in event-checks.int.test.ts', () => {

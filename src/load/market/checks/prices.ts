@@ -23,6 +23,25 @@ const priceOrder: Check = {
             or (${outside('close_price')} and not ${isT0('b')}))`,
 };
 
+const PRICES = 'open high low close last previous_close settlement'.split(' ').map((name) => `${name}_price`);
+
+const pricePositive: Check = {
+  name: 'price_positive',
+  severity: 'error',
+  operation: 'GetBhavCopyCM',
+  rule: 'No price is below 0, and the close is above it (0 in another price means that there is none).',
+  dated: true,
+  sql: `
+    select b.exchange, b.trade_date as date, ${lineName('b')} as instrument,
+           'no price below 0, a close above 0' as expected,
+           concat_ws(', ', case when b.close_price = 0 then 'close 0' end, ${PRICES.map(
+             (price) =>
+               `case when b.${price} < 0 then '${price.replace('_price', '').replace('_', ' ')} ' || b.${price} end`,
+           ).join(', ')}) as found
+      from market.bhavcopy_cm b
+     where b.trade_date between $1 and $2 and (b.close_price = 0 or ${PRICES.map((price) => `b.${price} < 0`).join(' or ')})`,
+};
+
 /** The closes of each line with its previous close. `stretch` numbers unbroken sequences of loaded sessions. */
 const NEIGHBOURS = `
   select l.*, lag(l.close_price) over line as before_close, lag(l.trade_date) over line as before_date,
@@ -105,4 +124,4 @@ const previousClose: Check = {
       ) as compared_lines`,
 };
 
-export const priceChecks: readonly Check[] = [priceOrder, previousClose];
+export const priceChecks: readonly Check[] = [priceOrder, pricePositive, previousClose];
