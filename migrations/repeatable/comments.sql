@@ -225,6 +225,9 @@ COMMENT ON COLUMN etl.event_decisions.ratio_old IS 'Shares before the event.';
 COMMENT ON COLUMN etl.event_decisions.decided_by IS 'Who decided: user and host.';
 COMMENT ON COLUMN etl.event_decisions.decided_at IS 'When it was last decided.';
 
+COMMENT ON TABLE etl.checked_days IS 'Days with a bhav copy on which the data sets were compared: of the others nobody can say that nothing is wrong.';
+COMMENT ON COLUMN etl.checked_days.day IS 'The day.';
+COMMENT ON COLUMN etl.checked_days.checked_at IS 'When the last comparison began. Where etl.coverage says that the day was loaded later, it is not checked.';
 COMMENT ON TABLE etl.findings IS 'Where data sets contradict one another; a finding never blocks or changes data.';
 COMMENT ON COLUMN etl.findings.id IS 'Number of the finding.';
 COMMENT ON COLUMN etl.findings."check" IS 'Name of the check.';

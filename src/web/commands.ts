@@ -19,6 +19,9 @@ export const COMMANDS = {
   config: 'eod config',
 } as const;
 
+/** The command that checks days which were never checked since they were loaded. */
+export const reconcileCommand = (from: string, to: string) => `eod reconcile --from ${from} --to ${to}`;
+
 /** The command that shows, resumes or cancels a run. */
 export const runCommand = (verb: 'run' | 'resume' | 'cancel', runId: number) => `eod ${verb} ${runId}`;
 

@@ -18,7 +18,7 @@ test('eod reconcile and eod findings: look, list, fail on demand', async () => {
   expect(clean.code).toBe(0);
   expect(clean.json.from).toBe('2025-09-01');
   expect(clean.json.checks.every(({ open }) => open === 0)).toBe(true);
-  expect((await runCli(['findings'], options)).stdout).toContain('no findings');
+  expect((await runCli(['findings'], options)).stdout).toBe('no findings: no bhav copy is loaded\n');
 
   await query(
     url,
@@ -43,6 +43,34 @@ test('eod reconcile and eod findings: look, list, fail on demand', async () => {
   expect((await runCli(['findings', '--check', 'classification_hierarchy'], options)).stdout).toContain(
     'IN0901',
   );
+});
+
+test('nothing is said of days that were not checked since they were loaded', async () => {
+  const { url } = await testDatabase();
+  const options = { cwd, env: { DATABASE_URL: url } };
+  const findings = async () => (await runCli(['findings'], options)).stdout;
+  const reconcile = async (day: string) =>
+    (await runCli(['reconcile', '--from', day, '--to', day], options)).stdout.replaceAll(/\s+/g, ' ');
+  const load = (day: string) =>
+    query(
+      url,
+      `insert into etl.coverage (operation, exchange, day, state) values ('GetBhavCopyCM', 'NSE', '${day}', 'loaded')
+         on conflict (operation, exchange, day, instrument, variant) do update set checked_at = clock_timestamp()`,
+    );
+  await load('2025-09-10');
+  await load('2025-09-11');
+  expect(await findings()).toContain(
+    'no findings, but 2 loaded days were not checked:\neod reconcile --from 2025-09-10 --to 2025-09-11\n',
+  );
+  expect(await reconcile('2025-09-10')).toContain('1 day with a bhav copy: nothing found');
+  expect(await findings()).toContain(
+    'but 1 loaded day was not checked:\neod reconcile --from 2025-09-11 --to 2025-09-11\n',
+  );
+  expect(await reconcile('2025-09-12')).toContain('no bhav copy of these days is loaded');
+  await reconcile('2025-09-11');
+  expect(await findings()).toBe('no findings\n');
+  await load('2025-09-10');
+  expect(await findings()).toContain('2025-09-10');
 });
 
 test.each([

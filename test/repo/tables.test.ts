@@ -18,6 +18,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   alias_owners: 'market/observed-aliases/',
   alias_progress: 'market/observed-aliases/',
   call_budget: 'state/call-budget.ts',
+  checked_days: 'state/findings.ts',
   coverage: 'state/coverage.ts',
   database_identity: 'state/database-identity.ts',
   day_rows: 'state/withdrawals.ts',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { importFiles } from '../../src/jobs/import/import-files.ts';
+import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
@@ -470,6 +471,19 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   for (const [path, command] of Object.entries(empty)) {
     expect(await (await fetch(`${served}${path}`)).text()).toContain(`<code class="command">${command}`);
   }
+  // Nothing found is no judgement of days that were not checked.
+  const quality = async () => (await fetch(`${served}/quality`)).text();
+  const heading = 'The data sets do not contradict each other.';
+  await context.db.pool.query(
+    "insert into etl.coverage (operation, exchange, day, state) values ('GetBhavCopyCM', 'NSE', '2025-09-10', 'loaded')",
+  );
+  const unchecked = await quality();
+  expect(unchecked).toContain('No check has run yet.');
+  expect(unchecked).toContain('eod reconcile --from 2025-09-10 --to 2025-09-10');
+  expect(unchecked).not.toContain(heading);
+  expect(unchecked).not.toContain('Nothing needs a person');
+  await checkQuality(context, { from: '2025-09-10', to: '2025-09-10' });
+  expect(await quality()).toContain(heading);
 
   // A database that is away is told as such, without its name.
   await database.drop();

@@ -1,7 +1,7 @@
 import { clockOf, today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange } from '../../core/days.ts';
 import type { CheckResult } from '../../jobs/quality/check-quality.ts';
-import type { Finding } from '../../load/state/findings.ts';
+import type { CheckedDays, Finding } from '../../load/state/findings.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import {
   addRange,
@@ -14,7 +14,7 @@ import {
   parseRange,
   type RangeFlags,
 } from '../options.ts';
-import { type Column, count, table } from '../output.ts';
+import { type Column, count, plural, table } from '../output.ts';
 
 const FINDING_COLUMNS: readonly Column<Finding>[] = [
   { head: 'date', cell: ({ date }) => date },
@@ -103,7 +103,10 @@ async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
   const { db } = await openContext(cli);
   const { total, findings: listed } = await findings.listFindings(db.drizzle, filter);
   if (flags.json === true) return printJson(cli, listed);
-  if (total === 0) return print(cli, 'no findings ("eod reconcile" looks for them)');
+  if (total === 0) {
+    const days = await findings.readCheckedDays(db.drizzle, filter);
+    return print(cli, `no findings${days.loaded === 0 ? ': no bhav copy is loaded' : uncheckedText(days)}`);
+  }
   const more =
     total > listed.length ? `\n\n${count(listed.length)} of ${count(total)}; --limit shows more` : '';
   const columns = resolved === true ? [...FINDING_COLUMNS, RESOLVED] : FINDING_COLUMNS;
@@ -114,7 +117,7 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const config = await loadSettings(cli);
   const { checkQuality } = await import('../../jobs/quality/check-quality.ts');
   const { severities } = await import('../../load/market/checks/index.ts');
-  const { SEVERITIES } = await import('../../load/state/findings.ts');
+  const { readCheckedDays, SEVERITIES } = await import('../../load/state/findings.ts');
   // A mistake in EOD_FINDING_SEVERITY is reported before anything is opened.
   severities(config);
   const clock = clockOf(config);
@@ -124,9 +127,11 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const [failOn] =
     flags.failOn === undefined ? [] : parseChoices('--fail-on', flags.failOn, SEVERITIES, 'severity');
   const { openContext } = await import('../open-context.ts');
-  const results = await checkQuality(await openContext(cli, { config }), range);
-  if (flags.json === true) printJson(cli, { ...range, checks: results });
-  else print(cli, summary(range, results));
+  const context = await openContext(cli, { config });
+  const results = await checkQuality(context, range);
+  const { loaded } = await readCheckedDays(context.db.drizzle, range);
+  if (flags.json === true) printJson(cli, { ...range, days: loaded, checks: results });
+  else print(cli, summary(range, loaded, results));
   const severe = failOn === undefined ? [] : SEVERITIES.slice(SEVERITIES.indexOf(failOn));
   if (results.some(({ open, severity }) => open > 0 && severe.includes(severity))) {
     cli.exitCode = EXIT.failed;
@@ -138,11 +143,21 @@ function defaultFrom(to: string, days: number): Day {
   return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
 }
 
-function summary({ from, to }: DayRange, results: readonly CheckResult[]): string {
+function summary({ from, to }: DayRange, days: number, results: readonly CheckResult[]): string {
   const open = results.filter((result) => result.open > 0).length;
+  const nothing =
+    days === 0 ? 'no bhav copy of these days is loaded, so little was compared' : 'nothing found';
   const tail =
     open === 0
-      ? 'nothing found'
+      ? nothing
       : `${open} of ${results.length} checks found something: "eod findings" lists what, docs/data-quality.md explains it`;
-  return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}: ${tail}`;
+  return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}, ${plural(days, 'day')} with a bhav copy: ${tail}`;
+}
+
+/** Which days nobody can say anything about, and the command that checks them; empty if there are none. */
+function uncheckedText({ unchecked, from, to }: CheckedDays): string {
+  return unchecked === 0
+    ? ''
+    : `, but ${plural(unchecked, 'loaded day')} ${unchecked === 1 ? 'was' : 'were'} not checked:
+eod reconcile --from ${from} --to ${to}`;
 }

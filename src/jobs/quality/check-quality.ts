@@ -4,10 +4,12 @@ import { PRECEDING_DAYS } from '../../load/market/checks/check.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import {
   type FindingCounts,
+  markChecked,
   prepareCheck,
   resolveFindings,
   runCheck,
   type Severity,
+  serverTime,
 } from '../../load/state/findings.ts';
 import type { Context } from '../context.ts';
 
@@ -24,7 +26,7 @@ interface QualityRange extends DayRange {
 
 /**
  * Compares the stored data sets with each other over a range of days, and stores what is wrong in the table of
- * findings. Does not change the schema `market`.
+ * findings, and which days were compared. Does not change the schema `market`.
  *
  * @returns the result of each check that is not switched off, in the order of `checks`.
  * @throws PipelineError `database_away`; `usage` for an unknown check in EOD_FINDING_SEVERITY.
@@ -33,6 +35,7 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
   const { from, to, runId = null } = range;
   const sessions = sessionsAround(context, range);
   const results: CheckResult[] = [];
+  const began = await serverTime(context.db.drizzle);
   for (const [check, severity] of severities(context.config)) {
     const counts = await transaction(context.db, async (tx) => {
       await prepareCheck(tx);
@@ -41,6 +44,7 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
     });
     if (counts !== undefined && severity !== 'off') results.push({ check: check.name, severity, ...counts });
   }
+  await transaction(context.db, (tx) => markChecked(tx, range, began));
   return results;
 }
 

@@ -377,6 +377,6 @@ export async function exchangesWithoutData(
  * which is built as text.
  */
 export function loadedSessionsSql(operation: string): string {
-  return `select exchange, day, records from ${COVERAGE}
+  return `select exchange, day, records, checked_at from ${COVERAGE}
      where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
 }

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage.ts';
-import { findings, SEVERITIES } from './schema/knowledge.ts';
+import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
 
 export { SEVERITIES };
 
@@ -157,6 +157,58 @@ export async function resolveFindings(
         check.dated ? between(findings.date, from, to) : undefined,
       ),
     );
+}
+
+/** The sessions with a whole bhav copy, which checks compare with. */
+const LOADED = sql.raw(loadedSessionsSql('GetBhavCopyCM'));
+
+/** Remembers that all checks were run over these days; what was loaded after they `began` is not checked. */
+export async function markChecked(
+  tx: NodePgDatabase,
+  { from, to }: Pick<CheckedRange, 'from' | 'to'>,
+  began: string,
+): Promise<void> {
+  await tx.execute(sql`
+    insert into ${checkedDays} as c (day, checked_at)
+    select distinct day, ${began}::timestamptz from (${LOADED}) as loaded
+     where day between ${from} and ${to} and checked_at < ${began}::timestamptz order by day
+        on conflict (day) do update set checked_at = excluded.checked_at where c.checked_at < excluded.checked_at`);
+}
+
+/** The moment, by the clock of the server. */
+export async function serverTime(db: NodePgDatabase): Promise<string> {
+  const found = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
+  return found.rows[0]?.now ?? '';
+}
+
+const checkedDaysFound = z.object({
+  /** Days with a bhav copy. */
+  loaded: z.number(),
+  /** Of these, how many were not checked since they were loaded last, and the first and last of them. */
+  unchecked: z.number(),
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+  /** When any day was checked last. */
+  checkedAt: z.string().nullable(),
+});
+
+/** What is known of which days were checked. */
+export type CheckedDays = Readonly<z.infer<typeof checkedDaysFound>>;
+
+/** Which days with a bhav copy were not checked since, of a range or of all. */
+export async function readCheckedDays(
+  db: NodePgDatabase,
+  { from = '-infinity', to = 'infinity' }: Pick<FindingFilter, 'from' | 'to'> = {},
+): Promise<CheckedDays> {
+  const found = await db.execute(sql`
+    select count(*)::int as loaded, (count(*) filter (where missing))::int as unchecked,
+           (min(day) filter (where missing))::text as from, (max(day) filter (where missing))::text as to,
+           to_char(max(checked_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "checkedAt"
+      from (select l.day, c.checked_at, c.checked_at is null or c.checked_at < l.loaded_at as missing
+              from (select day, max(checked_at) as loaded_at from (${LOADED}) as loaded group by day) as l
+              left join ${checkedDays} c using (day)
+             where l.day between ${from} and ${to}) as days`);
+  return checkedDaysFound.parse(found.rows[0]);
 }
 
 /** How many findings are open, by check and severity. */

@@ -1,12 +1,17 @@
 import { Fragment, type VNode } from 'preact';
 import { count, plural } from '../../core/wording.ts';
 import { type CorporateEventsFound, listEventsToDecide } from '../../load/market/corporate-events.ts';
-import { countOpenFindings, listFindings } from '../../load/state/findings.ts';
+import {
+  type CheckedDays,
+  countOpenFindings,
+  listFindings,
+  readCheckedDays,
+} from '../../load/state/findings.ts';
 import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
 import { listSuspiciousWindows } from '../../load/state/run-facts.ts';
-import { COMMANDS, eventCommand } from '../commands.ts';
+import { COMMANDS, eventCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
-import { Command, Empty, Section } from '../components/basics.tsx';
+import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { DataSet } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality.tsx';
 import { DAYS, RUN, Table } from '../components/table.tsx';
@@ -19,14 +24,16 @@ const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
 export async function qualityPage(context: PageContext): Promise<Page> {
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
-  const [rejects, rejectCounts, { findings, total }, findingCounts, suspicious, events] = await Promise.all([
-    openRejects(db.drizzle, {}, LISTED),
-    countOpenRejects(db.drizzle),
-    listFindings(db.drizzle, { limit: LISTED }),
-    countOpenFindings(db.drizzle),
-    listSuspiciousWindows(db.drizzle, ALWAYS, LISTED),
-    listEventsToDecide(db.pool, LISTED),
-  ]);
+  const [rejects, rejectCounts, { findings, total }, findingCounts, checked, suspicious, events] =
+    await Promise.all([
+      openRejects(db.drizzle, {}, LISTED),
+      countOpenRejects(db.drizzle),
+      listFindings(db.drizzle, { limit: LISTED }),
+      countOpenFindings(db.drizzle),
+      readCheckedDays(db.drizzle),
+      listSuspiciousWindows(db.drizzle, ALWAYS, LISTED),
+      listEventsToDecide(db.pool, LISTED),
+    ]);
   const rejected = rejectCounts.reduce((sum, one) => sum + one.rejects, 0);
   const sections: readonly { readonly waiting: number; readonly noun: string; readonly section: VNode }[] = [
     {
@@ -56,13 +63,10 @@ export async function qualityPage(context: PageContext): Promise<Page> {
       section: (
         <Section id="findings" title="Findings" note={listedNote(findings.length, total)}>
           {findings.length === 0 ? (
-            <Empty title="The data sets do not contradict each other.">
-              <p>
-                Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
-              </p>
-            </Empty>
+            <NoFindings checked={checked} zone={zone} />
           ) : (
             <>
+              <Unchecked checked={checked} />
               <p class="muted">
                 {findingCounts
                   .map((one) => `${one.check.replaceAll('_', ' ')}: ${count(one.findings)} (${one.severity})`)
@@ -120,7 +124,10 @@ export async function qualityPage(context: PageContext): Promise<Page> {
   ];
   const waiting = sections.filter((one) => one.waiting > 0);
   const others = sections.filter((one) => one.waiting === 0);
-  const counts = waiting.map((one) => plural(one.waiting, one.noun));
+  const counts = [
+    ...waiting.map((one) => plural(one.waiting, one.noun)),
+    ...(checked.unchecked > 0 ? [plural(checked.unchecked, 'unchecked day')] : []),
+  ];
   return {
     title: 'Data quality',
     main: (
@@ -134,6 +141,45 @@ export async function qualityPage(context: PageContext): Promise<Page> {
       </>
     ),
   };
+}
+
+/** Says that nothing was found, but only of days on which it was looked for. */
+function NoFindings({ checked, zone }: { readonly checked: CheckedDays; readonly zone: string }) {
+  if (checked.unchecked === 0) {
+    const none = checked.loaded === 0;
+    return (
+      <Empty
+        title={none ? 'No bhav copy is loaded to check.' : 'The data sets do not contradict each other.'}
+      >
+        <p>
+          {none ? null : (
+            <>
+              Every day with a bhav copy is checked, the last at{' '}
+              <Moment iso={checked.checkedAt} zone={zone} />.{' '}
+            </>
+          )}
+          Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
+        </p>
+      </Empty>
+    );
+  }
+  const all = checked.unchecked === checked.loaded;
+  return (
+    <Empty title={all ? 'No check has run yet.' : 'No contradictions on the days that were checked.'}>
+      <Unchecked checked={checked} />
+    </Empty>
+  );
+}
+
+/** Days that nobody can say anything about, and how to check them. */
+function Unchecked({ checked: { loaded, unchecked, from, to } }: { readonly checked: CheckedDays }) {
+  if (from === null || to === null) return null;
+  return (
+    <p>
+      {count(unchecked)} of {plural(loaded, 'day')} with a bhav copy, between {from} and {to}, were not
+      checked since they were loaded: <Command>{reconcileCommand(from, to)}</Command>.
+    </p>
+  );
 }
 
 const listedNote = (listed: number, total: number) =>

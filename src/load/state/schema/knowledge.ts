@@ -38,6 +38,13 @@ export const findings = etl.table(
   ],
 );
 
+/** Days on which the data sets were compared with each other, of those that had a bhav copy then. */
+export const checkedDays = etl.table('checked_days', {
+  day: day('day').primaryKey(),
+  /** When the last comparison began. */
+  checked_at: moment('checked_at').notNull(),
+});
+
 /** Alerts that were raised, repeats counted in one row, and whether the webhook accepted them. */
 export const alerts = etl.table(
   'alerts',
