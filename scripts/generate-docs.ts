@@ -19,6 +19,7 @@ import {
 } from '../src/jobs/worker/failure-policy.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
+import { OPEN_POINTS } from '../src/sandbox/open-points.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
 const END = '<!-- End of the generated part. -->';
@@ -196,6 +197,12 @@ function transitionTable(
   ].join('\n');
 }
 
+/** What the flags do with which the sandbox reads the documentation of the service otherwise. */
+function openPointFlags(): string {
+  const rows = OPEN_POINTS.map(({ flag, description }) => `| \`${flag}\` | ${description} |`);
+  return ['| flag | what the source does then |', '| --- | --- |', ...rows].join('\n');
+}
+
 const COMMENTS = 'migrations/repeatable/comments.sql';
 
 /** The tables of the schema etl and their columns, with their comments in the database. */
@@ -253,6 +260,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/configuration.md', source: 'src/core/config.ts', text: settingTables },
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
   { page: 'docs/views.md', source: VIEWS.join(', '), text: viewList },
+  { page: 'docs/sandbox.md', source: 'src/sandbox/open-points.ts', text: openPointFlags },
   { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },
 ];
 

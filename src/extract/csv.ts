@@ -58,7 +58,9 @@ export function endsItsLastLine(text: string): boolean {
 
 /**
  * Rows as records keyed by the header's names, every value as text. Of a repeated name the first column counts; a row
- * that is shorter than the header leaves the rest null. The work is proportional to the length of the text.
+ * that is shorter than the header leaves the rest null. A row that is longer, because a text with commas is not in
+ * quotes, is put together again where a space follows the comma; otherwise nobody knows which cell belongs to which
+ * name, and the row is returned as a list, which is no record. The work is proportional to the length of the text.
  *
  * @throws PipelineError `unreadable` for CSV that cannot be parsed, breaks off inside its last row, or
  *   whose rows do not match the header or each other in too many places; `too_large` for too many rows.
@@ -144,7 +146,27 @@ export function readAnyCsv(text: string): object[] {
   if (!endsItsLastLine(text) && (isShort || text.endsWith('\r'))) {
     throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
-  return rows.map((row) => Object.fromEntries(columns.map(([name, index]) => [name, row[index] ?? null])));
+  const record = (row: readonly string[]) =>
+    Object.fromEntries(columns.map(([name, index]) => [name, row[index] ?? null]));
+  const isLonger = (row: readonly string[]) => row.slice(header.length).some((cell) => cell !== '');
+  if (!rows.some(isLonger)) return rows.map(record);
+  // Once more, with the spaces after commas.
+  const spaced = parseRows(bytes, { from_line: headerLines + 1, trim: false, rtrim: true });
+  return rows.map((row, at) => {
+    if (!isLonger(row)) return record(row);
+    const joined = spaced.length === rows.length ? joinedCells(spaced[at] as string[]) : row;
+    return joined.length === header.length ? record(joined) : row;
+  });
+}
+
+/** Appends each cell that begins with a space to the one before: in a text, a space follows a comma. */
+function joinedCells(row: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const cell of row) {
+    if (/^ \S/.test(cell) && joined.length > 0) joined[joined.length - 1] += `,${cell}`;
+    else joined.push(cell.trim());
+  }
+  return joined;
 }
 
 function parseRows(bytes: Buffer, options: Options): string[][] {

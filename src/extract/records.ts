@@ -100,7 +100,10 @@ export function createRecordReader(
     read(record) {
       if (typeof record !== 'object' || record === null || Array.isArray(record)) {
         last = null;
-        return rejected([{ path: '', message: 'is not a record' }]);
+        const message = Array.isArray(record)
+          ? 'is not a record but a list, as is a row of CSV with more cells than the header'
+          : 'is not a record';
+        return rejected([{ path: '', message }]);
       }
       const layout = layoutFor(record);
       if (last === null || last.layout !== layout) last = stateOf(layout);

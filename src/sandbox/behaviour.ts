@@ -8,8 +8,26 @@ import type { Dialect } from './http/parameters.ts';
 export const CONTENT_TYPES = ['spec', 'text', 'json'] as const;
 export const SHAPES = ['sample', 'declared'] as const;
 
+/** Points that the documentation of the service leaves open; `open-points.ts` describes what each means if it is set. */
+export interface Readings {
+  readonly classificationByChange: boolean;
+  readonly withdrawnRatios: boolean;
+  readonly actionIdZero: boolean;
+  readonly oldSeriesSuffix: boolean;
+  readonly srcCodes: boolean;
+  readonly filledBlanks: boolean;
+  readonly missingKeys: boolean;
+  readonly spacedKeys: boolean;
+  readonly epochMilliseconds: boolean;
+  readonly shortNumbers: boolean;
+  readonly csvUnquoted: boolean;
+  readonly xmlAttributes: boolean;
+  readonly anyCase: boolean;
+  readonly exactTimes: boolean;
+}
+
 /** How the source behaves. The defaults are what a live service most likely does. */
-export interface Behaviour {
+export interface Behaviour extends Readings {
   readonly casing: Casing;
   /** If set, it applies to every operation; if not, ratios are a bare object and the rest is under `Value`. */
   readonly envelope: Envelope | undefined;
@@ -43,10 +61,6 @@ export interface Behaviour {
   readonly trialDay: Day | undefined;
   /** The same for single operations, by name, where it is another day. */
   readonly trialDays: Readonly<Record<string, Day>>;
-  /** Whether a range of days selects only the companies whose classification has changed on them. */
-  readonly classificationByChange: boolean;
-  /** Whether GetFinRatioEOD and GetFinRatioSnapshot are no longer offered. */
-  readonly withdrawnRatios: boolean;
   readonly faults: readonly Fault[];
   /** Seed for the `rate` of faults. */
   readonly seed: number;
@@ -74,6 +88,18 @@ export const DEFAULT_BEHAVIOUR: Behaviour = {
   trialDays: {},
   classificationByChange: false,
   withdrawnRatios: false,
+  actionIdZero: false,
+  oldSeriesSuffix: false,
+  srcCodes: false,
+  filledBlanks: false,
+  missingKeys: false,
+  spacedKeys: false,
+  epochMilliseconds: false,
+  shortNumbers: false,
+  csvUnquoted: false,
+  xmlAttributes: false,
+  anyCase: false,
+  exactTimes: false,
   faults: [],
   seed: 1,
 };

@@ -8,6 +8,7 @@ import { CASINGS, ENVELOPES } from './answer/format.ts';
 import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './behaviour.ts';
 import { FAULT_KINDS, type Fault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
+import { CONTRARY, OPEN_POINTS } from './open-points.ts';
 
 /** A flag of `eod sandbox`. */
 export interface SandboxFlag {
@@ -40,8 +41,9 @@ function rangeDays(value: string): Behaviour['maxRangeDays'] {
   );
 }
 
-/** `2025-02-27`, or `2025-02-27,GetTop5GainersLosers=2025-02-25`. */
+/** `2025-02-27`, or `2025-02-27,GetTop5GainersLosers=2025-02-25`; `none` for no trial address. */
 function trialDays(value: string): Pick<Behaviour, 'trialDay' | 'trialDays'> {
+  if (value === 'none') return { trialDay: undefined, trialDays: {} };
   const [trialDay = '', ...others] = names(value);
   const pairs = others.map((pair) => pair.split('='));
   for (const day of [trialDay, ...pairs.map(([, day = '']) => day)]) {
@@ -109,6 +111,12 @@ function clockFrom(value: string): Clock {
 
 /** Every flag of `eod sandbox`, in the order of its help. */
 export const sandboxFlags: readonly SandboxFlag[] = [
+  // Before all others, so that each of them can take a point back.
+  {
+    flag: '--contrary',
+    description: 'take the other reading of every point that the documentation of the service leaves open',
+    parse: (value) => behave(value === 'true' ? CONTRARY : {}),
+  },
   {
     flag: '--port <number>',
     description: 'port to listen on; 0 chooses a free one',
@@ -242,21 +250,16 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     description: 'the key expires after n calls',
     parse: (value) => behave({ keyDiesAfter: parseWholeNumber('--key-dies-after', value, { least: 0 }) }),
   },
+  ...OPEN_POINTS.filter(({ flag }) => !flag.includes(' ')).map(({ flag, description, behaviour }) => ({
+    flag,
+    description,
+    parse: (value: string) => behave(value === 'true' ? behaviour : {}),
+  })),
   {
     flag: '--trial-day <days>',
     description:
-      'a trial address, which answers for this day whatever is asked: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25',
+      'a trial address, which answers for this day whatever is asked: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25; none: not a trial address',
     parse: (value) => behave(trialDays(value)),
-  },
-  {
-    flag: '--classification-by-change',
-    description: 'a range of days selects only companies whose classification has changed on them',
-    parse: (value) => behave({ classificationByChange: value === 'true' }),
-  },
-  {
-    flag: '--withdrawn-ratios',
-    description: 'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
-    parse: (value) => behave({ withdrawnRatios: value === 'true' }),
   },
   {
     flag: '--fault <rule>',

@@ -19,6 +19,7 @@ export type { Fault } from './faults.ts';
 export { parseFault, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/stats.ts';
 export type { Split } from './market/splits.ts';
+export { CONTRARY, OPEN_POINTS } from './open-points.ts';
 
 export interface Sandbox {
   /** Base URL, without a slash at its end. */

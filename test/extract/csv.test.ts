@@ -73,6 +73,48 @@ test('short rows lack their last fields; bad ones are refused by themselves', ()
   ]);
 });
 
+describe('text with commas that is not in quotes', () => {
+  const HEADER = 'Sector,Symbol,SectCode,AllotedFrom,ISIN';
+  const read = (...lines: string[]) =>
+    readAs('GetSectoralClassification', [HEADER, ...lines, ''].join('\r\n'));
+
+  test('is put together where a space follows the comma', () => {
+    const { rejects, batches } = read(
+      'Media, Entertainment & Publication  ,PVR   ,IN01,"03-31-2022",INE191H01014',
+      'Power,NTPC,IN03,"03-31-2022",INE733E01010',
+      '"Iron, and ""Steel""",TATA,IN04,"03-31-2022",INE081A01020',
+      'Oil, Gas, and Consumable Fuels,ONGC,IN05,"03-31-2022",INE213A01029',
+      'Iron and Steel,TATA,IN06,"03-31-2022",INE081A01012,,',
+    );
+    expect(rejects).toEqual([]);
+    expect([...(batches[0]?.rows ?? [])]).toMatchObject([
+      { sector: 'Media, Entertainment & Publication', symbol: 'PVR', sector_code: 'IN01' },
+      { sector: 'Power', symbol: 'NTPC' },
+      { sector: 'Iron, and "Steel"', symbol: 'TATA', sector_code: 'IN04' },
+      { sector: 'Oil, Gas, and Consumable Fuels', symbol: 'ONGC', sector_code: 'IN05' },
+      { sector: 'Iron and Steel', sector_code: 'IN06', isin: 'INE081A01012' },
+    ]);
+  });
+
+  test('is a reject with all its cells where it cannot be known, and shifts no value into another column', () => {
+    const { rejects, batches } = read(
+      'Iron,Steel,TATA,IN04,"03-31-2022",INE081A01020',
+      'Power, Gas,NTPC, IN03,"03-31-2022",INE733E01010',
+      'Power,NTPC,IN03,"03-31-2022",INE733E01010',
+    );
+    const message = expect.stringContaining('more cells than the header');
+    expect(rejects).toMatchObject([
+      {
+        position: 0,
+        record: ['Iron', 'Steel', 'TATA', 'IN04', '03-31-2022', 'INE081A01020'],
+        problems: [{ message }],
+      },
+      { position: 1, problems: [{ message }] },
+    ]);
+    expect([...(batches[0]?.rows ?? [])]).toMatchObject([{ symbol: 'NTPC' }]);
+  });
+});
+
 test.each([
   ['inside its last row', 'Date,TradeHighlights,ScripsNo\n02-27-2025,Total,5\n02-27-2025,To'],
   ['inside the end of its last line', 'Date,TradeHighlights,ScripsNo\r\n02-27-2025,Total,5\r'],

@@ -1,4 +1,4 @@
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { SandboxFlag } from '../../sandbox/flags.ts';
 import { type Cli, type Commands, loadSettings, print } from '../cli.ts';
 import { examples } from '../options.ts';
@@ -18,10 +18,11 @@ export const commands: Commands = {
         examples(
           `eod sandbox --port ${PORT}`,
           'eod sandbox --data bhavcopies/ --casing camel --delay 50',
+          'eod sandbox --contrary --shapes sample',
           "eod sandbox --fault status=503,every=7 --fault 'diagnostic=Calls per hour are limited.,first=1'",
         ),
       )
-      .action((flags: Flags) => serveSandbox(cli, flags));
+      .action((flags: Flags) => serveSandbox(cli, givenFlags(command, flags)));
   },
 };
 
@@ -31,6 +32,12 @@ function optionOf({ flag, description, default: fallback, repeatable }: SandboxF
   if (option.long === '--port') option.default(PORT);
   else if (fallback !== undefined) option.default(fallback);
   return option;
+}
+
+/** The flags that somebody has set; the others must not take back what `--contrary` sets. */
+function givenFlags(command: Command, flags: Flags): Flags {
+  const isGiven = (name: string) => command.getOptionValueSource(name) !== 'default' || name === 'port';
+  return Object.fromEntries(Object.entries(flags).filter(([name]) => isGiven(name)));
 }
 
 async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {

@@ -5,8 +5,10 @@ import { sessionsOf } from '../datasets/dataset.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../query.ts';
-import { csvBody, jsonBody, jsonObjects, xmlBody } from './format.ts';
+import { contrarily } from './contrary.ts';
+import { csvBody, type DateFormat, jsonBody, jsonObjects } from './format.ts';
 import { answerFields, complete, inventRecords } from './record.ts';
+import { xmlAttributes, xmlBody } from './xml.ts';
 
 /** By the specification these two operations answer with application/json, the others with text/plain. */
 const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
@@ -55,26 +57,34 @@ export async function answer(
   const { sample, declared } = known.get(operation.name) ?? inventedDataSets(operation);
   const dataSet = behaviour.shapes === 'declared' && declared !== undefined ? declared : sample;
   const { table } = shapeOf(operation, dataSet);
-  const fields = answerFields(table);
+  const declaredFields = answerFields(table);
   const made = await dataSet.records(market, query);
-  const keys = fields.filter(({ column }) => table.key.includes(column));
-  const records = made.map((record) => {
+  const keys = declaredFields.filter(({ column }) => table.key.includes(column));
+  const completed = made.map((record) => {
     const key = keys.map(({ source }) => record[source]).join(' ');
-    return complete(record, fields, `${table.name} ${key}`);
+    return complete(record, declaredFields, `${table.name} ${key}`);
   });
+  const written = { fields: declaredFields, records: completed };
+  const { fields, records } = contrarily(table.name, written, behaviour);
+  const isEpoch = query.dates === 'Epoch';
+  const dates: DateFormat = isEpoch && behaviour.epochMilliseconds ? 'Milliseconds' : query.dates;
   const byteOrderMark = behaviour.bom ? '\ufeff' : '';
   if (query.format === 'Xml') {
-    const body = byteOrderMark + xmlBody(operation.name.replace(/^Get/, ''), records, fields, query.dates);
-    return { contentType: 'application/xml; charset=utf-8', body };
+    const body = behaviour.xmlAttributes
+      ? xmlAttributes(operation.name, records, fields, dates)
+      : xmlBody(operation.name.replace(/^Get/, ''), records, fields, dates);
+    return { contentType: 'application/xml; charset=utf-8', body: byteOrderMark + body };
   }
   if (query.format !== 'Json') {
-    const body =
-      byteOrderMark + csvBody(records, fields, query.dates, operation.name === 'GetTotalTradeHighlights');
+    const repeatAudit = operation.name === 'GetTotalTradeHighlights';
+    const style = { dates, repeatAudit, unquoted: behaviour.csvUnquoted };
+    const body = byteOrderMark + csvBody(records, fields, style);
     if (query.format === 'Csv') return { contentType: TEXT_TYPE, body };
     const headers = { 'content-disposition': `attachment; filename="${operation.name}.csv"` };
     return { contentType: 'text/csv; charset=utf-8', body, headers };
   }
-  const objects = jsonObjects(records, fields, behaviour.casing, query.dates);
+  const style = { dates, shortNumbers: behaviour.shortNumbers };
+  const objects = jsonObjects(records, fields, behaviour.casing, style);
   const envelope = behaviour.envelope ?? (dataSet.bare === true ? 'bare-object' : 'value');
   return {
     contentType: contentType(operation, behaviour),

@@ -29,7 +29,8 @@ export function cased(name: string, casing: Casing): string {
   }
 }
 
-type DateFormat = 'String' | 'Epoch';
+/** How dates are written. `Milliseconds`: as numbers, of which those of times are in milliseconds. */
+export type DateFormat = 'String' | 'Epoch' | 'Milliseconds';
 
 /** `MM-DD-YYYY`. */
 function dateText(day: Day): string {
@@ -56,8 +57,29 @@ const NO_DATE = '01-01-0001';
 const NO_DATE_TIME = '01-01-0001 00:00:00';
 
 /** Epoch seconds of a day's midnight. */
-function dateEpoch(day: Day): number {
-  return dayStart(day, ZONE);
+const dateEpoch = (day: Day) => dayStart(day, ZONE);
+
+/** A date or date-time as text, or as the digits of a number; null for none. */
+export function dateValue(
+  value: Value,
+  kind: 'date' | 'datetime',
+  dates: DateFormat,
+): { readonly text: string } | { readonly digits: string } | null {
+  const isTime = kind === 'datetime';
+  if (typeof value !== (isTime ? 'number' : 'string')) {
+    if (dates === 'String') return { text: isTime ? NO_DATE_TIME : NO_DATE };
+    return dates === 'Epoch' ? null : { digits: '0' };
+  }
+  if (dates === 'String') return { text: isTime ? dateTimeText(Number(value)) : dateText(String(value)) };
+  const inMilliseconds = isTime && dates === 'Milliseconds';
+  return { digits: String(isTime ? Number(value) * (inMilliseconds ? 1_000 : 1) : dateEpoch(String(value))) };
+}
+
+/** How answers are written. */
+export interface Style {
+  readonly dates: DateFormat;
+  /** Whether numbers in JSON are rounded to 15 digits. */
+  readonly shortNumbers?: boolean;
 }
 
 export const ENVELOPES = [
@@ -74,17 +96,15 @@ export type Envelope = (typeof ENVELOPES)[number];
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 /** Writes a value as a JSON token. Numbers given as text are copied, because a double could change their digits. */
-function jsonValue(value: Value, kind: AnswerField['kind'], dates: DateFormat): string {
-  if (kind === 'date') {
-    if (dates === 'Epoch') return typeof value === 'string' ? String(dateEpoch(value)) : 'null';
-    return `"${typeof value === 'string' ? dateText(value) : NO_DATE}"`;
-  }
-  if (kind === 'datetime') {
-    if (dates === 'Epoch') return typeof value === 'number' ? String(value) : 'null';
-    return `"${typeof value === 'number' ? dateTimeText(value) : NO_DATE_TIME}"`;
+function jsonValue(value: Value, kind: AnswerField['kind'], { dates, shortNumbers }: Style): string {
+  if (kind === 'date' || kind === 'datetime') {
+    const written = dateValue(value, kind, dates);
+    if (written === null) return 'null';
+    return 'text' in written ? `"${written.text}"` : written.digits;
   }
   if (kind === 'text') return JSON.stringify(value === null || value === undefined ? '' : String(value));
   if (typeof value === 'string') return JSON_NUMBER.test(value) ? value : JSON.stringify(value);
+  if (shortNumbers === true && typeof value === 'number') return String(Number(value.toPrecision(15)));
   return String(value ?? null);
 }
 
@@ -93,7 +113,7 @@ export function jsonObjects(
   records: readonly SourceRecord[],
   fields: readonly AnswerField[],
   casing: Casing,
-  dates: DateFormat,
+  style: Style,
 ): string[] {
   const keys = fields.map((field) => `${JSON.stringify(cased(field.source, casing))}:`);
   return records.map((record) => {
@@ -102,7 +122,7 @@ export function jsonObjects(
       const field = fields[i] as AnswerField;
       const value = record[field.source];
       if (value === undefined) continue;
-      text += `${text === '' ? '' : ','}${keys[i]}${jsonValue(value, field.kind, dates)}`;
+      text += `${text === '' ? '' : ','}${keys[i]}${jsonValue(value, field.kind, style)}`;
     }
     return `{${text}}`;
   });
@@ -135,89 +155,44 @@ export function jsonBody(objects: readonly string[], envelope: Envelope, casing:
 /** Live CSV pads text to a fixed width. */
 const TEXT_WIDTH = 12;
 
-function csvCell(value: Value, kind: AnswerField['kind'], dates: DateFormat): string {
-  if (kind === 'date') {
-    if (dates === 'Epoch') return typeof value === 'string' ? String(dateEpoch(value)) : '';
-    return `"${typeof value === 'string' ? dateText(value) : NO_DATE}"`;
-  }
-  if (kind === 'datetime') {
-    if (dates === 'Epoch') return typeof value === 'number' ? String(value) : '';
-    return `"${typeof value === 'number' ? dateTimeText(value) : NO_DATE_TIME}"`;
+function csvCell(value: Value, kind: AnswerField['kind'], { dates, unquoted }: CsvStyle): string {
+  if (kind === 'date' || kind === 'datetime') {
+    const written = dateValue(value, kind, dates);
+    if (written === null) return '';
+    return 'text' in written ? `"${written.text}"` : written.digits;
   }
   if (value === null || value === undefined) return '';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (unquoted === true) return kind === 'numeric' && Number.isInteger(value) ? `${value}.0` : String(value);
   const text = kind === 'text' ? String(value).padEnd(TEXT_WIDTH) : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/**
- * Writes header and rows. A field that no record has gets no column.
- *
- * @param repeatAudit the header has ReceivedAt and SavedAt twice but rows have them once, as the live service does for
- * GetTotalTradeHighlights.
- */
+/** How CSV is written. */
+interface CsvStyle extends Style {
+  /**
+   * The header has ReceivedAt and SavedAt twice but rows have them once, as the live service does for
+   * GetTotalTradeHighlights.
+   */
+  readonly repeatAudit: boolean;
+  /** Columns in the opposite order, and quotes around dates only, even if a text contains a comma. */
+  readonly unquoted?: boolean;
+}
+
+/** Writes header and rows. A field that no record has gets no column. */
 export function csvBody(
   records: readonly SourceRecord[],
   fields: readonly AnswerField[],
-  dates: DateFormat,
-  repeatAudit: boolean,
+  style: CsvStyle,
 ): string {
   const present = fields.filter(
     (field) => records.length === 0 || records.some((record) => record[field.source] !== undefined),
   );
+  if (style.unquoted === true) present.reverse();
   const header = present.map((field) => cased(field.source, 'pascal'));
-  if (repeatAudit) header.push('ReceivedAt', 'SavedAt');
+  if (style.repeatAudit) header.push('ReceivedAt', 'SavedAt');
   const rows = records.map((record) =>
-    present.map((field) => csvCell(record[field.source], field.kind, dates)).join(','),
+    present.map((field) => csvCell(record[field.source], field.kind, style)).join(','),
   );
   return `${[header.join(','), ...rows].join('\r\n')}\r\n`;
-}
-
-/** `M-D-YYYY h:mm:ss AM`. */
-function xmlTime(day: Day, time: string): string {
-  const [hours = 0, ...rest] = time.split(':').map(Number);
-  const two = (n: number) => String(n).padStart(2, '0');
-  const [year, month, date] = day.split('-');
-  const clock = [hours % 12 === 0 ? 12 : hours % 12, ...rest.map(two)].join(':');
-  return `${Number(month)}-${Number(date)}-${year} ${clock} ${hours < 12 ? 'AM' : 'PM'}`;
-}
-
-/** The text of an element; null if it is marked as nil. */
-function xmlText(value: Value, kind: AnswerField['kind'], dates: DateFormat): string | null {
-  if (kind === 'date' || kind === 'datetime') {
-    const isDate = kind === 'date' && typeof value === 'string';
-    const isTime = kind === 'datetime' && typeof value === 'number';
-    if (dates === 'Epoch') return isDate ? String(dateEpoch(value)) : isTime ? String(value) : null;
-    if (isDate) return xmlTime(value, '00:00:00');
-    return isTime ? xmlTime(dayAt(value, ZONE), timeAt(value, ZONE)) : xmlTime('0001-01-01', '00:00:00');
-  }
-  return value === null || value === undefined ? null : String(value);
-}
-
-const XML_SIGNS: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
-
-/** Writes the records as elements named like the operation, in a list as .NET writes it. */
-export function xmlBody(
-  name: string,
-  records: readonly SourceRecord[],
-  fields: readonly AnswerField[],
-  dates: DateFormat,
-): string {
-  const elements = records.map((record) => {
-    const members = fields.flatMap(({ source, kind }) => {
-      const value = record[source];
-      if (value === undefined) return [];
-      const key = cased(source, 'pascal');
-      const text = xmlText(value, kind, dates);
-      if (text === null) return [`<${key} i:nil="true" />`];
-      // XML cannot contain most control characters.
-      const safe = text
-        .replace(/[&<>]/g, (sign) => XML_SIGNS[sign] as string)
-        .replace(/[^\P{Cc}\t\n\r]/gu, '\ufffd');
-      return [`<${key}>${safe}</${key}>`];
-    });
-    return `<${name}>${members.join('')}</${name}>`;
-  });
-  const list = `ArrayOf${name}`;
-  return `<?xml version="1.0" encoding="utf-8"?>\n<${list} xmlns:i="http://www.w3.org/2001/XMLSchema-instance">${elements.join('')}</${list}>`;
 }

@@ -1,4 +1,4 @@
-import { type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
+import { addDays, type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
 import {
   EXCHANGES,
   MAX_INSTRUMENTS_PER_CALL,
@@ -42,12 +42,37 @@ function known(operation: Operation, dialect: Dialect): Set<string> {
   return new Set(names);
 }
 
+/** How requests are read. */
+interface RequestReadings extends CaseReading {
+  readonly dialect: Dialect;
+  readonly exactTimes: boolean;
+}
+
+interface CaseReading {
+  /** Whether names and values match in any case. */
+  readonly anyCase: boolean;
+}
+
+/** Is this the word that is known? */
+const isSame = (known: string, sent: string, { anyCase }: CaseReading) =>
+  anyCase ? known.toLowerCase() === sent.toLowerCase() : known === sent;
+
+/** The value of a parameter; null if it is not there. */
+export function parameter(search: URLSearchParams, name: string, readings: CaseReading): string | null {
+  return [...search].find(([sent]) => isSame(name, sent, readings))?.[1] ?? null;
+}
+
 /** Reads one value for each parameter; unknown and repeated parameters are errors. */
-function collect(operation: Operation, search: URLSearchParams, dialect: Dialect): Map<string, string> {
-  const names = known(operation, dialect);
+function collect(
+  operation: Operation,
+  search: URLSearchParams,
+  readings: RequestReadings,
+): Map<string, string> {
+  const names = [...known(operation, readings.dialect)];
   const given = new Map<string, string>();
-  for (const [name, value] of search) {
-    if (!names.has(name)) throw new Diagnostic(`Parameter ${name} is unknown.`);
+  for (const [sent, value] of search) {
+    const name = names.find((one) => isSame(one, sent, readings));
+    if (name === undefined) throw new Diagnostic(`Parameter ${sent} is unknown.`);
     if (given.has(name)) throw invalid(name);
     if (value !== '') given.set(name, value);
   }
@@ -58,17 +83,21 @@ function oneOf<T extends string>(
   given: Map<string, string>,
   name: string,
   values: readonly T[],
-  fallback: T,
+  readings: CaseReading,
 ): T {
   const value = given.get(name);
-  if (value === undefined) return fallback;
-  const found = values.find((one) => one === value);
+  if (value === undefined) return values[0] as T;
+  const found = values.find((one) => isSame(one, value, readings));
   if (found === undefined) throw invalid(name);
   return found;
 }
 
-/** The days whose midnight (IST) is in [from, to], both ends included. */
-function readRange(given: Map<string, string>, market: Market): Query['range'] {
+/** The days whose midnight (IST) is in [from, to], both ends included; with `exactTimes` those that are in it whole. */
+function readRange(
+  given: Map<string, string>,
+  market: Market,
+  { exactTimes }: RequestReadings,
+): Query['range'] {
   const iso = given.has('fromDate') || given.has('toDate');
   const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
   const fromText = given.get(fromName);
@@ -79,7 +108,9 @@ function readRange(given: Map<string, string>, market: Market): Query['range'] {
   const from = iso ? dayStart(isoDay(fromName, fromText), ZONE) : epoch(fromName, fromText);
   const to = iso ? dayEnd(isoDay(toName, toText), ZONE) : epoch(toName, toText);
   if (from > to) throw invalid(fromName);
-  return market.daysWithin(from, to);
+  const days = market.daysWithin(from, to);
+  if (!exactTimes || dayEnd(days.to, ZONE) <= to) return days;
+  return { from: days.from, to: addDays(days.to, -1) };
 }
 
 function readDay(given: Map<string, string>, dialect: Dialect): Day | null {
@@ -107,15 +138,20 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
   return list;
 }
 
-function readOptions(operation: Operation, given: Map<string, string>): Record<string, string> {
+function readOptions(
+  operation: Operation,
+  given: Map<string, string>,
+  readings: RequestReadings,
+): Record<string, string> {
   const options: Record<string, string> = {};
   for (const option of operation.request.options) {
     const { param } = option;
     const value = given.get(param) ?? option.fallback;
     if (value === undefined) continue;
     const further = param === 'period' && FURTHER_PERIODS.includes(value);
-    if (!further && spelledOption(option, value) !== value) throw invalid(param);
-    options[param] = value;
+    const spelled = further ? value : spelledOption(option, value);
+    if (spelled === null || !isSame(spelled, value, readings)) throw invalid(param);
+    options[param] = spelled;
   }
   return options;
 }
@@ -174,24 +210,24 @@ function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
 export function readQuery(
   operation: Operation,
   search: URLSearchParams,
-  dialect: Dialect,
+  readings: RequestReadings,
   limits: RangeLimits,
   market: Market,
 ): Query {
-  const given = collect(operation, search, dialect);
+  const given = collect(operation, search, readings);
   const code = given.get('exchange');
   if (code === undefined) throw missing('exchange');
-  const exchange = EXCHANGES.find((one) => one === code);
+  const exchange = EXCHANGES.find((one) => isSame(one, code, readings));
   if (exchange === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
   const query: Query = {
     operation,
     exchange,
-    range: readRange(given, market),
-    day: readDay(given, dialect),
+    range: readRange(given, market, readings),
+    day: readDay(given, readings.dialect),
     instruments: readInstruments(operation, given),
-    options: readOptions(operation, given),
-    format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent'], 'Json'),
-    dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], 'String'),
+    options: readOptions(operation, given, readings),
+    format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent'], readings),
+    dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], readings),
   };
   checkSelection(query);
   checkRangeLimits(query, limits, market.today());

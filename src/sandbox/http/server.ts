@@ -11,9 +11,9 @@ import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../query.ts';
 import { AccessControl } from './access.ts';
-import { readQuery } from './parameters.ts';
+import { parameter, readQuery } from './parameters.ts';
 import { pause, plain, send, sendDamaged, sendFault, TEXT } from './reply.ts';
-import { RequestLog } from './stats.ts';
+import { isAccessKey, RequestLog } from './stats.ts';
 
 interface ServerParts {
   readonly market: Market;
@@ -79,10 +79,10 @@ export class Responder {
   ): Promise<void> {
     const { behaviour, market, dataSets } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
-    this.#access.checkKey(search.get('accessKey'));
+    this.#access.checkKey(parameter(search, 'accessKey', behaviour));
     const early = this.#faults.next(operation.name, null);
     if (this.#applyFault(response, early)) return;
-    const asked = readQuery(operation, search, behaviour.dialect, this.#limits(operation), market);
+    const asked = readQuery(operation, search, behaviour, this.#limits(operation), market);
     const query = { ...this.#onTrialDay(asked), changesOnly: behaviour.classificationByChange };
     const fault = early ?? this.#faults.next(operation.name, daysOf(query));
     if (early === null && this.#applyFault(response, fault)) return;
@@ -167,6 +167,6 @@ function daysOf({ range }: Query): number {
 }
 
 function requestKey(operation: Operation, search: URLSearchParams): string {
-  const params = [...search].filter(([name]) => name !== 'accessKey').sort();
+  const params = [...search].filter(([name]) => !isAccessKey(name)).sort();
   return JSON.stringify([operation.name, params]);
 }

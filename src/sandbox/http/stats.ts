@@ -24,6 +24,9 @@ export interface SeenRequest {
 
 const REMEMBERED_REQUESTS = 10_000;
 
+/** Is this the parameter with the key, in any case? */
+export const isAccessKey = (name: string) => name.toLowerCase() === 'accesskey';
+
 /** Counts requests and remembers the newest ones. */
 export class RequestLog {
   readonly #clock: Clock;
@@ -46,7 +49,7 @@ export class RequestLog {
     this.#maxConcurrent = Math.max(this.#maxConcurrent, this.#concurrent);
     count(this.#byOperation, operation);
     count(this.#byHour, clockHour(this.#clock));
-    const params = Object.fromEntries([...search].filter(([name]) => name !== 'accessKey'));
+    const params = Object.fromEntries([...search].filter(([name]) => !isAccessKey(name)));
     this.#seen.push({ number: this.#requests, operation, params });
     if (this.#seen.length > REMEMBERED_REQUESTS) this.#seen.splice(0, REMEMBERED_REQUESTS / 10);
   }
