@@ -115,6 +115,19 @@ export async function openReadable(cli: Cli): Promise<Pick<Context, 'config' | '
   return { config, log, db };
 }
 
+/** Opens the database for statements that a user wrote, and for views, which may be the user's as well. */
+export async function openForUser(cli: Cli): Promise<Pick<Context, 'config' | 'db'>> {
+  const { config, db, log } = await openReadable(cli);
+  // On the user's own server, the role of DATABASE_URL says what may be read.
+  if (config.DATABASE_URL !== undefined) return { config, db };
+  const { openAsReader } = await import('../load/database/embedded/reader.ts');
+  const reader = await cli.life.open(
+    () => openAsReader(db, log),
+    (opened) => opened.close(),
+  );
+  return { config, db: reader };
+}
+
 /** Loads the trading calendar, with the user's own calendar file. */
 export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config): LearningCalendar {
   return loadCalendar({ file: file === undefined ? undefined : resolve(cwd, file) });

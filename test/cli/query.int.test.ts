@@ -1,9 +1,13 @@
 import { execFile } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import fc from 'fast-check';
+import pg from 'pg';
 import { expect, inject, test } from 'vitest';
+import { openDatabase } from '../../src/load/database/database.ts';
+import { readQuery } from '../../src/load/database/read-only.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { type EodOptions, runEod } from '../support/eod.ts';
@@ -139,6 +143,70 @@ test('nothing can be written', async () => {
   ).toEqual([{ n: 1, other: null, last: 1 }]);
 });
 
+test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quotes are around it', async () => {
+  const pieces =
+    `/*|*/|/* a */|--|-- b\n|\n|\r|\f| |\u00a0|'|"|$$|$a$|E'|\\|explain |Show |explain|server_version_num|select 1 |(|)`
+      .split('|')
+      .concat(
+        "with a as (|copy (select 1) to program 'true' |create temp table t (n int) |values (1)|é".split('|'),
+      );
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const database = openDatabase({ url });
+  const limits = { timeoutMs: 10_000, signal: new AbortController().signal };
+  /** What Postgres itself says a text is; null for an error. */
+  const commandOf = async (text: string) => {
+    await client.query('begin');
+    const query = { text, queryMode: 'extended' } as pg.QueryConfig;
+    const command = await client.query(query).then(
+      (result) => result.command ?? '',
+      () => null,
+    );
+    await client.query('rollback');
+    return command;
+  };
+  const seen = new Set<string | null>();
+  const starts = fc.array(fc.constantFrom(...pieces), { maxLength: 6 });
+  // Not at the start, where it is refused although it means nothing.
+  const rests = fc.array(fc.constantFrom(';', ...pieces), { maxLength: 4 });
+  const ends = fc.constantFrom(
+    'explain select 1',
+    "copy (select 1) to program 'true'",
+    'show datestyle',
+    'select 1',
+    '',
+  );
+  const asserted = fc.assert(
+    fc.asyncProperty(starts, ends, rests, async (start, end, rest) => {
+      const text = [...start, end, ...rest].join('');
+      const command = await commandOf(text);
+      seen.add(command);
+      const isRead = await readQuery(database, text, limits, {
+        begin: () => undefined,
+        rows: async () => true,
+      }).then(
+        () => true,
+        () => false,
+      );
+      expect(isRead).toBe(command !== null && /^(SELECT|EXPLAIN|SHOW)$/.test(command));
+    }),
+    {
+      numRuns: Number(process.env.QUERY_RUNS ?? 300),
+      seed: 20_251_123,
+      examples: [
+        [['/*', '/*', '*/', 'explain ', '*/'], "copy (select 1) to program 'true'", []],
+        [['--', '\r', 'explain '], "copy (select 1) to program 'true'", []],
+        [['--', ' explain ', '\r'], "copy (select 1) to program 'true'", []],
+      ],
+    },
+  );
+  await asserted.finally(async () => {
+    await client.end();
+    await database.close();
+  });
+  expect([...seen]).toEqual(expect.arrayContaining([null, 'SELECT', 'EXPLAIN', 'SHOW', 'COPY', 'CREATE']));
+});
+
 test('a reader may query, and sees the reason where it may not', async () => {
   const role = `reader_${new URL(url).pathname.slice(-8)}`;
   await execute(inject('databaseAdminUrl'), `create role ${role} login password 'kiwi'`);
@@ -215,6 +283,34 @@ test('the private Postgres, also while "eod up" runs, and SQL from stdin', async
     code: 0,
     stdout: 'count\n0\n',
   });
+  const written = join(home, 'written');
+  // As a role that is no superuser, and cannot become one.
+  for (const dangerous of [
+    "select pg_read_file('/etc/passwd')",
+    `select lo_export(1, '${written}')`,
+    "select pg_ls_dir('/')",
+    "select set_config('role', 'eod', false), pg_read_file('/etc/passwd')",
+    "select set_config('session_authorization', 'eod', false), pg_read_file('/etc/passwd')",
+    `explain analyze select pg_read_file('/etc/passwd')`,
+    'select pg_reload_conf()',
+    `/* /* */ explain */ copy (select 1) to program 'touch ${written}'`,
+    `-- \rexplain\ncopy (select 1) to program 'touch ${written}'`,
+  ]) {
+    expect({ dangerous, ...(await runCli(['query', dangerous], { cwd: home })) }).toMatchObject({
+      dangerous,
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/permission denied|syntax error/),
+    });
+  }
+  expect(existsSync(written)).toBe(false);
+  const rights = `select rolsuper, pg_has_role('eod', 'member') as may_become from pg_roles where rolname = current_user`;
+  expect(await runJson(['query', rights], { cwd: home })).toMatchObject({
+    json: [{ rolsuper: false, may_become: false }],
+  });
+  const all =
+    "select count(*) as tables from pg_class where relkind in ('r', 'v', 'p') and not has_table_privilege(oid, 'select') and relnamespace::regnamespace::text ~ '^(market|etl)'";
+  expect(await runJson(['query', all], { cwd: home })).toMatchObject({ json: [{ tables: 0 }] });
   const up = startCli(['up'], { cwd: home, env });
   await up.output(/eod is up/, 40_000);
   expect((await shell(`echo '${sql}' | eod query --csv -`, { cwd: home })).stdout).toBe('count\n0\n');

@@ -72,10 +72,10 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
     throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
   const fileFor = await outputFile(cli, flags.out, byYear, format);
 
-  const { openReadable } = await import('../open-context.ts');
+  const { openForUser } = await import('../open-context.ts');
   const { exportTable } = await import('../../load/export/export-table.ts');
   const { life } = cli;
-  const { db } = await openReadable(cli);
+  const { db } = await openForUser(cli);
   const partials = await life.open(
     async () => [] as string[],
     async () => undefined,

@@ -47,9 +47,9 @@ async function query(cli: Cli, argument: string, flags: Flags): Promise<void> {
   if (flags.csv === true && flags.json === true) throw usageError('give one of --csv and --json');
   const text = argument === '-' ? await readStdin(cli) : argument;
   if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');
-  const { openReadable } = await import('../open-context.ts');
+  const { openForUser } = await import('../open-context.ts');
   const { readQuery } = await import('../../load/database/read-only.ts');
-  const { db } = await openReadable(cli);
+  const { db } = await openForUser(cli);
   const asTable = flags.csv !== true && flags.json !== true;
   const most = flags.limit ?? (asTable ? TABLE_ROWS : Number.POSITIVE_INFINITY);
   const printer = asTable ? tablePrinter(cli) : flags.csv === true ? csvPrinter(cli) : jsonPrinter(cli);

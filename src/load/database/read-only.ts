@@ -86,7 +86,7 @@ export async function readOnly<T>(
 const PREPARE = 'prepare eod_query as ';
 
 /** The utility statements that only read. */
-const READING_UTILITY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:explain|show)\b/i;
+const READING_UTILITY = /^(?:explain|show)\b/i;
 
 /**
  * Runs one statement that reads, and passes its rows on as they arrive.
@@ -95,15 +95,37 @@ const READING_UTILITY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:explain|sh
  */
 export function readQuery(db: Database, text: string, limits: ReadLimits, sink: RowSink): Promise<void> {
   return readOnly(db, limits, async (client) => {
-    const prefix = READING_UTILITY.test(text) ? '' : PREPARE;
+    let prefix = PREPARE.length;
     try {
-      if (prefix === '') return await streamRows(client, text, sink);
-      await client.query({ text: prefix + text, queryMode: 'extended' } as pg.QueryConfig);
-      await streamRows(client, 'execute eod_query', sink);
+      const isPrepared = await prepare(client, text);
+      if (!isPrepared) prefix = 0;
+      await streamRows(client, isPrepared ? 'execute eod_query' : text, sink);
     } catch (error) {
-      throw explained(error, text, prefix.length);
+      throw explained(error, text, prefix);
     }
   });
+}
+
+/**
+ * Prepares a statement. Only Postgres knows where comments and quotes end, so it is also Postgres that says whether the
+ * statement is EXPLAIN or SHOW: it then refuses to prepare it, because of that word.
+ *
+ * @returns false for EXPLAIN and SHOW, which can be run as they are: a text that begins with another word is refused
+ *   because of that word, and what begins with SELECT, or another word that can be prepared, is no utility statement.
+ */
+async function prepare(client: ClientBase, text: string): Promise<boolean> {
+  await client.query('savepoint eod_query');
+  try {
+    await client.query({ text: PREPARE + text, queryMode: 'extended' } as pg.QueryConfig);
+    return true;
+  } catch (error) {
+    const { code, position } = error as Partial<DatabaseError>;
+    // Postgres counts code points.
+    const at = [...text].slice(Number(position) - 1 - PREPARE.length).join('');
+    if (code !== SYNTAX_ERROR || position === undefined || !READING_UTILITY.test(at)) throw error;
+    await client.query('rollback to savepoint eod_query');
+    return false;
+  }
 }
 
 /** A Postgres error with the line of the statement that it points at. */
