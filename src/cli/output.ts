@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { escapeControls } from '../core/controls.ts';
+import { largest } from '../core/largest.ts';
 import { count, momentText } from '../core/wording.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
@@ -66,7 +67,7 @@ function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[])
     const texts = values.map(cellText);
     const right =
       given ?? (values.length > 0 && values.every((value) => value === null || typeof value === 'number'));
-    return { head, texts, width: Math.max(widthOf(head), ...texts.map(widthOf)), right };
+    return { head, texts, width: largest(texts.map(widthOf), widthOf(head)), right };
   });
 }
 

@@ -5,6 +5,7 @@ import { loadCalendar } from '../calendar/index.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { addDays, type Day } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
+import { largest } from '../core/largest.ts';
 import type { Context } from '../jobs/context.ts';
 import { importFiles } from '../jobs/import/import-files.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
@@ -124,7 +125,7 @@ const BAR = 24;
 
 /** The closes as bars, unadjusted and adjusted side by side. */
 function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
-  const most = Math.max(...closes.map(({ printed }) => printed));
+  const most = largest(closes.map(({ printed }) => printed));
   const bar = (value: number) => '█'.repeat(Math.max(1, Math.round((value / most) * BAR)));
   const cell = (value: number) => `${bar(value)} ${value.toFixed(2)}`;
   const width = BAR + 1 + most.toFixed(2).length;

@@ -130,7 +130,7 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
 ];
 
 /** The other reading of every open point. */
-export const CONTRARY: Partial<Behaviour> = Object.assign(
+export const CONTRARY: Partial<Behaviour> = OPEN_POINTS.reduce(
+  (all, { behaviour }) => Object.assign(all, behaviour),
   {},
-  ...OPEN_POINTS.map(({ behaviour }) => behaviour),
 );

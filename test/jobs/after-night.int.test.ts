@@ -112,6 +112,31 @@ test('the alerts of a run are raised although the process that ended it was kill
   await sandbox.close();
 });
 
+test('names that one run has brought and that cannot be brought in fail no run after it', async () => {
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
+  const { pool } = pipeline.db;
+  await pool.query(`
+    create function refuse() returns trigger language plpgsql as $$ begin raise 'no room'; end $$;
+    create trigger refuse before insert on etl.observed_aliases for each row when (new.exchange = 'NSE') execute function refuse()`);
+  const night = (exchange: string, day: string) =>
+    runToEnd(
+      pipeline,
+      backfill({ operations: ['GetBhavCopyCM'], exchanges: [exchange], from: day, to: day }),
+    );
+  expect(await night('NSE', '2025-09-11')).toMatchObject({
+    state: 'failed',
+    error: expect.stringContaining('no room'),
+  });
+  expect(await night('BSE', '2025-09-11')).toMatchObject({ state: 'completed', error: null });
+  expect(await night('NSE', '2025-09-12')).toMatchObject({ state: 'completed', error: null });
+  await pool.query('drop trigger refuse on etl.observed_aliases');
+  await night('BSE', '2025-09-12');
+  const named = await pool.query('select distinct exchange from market.instruments order by 1');
+  expect(named.rows).toEqual([{ exchange: 'BSE' }, { exchange: 'NSE' }]);
+  await sandbox.close();
+});
+
 test('a run whose names cannot be brought up to date ends as failed and says why; resumed, it is tried again', async () => {
   const webhook = await startWebhook();
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });

@@ -12,7 +12,7 @@ import {
 } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { dataSetNamed, operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
-import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
+import { bhavcopy, bhavRow, load, loadBhav, newRun, openStore } from './support.ts';
 
 const tableOf = (operation: string) => operationNamed(operation).shapes.at(-1)?.table as TableDefinition;
 
@@ -536,6 +536,44 @@ describe('market.instruments', () => {
     await loadBhav(store, [row('3', '2025-08-29T12:00:00Z')]);
     expect(await changed()).toEqual([true, true, false]);
     await expectTrue(store);
+  });
+
+  test('are brought in however many one answer has', async () => {
+    const store = await openStore();
+    await loadBhav(store, [nse('A', '2025-08-28')]);
+    expect(await updateObservedAliases(store)).toEqual([]);
+    await loadBhav(
+      store,
+      Array.from({ length: 130_000 }, (_, at) => nse(`N${at}`, '2025-08-29')),
+    );
+    expect(await updateObservedAliases(store)).toEqual([]);
+    expect((await store.pool.query('select from market.instruments')).rowCount).toBe(130_001);
+  });
+
+  test('that cannot be brought in keep back neither those of the other exchange nor those of loads before', async () => {
+    const store = await openStore();
+    await loadBhav(store, [nse('A', '2025-08-28')]);
+    await updateObservedAliases(store);
+    await store.pool.query(`
+      create function refuse() returns trigger language plpgsql as $$ begin raise 'no room for %', new.symbol; end $$;
+      create trigger refuse before insert on etl.observed_aliases for each row when (new.symbol = 'BAD') execute function refuse()`);
+    await loadBhav(store, [nse('B', '2025-08-28')]);
+    const runId = await newRun(store);
+    await loadBhav(store, [nse('BAD', '2025-08-28')], { runId });
+    await loadBhav(store, [nse('C', '2025-08-28')]);
+    await loadBse(store, [bse('D', 500001, '2025-08-28')]);
+    const known = async () =>
+      (await store.pool.query('select symbol from market.instruments order by 1')).rows.map(
+        ({ symbol }) => symbol,
+      );
+    const failures = await updateObservedAliases(store);
+    expect(failures).toMatchObject([
+      { exchange: 'NSE', runId, error: { message: expect.stringContaining('no room for BAD') } },
+    ]);
+    expect(await known()).toEqual(['A', 'B', 'D']);
+    await store.pool.query('drop trigger refuse on etl.observed_aliases');
+    expect(await updateObservedAliases(store)).toEqual([]);
+    expect(await known()).toEqual(['A', 'B', 'BAD', 'C', 'D']);
   });
 
   test('are brought in during a run, once enough rows were inserted', async () => {

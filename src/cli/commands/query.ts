@@ -98,7 +98,7 @@ function tablePrinter(cli: Cli): Printer {
       columns = found;
     },
     async rows(rows) {
-      all.push(...rows);
+      for (const row of rows) all.push(row);
       return true;
     },
     async end() {

@@ -93,7 +93,7 @@ export async function describeProgram(
     const isLoaded = command.options.length + command.registeredArguments.length > 0;
     if (!isLoaded) await load(command);
     const subs = command.commands.map((sub) => describe(sub, `${command.name()} ${sub.name()}`));
-    described.push(...subs);
+    for (const sub of subs) described.push(sub);
     // `eod events --kind split` is short for `eod events list --kind split`.
     const implied = subs.find(({ path }) => path === `${command.name()} list`);
     if (implied !== undefined)

@@ -104,10 +104,11 @@ function zshLines(commands: readonly CompletedCommand[]): string[] {
         '  case $state in',
         `    command) local -a names=(${names.join(' ')}); _describe command names ;;`,
         '    rest) case $line[1] in',
-        ...subcommands.map(({ name }) => `      ${name}) ${functionOf(`${path} ${name}`.trim())} ;;`),
-        '    esac ;;',
-        '  esac',
       );
+      for (const { name } of subcommands) {
+        body.push(`      ${name}) ${functionOf(`${path} ${name}`.trim())} ;;`);
+      }
+      body.push('    esac ;;', '  esac');
     }
     return [`${functionOf(path)}() {`, ...body, '}'];
   });

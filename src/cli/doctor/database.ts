@@ -204,8 +204,7 @@ const SPARE = 5;
 function connectionsCheck(facts: ServerFacts, config: Config): Check {
   const needed = poolSize(config) + (config.REDIS_URL === undefined ? QUEUE_CONNECTIONS : 0);
   const { connections, roleConnections, databaseConnections, connectionsUsed } = facts;
-  const limits = [roleConnections, databaseConnections].filter((limit) => limit !== null);
-  const most = Math.min(connections, ...limits);
+  const most = Math.min(connections, roleConnections ?? connections, databaseConnections ?? connections);
   const found = `${most} at most, ${connectionsUsed} used now; one process of "eod up" opens up to ${needed}`;
   const remedy =
     'raise max_connections in Postgres (or the CONNECTION LIMIT of the role or database), set EOD_CONCURRENCY lower, or put the queue on Redis';

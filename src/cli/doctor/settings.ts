@@ -3,6 +3,7 @@ import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
+import { largest } from '../../core/largest.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
 import { severities } from '../../load/market/checks/index.ts';
@@ -239,7 +240,7 @@ export function callsOfNight(
   };
   const daily = callsOn('daily');
   const weekly = (['friday', 'saturday', 'sunday'] as const).map(callsOn);
-  return { daily, busiest: daily + Math.max(...weekly) };
+  return { daily, busiest: daily + largest(weekly) };
 }
 
 /** Hours from the first schedule of an evening to the opening of the exchanges, and to the next evening. */

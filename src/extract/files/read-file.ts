@@ -96,7 +96,7 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
   for await (const { name, data } of unzip(bytes, isImportName, options.limit)) {
     entries++;
     try {
-      sessions.push(...(await readContent(name, data, options)));
+      for (const session of await readContent(name, data, options)) sessions.push(session);
     } catch (error) {
       const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
       if (!(error instanceof PipelineError) || error.unknownFormat !== true) throw bad;
@@ -420,5 +420,5 @@ function roundedIn(format: FileFormat): Record<string, number> {
 
 /** The columns that files of any format round, and by how much. */
 export function roundedColumns(): Record<string, number> {
-  return Object.assign({}, ...FORMATS.map(roundedIn));
+  return Object.fromEntries(FORMATS.flatMap((format) => Object.entries(roundedIn(format))));
 }

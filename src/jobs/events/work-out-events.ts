@@ -1,5 +1,6 @@
 import { daysBetween } from '../../core/days.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { largest } from '../../core/largest.ts';
 import { readAnnounced, readListedEvent } from '../../extract/corporate-actions/listed-events.ts';
 import {
   type DividendLabel,
@@ -184,7 +185,7 @@ function ofOneDistribution(lines: readonly NoticeEvent[]): readonly NoticeEvent[
   const sumOf = (parts: readonly NoticeEvent[]) =>
     parts.reduce((sum, { amount }) => sum + Number(amount), 0).toFixed(6);
   const differ = new Set(texts.map(sumOf)).size > 1;
-  const most = Math.max(...texts.map(({ length }) => length));
+  const most = largest(texts.map(({ length }) => length));
   const partsOf = (parts: readonly NoticeEvent[]) =>
     parts
       .map(({ kind, amount }) => `${kind} ${Number(amount)}`)
@@ -251,9 +252,9 @@ function ofAmount([amount, lines]: [string, readonly NoticeEvent[]]): {
   lines: readonly NoticeEvent[];
 }[] {
   const inTexts = groupBy(lines, ({ notice }) => notice);
-  const slots = Math.max(
+  const slots = largest(
+    Array.from(inTexts.values(), (ofText) => ofText.length),
     new Set(lines.flatMap(({ label }) => (label === '' ? [] : [label]))).size,
-    ...[...inTexts.values()].map((ofText) => ofText.length),
   );
   if (slots <= 1) return [{ item: amount, lines }];
   const named = groupBy(lines, ({ label, nth }) => `${label} ${nth}`);

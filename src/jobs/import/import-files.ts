@@ -145,7 +145,7 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
   return {
     add(report, found = []) {
       files.push(report);
-      differences.push(...found.slice(0, MAX_DIFFERENCES - differences.length));
+      for (const one of found.slice(0, MAX_DIFFERENCES - differences.length)) differences.push(one);
       fetched += report.rows;
       notify();
     },

@@ -127,7 +127,7 @@ export async function importSessions(
     const listing = { limit: MAX_LISTED, rounded: roundedColumns() };
     for (const table of tablesOf(session)) {
       const found = await differencesOfLoad(context.db.pool, table, stored, listing);
-      differences.push(...found.map((one) => ({ file: file.path, ...one })));
+      for (const one of found) differences.push({ file: file.path, ...one });
     }
   }
   const report: FileReport = {

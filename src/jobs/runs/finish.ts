@@ -44,21 +44,31 @@ export async function closeRun(
 }
 
 /**
+ * Names that another run has brought, and that cannot be brought in, are not this run's failure: they are logged, and
+ * tried again every half minute by each worker and at the end of each run.
+ *
  * @returns how the run ends if something derived from the rows could not be brought up to date, otherwise null.
  * @throws PipelineError if Postgres is away: then it is tried again.
  */
 async function updateDerived(context: Context, runId: number): Promise<RunEnd | null> {
-  try {
-    await updateObservedAliases(context.db);
-    await updateCorporateEvents(context);
-    return null;
-  } catch (error) {
+  const what = 'instruments and corporate events could not be brought up to date';
+  const endOf = (error: unknown, exchange?: string): RunEnd => {
     const problem = databaseError(error);
     if (decideLocalFailure(problem).act !== 'end') throw problem;
-    const what = 'instruments and corporate events could not be brought up to date';
-    context.log.error({ runId, err: problem }, what);
+    context.log.error({ runId, exchange, err: problem }, what);
     return { state: 'failed', error: `${what}: ${problem.message}` };
+  };
+  let end: RunEnd | null = null;
+  for (const { exchange, error, runId: cause } of await updateObservedAliases(context.db)) {
+    const failed = endOf(error, exchange);
+    if (cause === runId) end = failed;
   }
+  try {
+    await updateCorporateEvents(context);
+  } catch (error) {
+    end = endOf(error);
+  }
+  return end;
 }
 
 /** The checks and alerts after a run are given up when they have failed this often. */

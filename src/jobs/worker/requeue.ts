@@ -51,9 +51,9 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       await markWorkerSeen(context.db.drizzle, `${hostname()} ${process.pid}`);
       await requeueLostWindows(context);
       // The end of a run updates them; this is for runs that take long.
-      await updateObservedAliases(context.db).catch((error) =>
-        context.log.warn({ err: error }, 'could not bring the names of instruments up to date'),
-      );
+      for (const { exchange, error } of await updateObservedAliases(context.db)) {
+        context.log.warn({ exchange, err: error }, 'could not bring the names of instruments up to date');
+      }
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
       next = RETRY_MS;

@@ -6,6 +6,7 @@ import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
+import { largest } from '../../core/largest.ts';
 import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
 import { grantReadersAgain } from '../state/readers.ts';
@@ -150,7 +151,7 @@ async function applyMigrations(client: PoolClient): Promise<void> {
       'select hash, created_at from etl.migrations',
     );
     const hashes = new Map(applied.map(({ hash, created_at }) => [Number(created_at), hash]));
-    const newest = Math.max(0, ...hashes.keys());
+    const newest = largest(hashes.keys(), 0);
     for (const { folderMillis, hash, sql: statements } of readMigrationFiles(MIGRATIONS)) {
       if ((hashes.get(folderMillis) ?? hash) !== hash) {
         throw usageError(

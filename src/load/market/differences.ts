@@ -174,7 +174,7 @@ export async function compareStates(
     const shown = `${compared(table)} select change, before, after from compared
         order by array_position(array['changed', 'withdrawn', 'relisted', 'inserted'], change), ${list(table.key)} limit $3`;
     const bounds = [from.state, to.state, limit - rows.length];
-    rows.push(...(await readDifferences(client, table, shown, bounds)));
+    for (const row of await readDifferences(client, table, shown, bounds)) rows.push(row);
   }
   const all = counts.inserted + counts.changed + counts.withdrawn + counts.relisted;
   return {

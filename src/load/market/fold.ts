@@ -270,11 +270,10 @@ async function foldAnswers(
       });
     }
     await client.query(sql.storeDayRows, [exchange, days]);
-    withdrawals.push(
-      ...(await replaceRefusedWithdrawals(tx, { table: table.name, exchange, ofDays: onDays(days) }, [
-        ...refusals.values(),
-      ])),
-    );
+    const refused = { table: table.name, exchange, ofDays: onDays(days) };
+    for (const one of await replaceRefusedWithdrawals(tx, refused, [...refusals.values()])) {
+      withdrawals.push(one);
+    }
   }
   if (load.fresh === true) {
     for (const text of sql.storePast) await client.query(text, [exchange, days]);

@@ -389,7 +389,7 @@ async function mergeTables(
       written.push(changedDays(table, rows, fullSet));
     }
     namesChanged ||= merged.renamed + merged.withdrawn > 0;
-    withdrawals.push(...merged.withdrawals);
+    for (const one of merged.withdrawals) withdrawals.push(one);
     if (merged.folded) folded.push(table.name);
     if (merged.undecided !== null) undecided.push(merged.undecided);
     for (const day of merged.refusedDays) refusedDays.add(day);
@@ -403,7 +403,7 @@ const PREVIEW_SAMPLES = 5;
 async function samplesOf(client: PoolClient, loadId: number, tables: readonly TableToLoad[]) {
   const samples: RowDifference[] = [];
   for (const { table } of tables) {
-    samples.push(...(await sampleDifferences(client, table, loadId, PREVIEW_SAMPLES)));
+    for (const one of await sampleDifferences(client, table, loadId, PREVIEW_SAMPLES)) samples.push(one);
   }
   return samples;
 }

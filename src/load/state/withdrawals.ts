@@ -97,11 +97,12 @@ export async function writeWithdrawals(
   for (const { table, days } of decided) {
     const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
     const ofTable = refused.filter((one) => one.table === table);
-    inserted.push(
-      ...(await replaceRefusedWithdrawals(tx, { table, exchange: load.exchange, ofDays }, ofTable)),
-    );
+    const replaced = { table, exchange: load.exchange, ofDays };
+    for (const one of await replaceRefusedWithdrawals(tx, replaced, ofTable)) inserted.push(one);
   }
-  inserted.push(...refused.filter(({ table }) => !decided.some((one) => one.table === table)));
+  for (const one of refused) {
+    if (!decided.some(({ table }) => table === one.table)) inserted.push(one);
+  }
   if (inserted.length === 0) return;
   await tx.insert(withdrawals).values(
     inserted.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({

@@ -1,3 +1,4 @@
+import { largest } from '../../core/largest.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import type { TradeLine } from '../market/session.ts';
 import { type DataSet, round2, rupees, sessionsOf } from './dataset.ts';
@@ -59,12 +60,7 @@ export const highlights: DataSet = {
           sharesVol: round2(sum((line) => line.quantity) / CRORE),
           turnoverRsCr: round2(sum((line) => line.turnover) / PAISE_PER_CRORE),
           date: day,
-          ...market.audit(
-            'highlights',
-            query.exchange,
-            day,
-            Math.max(...subset.map((line) => line.revision)),
-          ),
+          ...market.audit('highlights', query.exchange, day, largest(subset.map((line) => line.revision))),
         };
       };
       if (lines.length === 0) return [];

@@ -1,6 +1,7 @@
 import { scaleLinear } from 'd3-scale';
 import { line } from 'd3-shape';
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { largest } from '../../core/largest.ts';
 import { MONTHS } from './calendar.tsx';
 
 interface Point {
@@ -32,7 +33,10 @@ const JOINED_DAYS = 10;
 
 /** Draws values over days. Horizontal positions are percentages, so that the chart fills the width there is. */
 export function TimeChart({ label, from, to, points, kind, format, usual = null }: ChartProps) {
-  const most = Math.max(1, usual ?? 0, ...points.map(({ value }) => value));
+  const most = largest(
+    points.map(({ value }) => value),
+    Math.max(1, usual ?? 0),
+  );
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
   const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [AXIS, 99.5]);
   const place = (day: Day) => x(daysBetween(from, day));

@@ -22,27 +22,48 @@ const MANY_SYMBOLS = 500;
 /** How many loads' names are added in one transaction. */
 const LOADS_AT_ONCE = 500;
 
+/** Why the names of an exchange could not be brought up to date. */
+export interface NamesFailure {
+  readonly exchange: string;
+  readonly error: unknown;
+  /** The run of the first load whose names are missing; null where there is none. */
+  readonly runId: number | null;
+}
+
 /**
  * Brings `etl.observed_aliases`, and with it `market.instruments`, up to date with all loads committed so far. Each
  * load has a state, and states are in the order of the commits, so it is enough to store the state that was reached per
  * exchange. Called before a run ends, and from time to time.
  *
  * @param options.mayReadAll false: leaves out an exchange of which all rows would have to be read.
- * @throws PipelineError of kind `database` or `database_away`.
+ * @returns the exchanges that could not be brought up to date; others are. The next call tries these again.
  */
 export async function updateObservedAliases(
   database: Database,
   { mayReadAll = true }: { readonly mayReadAll?: boolean } = {},
-): Promise<void> {
+): Promise<NamesFailure[]> {
+  const failures: NamesFailure[] = [];
   for (const exchange of EXCHANGES) {
-    // Checked without the lock first, because nearly always there is nothing to do.
-    const reached = await readProgress(database.drizzle, exchange);
-    const isBehind =
-      reached === null
-        ? mayReadAll
-        : (await loadsAfter(database.drizzle, groupOf(exchange), reached, 1)).length > 0;
-    for (let more = isBehind; more; ) more = await transaction(database, (tx) => addLoads(tx, exchange));
+    let next: { readonly runId: number } | undefined;
+    try {
+      for (let more = true, limit = LOADS_AT_ONCE; more; ) {
+        // Checked without the lock first, because nearly always there is nothing to do.
+        const reached = await readProgress(database.drizzle, exchange);
+        [next] = await loadsAfter(database.drizzle, groupOf(exchange), reached ?? 0, 1);
+        if (reached === null ? !mayReadAll : next === undefined) break;
+        try {
+          more = await transaction(database, (tx) => addLoads(tx, exchange, limit));
+        } catch (error) {
+          if (limit === 1) throw error;
+          // One by one, so that those before the one that fails are brought in, and it is known which one that is.
+          limit = 1;
+        }
+      }
+    } catch (error) {
+      failures.push({ exchange, error, runId: next?.runId ?? null });
+    }
   }
+  return failures;
 }
 
 /** So many new rows are worth bringing in their names before the end of a run. */
@@ -63,7 +84,7 @@ export async function countInserted(database: Database, rows: number, enough = M
   if (since.busy || since.rows < enough) return;
   Object.assign(since, { rows: 0, busy: true });
   // All rows of an exchange are left to the end of the run: they would be read again and again.
-  await updateObservedAliases(database, { mayReadAll: false }).catch(() => undefined);
+  await updateObservedAliases(database, { mayReadAll: false });
   since.busy = false;
 }
 
@@ -73,14 +94,9 @@ const NAMING = dataSetsFilling(tables.filter(({ names }) => names.length > 0));
 const groupOf = (exchange: string) => ({ operations: NAMING.map(({ name }) => name), exchange });
 
 /** Adds the names of the next loads of an exchange. @returns whether there may be more loads. */
-async function addLoads(tx: Transaction, exchange: string): Promise<boolean> {
+async function addLoads(tx: Transaction, exchange: string, limit: number): Promise<boolean> {
   if (await fillExchange(tx, exchange)) return false;
-  const loads = await loadsAfter(
-    tx,
-    groupOf(exchange),
-    (await readProgress(tx, exchange)) ?? 0,
-    LOADS_AT_ONCE,
-  );
+  const loads = await loadsAfter(tx, groupOf(exchange), (await readProgress(tx, exchange)) ?? 0, limit);
   const last = loads.at(-1);
   if (last === undefined) return false;
   // The planner takes nearly every row for a name of its own, and would sort them all on disk.
@@ -98,7 +114,8 @@ async function addLoads(tx: Transaction, exchange: string): Promise<boolean> {
           statements.observe,
           [exchange, ...asked],
         );
-        changed.push(...redated, ...observed.rows.filter(({ unidentified }) => unidentified));
+        for (const name of redated) changed.push(name);
+        for (const name of observed.rows) if (name.unidentified) changed.push(name);
         earlier ||= redated.length + observed.rows.length > 0;
       }
     }
@@ -108,7 +125,7 @@ async function addLoads(tx: Transaction, exchange: string): Promise<boolean> {
   // Names that no row has any more are in no family.
   const moved = await updateAliasOwners(tx, exchange, [...changed, ...family]);
   await writeProgress(tx, exchange, last.state, moved || earlier);
-  return loads.length === LOADS_AT_ONCE;
+  return loads.length === limit;
 }
 
 /** Loads whose days are at most so many days apart are read together. */

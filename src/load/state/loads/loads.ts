@@ -181,6 +181,7 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
   return db
     .select({
       id: loads.id,
+      runId: loads.run_id,
       state: loads.state,
       operation: loads.operation,
       from: sql<string>`${loads.changed_from}`,
