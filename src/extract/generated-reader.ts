@@ -39,7 +39,7 @@ export function generatedReader(layout: Layout, timeZone: string): GeneratedRead
 }
 
 /** Only these keys may be part of code, because the source decides what they are. */
-const PLAIN_KEY = /^\w{1,100}$/;
+const PLAIN_KEY = /^[\w -]{1,100}$/;
 
 function generate(
   layout: Layout,

@@ -83,7 +83,7 @@ const LONGEST_EXAMPLE = 64 * 1024;
  */
 function separatorsOf(keys: readonly string[], example: string): Buffer[] | null {
   if (example.length > LONGEST_EXAMPLE) return null;
-  const separator = /\s*[{,]\s*"(\w{1,100})"\s*:\s*/y;
+  const separator = /\s*[{,]\s*"([\w -]{1,100})"\s*:\s*/y;
   const value = /"(?:[^"\\]|\\.)*"|[^\s,{}[\]"]+/y;
   const end = /\s*\}$/y;
   const separators: string[] = [];

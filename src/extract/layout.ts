@@ -17,12 +17,23 @@ export interface Layout {
   /** Null if the keys fit none of the operation's shapes. */
   readonly shape: Shape | null;
   readonly sources: readonly FieldSource[];
-  /** The record's key for each source name in lower case. */
+  /** The record's key for each source name, by `plainName`. */
   readonly keyOf: ReadonlyMap<string, string>;
   /** Keys that no declared field of the shape matches. */
   readonly unknown: readonly string[];
-  /** Keys that differ from an earlier one only in case; the earlier one counts. */
+  /** Keys that are spelled otherwise than an earlier one, see `plainName`; the earlier one counts. */
   readonly repeated: readonly string[];
+}
+
+/** What an XML name has instead of a character that it cannot have, e.g. `Stock_x0020_Price`. */
+const XML_ESCAPE = /_x([0-9a-f]{4})_/g;
+
+/** A name as it is compared: `StockPrice`, `Stock Price`, `stock_price` and `STOCK-PRICE` are the same. */
+export function plainName(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(XML_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/[\s_-]+/g, '');
 }
 
 /** Works out the layout of a list of keys. */
@@ -30,32 +41,49 @@ function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
   const keyOf = new Map<string, string>();
   const repeated: string[] = [];
   for (const key of keys) {
-    const lower = key.trim().toLowerCase();
-    if (keyOf.has(lower)) repeated.push(key);
-    else keyOf.set(lower, key);
+    const plain = plainName(key);
+    if (keyOf.has(plain)) repeated.push(key);
+    else keyOf.set(plain, key);
   }
-  const shape = operation.shapes.find((candidate) => fits(candidate, keyOf)) ?? null;
+  const shape = shapeOf(operation, keyOf);
   if (shape === null) return { keys, shape, sources: [], keyOf, unknown: [], repeated };
   const sources = shape.table.fields
     .filter((field) => field.from === 'answer')
     .map((field) => ({
       field,
-      keys: [field.source, ...(field.orElse ?? [])].flatMap((name) => keyOf.get(name.toLowerCase()) ?? []),
+      keys: [field.source, ...(field.orElse ?? [])].flatMap((name) => keyOf.get(plainName(name)) ?? []),
     }));
-  const known = new Set(
-    sources.flatMap(({ field }) => [field.source, ...(field.orElse ?? [])]).map(lowerCase),
-  );
-  const unknown = [...keyOf].filter(([lower]) => !known.has(lower)).map(([, key]) => key);
+  const known = namesReadBy(shape);
+  const unknown = [...keyOf].filter(([plain]) => !known.has(plain)).map(([, key]) => key);
   return { keys, shape, sources, keyOf, unknown, repeated };
 }
 
-function lowerCase(text: string): string {
-  return text.toLowerCase();
+/**
+ * The shape of records with these keys: of those that they fit, the one that reads most of them. If two read as many,
+ * the one with fewer fields, of which fewer are missing.
+ */
+function shapeOf({ shapes }: DataSet, keyOf: ReadonlyMap<string, string>): Shape | null {
+  const has = (name: string) => keyOf.has(plainName(name));
+  const fitting = shapes
+    .filter((shape) => shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true))
+    .map((shape) => ({ shape, names: namesReadBy(shape) }))
+    .map(({ shape, names }) => ({
+      shape,
+      read: [...names].filter((name) => keyOf.has(name)).length,
+      fields: names.size,
+    }))
+    .sort((a, b) => b.read - a.read || a.fields - b.fields);
+  return fitting[0]?.shape ?? null;
 }
 
-function fits(shape: Shape, keyOf: ReadonlyMap<string, string>): boolean {
-  const has = (name: string) => keyOf.has(name.toLowerCase());
-  return shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true);
+/** The names that a shape's fields are read from, as they are compared. */
+function namesReadBy({ table }: Shape): Set<string> {
+  return new Set(
+    table.fields.flatMap((field) => {
+      if (field.from === 'answer') return [field.source, ...(field.orElse ?? [])].map(plainName);
+      return field.from === 'derived' ? (field.sources ?? []).map(plainName) : [];
+    }),
+  );
 }
 
 /** Are these the names of a record of the operation? */

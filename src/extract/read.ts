@@ -1,6 +1,6 @@
 import { REDACTED } from '../core/environment.ts';
 import { type AskedFor, isAskedDay } from '../operations/fields.ts';
-import type { Operation } from '../operations/operation.ts';
+import { type Operation, strayExchange } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
@@ -164,12 +164,12 @@ function strayProblem(
     }
   }
   const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
-  if (shape.exchangeColumn === undefined || typeof exchange !== 'string' || exchange === asked.exchange) {
+  if (shape.exchangeColumn === undefined || !strayExchange(exchange, asked)) {
     return null;
   }
   const problem = {
     path: sourceOf(table, shape.exchangeColumn),
-    message: `is ${printable(exchange.slice(0, 40))}, an exchange that was not asked`,
+    message: `is ${printable(String(exchange).slice(0, 40))}, an exchange that was not asked`,
   };
   return { problem };
 }

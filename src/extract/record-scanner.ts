@@ -1,7 +1,8 @@
 import { type AskedFor, isAskedDay, type Kind } from '../operations/fields.ts';
+import { strayExchange } from '../operations/operation.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar } from '../operations/table.ts';
-import type { Layout } from './layout.ts';
+import { type Layout, plainName } from './layout.ts';
 import { readersOf } from './record-schema.ts';
 import { DECIMAL, ESCAPED, NULL, STRING, TYPES, type ValueScanner, WHOLE } from './scanned-values.ts';
 import { InvalidValue, type ValueReader } from './values.ts';
@@ -103,7 +104,7 @@ export function createRecordScanner(
       (allowed?.includes(value) ?? true) &&
       (isDay
         ? isAskedDay(asked, String(value))
-        : !isExchange || typeof value !== 'string' || value === asked.exchange);
+        : !isExchange || !strayExchange(value, asked));
     const absent = read(field.from === 'request' ? field.value(asked) : null);
     const isValid = !(absent instanceof InvalidValue) && accepts(absent);
     if (sources.length === 0 && !isValid) return null;
@@ -127,7 +128,7 @@ export function createRecordScanner(
   for (const column of columns) if (column.keys[0] !== undefined) isRead[column.keys[0]] = 1;
   const values = valuesOf(isRead);
   if (values === null) return null;
-  const named = shape.namedBy?.flatMap((name) => keyAt.get(layout.keyOf.get(name.toLowerCase()) ?? '') ?? []);
+  const named = shape.namedBy?.flatMap((name) => keyAt.get(layout.keyOf.get(plainName(name)) ?? '') ?? []);
   return scannerOf(body, columns, values, {
     named: named ?? null,
     keyColumns: table.key.length,

@@ -19,12 +19,16 @@ export type RowSchema = z.ZodType<Row>;
 
 const schemas = new Map<string, RowSchema>();
 
-/** The schema generated from a table's fields; dates without an offset are taken to be in `timeZone`. */
+/** The schema generated from a table's fields, with null for what cannot be read in those that mean nothing; dates without an offset are taken to be in `timeZone`. */
 export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
   const name = `${table.name} ${timeZone}`;
   let schema = schemas.get(name);
   if (schema === undefined) {
-    const fields = [...readersOf(table, timeZone)].map(([column, read]) => [column, fieldSchema(read)]);
+    const readers = readersOf(table, timeZone);
+    const fields = table.fields.map((field) => {
+      const read = readers.get(field.column) as ValueReader;
+      return [field.column, fieldSchema(field.meaningless === true ? tolerant(read) : read)];
+    });
     schema = z.object(Object.fromEntries(fields)) as RowSchema;
     schemas.set(name, schema);
   }
@@ -67,6 +71,14 @@ function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReade
     return inKey && typeof value === 'string' && value.length > MAX_KEY_TEXT
       ? new InvalidValue(`is longer than ${MAX_KEY_TEXT} characters, too long for a key`)
       : value;
+  };
+}
+
+/** Reads null instead of what cannot be read. */
+function tolerant(read: ValueReader): ValueReader {
+  return (sent) => {
+    const value = read(sent);
+    return value instanceof InvalidValue ? null : value;
   };
 }
 

@@ -1,13 +1,13 @@
-import type { AskedFor, DerivedField } from '../operations/fields.ts';
+import type { AskedFor, DerivedField, Kind } from '../operations/fields.ts';
 import type { DataSet, Shape } from '../operations/operation.ts';
-import type { Row, TableDefinition } from '../operations/table.ts';
+import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
 import { type GeneratedReader, generatedReader } from './generated-reader.ts';
-import { createLayouts, type Layout } from './layout.ts';
-import { type RowSchema, readerOf, schemaOf } from './record-schema.ts';
+import { createLayouts, type Layout, plainName } from './layout.ts';
+import { type RowSchema, readerOf, readersOf, schemaOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
 import type { Problem, Reject } from './types.ts';
-import { isBlank, readText } from './values.ts';
+import { InvalidValue, isBlank, readText, type ValueReader } from './values.ts';
 
 /** The result of reading a record: a row of a table, or its problems. */
 export type RecordResult =
@@ -66,16 +66,25 @@ export function createRecordReader(
   const unknown = new Set<string>();
   const repeated = new Set<string>();
   // Only the request names the instrument of such records. If it names none, they are rejects.
+  // Values of fields that mean nothing and could not be read, by their path: the first of each.
+  const unread = new Map<string, string>();
   const nameless = operation.windows.per === 'instrument' && asked.instruments.length === 0;
 
   // One `sent` serves the whole answer; these two variables hold the record that it reads from.
   let current: Readonly<Record<string, unknown>> = {};
   let last: LayoutState | null = null;
   const sent = (source: string): unknown => {
-    const key = last?.layout.keyOf.get(source.toLowerCase());
+    const key = last?.layout.keyOf.get(plainName(source));
     const value = key === undefined ? undefined : current[key];
     // Operations convert these to text, where a nested value could throw or recurse.
     return typeof value === 'object' ? null : (unsafeNumberText(value) ?? value);
+  };
+  const kinds = new Map<Kind, ValueReader>();
+  const readAs = (source: string, kind: Kind): Scalar => {
+    const reader = kinds.get(kind) ?? readerOf(kind, timeZone);
+    kinds.set(kind, reader);
+    const value = reader(sent(source));
+    return value instanceof InvalidValue ? null : value;
   };
 
   const stateOf = (layout: Layout): LayoutState => {
@@ -113,14 +122,20 @@ export function createRecordReader(
         return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
       }
       current = record as Readonly<Record<string, unknown>>;
-      for (const field of state.derived) state.raw[field.column] = field.value(sent, state.memory);
+      for (const field of state.derived) state.raw[field.column] = field.value(sent, state.memory, readAs);
       const unnamed = nameless || !isNamed(state.shape, sent);
       if (found.records++ === generateAfter) found.reader = generatedReader(layout, timeZone);
       const row = unnamed || found.reader === null ? null : found.reader(current, state.raw);
       if (row !== null) return { table: state.shape.table, row };
       fill(state, layout, current);
       const parsed = state.schema.safeParse(state.raw);
-      if (parsed.success && !unnamed) return { table: state.shape.table, row: parsed.data };
+      if (parsed.success && !unnamed) {
+        for (const [column, problem] of unreadOf(state, timeZone)) {
+          const path = pathOf(layout, column);
+          if (!unread.has(path)) unread.set(path, problem);
+        }
+        return { table: state.shape.table, row: parsed.data };
+      }
       const problems = [
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
         ...(parsed.error?.issues ?? []).map((issue) => ({
@@ -132,11 +147,27 @@ export function createRecordReader(
     },
     lastLayout: () => last?.layout ?? null,
     unknownFields: () => unknown,
-    warnings: () =>
-      [...repeated].map(
+    warnings: () => [
+      ...[...repeated].map(
         (key) => `${printable(key.slice(0, 200))} repeats a field of the record; the first counts`,
       ),
+      ...(unread.size === 0 ? [] : [unreadText(unread)]),
+    ],
   };
+}
+
+/** What cannot be read in those fields of a record that mean nothing, by column. */
+function* unreadOf({ shape: { table }, raw }: ShapeState, timeZone: string): Generator<[string, string]> {
+  for (const { column, meaningless } of table.fields) {
+    if (meaningless !== true) continue;
+    const value = readersOf(table, timeZone).get(column)?.(raw[column]);
+    if (value instanceof InvalidValue) yield [column, value.problem];
+  }
+}
+
+function unreadText(unread: ReadonlyMap<string, string>): string {
+  const problems = [...unread].map(([path, problem]) => `${path} ${problem}`);
+  return `what cannot be read in fields that mean nothing here is stored as null: ${problems.join(', ')}`;
 }
 
 function rejected(problems: readonly Problem[]): RecordResult {

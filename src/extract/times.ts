@@ -20,7 +20,8 @@ const AMERICAN = new RegExp(`^(\\d{1,2})-(\\d{1,2})-(\\d{4})${TIME}$`, 'i');
 const ISO = new RegExp(`^(\\d{4})-(\\d{2})-(\\d{2})${TIME}$`, 'i');
 /** `20-AUG-2021`, as in the exchanges' own files. */
 const NAMED = new RegExp(`^(\\d{1,2})-([A-Z]{3})-(\\d{4})${TIME}$`, 'i');
-const EPOCH = /^-?\d{1,12}$/;
+/** Unix seconds or milliseconds; the source's CSV prints whole numbers with `.0`. */
+const EPOCH = /^-?\d{1,15}(?:\.0+)?$/;
 
 /** For a missing date, the source sends a moment in the year 1. */
 const NO_DATE_YEAR = 1;
@@ -32,9 +33,12 @@ const EPOCH_RANGE = { from: Date.UTC(FIRST_YEAR) / 1000, to: Date.UTC(LAST_YEAR 
 
 /**
  * A number with fewer than nine digits would be a moment around 1970. It is more likely not a time at all (`20250227`,
- * a code, 0), so it is invalid. The times of the source have ten digits.
+ * a code), so it is invalid. The times of the source have ten digits, or thirteen in milliseconds. 0 is no time.
  */
 const SMALLEST_EPOCH = 100_000_000;
+
+/** A number of this size is in milliseconds: as seconds it would be after the year 5000. */
+const SMALLEST_IN_MS = 100_000_000_000;
 
 /** A moment; null for "no date"; or what the text should have been. */
 function parseMoment(text: string): Moment | null | string {
@@ -79,9 +83,11 @@ function offsetOf(zone: string): number {
   return zone.startsWith('-') ? -minutes : minutes;
 }
 
-/** Epoch seconds; null for "no date"; or what the number should have been. */
-function parseEpoch(seconds: number): number | null | string {
-  if (!Number.isInteger(seconds)) return 'a date in whole Unix seconds';
+/** Epoch seconds, with decimals if it had milliseconds; null for "no date"; or what the number should have been. */
+function parseEpoch(stated: number): number | null | string {
+  if (stated === 0) return null;
+  if (!Number.isInteger(stated)) return 'a date in whole Unix seconds';
+  const seconds = Math.abs(stated) < SMALLEST_IN_MS ? stated : stated / 1000;
   if (seconds >= YEAR_ONE.from && seconds <= YEAR_ONE.to) return null;
   if (seconds < EPOCH_RANGE.from || seconds > EPOCH_RANGE.to) {
     return `a date between ${FIRST_YEAR} and ${LAST_YEAR} in Unix seconds`;
@@ -132,7 +138,7 @@ export function createDateReader(zone: string): ValueReader {
   return createReader(
     ({ day, seconds, offset }) =>
       offset === null ? day : dayAt(Date.parse(`${day}T00:00:00Z`) / 1000 + seconds - offset * 60, zone),
-    (seconds) => dayAt(seconds, zone),
+    (seconds) => dayAt(Math.floor(seconds), zone),
   );
 }
 
@@ -144,7 +150,12 @@ export function createDatetimeReader(zone: string): ValueReader {
       const ahead = offset === null ? offsetAt(epochOf(day, seconds, zone), zone) : formatOffset(offset * 60);
       return `${day} ${time}${fraction}${ahead}`;
     },
-    (seconds) => `${dayAt(seconds, zone)} ${timeAt(seconds, zone)}${offsetAt(seconds, zone)}`,
+    (stated) => {
+      const seconds = Math.floor(stated);
+      const ms = Math.round((stated - seconds) * 1000);
+      const fraction = ms === 0 ? '' : `.${String(ms).padStart(3, '0')}`;
+      return `${dayAt(seconds, zone)} ${timeAt(seconds, zone)}${fraction}${offsetAt(seconds, zone)}`;
+    },
   );
 }
 

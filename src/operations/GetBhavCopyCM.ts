@@ -3,7 +3,8 @@ import { deliveries } from './files/Deliveries.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
 
-const DERIVATIVES = 'Always blank in the cash market.';
+const DERIVATIVES = 'Means nothing in the cash market.';
+const meaningless = true;
 
 const table = defineTable({
   name: 'bhavcopy_cm',
@@ -43,10 +44,10 @@ const table = defineTable({
       'Number of the instrument on its exchange (BSE: the scrip code).',
     ),
     text('isin', 'isin', 'International Securities Identification Number; shared by T+0 lines.'),
-    date('expiry', 'expiry_date', `Expiry. ${DERIVATIVES}`),
-    date('finInstrmActlXpryDt', 'actual_expiry_date', `Actual expiry. ${DERIVATIVES}`),
-    numeric('strikePrice', 'strike_price', `Strike price. ${DERIVATIVES}`, { unit: 'rupees' }),
-    text('optionType', 'option_type', `Call or put. ${DERIVATIVES}`),
+    date('expiry', 'expiry_date', `Expiry. ${DERIVATIVES}`, { meaningless }),
+    date('finInstrmActlXpryDt', 'actual_expiry_date', `Actual expiry. ${DERIVATIVES}`, { meaningless }),
+    numeric('strikePrice', 'strike_price', `Strike price. ${DERIVATIVES}`, { unit: 'rupees', meaningless }),
+    text('optionType', 'option_type', `Call or put. ${DERIVATIVES}`, { meaningless }),
     text('finInstrmNm', 'instrument_full_name', 'Full name of the security.'),
     numeric('openPrice', 'open_price', 'Opening price.', { unit: 'rupees' }),
     numeric('highPrice', 'high_price', 'Highest price.', { unit: 'rupees' }),
@@ -61,11 +62,13 @@ const table = defineTable({
     ),
     numeric('underlyingPrice', 'underlying_price', `Price of the underlying. ${DERIVATIVES}`, {
       unit: 'rupees',
+      meaningless,
     }),
     numeric('sttlmPric', 'settlement_price', 'Settlement price; blank for T+0 lines.', { unit: 'rupees' }),
-    int8('oi', 'open_interest', `Open interest. ${DERIVATIVES}`, { unit: 'contracts' }),
+    int8('oi', 'open_interest', `Open interest. ${DERIVATIVES}`, { unit: 'contracts', meaningless }),
     int8('oiChng', 'open_interest_change', `Change of the open interest. ${DERIVATIVES}`, {
       unit: 'contracts',
+      meaningless,
     }),
     int8('ttq', 'traded_quantity', 'Total traded quantity.', { unit: 'shares' }),
     numeric('ttlTrfVal', 'turnover', 'Total traded value.', { unit: 'rupees' }),

@@ -43,7 +43,7 @@ export default defineOperation({
       { param: 'band', meaning: 'only this band: H upper, L lower', values: ['H', 'L'], filters: true },
     ],
   },
-  shapes: [{ table, has: ['scripId', 'band'], dated: true, fullSet: 'days' }],
+  shapes: [{ table, has: ['scripId'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
   publishedAt: '21:15',
   schedule: { at: '21:30', on: 'daily', lookback: true },

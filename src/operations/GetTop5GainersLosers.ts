@@ -49,7 +49,7 @@ export default defineOperation({
       },
     ],
   },
-  shapes: [{ table, has: ['scripCode', 'isLoser'], dated: true, fullSet: 'days' }],
+  shapes: [{ table, has: ['scripCode'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 5, everyDay: false },
   publishedAt: '21:15',
   schedule: { at: '21:24', on: 'daily', lookback: true },

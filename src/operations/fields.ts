@@ -28,6 +28,8 @@ interface FieldOptions {
   readonly absent?: '' | 0;
   /** Other source fields that may have the value, tried in order after the first. */
   readonly orElse?: readonly string[];
+  /** Does it mean nothing in this data set? Then what cannot be read is null, and the answer has a warning. */
+  readonly meaningless?: boolean;
 }
 
 /** A field of the source's answer. */
@@ -78,8 +80,15 @@ export interface DerivedField extends FieldOptions {
    * one `memory`.
    *
    * @param get returns a value of the record as it was sent, by the name of its source field.
+   * @param read returns a value as it would be stored in a column of a kind, null if it cannot be read.
    */
-  readonly value: (get: (source: string) => unknown, memory: Map<string, number>) => string | number | null;
+  readonly value: (
+    get: (source: string) => unknown,
+    memory: Map<string, number>,
+    read: (source: string, kind: Kind) => string | number | boolean | null,
+  ) => string | number | null;
+  /** Source fields that only this column is made from. */
+  readonly sources?: readonly string[];
 }
 
 export type Field = AnswerField | RequestField | DerivedField;
@@ -132,6 +141,7 @@ export function derived(
   kind: Kind,
   meaning: string,
   value: DerivedField['value'],
+  options: Pick<DerivedField, 'sources'> = {},
 ): DerivedField {
-  return { from: 'derived', column, kind, meaning, value };
+  return { from: 'derived', column, kind, meaning, value, ...options };
 }

@@ -5,6 +5,17 @@ import type { TableDefinition } from './table.ts';
 export const EXCHANGES = ['BSE', 'NSE'] as const;
 export type Exchange = (typeof EXCHANGES)[number];
 
+/** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
+const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XBOM: 'BSE', XNSE: 'NSE' };
+
+/** Does a record name another known exchange than the one that was asked? An unknown spelling proves nothing. */
+export function strayExchange(named: unknown, { exchange }: Pick<AskedFor, 'exchange'>): boolean {
+  if (typeof named !== 'string') return false;
+  const spelled = named.trim().toUpperCase();
+  const known = EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+  return known !== undefined && known !== exchange;
+}
+
 /** The operation whose data shows which days were sessions, and which instruments there are. */
 export const BHAV_COPY = 'GetBhavCopyCM';
 
@@ -70,7 +81,7 @@ export interface Shape {
    * any other day is rejected.
    */
   readonly dated: boolean;
-  /** Column with the exchange of a record: a record of another exchange is rejected. */
+  /** Column with the exchange of a record: a record of another known exchange is rejected. */
   readonly exchangeColumn?: string;
   /**
    * What an answer to a request without instruments and filters lists in full: the requested days, everything that
@@ -164,7 +175,7 @@ export const SCHEDULED_WEEKDAYS: Readonly<Record<Schedule['on'], number | null>>
 export interface DataSet {
   readonly name: string;
   readonly summary: string;
-  /** A record is stored by the first shape that it has. */
+  /** A record is stored by the shape that reads most of its fields, of those it has. */
   readonly shapes: readonly [Shape, ...Shape[]];
   /** Further tables that some imported files fill; answers of the source have no data for them. */
   readonly alsoInFiles?: readonly TableDefinition[];

@@ -40,6 +40,11 @@ export function expectedRow(
   );
 }
 
+function textOfValue(value: unknown): string | null {
+  const text = value === undefined || value === null ? '' : String(value).trim();
+  return text === '' || text.startsWith('01-01-0001') ? null : text;
+}
+
 function textOf(
   field: Field,
   asked: AskedFor,
@@ -51,12 +56,12 @@ function textOf(
     return field.kind === 'date' ? value.replace(/^(\d+)-(\d+)-(\d+)$/, '$2-$3-$1') : value;
   }
   if (field.from === 'derived') {
-    const value = field.value(sent, memory);
+    const value = field.value(sent, memory, (source) => textOfValue(sent(source)));
     return value === null ? null : String(value);
   }
-  const value = sent(field.source);
-  const text = value === undefined || value === null ? '' : String(value).trim();
-  if (text !== '' && !text.startsWith('01-01-0001')) return text;
+  const sources = [field.source, ...(field.orElse ?? [])];
+  const text = sources.map((source) => textOfValue(sent(source))).find((one) => one !== null);
+  if (text !== undefined) return text;
   return field.absent === undefined ? null : String(field.absent);
 }
 

@@ -92,14 +92,14 @@ const facts = defineTable({
 export const ratioShape: Shape = {
   table: ratios,
   has: [],
-  hasOneOf: ['marketCap', 'peRatio', 'eps', 'eodClosePrice', 'currentPrice', 'enterpriseValue'],
+  hasOneOf: ratios.fields.flatMap((field) => (field.from === 'answer' ? [field.source] : [])),
   dated: false,
   fullSet: 'none',
 };
 
 export const ratioFactShape: Shape = {
   table: facts,
-  has: ['value'],
+  has: [],
   hasOneOf: ['label', 'key'],
   dated: false,
   fullSet: 'none',
