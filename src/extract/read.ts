@@ -144,7 +144,7 @@ interface Stray {
   readonly day?: string;
 }
 
-/** The problem of a row of another day or exchange than was asked for; null if it is of neither. */
+/** The problem of a row of another day, exchange or quarter than was asked for; null if it is of none. */
 function strayProblem(
   operation: Operation,
   asked: AskedFor,
@@ -162,6 +162,11 @@ function strayProblem(
       };
       return { problem, day };
     }
+  }
+  const contradiction = shape.contradiction?.(row, asked) ?? null;
+  if (contradiction !== null) {
+    const { column, message } = contradiction;
+    return { problem: { path: sourceOf(table, column), message: printable(message.slice(0, 200)) } };
   }
   const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
   if (shape.exchangeColumn === undefined || !strayExchange(exchange, asked)) {

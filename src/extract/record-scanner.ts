@@ -84,7 +84,7 @@ export function createRecordScanner(
   { asked, timeZone, valuesOf, texts, only }: ScannerOptions,
 ): RecordScanner | null {
   const { shape } = layout;
-  if (shape === null) return null;
+  if (shape === null || shape.contradiction !== undefined) return null;
   const { table } = shape;
   const keyAt = new Map(layout.keys.map((key, at) => [key, at]));
   const readers = readersOf(table, timeZone);
@@ -102,9 +102,7 @@ export function createRecordScanner(
     const isExchange = column === shape.exchangeColumn;
     const accepts = (value: Scalar) =>
       (allowed?.includes(value) ?? true) &&
-      (isDay
-        ? isAskedDay(asked, String(value))
-        : !isExchange || !strayExchange(value, asked));
+      (isDay ? isAskedDay(asked, String(value)) : !isExchange || !strayExchange(value, asked));
     const absent = read(field.from === 'request' ? field.value(asked) : null);
     const isValid = !(absent instanceof InvalidValue) && accepts(absent);
     if (sources.length === 0 && !isValid) return null;

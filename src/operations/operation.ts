@@ -1,6 +1,6 @@
 import type { Config } from '../core/config.ts';
 import type { AskedFor } from './fields.ts';
-import type { TableDefinition } from './table.ts';
+import type { Row, TableDefinition } from './table.ts';
 
 export const EXCHANGES = ['BSE', 'NSE'] as const;
 export type Exchange = (typeof EXCHANGES)[number];
@@ -81,6 +81,11 @@ export interface Shape {
    * any other day is rejected.
    */
   readonly dated: boolean;
+  /** What a row says that contradicts the request; then the record is rejected. Null if nothing does. */
+  readonly contradiction?: (
+    row: Row,
+    asked: AskedFor,
+  ) => { readonly column: string; readonly message: string } | null;
   /** Column with the exchange of a record: a record of another known exchange is rejected. */
   readonly exchangeColumn?: string;
   /**

@@ -196,6 +196,46 @@ describe('names of fields', () => {
   });
 });
 
+describe('the quarter of ratios', () => {
+  const RATIOS = { Year: 2024, LastQ: 'QM', EPS: 134.19 };
+  const ask = (record: SourceRecord, params: Record<string, string>) =>
+    readRecords('GetFinancialRatios', [record], {
+      instruments: ['TCS'],
+      params: { natureOfReport: 'Standalone', variant: 'quarter', ...params },
+    }).inAllFormats();
+
+  test.each([
+    [{ ...RATIOS }, { year: '2024', period: 'QM' }],
+    [
+      { ...RATIOS, LastQ: 'qm ' },
+      { year: '2024', period: 'QM' },
+    ],
+    [
+      { ...RATIOS, Year: 0 },
+      { year: '2024', period: 'QM' },
+    ],
+    [{ EPS: 1 }, { year: '2024', period: 'QM' }],
+    [
+      { ...RATIOS, LastQ: 'M12' },
+      { year: '2024', period: 'QM' },
+    ],
+    [RATIOS, { year: '2023', period: 'Latest' }],
+    [RATIOS, { period: 'M6', year: '2023' }],
+    [RATIOS, { variant: 'eod', year: '2023', period: 'QD' }],
+  ])('%j answers the question about %j', (record, params) => {
+    expect(ask(record, params)).toMatchObject({ problems: [], row: { eps: String(record.EPS) } });
+  });
+
+  test.each([
+    [{ ...RATIOS }, { year: '2024', period: 'QD' }, 'lastQ', 'is QM, but 2024QD was asked for'],
+    [{ ...RATIOS }, { year: '2023', period: 'QM' }, 'year', 'is 2024, but 2023QM was asked for'],
+  ])('%j is no answer to the question about %j', (record, params, path, message) => {
+    const read = ask(record, params);
+    expect(read.problems).toEqual([[{ path, message }]]);
+    expect(read.tables).toEqual([]);
+  });
+});
+
 describe('shapes are told apart by what distinguishes them', () => {
   const tableOf = (name: string, record: SourceRecord) => {
     const read = readRecords(name, [record], { instruments: ['TCS'] }).inAllFormats();

@@ -385,7 +385,7 @@ describe('a replay', () => {
   });
 });
 
-test('records of a day or an exchange that was not asked for are rejected, and leave no trace but rejects', async () => {
+test('records of a day, quarter or exchange that was not asked for are rejected, and leave no trace but rejects', async () => {
   const context = await openStore();
   const strays: SourceRecord[] = [
     { ...records(30, 31)[0], TradDt: '08-28-2025' },
@@ -395,7 +395,7 @@ test('records of a day or an exchange that was not asked for are rejected, and l
   const loaded = await fetched(1, [...records(0, 40), ...strays])(context);
   expect(loaded).toMatchObject({
     counts: { inserted: 40, rejected: 3, withdrawn: 0 },
-    suspicious: '3 records are of a day or an exchange that was not asked for',
+    suspicious: '3 records are of a day, quarter or exchange that was not asked for',
   });
   const problems = await all(context, 'select problems from etl.rejects order by position');
   expect(problems.map((row) => row.problems[0].message)).toEqual([
@@ -419,7 +419,7 @@ test('a day that was loaded is in doubt again after an answer with records nobod
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
   const stray = { ...records(30, 31)[0], TradDt: '08-28-2025' };
   expect(await fetched(3, [...records(0, 40), stray])(context)).toMatchObject({
-    suspicious: 'a record is of a day or an exchange that was not asked for',
+    suspicious: 'a record is of a day, quarter or exchange that was not asked for',
   });
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
   // An older one does not resolve it, a newer one does.

@@ -45,11 +45,16 @@ describe.each(names)('%s', (name) => {
   const good = sampleOf(operation);
 
   test('rejects what a field cannot hold, field by field, with its name; the others load', async () => {
-    const cases = sentFields(operation).flatMap(({ key, field }) =>
-      REJECTED[field.kind].map((value) => ({ key, value })),
+    const [needless, needed] = [true, false].map((meaningless) =>
+      sentFields(operation)
+        .filter(({ field }) => (field.meaningless === true) === meaningless)
+        .flatMap(({ key, field }) => REJECTED[field.kind].map((value) => ({ key, value }))),
     );
+    const cases = needed ?? [];
     await emptyTables(store, operation);
-    const records = [good, ...cases.map(({ key, value }) => ({ ...good, [key]: value })), good];
+    // What cannot be read in a field that means nothing is no reason to reject a record.
+    const others = (needless ?? []).map(({ key, value }) => ({ ...good, [key]: value }));
+    const records = [good, ...cases.map(({ key, value }) => ({ ...good, [key]: value })), good, ...others];
     const { windowId, extracted, counts } = await loadBody(store, operation, bodyOf(records));
     expect(counts).toMatchObject({ fetched: records.length, rejected: cases.length });
     const rejects = await storedRejects(store, windowId);

@@ -196,7 +196,7 @@ export async function readToFold(context: Context, kept: KeptAnswer): ReturnType
 function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
   if (strays === 0) return [];
   return [
-    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day or an exchange that was not asked for`,
+    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not asked for`,
     ...(trialDay === undefined ? [] : [trialAddressText(trialDay)]),
   ];
 }

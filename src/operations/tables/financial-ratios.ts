@@ -89,11 +89,28 @@ const facts = defineTable({
   ],
 });
 
+const QUARTERS = ['QJ', 'QS', 'QD', 'QM'];
+
+/**
+ * Ratios of another quarter than was asked for. Other periods, such as `Latest`, can be answered with the figures of
+ * any quarter, and so can questions about a day.
+ */
+const otherQuarter: Shape['contradiction'] = ({ year, last_q: lastQ }, { params }) => {
+  const { year: askedYear = '', period = '' } = params;
+  if (params.variant !== 'quarter' || !QUARTERS.includes(period)) return null;
+  const message = (said: unknown) => `is ${String(said)}, but ${askedYear}${period} was asked for`;
+  const code = typeof lastQ === 'string' ? lastQ.toUpperCase() : '';
+  if (QUARTERS.includes(code) && code !== period) return { column: 'last_q', message: message(lastQ) };
+  const isOther = askedYear !== '' && Number(year ?? 0) !== 0 && Number(year) !== Number(askedYear);
+  return isOther ? { column: 'year', message: message(year) } : null;
+};
+
 export const ratioShape: Shape = {
   table: ratios,
   has: [],
   hasOneOf: ratios.fields.flatMap((field) => (field.from === 'answer' ? [field.source] : [])),
   dated: false,
+  contradiction: otherQuarter,
   fullSet: 'none',
 };
 
