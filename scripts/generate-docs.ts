@@ -11,12 +11,12 @@ import {
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
-  type Outage,
   type Scope,
   type Situation,
   STATUS_RULES,
   WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
+import type { Outage } from '../src/jobs/worker/outage-policy.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
 import { OPEN_POINTS } from '../src/sandbox/open-points.ts';
@@ -54,10 +54,12 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
     { what: 'the answer breaks off', facts: { cutShort: true } },
   ],
   database_away: [{ what: 'Postgres is away' }],
+  database_cannot_store: [{ what: 'Postgres cannot store: its disk is full, or it is read-only' }],
   database_locked: [
     { what: 'another session holds a lock in Postgres for longer than `EOD_LOCK_TIMEOUT_MS`' },
   ],
   database: [{ what: 'Postgres refuses a statement' }],
+  defect: [{ what: 'a defect of this program' }],
   usage: [{ what: 'a setting is wrong' }],
   aborted: [{ what: 'the worker stops' }],
 };
@@ -75,6 +77,7 @@ const DOWN: Outage = {
 
 const FIRST: Situation = {
   attempt: 1,
+  storeFailures: 0,
   notReadyMs: 0,
   days: 1,
   intoHourMs: 1_800_000,
@@ -100,6 +103,7 @@ const SITUATIONS: readonly { readonly heading: string; readonly situation: Situa
     heading: '… for longer than `EOD_OUTAGE_PATIENCE_MS`',
     situation: { ...FIRST, outage: { ...DOWN, downMs: config.EOD_OUTAGE_PATIENCE_MS + 1 } },
   },
+  { heading: 'while its answer is stored', situation: { ...FIRST, storeFailures: 1 } },
 ];
 
 const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
@@ -121,6 +125,8 @@ function wording(action: FailureAction): string {
       return 'look again each minute until the next hour';
     case 'split':
       return `split into ${action.days} days${action.named ? ', and the others of the run' : ''}`;
+    case 'keep_answer':
+      return `store the answer again${action.stopsCalls ? '; no call until then' : ''}`;
     case 'put_back':
       return 'put back';
     case 'end':

@@ -212,6 +212,8 @@ COMMENT ON COLUMN etl.history_limits.refused_at IS 'When a range was last refuse
 COMMENT ON TABLE etl.workers IS 'Worker processes; eod status says if none was seen for a minute.';
 COMMENT ON COLUMN etl.workers.worker IS 'Host and process id.';
 COMMENT ON COLUMN etl.workers.seen_at IS 'When it last reported, which it does every half minute.';
+COMMENT ON COLUMN etl.workers.cannot_store IS 'Why Postgres refuses to store the answers that it holds; until they are stored it makes no call. NULL if they can be stored.';
+COMMENT ON COLUMN etl.workers.cannot_store_since IS 'Since when.';
 
 COMMENT ON TABLE etl.sessions IS 'Trading sessions of the exchanges, from the calendar.';
 COMMENT ON COLUMN etl.sessions.exchange IS 'Exchange.';

@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { escapeControls } from '../core/controls.ts';
 import { largest } from '../core/largest.ts';
 import { count, momentText } from '../core/wording.ts';
+import type { WorkersSeen } from '../load/state/workers.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
 
@@ -189,9 +190,19 @@ export function firstLines<Item>(
   return [...items.slice(0, most).map(line), ...(left > 0 ? [more(left)] : [])];
 }
 
+/** A sentence that says why answers cannot be stored; null if they can. */
+export function cannotStoreText(
+  { cannotStore, cannotStoreSince }: Pick<WorkersSeen, 'cannotStore' | 'cannotStoreSince'>,
+  timeZone: string,
+): string | null {
+  if (cannotStore === null) return null;
+  const since = cannotStoreSince === null ? '' : ` since ${momentText(cannotStoreSince, timeZone)}`;
+  return `answers cannot be stored${since}, and no call is made until they can: ${cannotStore}`;
+}
+
 /** A sentence that says since when no worker is running; null while one is. */
 export function noWorkersText(
-  { seen, lastSeenAt }: { readonly seen: number; readonly lastSeenAt: string | null },
+  { seen, lastSeenAt }: Pick<WorkersSeen, 'seen' | 'lastSeenAt'>,
   timeZone: string,
 ): string | null {
   if (seen > 0) return null;

@@ -68,7 +68,14 @@ const findingSeverity = z.string().transform((text, context) => {
 });
 
 /** The default of EOD_ALERT_ON: the alerts that need a person. */
-const PROBLEM_KINDS = ['run_failed', 'access_key', 'late_data', 'gaps', 'suspicious'] as const;
+const PROBLEM_KINDS = [
+  'run_failed',
+  'access_key',
+  'cannot_store',
+  'late_data',
+  'gaps',
+  'suspicious',
+] as const;
 
 /** The kinds of alerts that EOD_ALERT_ON may name. */
 export const ALERT_KINDS = [...PROBLEM_KINDS, 'run_completed', 'night_completed'] as const;

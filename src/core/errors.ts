@@ -35,10 +35,14 @@ export type ErrorKind =
   | 'unreadable'
   /** Postgres cannot be reached, or failed a statement that may succeed a moment later. */
   | 'database_away'
+  /** Postgres is there and cannot store: its disk is full, its memory used up, a file broken, or it is read-only. */
+  | 'database_cannot_store'
   /** Another session has held a lock for longer than we wait; the message names it. */
   | 'database_locked'
   /** Postgres refused a statement, and would refuse it again. */
   | 'database'
+  /** Something else was thrown: a mistake in this code. */
+  | 'defect'
   /** A setting or the command line is wrong: exit code 2. */
   | 'usage'
   /** The work was interrupted, e.g. by Ctrl-C. */
@@ -125,6 +129,15 @@ export function messageOf(error: unknown): string {
 function systemProblem(error: unknown): string | null {
   const { code = '', syscall } = Object(error) as NodeJS.ErrnoException;
   return syscall === undefined ? null : (SYSTEM_ERRORS[code] ?? null);
+}
+
+/** Messages of node-postgres about a connection that broke or could not be made; these errors have no code. */
+const LOST_CONNECTION =
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Cannot use a pool after calling end|Client (has encountered a connection error|was closed) and is not queryable)/;
+
+/** Is this an error of node-postgres about a lost connection that has no code? */
+export function isLostConnection(error: unknown): boolean {
+  return error instanceof Error && LOST_CONNECTION.test(error.message);
 }
 
 /**

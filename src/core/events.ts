@@ -46,6 +46,9 @@ export const windowEnded = event<
   }
 >('eod:window-ended');
 
+/** How many answers of this process wait until Postgres can store them. */
+export const answersWaiting = event<{ readonly answers: number }>('eod:answers-waiting');
+
 /** A run has ended. */
 export const runEnded = event<{
   readonly run: number;

@@ -3,7 +3,7 @@ import type { Config } from './config.ts';
 import { escapeControls } from './controls.ts';
 import { timeAt } from './days.ts';
 import { redactor, type SECRET_SETTINGS } from './environment.ts';
-import { messageOf, PipelineError } from './errors.ts';
+import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
 
@@ -93,12 +93,12 @@ export function windowFacts(window: {
   return { runId, windowId, operation, exchange, from, to };
 }
 
-/** While a server cannot be reached, one line in this time says so. */
+/** While a server cannot be reached or cannot store, one line in this time says so. */
 const OUTAGE_LINE_MS = 60_000;
 
 /**
- * While a server cannot be reached, every connection, window and timer logs the same error. Of these lines the first
- * is written, and then one a minute.
+ * While a server cannot be reached or cannot store, every connection, window and timer logs the same error. Of these
+ * lines the first is written, and then one a minute.
  */
 function limitOutageLines(): (this: Logger, args: Parameters<LogFn>, method: LogFn) => void {
   const loggedAt = new Map<string, number>();
@@ -114,22 +114,30 @@ function limitOutageLines(): (this: Logger, args: Parameters<LogFn>, method: Log
   };
 }
 
-/** Error codes of a broken connection: those of sockets, and of Postgres when it stops, starts or has no capacity. */
-const AWAY_CODES = /^(E[A-Z_]+|08\w{3}|53\w{3}|57P0\d)$/;
+/** Error codes of a broken connection: those of sockets, and of Postgres when it stops, starts or is full. */
+const AWAY_CODES = /^(E[A-Z_]+|08\w{3}|53300|57P0\d)$/;
 
-/** Messages of node-postgres about a broken connection; these errors have no code. */
-const AWAY_MESSAGES = /^(Connection terminated|timeout exceeded when trying to connect)/;
+/** Those of a Postgres that cannot store. */
+const CANNOT_STORE_CODES = /^(53\w{3}|58\w{3}|25006)$/;
 
-/** The server that cannot be reached, according to an error; null for any other error. */
+/** The server that cannot be reached or cannot store, according to an error; null for any other error. */
 function serverAway(error: unknown): string | null {
   const cause = withoutStatement(error);
-  if (cause instanceof PipelineError) return cause.kind === 'database_away' ? 'Postgres' : null;
+  if (cause instanceof PipelineError) return OUTAGES[cause.kind] ?? null;
   if (!(cause instanceof Error)) return null;
-  if (AWAY_MESSAGES.test(cause.message)) return 'Postgres';
+  if (isLostConnection(cause)) return 'Postgres';
   const { code, severity } = cause as { readonly code?: unknown; readonly severity?: unknown };
-  if (typeof code !== 'string' || !AWAY_CODES.test(code)) return null;
+  if (typeof code !== 'string') return null;
+  if (!AWAY_CODES.test(code)) return CANNOT_STORE_CODES.test(code) ? STORAGE : null;
   return severity === undefined ? 'connection' : 'Postgres';
 }
+
+const STORAGE = 'storage of Postgres';
+
+const OUTAGES: Readonly<Partial<Record<ErrorKind, string>>> = {
+  database_away: 'Postgres',
+  database_cannot_store: STORAGE,
+};
 
 /** The driver's error: drizzle wraps it in one that quotes the whole statement with its values. */
 function withoutStatement(error: unknown): unknown {
@@ -149,8 +157,10 @@ function describeError(thrown: unknown): object {
     return value === undefined ? [] : [[key, value]];
   });
   const cause = error.cause === undefined ? {} : { cause: messageOf(error.cause) };
-  const isDefect = !(error instanceof PipelineError) && !('code' in error) && serverAway(error) === null;
-  const where = isDefect ? { stack } : {};
+  const isOwn = error instanceof PipelineError;
+  const defect = isOwn && error.kind === 'defect' && error.cause instanceof Error ? error.cause : null;
+  const isDefect = !isOwn && !('code' in error) && serverAway(error) === null;
+  const where = defect !== null ? { stack: defect.stack } : isDefect ? { stack } : {};
   return { type: name, message, ...Object.fromEntries(facts), ...cause, ...where };
 }
 

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import { answersWaiting } from '../core/events.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
+import { isReadOnly } from '../load/database/inspect.ts';
 import { longLockWaits } from '../load/database/lock-waits.ts';
 import { refuseForeignHosts } from './access.ts';
 import { createMetrics } from './metrics.ts';
@@ -14,8 +16,8 @@ export interface HttpOptions {
 
 /**
  * Serves `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work: database and queue
- * answer, and no session of ours is stuck waiting for a lock) as JSON, and `GET /metrics` for Prometheus. None of them
- * needs a password; the metrics are refused to foreign hosts, as the pages are.
+ * answer, Postgres stores, and no session of ours is stuck waiting for a lock) as JSON, and `GET /metrics` for
+ * Prometheus. None of them needs a password; the metrics are refused to foreign hosts, as the pages are.
  */
 export function serveHealth(
   app: FastifyInstance,
@@ -23,9 +25,16 @@ export function serveHealth(
   { roles, stopping }: HttpOptions,
 ): void {
   const started = performance.now();
-  const checkReadiness = oneAtATime(() => readiness(context, stopping));
+  let waitingAnswers = 0;
+  const stopListening = answersWaiting.subscribe(({ answers }) => {
+    waitingAnswers = answers;
+  });
+  const checkReadiness = oneAtATime(() => readiness(context, stopping, waitingAnswers));
   const metrics = createMetrics(context, roles);
-  app.addHook('onClose', async () => metrics.close());
+  app.addHook('onClose', async () => {
+    stopListening();
+    metrics.close();
+  });
   app.get('/healthz', async (_, reply) => {
     const seconds = Math.round((performance.now() - started) / 1000);
     return reply.header('cache-control', 'no-store').send({ status: 'alive', roles, seconds });
@@ -42,7 +51,8 @@ export function serveHealth(
   );
 }
 
-async function readiness({ db, queues, log }: QueueContext, stopping: AbortSignal) {
+/** @param waitingAnswers how many answers this process has that Postgres does not store. */
+async function readiness({ db, queues, log }: QueueContext, stopping: AbortSignal, waitingAnswers: number) {
   const check = async (what: string, work: () => Promise<unknown>) => {
     try {
       await within(work());
@@ -57,13 +67,18 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
   const stuckMs = db.timeouts.lockMs / 2;
   const readWaits = async () => {
     waits = await longLockWaits(db.withoutRetry.pool, stuckMs);
+    readOnly = await isReadOnly(db.withoutRetry.pool);
   };
+  let readOnly = false;
   let waits: Awaited<ReturnType<typeof longLockWaits>> = [];
   const [database, queue] = await Promise.all([
     check('database', readWaits),
     check('queue', () => queues.ticks.getJobCounts()),
   ]);
   for (const wait of waits) log.warn(wait, 'readiness: waits for a lock');
-  const ready = database === 'ok' && queue === 'ok' && waits.length === 0 && !stopping.aborted;
-  return { ready, database, queue, lockWaits: waits.length, stopping: stopping.aborted };
+  const storage = readOnly ? 'read-only' : waitingAnswers > 0 ? 'refuses' : 'ok';
+  const works = [database, queue, storage].every((state) => state === 'ok');
+  const ready = works && waits.length === 0 && !stopping.aborted;
+  const facts = { database, queue, storage, waitingAnswers, lockWaits: waits.length };
+  return { ready, ...facts, stopping: stopping.aborted };
 }

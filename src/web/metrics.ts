@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { today } from '../core/clock.ts';
 import { addDays, type Day, dayStart } from '../core/days.ts';
-import { sourceCallEnded, windowEnded } from '../core/events.ts';
+import { answersWaiting, sourceCallEnded, windowEnded } from '../core/events.ts';
 import { commit, packageVersion } from '../core/version.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
@@ -104,7 +104,13 @@ function countOwnWork(registers: Registry[]): () => void {
     labelNames: [...pair, 'outcome'],
     registers,
   });
+  const waiting = new Gauge({
+    name: 'eod_answers_waiting',
+    help: 'Answers of the source that this process holds because Postgres cannot store them; it makes no call until they are stored.',
+    registers,
+  });
   const ends = [
+    answersWaiting.subscribe(({ answers }) => waiting.set(answers)),
     sourceCallEnded.subscribe(({ seconds, ...labels }) => calls.observe(labels, seconds)),
     windowEnded.subscribe(({ rows: counts, ...labels }) => {
       windows.inc(labels);

@@ -90,6 +90,7 @@ test('where all is well nothing fails, and one call was made and counted', async
     'access key': 'ok',
     clock: 'ok',
     quota: 'ok',
+    storage: 'ok',
   });
   expect({ code, ok: json.ok }).toEqual({ code: 0, ok: true });
   expect(json.node).toBe(process.version);

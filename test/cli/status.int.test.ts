@@ -42,7 +42,12 @@ test('says when no worker has been seen for a minute, and so does --detach', asy
   await waitFor(() => stderr().includes('eod is up'), { timeoutMs: 20_000 });
   expect(await status()).not.toContain('no worker');
   const { json } = await runJson<Status>(['status'], { cwd, env });
-  expect(json.workers).toEqual({ seen: 1, lastSeenAt: expect.stringMatching(/^\d{4}-.*Z$/) });
+  expect(json.workers).toEqual({
+    seen: 1,
+    lastSeenAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    cannotStore: null,
+    cannotStoreSince: null,
+  });
   signal('SIGTERM');
   await ended;
   await query(url, "update etl.workers set seen_at = '2025-09-08T22:00:00+05:30'");

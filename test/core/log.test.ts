@@ -36,6 +36,19 @@ describe('the log', () => {
     expect(JSON.stringify(lines)).not.toMatch(/select|stack/);
   });
 
+  test('says once that Postgres cannot store, beside that it is away', () => {
+    const { lines, log } = captureLog();
+    const full = new PipelineError('Postgres: could not extend file (53100)', {
+      kind: 'database_cannot_store',
+    });
+    const readOnly = Object.assign(new Error('cannot execute INSERT'), { code: '25006', severity: 'ERROR' });
+    for (const err of [full, readOnly, failed(full), away, full]) log.warn({ err }, 'could not do it');
+    expect(lines).toMatchObject([
+      { err: { kind: 'database_cannot_store' } },
+      { err: { kind: 'database_away' } },
+    ]);
+  });
+
   test('is for people on a terminal, without the secrets there too', () => {
     const written: string[] = [];
     const terminal = { isTTY: true, write: (text: string) => void written.push(text) };

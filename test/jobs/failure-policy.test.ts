@@ -4,25 +4,27 @@ import { describe, expect, test } from 'vitest';
 import { type ErrorFacts, type ErrorKind, PipelineError } from '../../src/core/errors.ts';
 import {
   backoffMs,
-  circuitIsOpen,
-  circuitPauseMs,
-  decideDuringOutage,
   decideFailure,
   decideLocalFailure,
   evidenceOf,
   type FailureAction,
   failureInfo,
-  longestOutageMs,
   lostTooManyWorkers,
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
   NotItsTurn,
-  type Outage,
   RateLimited,
   type Situation,
   WorkersLost,
 } from '../../src/jobs/worker/failure-policy.ts';
+import {
+  circuitIsOpen,
+  circuitPauseMs,
+  decideDuringOutage,
+  longestOutageMs,
+  type Outage,
+} from '../../src/jobs/worker/outage-policy.ts';
 
 const CONFIG = {
   EOD_ATTEMPTS: 3,
@@ -36,6 +38,7 @@ const CONFIG = {
 
 const FIRST: Situation = {
   attempt: 1,
+  storeFailures: 0,
   notReadyMs: 0,
   days: 1,
   intoHourMs: 1_800_000,
@@ -72,6 +75,11 @@ const block = (scope: 'window' | 'operation' | 'exchange' | 'key'): FailureActio
 });
 const retryAfter = (delayMs: number): FailureAction => ({ act: 'retry', delayMs });
 const postpone = (delayMs: number): FailureAction => ({ act: 'postpone', delayMs });
+const keep = (delayMs: number, stopsCalls = false): FailureAction => ({
+  act: 'keep_answer',
+  delayMs,
+  stopsCalls,
+});
 const half = (days: number): FailureAction => ({ act: 'split', days, named: false });
 
 const WAIT_FOR_HOUR: FailureAction = { act: 'rate_limit', delayMs: 777, closeHour: true };
@@ -92,6 +100,9 @@ const BOUNDS = {
     outage: down(60_000),
     queue: 'backfill',
   },
+  'answer not stored': { storeFailures: 1 },
+  'answer not stored three times': { storeFailures: 3 },
+  'answer not stored for hours': { storeFailures: 1_000 },
 } as const satisfies Record<string, Partial<Situation>>;
 
 type Bound = keyof typeof BOUNDS;
@@ -108,6 +119,11 @@ const counted = {
   'last attempt': FAIL,
   'fifth attempt': FAIL,
   'source down, last attempt': FAIL,
+} as const;
+const kept = {
+  'answer not stored': keep(2_000),
+  'answer not stored three times': keep(2_000),
+  'answer not stored for hours': keep(2_000),
 } as const;
 const waitedOut = {
   'last attempt': FAIL,
@@ -192,9 +208,20 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       others: { ...counted, ...halved },
     },
   ],
-  database_away: [{ first: postpone(2_000) }],
-  database_locked: [{ first: postpone(2_000) }],
+  database_away: [{ first: postpone(2_000), others: kept }],
+  database_cannot_store: [
+    {
+      first: postpone(2_000),
+      others: {
+        'answer not stored': keep(50, true),
+        'answer not stored three times': keep(200, true),
+        'answer not stored for hours': keep(30_000, true),
+      },
+    },
+  ],
+  database_locked: [{ first: postpone(2_000), others: kept }],
   database: [{ first: FAIL }],
+  defect: [{ first: FAIL, others: { 'answer not stored': keep(50) } }],
   usage: [{ first: FAIL }],
   aborted: [{ first: PUT_BACK }],
 };
@@ -230,16 +257,25 @@ describe('what is no error of the source', () => {
   test.each([
     ['a code', Object.assign(new Error('terminating connection'), { code: '57P01' }), 'postpone'],
     ['no code: a broken connection', new Error('Connection terminated unexpectedly'), 'postpone'],
+    [
+      'the code of a full disk',
+      Object.assign(new Error('could not extend file'), { code: '53100' }),
+      'postpone',
+    ],
     ['the code of a mistake', Object.assign(new Error('no such column'), { code: '42703' }), 'end'],
   ] as const)('an error of the driver with %s, bare or as drizzle wraps it', (_what, raw, act) => {
     expect(decideFailure(raw, FIRST, CONFIG)).toMatchObject({ act });
     expect(decideFailure(new DrizzleQueryError('select 1', [], raw), FIRST, CONFIG)).toMatchObject({ act });
   });
 
-  test('a defect of ours fails the window at once', () => {
-    expect(decideFailure(new TypeError('x is not a function'), FIRST, CONFIG)).toEqual(FAIL);
-    expect(decideFailure('thrown text', FIRST, CONFIG)).toEqual(FAIL);
-  });
+  test.each([new TypeError('x is not a function'), new Error('no session'), 'thrown text'])(
+    'a defect of ours fails the window, after EOD_ATTEMPTS tries to store an answer that is there: %s',
+    (thrown) => {
+      const tries = [0, 1, 2, 3, 4].map((storeFailures) => ({ ...FIRST, storeFailures }));
+      const acts = tries.map((situation) => decideFailure(thrown, situation, CONFIG).act);
+      expect(acts).toEqual(['end', 'keep_answer', 'keep_answer', 'end', 'end']);
+    },
+  );
 });
 
 const anyError = fc
@@ -263,6 +299,7 @@ const anyError = fc
 
 const anySituation: fc.Arbitrary<Situation> = fc.record({
   attempt: fc.integer({ min: 1, max: 100 }),
+  storeFailures: fc.integer({ min: 0, max: 2_000 }),
   notReadyMs: fc.integer({ min: 0, max: 1e9 }),
   days: fc.integer({ min: 1, max: 4_000 }),
   intoHourMs: fc.integer({ min: 0, max: 3_600_000 }),
@@ -333,6 +370,12 @@ describe('whatever happens', () => {
             expect(action.days).toBeGreaterThanOrEqual(1);
             expect(action.days).toBeLessThan(situation.days);
             break;
+          case 'keep_answer':
+            expect(situation.storeFailures).toBeGreaterThan(0);
+            if (failure.kind === 'defect') expect(situation.storeFailures).toBeLessThan(config.EOD_ATTEMPTS);
+            else expect(action.delayMs).toBeLessThanOrEqual(30_000);
+            expect(action.stopsCalls).toBe(failure.kind === 'database_cannot_store');
+            break;
           case 'put_back':
             expect(failure.kind).toBe('aborted');
             break;
@@ -344,10 +387,22 @@ describe('whatever happens', () => {
     );
   });
 
+  test('no call is made again because Postgres could not store the answer', () => {
+    fc.assert(
+      fc.property(anySituation, anyConfig, (situation, config) => {
+        const kinds = (Object.keys(TABLE) as ErrorKind[]).filter((kind) => kind.startsWith('database'));
+        for (const kind of [...kinds, 'defect' as const]) {
+          const { act } = decideFailure(error(kind), { ...situation, storeFailures: 1 }, config);
+          expect(['keep_answer', 'end']).toContain(act);
+        }
+      }),
+    );
+  });
+
   test('anything thrown is decided on and described', () => {
     fc.assert(
       fc.property(anythingElse, anySituation, (thrown, situation) => {
-        expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|end)$/);
+        expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|keep_answer|end)$/);
         expect(evidenceOf(thrown, situation.days)).toEqual({
           source: 'unknown',
           key: 'unknown',
@@ -361,8 +416,8 @@ describe('whatever happens', () => {
   test('a window ends: every wait that does not count has a bound of its own', () => {
     const late = { notReadyMs: 1e9, attempt: 1e6, outage: down(1e9) };
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
-      // These two wait for something else than the source: the turn of the hour, Postgres, our own start.
-      if (['hourly_quota', 'database_away', 'database_locked', 'aborted'].includes(kind)) continue;
+      // These wait for something else than the source: the turn of the hour, Postgres, our own start.
+      if (kind.startsWith('database_') || ['hourly_quota', 'aborted'].includes(kind)) continue;
       expect(decide(kind, late), kind).toMatchObject({ act: 'end' });
     }
   });
@@ -580,6 +635,8 @@ describe('what a failed call says of the source and of the key', () => {
     ['database', {}, 1, 'unknown', 'unknown'],
     ['database_away', {}, 1, 'unknown', 'unknown'],
     ['database_locked', {}, 1, 'unknown', 'unknown'],
+    ['database_cannot_store', {}, 1, 'unknown', 'unknown'],
+    ['defect', {}, 1, 'unknown', 'unknown'],
     ['usage', {}, 1, 'unknown', 'unknown'],
     ['aborted', {}, 1, 'unknown', 'unknown'],
   ] as const)('%s %o over %i days: %s, %s', (kind, facts, days, source, key) => {

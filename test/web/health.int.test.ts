@@ -26,7 +26,15 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
     });
     const ready = {
       status: 200,
-      body: { ready: true, database: 'ok', queue: 'ok', lockWaits: 0, stopping: false },
+      body: {
+        ready: true,
+        database: 'ok',
+        queue: 'ok',
+        storage: 'ok',
+        waitingAnswers: 0,
+        lockWaits: 0,
+        stopping: false,
+      },
     };
     expect(await ask(`${health.url}/readyz`)).toEqual(ready);
     expect((await ask(`${health.url}/`)).status).toBe(404);

@@ -6,7 +6,15 @@ import type { queueOf } from '../../jobs/worker/queue.ts';
 import type { RunProgress } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { exampleDays, examples, jsonOption } from '../options.ts';
-import { type Column, clockTime, count, fittedTable, noWorkersText, table } from '../output.ts';
+import {
+  type Column,
+  cannotStoreText,
+  clockTime,
+  count,
+  fittedTable,
+  noWorkersText,
+  table,
+} from '../output.ts';
 
 const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
 
@@ -86,6 +94,7 @@ interface TextOptions {
 function statusText(status: Status, options: TextOptions): string {
   const { operations, openRuns, queue, database, quota, keyRefused, observedSessions, workers } = status;
   const { sessions, queueProblem, timeZone, isDemo } = options;
+  const cannotStore = cannotStoreText(workers, timeZone);
   const noWorkers = isDemo ? null : noWorkersText(workers, timeZone);
   const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
@@ -102,6 +111,7 @@ function statusText(status: Status, options: TextOptions): string {
     ),
     ...(keyRefused === null ? [] : [`the source refused the access key: ${keyRefused}`]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, options)]),
+    ...(cannotStore === null ? [] : [cannotStore]),
     ...(noWorkers === null ? [] : [noWorkers]),
     ...(queueProblem === null ? [] : [queueProblem]),
     `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,

@@ -9,7 +9,7 @@ import { type DatabaseChecks, databaseChecks } from './database.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
 import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
-import { quotaCheck, sourceChecks } from './source.ts';
+import { quotaCheck, sourceChecks, storageCheck } from './source.ts';
 
 /** Time limits of the groups of checks, each longer than those of the queries within. */
 const SHORT_MS = 10_000;
@@ -62,6 +62,9 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const quota = await bounded('quota', SHORT_MS, 'see the check of the database', async () => [
     await quotaCheck(config, db),
   ]);
+  const storage = await bounded('storage', SHORT_MS, 'see the check of the database', async () => [
+    await storageCheck(config, db),
+  ]);
   const redact = environmentRedactor(cli);
   return [
     nodeCheck(process.version, engines()),
@@ -74,6 +77,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     nightCheck(config, calendar, systemClock),
     source,
     quota,
+    storage,
   ]
     .flat()
     .map((check) => ({

@@ -11,10 +11,11 @@ import { callsOf, fullHourWait, permitOf } from '../../jobs/worker/quota.ts';
 import type { Database } from '../../load/database/database.ts';
 import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/access-keys.ts';
 import { closeHour, openHour, readHour, takeCall } from '../../load/state/call-budget.ts';
+import { readWorkers } from '../../load/state/workers.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { sourceSettings } from '../open-context.ts';
-import { count, duration } from '../output.ts';
+import { cannotStoreText, count, duration } from '../output.ts';
 import { type Check, failed, ok, skipped, warning } from './check.ts';
 
 /** The operation with the shortest answer: a few figures about one session. */
@@ -253,4 +254,13 @@ export async function quotaCheck(config: Config, db: Database | null): Promise<C
   }
   const found = `${count(nightly ?? 0)} of ${count(permit.limit)} calls of this hour are left, ${count(backfill ?? 0)} of them for backfills`;
   return nightly === 0 ? warning('quota', found, 'wait for the next clock hour') : ok('quota', found);
+}
+
+/** Checks whether Postgres stores the answers that workers have. */
+export async function storageCheck(config: Config, db: Database | null): Promise<Check> {
+  if (db === null) return skipped('storage', 'the database cannot be used');
+  const found = cannotStoreText(await readWorkers(db.drizzle), config.EOD_TIMEZONE);
+  return found === null
+    ? ok('storage', 'no worker has an answer that Postgres does not store')
+    : failed('storage', found, 'see the disk and the log of Postgres; the answers are kept and stored then');
 }

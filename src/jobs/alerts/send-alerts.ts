@@ -54,10 +54,10 @@ export function listText(items: readonly string[]): string {
 type AlertContext = Pick<Context, 'config' | 'db' | 'log'>;
 
 /**
- * Stores alerts in the database and tries to deliver them. Never throws: alerts that cannot be stored or sent are
- * logged.
+ * Stores alerts in the database and tries to deliver them. Never throws: alerts that cannot be stored are logged, and
+ * sent once, without a second try.
  *
- * @returns false if they could not be stored, and so will not be sent.
+ * @returns false if they could not be stored.
  */
 export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[]): Promise<boolean> {
   if (alerts.length === 0) return true;
@@ -72,6 +72,7 @@ export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[
     }
   } catch (error) {
     log.error({ err: error, alerts }, 'alerts could not be stored');
+    await sendUnstored(context, alerts);
     return false;
   }
   await deliverAlerts(context);
@@ -86,6 +87,24 @@ interface SentAlert {
   readonly facts: Readonly<Record<string, unknown>>;
   /** ISO 8601. */
   readonly raisedAt: string;
+}
+
+/** Posts alerts that Postgres does not store, which may be what they are about. Never throws. */
+async function sendUnstored({ config, log }: AlertContext, alerts: readonly Alert[]): Promise<void> {
+  const { EOD_ALERT_WEBHOOK: webhook, EOD_ALERT_SECRET: secret } = config;
+  if (webhook === undefined) return;
+  const redact = redactor([webhook, secret, config.EOD_ACCESS_KEY]);
+  const kinds: readonly string[] = config.EOD_ALERT_ON;
+  const raisedAt = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+  for (const alert of alerts.filter(({ kind }) => kinds.includes(kind))) {
+    await postJson(webhook, alertBody({ ...alert, raisedAt }, redact), { secret, proxies: config }).catch(
+      (error) =>
+        log.warn(
+          { alert: alert.kind, problem: redact(messageOf(error)) },
+          'the webhook did not accept the alert',
+        ),
+    );
+  }
 }
 
 /**

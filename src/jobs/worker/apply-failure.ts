@@ -18,6 +18,7 @@ import {
   endWindows,
   type FailureInfo,
   lockWiderWindows,
+  noteNotStored,
   readWindow,
   releaseWindow,
   type Selection,
@@ -34,6 +35,7 @@ import {
   decideLocalFailure,
   type FailureAction,
   failureInfo,
+  failureOf,
   NotItsTurn,
   RateLimited,
 } from './failure-policy.ts';
@@ -70,7 +72,9 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const attempt = failure.window === null ? {} : { attempt: failure.window.failedAttempts + 1 };
   log[levelOf(failure)](
     { ...facts, ...attempt, ms: failure.times, err: error, action },
-    'window did not load',
+    action.act === 'keep_answer'
+      ? 'an answer could not be stored; it is kept and stored later'
+      : 'window did not load',
   );
   try {
     await writeAction(context, failure, info);
@@ -94,6 +98,8 @@ function levelOf({ action: { act }, error, window }: Failure): 'error' | 'warn' 
   if (window === null && error instanceof PipelineError && error.kind === 'range_refused') return 'info';
   if (act === 'end') return 'error';
   if (act === 'retry') return 'warn';
+  // A Postgres that is away has its own line in the log.
+  if (act === 'keep_answer') return failureOf(error).kind === 'database_away' ? 'info' : 'warn';
   return error instanceof PipelineError && error.kind === 'not_ready' ? 'debug' : 'info';
 }
 
@@ -121,6 +127,8 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
   // If another worker has claimed the window since, only that worker decides about it.
   const claim = window?.attempts;
   switch (action.act) {
+    case 'keep_answer':
+      return noteNotStored(db.drizzle, job.windowId, info, claim);
     case 'retry':
       return releaseWindow(db.drizzle, job.windowId, info, { claim, counts: true });
     case 'postpone':

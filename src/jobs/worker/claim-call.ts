@@ -19,17 +19,11 @@ import type { WorkContext } from '../context.ts';
 import { type CoveredWindow, dependsOnDays, questionsOf } from './answer-coverage.ts';
 import { splitWindowAfter } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
-import {
-  decideDuringOutage,
-  lostTooManyWorkers,
-  NotItsTurn,
-  type Outage,
-  PROBE_RECHECK_MS,
-  RateLimited,
-  WorkersLost,
-} from './failure-policy.ts';
+import { lostTooManyWorkers, NotItsTurn, RateLimited, WorkersLost } from './failure-policy.ts';
+import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from './outage-policy.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
 import { fullHourWait, hourStart, permitOf, type SourceClock } from './quota.ts';
+import type { Storage } from './storage.ts';
 
 /** The context of a worker on one queue. */
 export interface WorkerContext extends WorkContext {
@@ -37,6 +31,7 @@ export interface WorkerContext extends WorkContext {
   readonly queue: JobQueue<WindowJob>;
   readonly kind: WindowQueue;
   readonly breaker: Breaker;
+  readonly storage: Storage;
   readonly sourceClock: SourceClock;
   /** Aborts calls and waits when the worker stops. */
   readonly signal: AbortSignal;
@@ -49,8 +44,8 @@ export interface ClaimedCall {
 }
 
 /**
- * Claims a window as soon as a call may start: not around the full hour, while the source is down, while another worker
- * tries the key, or beyond the hour's budget. Short waits happen here; for the next hour, the queue waits.
+ * Claims a window as soon as a call may start: not around the full hour, while the source is down or answers wait to be
+ * stored, while another worker tries the key, or beyond the hour's budget. Short waits happen here; for the next hour, the queue waits.
  *
  * @returns null if nothing is left to do for the window.
  * @throws RateLimited if the hour's budget is used up; NotItsTurn if other windows must be asked first; WorkersLost if
@@ -61,8 +56,12 @@ export async function claimCall(
   context: WorkerContext,
   { runId, windowId }: WindowJob,
 ): Promise<ClaimedCall | null> {
-  const { config, clock, sourceClock, db, breaker, signal } = context;
+  const { config, clock, sourceClock, db, breaker, storage, signal } = context;
   for (let notOvertaken = false; ; ) {
+    if (storage.isRefusing()) {
+      await pause(PROBE_RECHECK_MS, signal);
+      continue;
+    }
     const permit = permitOf(config, clock, sourceClock);
     const wait =
       fullHourWait(sourceClock.now(), config.EOD_TIMEZONE) ||

@@ -2,11 +2,18 @@ import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import type { FailureInfo } from '../../load/state/windows/windows.ts';
+import {
+  decideDuringOutage,
+  longestOutageMs,
+  OPENING_FAILURES,
+  type Outage,
+  PROBE_RECHECK_MS,
+} from './outage-policy.ts';
 import type { WindowQueue } from './queue.ts';
 
 /**
  * Decides what is done about a window whose call or load failed: for every kind of error and every limit the decision
- * is made in this file only. An error just has data: its kind, the HTTP status, the pause that the source asked for.
+ * is made in this file only; outage-policy.ts has its part about a source that does not answer. An error just has data: its kind, the HTTP status, the pause that the source asked for.
  * Everything here is pure. The table in docs/reliability.md is generated from it (`npm run docs:generate`).
  *
  * Other work has its limits elsewhere: the checks and alerts after a run in jobs/runs/finish.ts, the delivery of alerts
@@ -34,6 +41,11 @@ export type FailureAction =
    * windows of the operation are split too.
    */
   | { readonly act: 'split'; readonly days: number; readonly named: boolean }
+  /**
+   * Keep the answer in this worker and store it again after `delayMs`. `stopsCalls`: until it is stored, no worker of
+   * this process makes another call, because those answers could not be stored either.
+   */
+  | { readonly act: 'keep_answer'; readonly delayMs: number; readonly stopsCalls: boolean }
   /** Put the window back as if it had not been started, because the worker is stopping. */
   | { readonly act: 'put_back' }
   /** End windows as failed, or as blocked by the source. */
@@ -46,6 +58,8 @@ export type Scope = 'window' | 'operation' | 'exchange' | 'key';
 export interface Situation {
   /** Number of attempts that counted, including this one. */
   readonly attempt: number;
+  /** How often storing the answer in hand has failed, this time included; 0 if there is no answer. */
+  readonly storeFailures: number;
   /** Milliseconds for which the window was postponed so far because its answer was not ready. */
   readonly notReadyMs: number;
   /** Number of days of the window if it can be split, otherwise 1. */
@@ -59,22 +73,6 @@ export interface Situation {
   readonly queue: WindowQueue;
   /** A random number from 0 to 1, so that workers do not come back all at once. */
   readonly chance: number;
-}
-
-/** What is known about a source that does not answer. */
-export interface Outage {
-  /** Milliseconds since the first of the consecutive calls that failed. */
-  readonly downMs: number;
-  /** Milliseconds since the last call failed. */
-  readonly sinceFailureMs: number;
-  /** Milliseconds until the source is to be tried again. */
-  readonly waitMs: number;
-  /** Is a single call trying it now? */
-  readonly probing: boolean;
-  /** Milliseconds since the run was started or resumed. */
-  readonly runAgeMs: number;
-  /** Has a call for the window's operation and exchange failed since the source last answered? */
-  readonly triedBefore: boolean;
 }
 
 type PolicyConfig = Pick<
@@ -103,8 +101,8 @@ const MAX_NOT_READY_PAUSE_MS = 60_000;
 /** Pause before a window is tried again when Postgres could not be reached. */
 const DATABASE_PAUSE_MS = 2_000;
 
-/** A backfill, which somebody is watching, waits for a source that does not answer for this part of the time only. */
-const BACKFILL_SHARE = 60;
+/** Longest pause before an answer is stored again. */
+const MAX_STORE_PAUSE_MS = 30_000;
 
 /** No real failure: the hour's budget has no call left. The window was not claimed. */
 export class RateLimited extends Error {
@@ -166,51 +164,6 @@ export function lostTooManyWorkers(lostWorkers: number): boolean {
   return lostWorkers > MAX_LOST_WORKERS;
 }
 
-/** How long the source may be down before the windows of a queue are given up. Unit: milliseconds. */
-export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, queue: WindowQueue): number {
-  return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
-}
-
-/** This many consecutive failed calls open the circuit. */
-const OPENING_FAILURES = 5;
-
-/** Is the circuit open after this many consecutive failed calls? Then only single calls try the source. */
-export function circuitIsOpen(failures: number): boolean {
-  return failures >= OPENING_FAILURES;
-}
-
-const FIRST_PROBE_MS = 1_000;
-const LONGEST_PROBE_PAUSE_MS = 30_000;
-
-/** Pause before a source that is down is tried again; it doubles with each failed try. Unit: milliseconds. */
-export function circuitPauseMs(failures: number): number {
-  return Math.min(LONGEST_PROBE_PAUSE_MS, FIRST_PROBE_MS * 2 ** (failures - OPENING_FAILURES));
-}
-
-/** While a single call tries the source or the key, the other workers check its result this often. */
-export const PROBE_RECHECK_MS = 200;
-
-/**
- * Decides whether a window is asked for, waits or is given up while the source is down. Its run has waited since the
- * source went down or the run began, whichever was later. A window is given up only if a call has failed after that
- * waiting time was over, and each run tries the source when it begins, so that a recovered source is noticed at once.
- * The first call for each operation and exchange is made at once, so that no window is given up because of others.
- */
-export function decideDuringOutage(
-  { downMs, sinceFailureMs, waitMs, probing, runAgeMs, triedBefore }: Outage,
-  queue: WindowQueue,
-  config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>,
-): { readonly act: 'call' | 'give_up' } | { readonly act: 'wait'; readonly delayMs: number } {
-  if (probing) return { act: 'wait', delayMs: PROBE_RECHECK_MS };
-  if (!triedBefore) return { act: 'call' };
-  const waitedMs = Math.min(downMs, runAgeMs);
-  const leftMs = longestOutageMs(config, queue) - waitedMs;
-  const failedInTime = sinceFailureMs > waitedMs || sinceFailureMs > -leftMs;
-  if (leftMs < 0) return { act: failedInTime ? 'call' : 'give_up' };
-  if (waitMs === 0 || sinceFailureMs > waitedMs) return { act: 'call' };
-  return { act: 'wait', delayMs: Math.min(waitMs, Math.ceil(leftMs) + 1) };
-}
-
 /** Pause before a counted attempt: doubles up to MAX_BACKOFF_MS, and half of it is random. Unit: milliseconds. */
 export function backoffMs(attempt: number, baseMs: number, chance: number): number {
   const full = Math.min(MAX_BACKOFF_MS, baseMs * 2 ** (attempt - 1));
@@ -264,6 +217,27 @@ const retryOrAwaitSource: Decide = (error, situation, config) => {
   const next = decideDuringOutage(outage, queue, config);
   if (next.act === 'give_up') return FAIL;
   return { act: 'postpone', delayMs: next.act === 'wait' ? next.delayMs : 0 };
+};
+
+/** Waits for Postgres: with the answer in hand if there is one, so that no call is made twice. */
+const awaitDatabase: Decide = (_error, { storeFailures }) =>
+  storeFailures === 0
+    ? POSTPONE_FOR_DATABASE
+    : { act: 'keep_answer', delayMs: DATABASE_PAUSE_MS, stopsCalls: false };
+
+/** The same for a Postgres that lets windows be claimed and does not take their answers. */
+const awaitStorage: Decide = (error, situation, config) => {
+  const { storeFailures, chance } = situation;
+  if (storeFailures === 0) return awaitDatabase(error, situation, config);
+  const delayMs = Math.min(MAX_STORE_PAUSE_MS, backoffMs(storeFailures, config.EOD_BACKOFF_MS, chance));
+  return { act: 'keep_answer', delayMs, stopsCalls: true };
+};
+
+/** Tries EOD_ATTEMPTS times to store the answer in hand; nothing is asked again. */
+const retryWithAnswer: Decide = (_error, { storeFailures, chance }, config) => {
+  if (storeFailures === 0 || storeFailures >= config.EOD_ATTEMPTS) return FAIL;
+  const delayMs = backoffMs(storeFailures, config.EOD_BACKOFF_MS, chance);
+  return { act: 'keep_answer', delayMs, stopsCalls: false };
 };
 
 /**
@@ -358,9 +332,11 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   http_status: { decide: retryOrAwaitSource, source: 'failure', key: 'unknown' },
   too_large: { decide: () => FAIL, source: 'success', key: 'unknown' },
   unreadable: { decide: retry, source: 'success', key: 'unknown' },
-  database_away: { decide: () => POSTPONE_FOR_DATABASE, source: 'unknown', key: 'unknown' },
-  database_locked: { decide: () => POSTPONE_FOR_DATABASE, source: 'unknown', key: 'unknown' },
+  database_away: { decide: awaitDatabase, source: 'unknown', key: 'unknown' },
+  database_cannot_store: { decide: awaitStorage, source: 'unknown', key: 'unknown' },
+  database_locked: { decide: awaitDatabase, source: 'unknown', key: 'unknown' },
   database: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
+  defect: { decide: retryWithAnswer, source: 'unknown', key: 'unknown' },
   usage: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
   aborted: { decide: () => PUT_BACK, source: 'unknown', key: 'unknown' },
 };
@@ -381,24 +357,22 @@ export function decideFailure(error: unknown, situation: Situation, config: Poli
   return RULES[failure.kind].decide(failure, situation, config);
 }
 
-/**
- * Converts what was thrown to a PipelineError. An error of another class comes from Postgres or is a defect, which
- * another try would only repeat.
- */
-function failureOf(error: unknown): PipelineError {
+/** Converts what was thrown to a PipelineError. An error of another class comes from Postgres or is a defect. */
+export function failureOf(error: unknown): PipelineError {
   return error instanceof PipelineError ? error : databaseError(error);
 }
 
 /**
  * Decides the same for work without calls to the source: loading a file or a kept answer, planning the run of a tick,
- * storing the result of a failure. It fails for good, unless Postgres could not be reached or the process is stopping:
- * then it is done later.
+ * storing the result of a failure. It fails for good, unless Postgres is away or cannot store, or the process is
+ * stopping: then it is done later.
  */
 export function decideLocalFailure(
   error: unknown,
 ): Extract<FailureAction, { act: 'postpone' | 'put_back' | 'end' }> {
   switch (failureOf(error).kind) {
     case 'database_away':
+    case 'database_cannot_store':
     case 'database_locked':
       return POSTPONE_FOR_DATABASE;
     case 'aborted':

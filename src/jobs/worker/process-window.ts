@@ -1,12 +1,12 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { today } from '../../core/clock.ts';
-import { daysBetween } from '../../core/days.ts';
+import { type Day, daysBetween } from '../../core/days.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
-import type { Extracted } from '../../extract/types.ts';
+import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
@@ -27,7 +27,13 @@ import {
   type WorkerContext,
 } from './claim-call.ts';
 import { PRIORITY } from './enqueue.ts';
-import { decideFailure, evidenceOf, type FailureAction, type Situation } from './failure-policy.ts';
+import {
+  decideFailure,
+  evidenceOf,
+  type FailureAction,
+  failureOf,
+  type Situation,
+} from './failure-policy.ts';
 import type { JobQueue, WindowJob } from './queue.ts';
 import { permitOf, untilNextHour } from './quota.ts';
 import { digestOf, repeatAnswer } from './repeat-answer.ts';
@@ -56,21 +62,42 @@ async function workOnWindow(
   token: string | undefined,
   facts: StepFacts,
 ): Promise<void> {
-  for (let waitMs = 0; ; ) {
-    let call: ClaimedCall | null = null;
-    const times: StepTimes = {};
+  let waitMs = 0;
+  let call: ClaimedCall | null = null;
+  let answer: FetchedAnswer | null = null;
+  let storeFailures = 0;
+  let times: StepTimes = {};
+  for (;;) {
     try {
       if (waitMs > 0) await pause(waitMs, context.signal);
-      call = await timeStep(times, 'claim', () => claimCall(context, job.data));
-      if (call !== null) await fetchAndLoad(context, call, times, facts);
+      if (answer === null) {
+        call = null;
+        times = {};
+        call = await timeStep(times, 'claim', () => claimCall(context, job.data));
+      }
+      if (call !== null) {
+        answer ??= await fetchAnswer(context, call, times, facts);
+        await storeFetched(context, call, answer, times, facts);
+        answer = null;
+        await context.storage.settled(job.data.windowId);
+      }
       return await advanceRun(context, job.data.runId);
     } catch (error) {
-      const { config, clock } = context;
-      const window = call?.claim.window ?? null;
+      const { config, clock, storage } = context;
+      const window: ClaimedWindow | null = call?.claim.window ?? null;
       const permit = call?.permit ?? permitOf(config, clock, context.sourceClock);
-      const action = decideFailure(error, await situationOf(context, job, window), config);
+      storeFailures = answer === null ? 0 : storeFailures + 1;
+      const situation = await situationOf(context, job, window, storeFailures);
+      const action = decideFailure(error, situation, config);
       facts.outcome = action.act === 'end' ? action.state : action.act;
       await applyFailure(context, { job: job.data, window, permit, error, action, times });
+      if (action.act === 'keep_answer') {
+        if (action.stopsCalls) await storage.refused(job.data.windowId, failureOf(error));
+        waitMs = action.delayMs;
+        continue;
+      }
+      answer = null;
+      await storage.settled(job.data.windowId);
       // The windows that replace it advance the run.
       if (action.act === 'split') return;
       if (action.act !== 'await_data' || !action.waitInWorker)
@@ -84,10 +111,12 @@ async function situationOf(
   context: WorkerContext,
   job: Job<WindowJob>,
   window: ClaimedWindow | null,
+  storeFailures: number,
 ): Promise<Situation> {
   const { config, kind, sourceClock } = context;
   return {
     attempt: (window?.failedAttempts ?? 0) + 1,
+    storeFailures,
     notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
     intoHourMs: sourceClock.intoHour(),
@@ -110,7 +139,7 @@ export async function handToQueue(
   queue: Pick<JobQueue<unknown>, 'rateLimit'>,
   job: Job,
   token: string | undefined,
-  action: Exclude<FailureAction, { act: 'split' }>,
+  action: Exclude<FailureAction, { act: 'split' | 'keep_answer' }>,
   error: unknown,
 ): Promise<never> {
   switch (action.act) {
@@ -137,14 +166,21 @@ async function postponeJob(job: Job, delayMs: number, token: string | undefined)
   throw new DelayedError();
 }
 
-async function fetchAndLoad(
+/** An answer of the source that is not stored yet. */
+interface FetchedAnswer {
+  readonly asked: AskedFor & { readonly calledOn: Day };
+  /** An answer is read as of the time of its call, so that reading it again later gives the same result. */
+  readonly calledAt: number;
+  readonly body: RawAnswer;
+}
+
+async function fetchAnswer(
   context: WorkerContext,
   { claim, permit }: ClaimedCall,
   times: StepTimes,
   facts: StepFacts,
-): Promise<void> {
-  const { config, source, db, breaker, signal } = context;
-  // An answer is read as of the time of its call, so that reading it again later gives the same result.
+): Promise<FetchedAnswer> {
+  const { config, source, breaker, signal } = context;
   const calledAt = context.clock.now();
   const { window } = claim;
   const operation = operationNamed(window.operation);
@@ -168,13 +204,28 @@ async function fetchAndLoad(
       outcome,
     });
   const fetched = timeStep(times, 'fetch', () => source.fetch(operation, asked, signal));
-  const answer = await fetched.catch(async (error) => {
+  const body = await fetched.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { claim, permit }, error);
     throw error;
   });
   publishEnd('success');
   breaker.succeeded();
+  return { asked, calledAt, body };
+}
+
+/** Reads and stores an answer. May be repeated until it succeeds. */
+async function storeFetched(
+  context: WorkerContext,
+  { claim, permit }: ClaimedCall,
+  { asked, calledAt, body: answer }: FetchedAnswer,
+  times: StepTimes,
+  facts: StepFacts,
+): Promise<void> {
+  const { config, source, db } = context;
+  const { window } = claim;
+  const operation = operationNamed(window.operation);
+  const { exchange } = window;
   // Compressing must not delay marking the key.
   const [packed] = await Promise.all([
     config.EOD_KEEP_RAW ? packBody(db.drizzle, answer.body) : null,
@@ -205,15 +256,15 @@ async function fetchAndLoad(
   if (counts === null) {
     const extracted = await timeStep(times, 'read', () => source.read(operation, asked, answer));
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
-    logWarnings(context, window, extracted);
     ({ state } = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE));
     counts = await timeStep(times, 'load', () => storeAnswer(context, { ...answered, extracted }));
+    logWarnings(context, window, extracted);
   }
   if (operation.windows.per === 'range') {
     await learnRangeLimit(db.drizzle, { keyHash: permit.keyHash, windowId: window.id });
   }
   const { bytes } = answer;
-  const line = { ...windowFacts(window), attempt, bytes, ms: times };
+  const line = { ...windowFacts(window), attempt: window.failedAttempts + 1, bytes, ms: times };
   if (counts === null) {
     context.log.info(line, 'window had ended already');
     return;

@@ -1,8 +1,7 @@
-import { hostname } from 'node:os';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { hasRested } from '../../load/state/access-keys.ts';
 import { runningRuns } from '../../load/state/runs.ts';
-import { markWorkerSeen } from '../../load/state/workers.ts';
+import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
@@ -48,7 +47,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     clearTimeout(timer);
     let next = EVERY_MS;
     try {
-      await markWorkerSeen(context.db.drizzle, `${hostname()} ${process.pid}`);
+      await markWorkerSeen(context.db.drizzle, workerName());
       await requeueLostWindows(context);
       // The end of a run updates them; this is for runs that take long.
       for (const { exchange, error } of await updateObservedAliases(context.db)) {

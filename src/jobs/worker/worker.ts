@@ -9,6 +9,7 @@ import { processWindow } from './process-window.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
 import { createSourceClock } from './quota.ts';
 import { startRequeueing } from './requeue.ts';
+import { createStorage } from './storage.ts';
 
 /** How often undelivered alerts are sent again. */
 const ALERTS_MS = 60_000;
@@ -43,9 +44,11 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   // By a clock that nobody sets: the length of an outage must not change with the time of day.
   const breaker = createBreaker({ now: () => performance.now() });
   const sourceClock = createSourceClock(context);
+  const storage = createStorage(context);
   let inProgress = 0;
   const workers = WINDOW_QUEUES.map((kind) => {
-    const own = { ...context, queue: queues.windows[kind], kind, breaker, sourceClock, signal: abort.signal };
+    const shared = { breaker, storage, sourceClock, signal: abort.signal };
+    const own = { ...context, ...shared, queue: queues.windows[kind], kind };
     return queues.work<WindowJob>(
       kind,
       async (job, token) => {

@@ -62,7 +62,10 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
   const wire = wireOf(client);
   const { stream } = wire.connection;
   stream.on('timeout', () => {
-    if (!wire.readyForQuery) stream.destroy(new Error('no answer within the time limit of a statement'));
+    if (!wire.readyForQuery) {
+      const overdue = new Error('no answer within the time limit of a statement');
+      stream.destroy(Object.assign(overdue, { code: 'ETIMEDOUT' }));
+    }
   });
   endIfSilent(client, timeouts.statementMs);
   await client.query(`

@@ -1,13 +1,16 @@
 import { DrizzleQueryError } from 'drizzle-orm';
-import { messageOf, PipelineError } from '../../core/errors.ts';
+import { type ErrorKind, isLostConnection, messageOf, PipelineError } from '../../core/errors.ts';
 
-/**
- * Classes of SQLSTATE after which the same transaction may succeed: connection, rollback, resources,
- * operator intervention, system.
- */
-const TRANSIENT_CLASSES = ['08', '40', '53', '57', '58'];
-/** A statement in a failed transaction; a transaction that was idle for too long. */
-const TRANSIENT_CODES = ['25P02', '25P03'];
+/** Classes of SQLSTATE after which the same transaction may succeed: connection, rollback, operator intervention. */
+const TRANSIENT_CLASSES = ['08', '40', '57'];
+/** A statement in a failed transaction; a transaction that was idle for too long; no connection is left. */
+const TRANSIENT_CODES = ['25P02', '25P03', '53300'];
+
+/** Classes of SQLSTATE of a server that has run out of something (disk, memory, locks), or whose files fail. */
+const CANNOT_STORE_CLASSES = ['53', '58'];
+
+/** The server is read-only: a standby, or the primary before a failover. */
+const READ_ONLY = '25006';
 
 /** A statement that took longer than the session allows, or that was cancelled: a retry would take as long. */
 const CANCELED = '57014';
@@ -39,28 +42,32 @@ export function isSocketError(code: string): boolean {
 }
 
 /**
- * A Postgres error as a PipelineError, classified by SQLSTATE and never by its message. A plain Error without a code is
- * a broken connection: node-postgres raises those. Any other class of error without a code (a TypeError, say) is a
- * defect, which a retry would only repeat.
+ * What was thrown, as a PipelineError. Errors of Postgres are classified by SQLSTATE, those of connections by the code
+ * of the socket; only broken connections for which node-postgres has no code are recognized by their messages. What is
+ * neither is a defect.
  */
 export function databaseError(error: unknown): PipelineError {
   // Drizzle wraps what the driver threw, and quotes the whole statement.
   const cause = error instanceof DrizzleQueryError ? (error.cause ?? error) : error;
   if (cause instanceof PipelineError) return cause;
   const code = (cause as { code?: unknown } | null | undefined)?.code;
-  const away =
-    typeof code === 'string'
-      ? isSocketError(code) || isTransient(code)
-      : cause instanceof Error && cause.constructor === Error;
-  const locked = code === LOCK_NOT_AVAILABLE;
+  const kind =
+    typeof code === 'string' ? kindOfCode(code) : isLostConnection(cause) ? 'database_away' : 'defect';
   const state = typeof code === 'string' ? ` (${code})` : '';
-  return new PipelineError(`Postgres: ${messageOf(cause) || 'no connection'}${state}`, {
-    kind: locked ? 'database_locked' : away ? 'database_away' : 'database',
-    cause,
-  });
+  const message = messageOf(cause) || 'no connection';
+  return new PipelineError(kind === 'defect' ? message : `Postgres: ${message}${state}`, { kind, cause });
 }
 
-function isTransient(sqlState: string): boolean {
-  if (sqlState === CANCELED) return false;
-  return TRANSIENT_CLASSES.includes(sqlState.slice(0, 2)) || TRANSIENT_CODES.includes(sqlState);
+function kindOfCode(code: string): ErrorKind {
+  if (code === LOCK_NOT_AVAILABLE) return 'database_locked';
+  if (code === CANCELED) return 'database';
+  const sqlClass = code.slice(0, 2);
+  if (isSocketError(code) || TRANSIENT_CODES.includes(code) || TRANSIENT_CLASSES.includes(sqlClass))
+    return 'database_away';
+  return code === READ_ONLY || CANNOT_STORE_CLASSES.includes(sqlClass) ? 'database_cannot_store' : 'database';
+}
+
+/** May the same statement succeed a moment later? */
+export function mayPass({ kind }: PipelineError): boolean {
+  return kind === 'database_away' || kind === 'database_cannot_store';
 }

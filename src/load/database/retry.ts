@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../../core/errors.ts';
-import { databaseError } from './errors.ts';
+import { databaseError, mayPass } from './errors.ts';
 
 /** How long to retry while Postgres cannot be reached, and how that is reported. */
 export interface RetryOptions {
@@ -12,7 +12,7 @@ export interface RetryOptions {
   readonly onRetry: (sentence: string) => void;
 }
 
-/** Runs a step, and repeats it from its start while Postgres is away. */
+/** Runs a step, and repeats it from its start while Postgres is away or cannot store. */
 export type Retry = <T>(step: () => Promise<T>) => Promise<T>;
 
 /** A restart takes a second or two; more frequent attempts would only fill the server's log. */
@@ -24,8 +24,8 @@ const LONGEST_TRY_MS = 20_000;
 /**
  * Makes the function that repeats steps of a database client.
  *
- * @throws PipelineError `database_away` if Postgres stays away, `aborted` on the signal; any other error of the step is
- *   passed on at once.
+ * @throws PipelineError `database_away` or `database_cannot_store` if that does not pass, `aborted` on the signal; any
+ *   other error of the step is passed on at once.
  */
 export function createRetry(options: RetryOptions): Retry {
   const { forMs, signal, onRetry } = options;
@@ -45,7 +45,7 @@ export function createRetry(options: RetryOptions): Retry {
         return await step();
       } catch (error) {
         const problem = databaseError(error);
-        if (problem.kind !== 'database_away') throw error;
+        if (!mayPass(problem)) throw error;
         const now = Date.now();
         // A step that ran this long had reached Postgres, so this is a new outage.
         if (failingSince === undefined || now - started > LONGEST_TRY_MS) failingSince = now;

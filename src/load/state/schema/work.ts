@@ -293,4 +293,7 @@ export const workers = etl.table('workers', {
   /** Host and process id. */
   worker: text('worker').primaryKey(),
   seen_at: moment('seen_at').notNull().defaultNow(),
+  /** Why the answers that it holds cannot be stored, and since when; null if they can. */
+  cannot_store: text('cannot_store'),
+  cannot_store_since: moment('cannot_store_since'),
 });

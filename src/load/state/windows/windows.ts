@@ -63,6 +63,18 @@ export async function releaseWindow(
   );
 }
 
+/** Notes why the answer of a window, which its worker keeps, is not stored yet. */
+export async function noteNotStored(
+  db: NodePgDatabase,
+  windowId: number,
+  { error }: FailureInfo,
+  claim: number | undefined,
+): Promise<void> {
+  const isNew = sql`${windows.error} is distinct from ${error}`;
+  const isRunning = and(eq(windows.id, windowId), eq(windows.state, 'running'), isStillClaim(claim));
+  await db.update(windows).set({ error }).where(and(isRunning, isNew));
+}
+
 /**
  * Starts a window that is processed without the queue.
  *
