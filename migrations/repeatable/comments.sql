@@ -199,6 +199,11 @@ COMMENT ON COLUMN etl.range_limits.key_hash IS 'Hash of the access key; never th
 COMMENT ON COLUMN etl.range_limits.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.range_limits.days IS 'Days a request may span. Unit: days.';
 COMMENT ON COLUMN etl.range_limits.learned_at IS 'When that was last shown.';
+COMMENT ON TABLE etl.withdrawn_operations IS 'Operations that the source does not offer any more; their questions are put to another operation, and they are tried again after a week.';
+COMMENT ON COLUMN etl.withdrawn_operations.key_hash IS 'Hash of the access key; never the key.';
+COMMENT ON COLUMN etl.withdrawn_operations.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.withdrawn_operations.diagnostic IS 'What the source said.';
+COMMENT ON COLUMN etl.withdrawn_operations.noted_at IS 'When it last said so.';
 COMMENT ON TABLE etl.history_limits IS 'How far back the source answers, learned from days that it refused; used for a day, and only if a newer day was answered.';
 COMMENT ON COLUMN etl.history_limits.key_hash IS 'Hash of the access key; never the key.';
 COMMENT ON COLUMN etl.history_limits.operation IS 'Operation of the source.';

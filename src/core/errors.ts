@@ -11,6 +11,10 @@ export type ErrorKind =
   | 'hourly_quota'
   /** The source is still preparing the answer: the same request is to be made again soon. */
   | 'not_ready'
+  /** The source says that it has no data; where the status of its answer is 200, that is an empty answer. */
+  | 'no_data'
+  /** The source does not offer this operation any more: the question is to be put to another one at once. */
+  | 'operation_replaced'
   /** The key has no right to this operation. */
   | 'operation_blocked'
   /** The key has no right to this exchange. */

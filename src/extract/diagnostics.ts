@@ -22,6 +22,32 @@ const LINES: readonly DiagnosticLine[] = [
     phrases: ['authentication request received', 'try request data in next moment'],
     furtherWords: FURTHER_WORDS,
   },
+  { kind: 'not_ready', meaning: 'the source is not ready yet', phrases: ['welcome'], furtherWords: 0 },
+  {
+    kind: 'not_ready',
+    meaning: 'the source is answering the same request',
+    phrases: ['duplicated request not allowed', 'duplicate request not allowed'],
+    furtherWords: 0,
+  },
+  // Before the lines that refuse the key: it is good, and free again when that session ends.
+  {
+    kind: 'not_ready',
+    meaning: 'another session is using the access key',
+    phrases: ['key already in use by other session', 'key already in use by another session'],
+    furtherWords: 4,
+  },
+  {
+    kind: 'no_data',
+    meaning: 'the source has no data',
+    phrases: ['data unavailable'],
+    furtherWords: 0,
+  },
+  {
+    kind: 'no_data',
+    meaning: 'the source has no data yet',
+    phrases: ['data unavailable send request after market close'],
+    furtherWords: FURTHER_WORDS,
+  },
   {
     kind: 'hourly_quota',
     meaning: 'the hourly quota is used up',
@@ -43,6 +69,12 @@ const LINES: readonly DiagnosticLine[] = [
   },
   { kind: 'credential', meaning: 'the access key was refused', phrases: ['key expired'], furtherWords: 0 },
   {
+    kind: 'credential',
+    meaning: 'the access key may not be used from this address',
+    phrases: ['ip address not allowed'],
+    furtherWords: 0,
+  },
+  {
     kind: 'operation_blocked',
     meaning: 'the key has no right to this operation',
     phrases: ['function not enabled'],
@@ -59,6 +91,30 @@ const LINES: readonly DiagnosticLine[] = [
     meaning: 'the key has no right to this instrument',
     phrases: ['instrument not allowed for demo key'],
     furtherWords: 4,
+  },
+  {
+    kind: 'instrument_blocked',
+    meaning: 'the key has no right to more instruments',
+    phrases: ['reached instrument limitation'],
+    furtherWords: 0,
+  },
+  {
+    kind: 'instrument_blocked',
+    meaning: 'the key has no right to this period',
+    phrases: ['selected periodicity or period disabled'],
+    furtherWords: 0,
+  },
+  {
+    kind: 'instrument_blocked',
+    meaning: 'the key has no right to real-time data',
+    phrases: ['realtimesubscription disabled for delayed data'],
+    furtherWords: 0,
+  },
+  {
+    kind: 'bad_request',
+    meaning: 'several instruments have this name',
+    phrases: ['more than 1 match found'],
+    furtherWords: FURTHER_WORDS,
   },
   {
     kind: 'range_refused',

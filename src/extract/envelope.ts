@@ -14,6 +14,8 @@ interface Records {
   readonly warnings: readonly string[];
   /** For CSV: does the last line have a line end? */
   readonly lineEnd?: boolean;
+  /** Does it say that there is no data? Then it does not list what there is. */
+  readonly listsNothing?: boolean;
 }
 
 export interface EnvelopeContext {
@@ -62,6 +64,9 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   const start = text.trimStart().slice(0, 1_000);
   if (start === '') throw unreadable('it is empty');
   const diagnostic = diagnose(text, context.redact);
+  if (diagnostic?.kind === 'no_data') {
+    return { records: [], warnings: [diagnostic.message], listsNothing: true };
+  }
   if (diagnostic !== null) throw diagnostic;
   if (start.startsWith('<')) {
     rejectPage(start);

@@ -61,7 +61,7 @@ export function readAnswer(
       };
     }
   }
-  const { records, warnings, lineEnd } = openAnswer(raw.body, context);
+  const { records, warnings, lineEnd, listsNothing } = openAnswer(raw.body, context);
   const rows = new Map<TableDefinition, Row[]>();
   const { take, finish } = createTaking(operation, asked, raw, settings, (table, row) => {
     const batch = rows.get(table);
@@ -79,6 +79,7 @@ export function readAnswer(
     batches: [...rows].map(([table, rows]) => ({ table, rows })),
     fetched: records.length,
     ...(lineEnd === undefined ? {} : { lineEnd }),
+    ...(listsNothing === undefined ? {} : { listsNothing }),
   };
 }
 

@@ -63,6 +63,8 @@ export interface Extracted {
   readonly fetched: number;
   /** For CSV: does the last line have a line end? If that is usual, an answer without one was cut off. */
   readonly lineEnd?: boolean;
+  /** Does the answer say that there is no data? Then no row is missing from it, and none is withdrawn. */
+  readonly listsNothing?: boolean;
   /** How many records are of a day, quarter or exchange that was not asked for; they are among the rejects. */
   readonly strays?: number;
   /** The one other day of which all records are: this looks like a trial address (see EOD_TRIAL_DAY). */

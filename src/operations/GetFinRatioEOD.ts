@@ -12,6 +12,7 @@ export default defineOperation({
   summary: 'Financial ratios on a given day',
   exchanges: ['BSE'],
   request: { dates: 'day', instruments: 'one', dTFormat: false, options: [natureOption] },
+  instead: { operation: 'GetFinancialRatios', params: { type: 'EOD' } },
   shapes: [ratioFactShape, ratioShape],
   windows: {
     per: 'instrument',

@@ -196,6 +196,11 @@ export interface Operation extends DataSet {
   /** Exchanges it is requested for when the user names none. */
   readonly exchanges: readonly Exchange[];
   readonly request: RequestShape;
+  /**
+   * The operation that answers the same questions, with these parameters, if the source does not offer this one any
+   * more. It must know the same shapes.
+   */
+  readonly instead?: { readonly operation: string; readonly params: Readonly<Record<string, string>> };
   /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty answer means nothing. */
   readonly publishedAt: string;
   readonly schedule: Schedule;

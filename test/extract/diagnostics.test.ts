@@ -43,6 +43,32 @@ describe('every line that the source is known to send', () => {
     ['From - To is out of allowed range of 10 years.', 'range_refused', range, 3650],
     ['Filters cant be empty.', 'bad_request', 'the request carried no filter'],
     ["Filters can't be empty.", 'bad_request', 'the request carried no filter'],
+    ['Data unavailable.', 'no_data', 'the source has no data'],
+    [
+      "Data unavailable. Send request after market close to get same day's data.",
+      'no_data',
+      'the source has no data yet',
+    ],
+    ['IP address not allowed.', 'credential', 'the access key may not be used from this address'],
+    ['Duplicated Request Not Allowed.', 'not_ready', 'the source is answering the same request'],
+    ['Reached instrument limitation.', 'instrument_blocked', 'the key has no right to more instruments'],
+    [
+      'Access Denied. Key already in use by other session.',
+      'not_ready',
+      'another session is using the access key',
+    ],
+    ['Selected periodicity or period disabled.', 'instrument_blocked', 'the key has no right to this period'],
+    [
+      'More than 1 match found. Use exact long format identifier instead.',
+      'bad_request',
+      'several instruments have this name',
+    ],
+    [
+      'RealtimeSubscription disabled for delayed data.',
+      'instrument_blocked',
+      'the key has no right to real-time data',
+    ],
+    ['Welcome!', 'not_ready', 'the source is not ready yet'],
   ];
 
   test.each(rows)('%s', (line, kind, meaning, limitDays) => {

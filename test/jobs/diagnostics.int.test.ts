@@ -145,11 +145,28 @@ describe.each(mostly('redis'))('what the source answers instead of data, the que
     expect(report.windows.failed).toBe(report.windows.total);
   });
 
-  test('an unknown line is tried again a few times, then the window fails with that text', async () => {
+  test('a line that there is no data is an empty answer, which withdraws nothing', async () => {
+    const asked = { ...WEEK, operations: ['GetTop5GainersLosers'], force: true };
+    const rows = async ({ db }: Pipeline) =>
+      (await db.pool.query('select count(*)::int as rows from market.top_gainers_losers')).rows[0]?.rows;
+    const good = await against({});
+    await runToEnd(good.pipeline, backfill(asked));
+    const stored = await rows(good.pipeline);
+    expect(stored).toBeGreaterThan(0);
+    const value = 'Data unavailable.';
+    const { pipeline } = await against({ behaviour: { faults: [{ kind: 'diagnostic', value }] } });
+    const report = await runToEnd(pipeline, backfill(asked));
+    expect(report).toMatchObject({ state: 'completed', withdrawn: 0, suspicious: [] });
+    expect(report.windows).toMatchObject({ empty: report.windows.total });
+    expect(report.warnings).toMatchObject([{ warning: `the source has no data: ${value}` }]);
+    expect(await rows(pipeline)).toBe(stored);
+  });
+
+  test('an unknown line is tried again twice, then the window fails with that text', async () => {
     const value = 'The hamster has left the wheel.';
     const { sandbox, pipeline } = await against(
       { behaviour: { faults: [{ kind: 'diagnostic', value, operation: 'GetSeriesChange' }] } },
-      { EOD_ATTEMPTS: '3' },
+      { EOD_ATTEMPTS: '7' },
     );
     const report = await runToEnd(pipeline, backfill({ ...WEEK, operations: THREE, force: true }));
     expect(report.state).toBe('failed');

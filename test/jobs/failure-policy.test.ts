@@ -150,6 +150,8 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       others: { 'budget of waiting used up': FAIL },
     },
   ],
+  no_data: [{ first: FAIL }],
+  operation_replaced: [{ first: postpone(0) }],
   operation_blocked: [{ first: block('operation') }],
   exchange_blocked: [{ first: block('exchange') }],
   instrument_blocked: [{ first: block('window') }],
@@ -416,8 +418,10 @@ describe('whatever happens', () => {
   test('a window ends: every wait that does not count has a bound of its own', () => {
     const late = { notReadyMs: 1e9, attempt: 1e6, outage: down(1e9) };
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
-      // These wait for something else than the source: the turn of the hour, Postgres, our own start.
-      if (kind.startsWith('database_') || ['hourly_quota', 'aborted'].includes(kind)) continue;
+      // These wait for something else than the source: the turn of the hour, Postgres, our own start. An operation is
+      // replaced once a week.
+      if (kind.startsWith('database_') || ['operation_replaced', 'hourly_quota', 'aborted'].includes(kind))
+        continue;
       expect(decide(kind, late), kind).toMatchObject({ act: 'end' });
     }
   });
@@ -615,6 +619,8 @@ describe('what a failed call says of the source and of the key', () => {
     ['monthly_quota', said, 1, 'success', 'accepted'],
     ['hourly_quota', said, 1, 'success', 'accepted'],
     ['not_ready', said, 1, 'success', 'accepted'],
+    ['no_data', said, 1, 'success', 'accepted'],
+    ['operation_replaced', said, 1, 'success', 'accepted'],
     ['operation_blocked', said, 1, 'success', 'accepted'],
     ['exchange_blocked', said, 1, 'success', 'accepted'],
     ['instrument_blocked', said, 1, 'success', 'accepted'],

@@ -38,6 +38,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   sessions: 'state/sessions.ts',
   windows: 'state/windows/',
   withdrawals: 'state/withdrawals.ts',
+  withdrawn_operations: 'state/withdrawn-operations.ts',
   workers: 'state/workers.ts',
 };
 

@@ -276,11 +276,13 @@ function statusRule({ kind, status = 0 }: PipelineError) {
 
 /**
  * Maximum number of attempts. A failed connection may be the beginning of an outage, which is known only when the
- * circuit opens. Until then no window is given up, even if EOD_ATTEMPTS is smaller.
+ * circuit opens: until then no window is given up, even if EOD_ATTEMPTS is smaller. A line that is not known may mean
+ * that the request is wrong, which no further attempt would change.
  */
 function attemptsFor(error: PipelineError, { EOD_ATTEMPTS }: PolicyConfig): number {
   if (error.kind === 'network' && !error.cutShort) return Math.max(EOD_ATTEMPTS, OPENING_FAILURES);
-  return Math.min(EOD_ATTEMPTS, statusRule(error)?.attempts ?? EOD_ATTEMPTS);
+  const most = error.kind === 'unknown_diagnostic' ? 3 : statusRule(error)?.attempts;
+  return Math.min(EOD_ATTEMPTS, most ?? EOD_ATTEMPTS);
 }
 
 const half = (days: number) => Math.ceil(days / 2);
@@ -308,6 +310,12 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
       const delayMs = Math.min(leftMs, notReadyPauseMs(notReadyMs, config));
       return { act: 'await_data', delayMs, waitInWorker: delayMs <= msPerCall(config) };
     },
+    source: 'success',
+    key: 'accepted',
+  },
+  no_data: { decide: () => FAIL, source: 'success', key: 'accepted' },
+  operation_replaced: {
+    decide: () => ({ act: 'postpone', delayMs: 0 }),
     source: 'success',
     key: 'accepted',
   },

@@ -13,7 +13,9 @@ import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limit
 import { hashBody, packBody, readKeptAnswer } from '../../load/state/responses/kept.ts';
 import { newestAnswers } from '../../load/state/responses/to-replay.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
+import { noteWithdrawn, readWithdrawn } from '../../load/state/withdrawn-operations.ts';
 import type { AskedFor } from '../../operations/fields.ts';
+import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
@@ -172,6 +174,8 @@ interface FetchedAnswer {
   /** An answer is read as of the time of its call, so that reading it again later gives the same result. */
   readonly calledAt: number;
   readonly body: RawAnswer;
+  /** What the report of the run is to say about the call. */
+  readonly notes: readonly string[];
 }
 
 async function fetchAnswer(
@@ -180,7 +184,7 @@ async function fetchAnswer(
   times: StepTimes,
   facts: StepFacts,
 ): Promise<FetchedAnswer> {
-  const { config, source, breaker, signal } = context;
+  const { config, source, db, breaker, signal } = context;
   const calledAt = context.clock.now();
   const { window } = claim;
   const operation = operationNamed(window.operation);
@@ -195,6 +199,9 @@ async function fetchAnswer(
     params: window.params,
     calledOn: today({ now: () => calledAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
   };
+  const question = { keyHash: permit.keyHash, operation: operation.name };
+  const withdrawn = operation.instead === undefined ? null : await readWithdrawn(db.drizzle, question);
+  const call = callFor(operation, asked, withdrawn);
   const sentAt = performance.now();
   const publishEnd = (outcome: 'success' | ErrorKind) =>
     sourceCallEnded.publish({
@@ -203,22 +210,28 @@ async function fetchAnswer(
       seconds: (performance.now() - sentAt) / 1_000,
       outcome,
     });
-  const fetched = timeStep(times, 'fetch', () => source.fetch(operation, asked, signal));
+  const fetched = timeStep(times, 'fetch', () => source.fetch(call.operation, call.asked, signal));
   const body = await fetched.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { claim, permit }, error);
-    throw error;
+    const said = operation.instead === undefined || withdrawn !== null ? null : withdrawalOf(error);
+    if (said === null) throw error;
+    await noteWithdrawn(db.drizzle, { ...question, said });
+    throw new PipelineError(`${operation.name} is not offered: ${said}`, {
+      kind: 'operation_replaced',
+      diagnostic: said,
+    });
   });
   publishEnd('success');
   breaker.succeeded();
-  return { asked, calledAt, body };
+  return { asked, calledAt, body, notes: call.notes };
 }
 
 /** Reads and stores an answer. May be repeated until it succeeds. */
 async function storeFetched(
   context: WorkerContext,
   { claim, permit }: ClaimedCall,
-  { asked, calledAt, body: answer }: FetchedAnswer,
+  { asked, calledAt, body: answer, notes }: FetchedAnswer,
   times: StepTimes,
   facts: StepFacts,
 ): Promise<void> {
@@ -254,7 +267,8 @@ async function storeFetched(
   let counts = await timeStep(times, 'load', () => repeatAnswer(context, answered));
   let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
   if (counts === null) {
-    const extracted = await timeStep(times, 'read', () => source.read(operation, asked, answer));
+    const read = await timeStep(times, 'read', () => source.read(operation, asked, answer));
+    const extracted = { ...read, warnings: [...notes, ...read.warnings] };
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
     ({ state } = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE));
     counts = await timeStep(times, 'load', () => storeAnswer(context, { ...answered, extracted }));
@@ -281,6 +295,27 @@ async function storeFetched(
     { ...line, state, counts },
     `window ${END_TEXTS[state]}`,
   );
+}
+
+/** The call that answers a window's question: its own operation, or the one to ask instead of a withdrawn one. */
+function callFor(operation: Operation, asked: AskedFor, withdrawn: string | null) {
+  const { instead } = operation;
+  if (instead === undefined || withdrawn === null) return { operation, asked, notes: [] };
+  const values = Object.entries(instead.params).map(([name, value]) => `${name} ${value}`);
+  return {
+    operation: operationNamed(instead.operation),
+    asked: { ...asked, params: { ...asked.params, ...instead.params } },
+    notes: [
+      `${operation.name} is not offered ("${withdrawn}"), so ${instead.operation} was asked with ${values.join(', ')}; it is tried again after a week`,
+    ],
+  };
+}
+
+/** What the source said if an error means that it does not offer an operation; null if it means something else. */
+function withdrawalOf(error: unknown): string | null {
+  if (!(error instanceof PipelineError)) return null;
+  const isGone = error.kind === 'http_status' && (error.status === 404 || error.status === 410);
+  return error.kind === 'operation_blocked' || isGone ? (error.diagnostic ?? error.message) : null;
 }
 
 /** The state of a window whose answer is stored, in words. */

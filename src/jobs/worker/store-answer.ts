@@ -148,7 +148,7 @@ function daysOfAnswer(
   return {
     coverage,
     fullSets:
-      partial === true || otherDays.length > 0
+      partial === true || extracted.listsNothing === true || otherDays.length > 0
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     suspicions,

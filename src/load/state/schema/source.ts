@@ -41,6 +41,19 @@ export const rangeLimits = etl.table(
   (table) => [primaryKey({ name: 'range_limits_pkey', columns: [table.key_hash, table.operation] })],
 );
 
+/** Operations that the source does not offer to a key any more, and whose questions another one answers. */
+export const withdrawnOperations = etl.table(
+  'withdrawn_operations',
+  {
+    key_hash: text('key_hash').notNull(),
+    operation: text('operation').notNull(),
+    /** What the source said. */
+    diagnostic: text('diagnostic').notNull(),
+    noted_at: moment('noted_at').notNull().defaultNow(),
+  },
+  (table) => [primaryKey({ name: 'withdrawn_operations_pkey', columns: [table.key_hash, table.operation] })],
+);
+
 /** How far back the source answers an operation and key, by exchange and variant, once it has refused days. */
 export const historyLimits = etl.table(
   'history_limits',
