@@ -107,7 +107,7 @@ COMMENT ON COLUMN etl.day_rows.day IS 'Day of the rows; 0001-01-01 where the tab
 COMMENT ON COLUMN etl.day_rows.most IS 'The most rows.';
 
 COMMENT ON TABLE etl.withdrawals IS 'By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.';
-COMMENT ON COLUMN etl.withdrawals.id IS 'Number of the withdrawal, as `eod withdrawals --accept` takes it.';
+COMMENT ON COLUMN etl.withdrawals.id IS 'Number of the withdrawal, as `eod withdrawals accept` takes it.';
 COMMENT ON COLUMN etl.withdrawals.load_id IS 'The load (etl.loads.id) whose answer did not list the rows.';
 COMMENT ON COLUMN etl.withdrawals.window_id IS 'The window of that load.';
 COMMENT ON COLUMN etl.withdrawals.run_id IS 'The run of that load.';
@@ -136,7 +136,7 @@ COMMENT ON COLUMN etl.coverage.state IS 'loaded, empty (exchange open, nothing l
 COMMENT ON COLUMN etl.coverage.records IS 'Records of that day in the answer. Unit: records.';
 COMMENT ON COLUMN etl.coverage.diagnostic IS 'The line with which the source answered instead of data, if any.';
 COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked for it.';
-COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if a person (eod withdrawals --accept) or the calendar decided.';
+COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if a person (eod withdrawals accept) or the calendar decided.';
 COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked for; a replay does not ask.';
 
 COMMENT ON TABLE etl.rejects IS 'Every record that failed validation, as sent, with each of its problems.';

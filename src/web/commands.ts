@@ -30,7 +30,7 @@ export const refetchCommand = (operation: string, exchange: string, day: string)
   `eod backfill ${operation} --exchange ${exchange} --from ${day} --to ${day} --force`;
 
 /** The command that shows a rejected record as the source sent it. */
-export const rejectCommand = (id: number) => `eod rejects show ${id}`;
+export const rejectCommand = (id: number) => `eod rejects ${id}`;
 
 /** The command that decides what a corporate event does to prices. */
 export const eventCommand = (id: string) => `eod events set ${id} --factor A:B`;

@@ -77,7 +77,7 @@ test('rejects: listed, shown, tried again, resolved', async () => {
   expect(list.map(({ position }) => position).sort()).toEqual([2, 3]);
   expect((await runCli(['rejects', '--exchange', 'BSE'], options())).stdout).toBe('no open rejects\n');
   const id = String(list[0]?.id);
-  const { json: shown } = await runJson<RejectDetail>(['rejects', 'show', id], options());
+  const { json: shown } = await runJson<RejectDetail>(['rejects', id], options());
   expect(shown).toMatchObject({ record: { Symbol: 'M&M' }, resolvedAt: null });
   expect((await runCli(['rejects', 'show', id], options())).stdout).toContain('ClosePrice: is odd');
   expect((await runCli(['rejects', 'show', '999'], options())).code).toBe(2);

@@ -26,17 +26,25 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   expect(json[0]?.rows).toHaveLength(3);
 
   const id = String(json[0]?.id);
-  const accepted = await runCli(['withdrawals', '--accept', id], options);
+  const shown = await runCli(['withdrawals', id], options);
+  expect(shown.stdout).toMatch(
+    /^withdrawal \d+: market.bhavcopy_cm NSE 2025-08-29\n8 rows not listed any more, 12 would be left, of at most 20\n/,
+  );
+  expect(shown.stdout.match(/^ {2}EQ S1\d$/gm)).toHaveLength(8);
+  const { json: one } = await runJson<{ id: number; rows: object[] }>(['withdrawals', id], options);
+  expect([one.id, one.rows.length]).toEqual([Number(id), 8]);
+  const accepted = await runCli(['withdrawals', 'accept', id], options);
   expect(accepted).toMatchObject({
     code: 0,
     stdout: `market.bhavcopy_cm NSE ${DAY}: 8 rows withdrawn, 12 left\n`,
   });
-  const report = (await runJson<RunReport>(['run', String(runId)], options)).json;
+  const report = (await runJson<RunReport>(['runs', String(runId)], options)).json;
   expect(report.withdrawals).toMatchObject([{ day: DAY, state: 'accepted', gone: 8 }]);
   expect((await runCli(['run', String(runId)], options)).stdout).toMatch(
     /^withdrawn: GetBhavCopyCM NSE 2025-08-29: 8 rows not listed any more, 12 left$/m,
   );
   const again = await runCli(['withdrawals', '--accept', id], options);
+  expect(await runCli(['withdrawals', id], options)).toMatchObject({ code: 2, stderr: again.stderr });
   expect(again).toMatchObject({
     code: 2,
     stderr: `eod: no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)\n`,

@@ -34,23 +34,24 @@ interface FilterFlags extends JsonFlag {
 
 export const commands: Commands = {
   rejects(command, cli) {
-    command.addHelpText('after', examples('eod rejects', 'eod rejects show 17', 'eod rejects retry'));
+    command.addHelpText('after', examples('eod rejects', 'eod rejects 17', 'eod rejects retry'));
     command
       .command('list', { isDefault: true })
-      .description('List the open rejects.')
+      .description('List the open rejects; with a number, show that one as "show" does.')
+      .argument('[id]', 'number of a reject')
       .option('--operation <list>', 'only rejects of these operations')
       .addOption(exchangeOption())
       .addOption(limitOption(50))
       .addOption(jsonOption('a list of rejects'))
-      .action((flags: FilterFlags & { readonly limit: number }) => listRejects(cli, flags));
+      .action((id: string | undefined, flags: FilterFlags & { readonly limit: number }) =>
+        id === undefined ? listRejects(cli, flags) : showReject(cli, id, flags),
+      );
     command
       .command('show')
       .description('Show one reject and the record as the source sent it.')
       .argument('<id>', 'number of the reject')
       .addOption(jsonOption())
-      .action((id: string, flags: JsonFlag) =>
-        showReject(cli, parseWholeNumber('reject', id, { least: 1 }), flags),
-      );
+      .action((id: string, flags: JsonFlag) => showReject(cli, id, flags));
     command
       .command('retry')
       .description('Read the rejected records again with the current code, and load those that pass now.')
@@ -77,7 +78,8 @@ async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: numb
   print(cli, `${table(COLUMNS, found)}${more}`);
 }
 
-async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
+async function showReject(cli: Cli, text: string, flags: JsonFlag): Promise<void> {
+  const id = parseWholeNumber('the number of the reject', text, { least: 1 });
   const { openContext } = await import('../open-context.ts');
   const { readReject } = await import('../../load/state/rejects.ts');
   const { db, config } = await openContext(cli);

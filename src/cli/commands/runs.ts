@@ -1,7 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import type { RunReport } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { examples, jsonOption, limitOption, runIdArgument } from '../options.ts';
+import { examples, jsonOption, limitOption, parseRunId, runIdArgument } from '../options.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';
 import { failuresText, runText } from '../run-output.ts';
 
@@ -32,10 +32,13 @@ function windowsText({ windows, suspicious, rejected }: RunReport): string {
 export const commands: Commands = {
   runs(command, cli) {
     command
+      .argument('[id]', 'number of a run, to show it as "eod run" does', parseRunId)
       .addOption(limitOption(20))
       .addOption(jsonOption('a list of runs'))
-      .addHelpText('after', examples('eod runs', 'eod runs --limit 100 --json'))
-      .action((flags: JsonFlag & { readonly limit: number }) => listRuns(cli, flags));
+      .addHelpText('after', examples('eod runs', 'eod runs 12', 'eod runs --limit 100 --json'))
+      .action((id: number | undefined, flags: JsonFlag & { readonly limit: number }) =>
+        id === undefined ? listRuns(cli, flags) : showRun(cli, id, flags),
+      );
   },
   run(command, cli) {
     command

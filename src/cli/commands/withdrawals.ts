@@ -1,8 +1,9 @@
 import { usageError } from '../../core/errors.ts';
+import { parseWholeNumber } from '../../core/input.ts';
 import type { refusedWithdrawals } from '../../load/state/withdrawals.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, wholeNumberOption } from '../options.ts';
-import { type Column, count, plural, table } from '../output.ts';
+import { type Column, count, momentText, plural, table } from '../output.ts';
 
 type Refused = Awaited<ReturnType<typeof refusedWithdrawals>>[number];
 
@@ -35,20 +36,55 @@ function sampleText(row: Refused['rows'][number]): string {
 
 export const commands: Commands = {
   withdrawals(command, cli) {
+    command.addHelpText(
+      'after',
+      examples('eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'),
+    );
     command
-      .addOption(
-        wholeNumberOption('--accept <id>', 'withdraw these rows, because the source is right', {
-          least: 1,
-        }),
-      )
+      .command('list', { isDefault: true })
+      .description('List the withdrawals that wait for a decision; with a number, show all rows of that one.')
+      .argument('[id]', 'number of a withdrawal')
+      .addOption(wholeNumberOption('--accept <id>', 'the same as "accept"', { least: 1 }))
       .addOption(limitOption(50))
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod withdrawals', 'eod withdrawals --accept 4'))
-      .action((flags: Flags) =>
-        flags.accept === undefined ? list(cli, flags) : accept(cli, flags.accept, flags),
-      );
+      .action((id: string | undefined, flags: Flags) => {
+        if (flags.accept !== undefined) return accept(cli, flags.accept, flags);
+        return id === undefined ? list(cli, flags) : show(cli, parseId(id), flags);
+      });
+    command
+      .command('accept')
+      .description('Withdraw the rows of one, because the source is right.')
+      .argument('<id>', 'number of the withdrawal')
+      .addOption(jsonOption())
+      .action((id: string, flags: JsonFlag) => accept(cli, parseId(id), flags));
   },
 };
+
+const parseId = (text: string) => parseWholeNumber('the number of the withdrawal', text, { least: 1 });
+
+const notFound = (id: number) =>
+  usageError(`no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)`);
+
+async function show(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
+  const { openContext } = await import('../open-context.ts');
+  const { readRefusedWithdrawal } = await import('../../load/state/withdrawals.ts');
+  const { db, config } = await openContext(cli);
+  const found = await readRefusedWithdrawal(db.drizzle, id);
+  if (found === null) throw notFound(id);
+  if (flags.json === true) return printJson(cli, found);
+  const { table: name, exchange, day, gone, left, most, reason, runId, windowId } = found;
+  print(
+    cli,
+    [
+      `withdrawal ${id}: ${[`market.${name}`, exchange, day].filter(Boolean).join(' ')}`,
+      `${plural(gone, 'row')} not listed any more, ${count(left)} would be left, of at most ${count(most)}`,
+      ...(reason === null ? [] : [reason]),
+      `by run ${runId}, window ${windowId}; noted at ${momentText(found.notedAt, config.EOD_TIMEZONE)} (${config.EOD_TIMEZONE})`,
+      '',
+      ...found.rows.map((row) => `  ${sampleText(row)}`),
+    ].join('\n'),
+  );
+}
 
 async function list(cli: Cli, flags: Flags): Promise<void> {
   const { openContext } = await import('../open-context.ts');
@@ -59,7 +95,7 @@ async function list(cli: Cli, flags: Flags): Promise<void> {
   print(cli, refused.length === 0 ? 'no withdrawal is waiting for a decision' : table(COLUMNS, refused));
 }
 
-async function accept(cli: Cli, id: number, flags: Flags): Promise<void> {
+async function accept(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { acceptWithdrawal } = await import('../../load/market/accept-withdrawal.ts');
   const { requesterName } = await import('../../core/environment.ts');
@@ -70,8 +106,7 @@ async function accept(cli: Cli, id: number, flags: Flags): Promise<void> {
     readKept: (kept) => readToFold(context, kept),
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
-  if (accepted === null)
-    throw usageError(`no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)`);
+  if (accepted === null) throw notFound(id);
   if (flags.json === true) return printJson(cli, accepted);
   const { table: name, exchange, day, withdrawn, left } = accepted;
   const where = [`market.${name}`, exchange, day].filter(Boolean).join(' ');
