@@ -314,7 +314,7 @@ function sentenceOf(cli: Cli, error: unknown): string {
   // Errors of Node itself name the file apart from the problem.
   const { path } = Object(error) as NodeJS.ErrnoException;
   const file = path === undefined || error instanceof PipelineError ? '' : `${path}: `;
-  return environmentRedactor(cli)(`${file}${messageOf(error) || String(error)}${hint}`);
+  return `${environmentRedactor(cli)(`${file}${messageOf(error) || String(error)}`)}${hint}`;
 }
 
 /** An error as a JSON document. */

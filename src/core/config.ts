@@ -16,6 +16,12 @@ const url = (...schemes: string[]) =>
     error: `must be an address that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
   });
 
+/** Whether an address names nothing but a server and a path. It is shown and logged, so it must not contain secrets. */
+function isPlainAddress(text: string): boolean {
+  const { username, password } = new URL(text);
+  return username === '' && password === '' && !/[?#]/.test(text);
+}
+
 const zone = z.string().refine(
   (name) => {
     try {
@@ -130,6 +136,11 @@ const share = z.string().transform((text, context) => {
 export const settingGroups = {
   'The source': {
     EOD_BASE_URL: url('http', 'https')
+      .refine((text) => isPlainAddress(text), {
+        error:
+          'must be an address without user, password, query (?) and fragment (#): the key goes into EOD_ACCESS_KEY, and eod adds the rest of each call',
+        when: ({ value }) => typeof value === 'string' && URL.canParse(value),
+      })
       .transform((text) => text.replace(/\/+$/, ''))
       .optional()
       .meta({
@@ -459,9 +470,12 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
   const result = schema.safeParse({ ...env, ...values });
   const wrong = (result.error?.issues ?? []).map((issue) => {
     const name = String(issue.path[0]);
-    const secret = (SECRET_SETTINGS as readonly string[]).includes(name);
+    // The address of the source is no secret; wrong ones may contain a password or the key.
+    const isSecret =
+      (SECRET_SETTINGS as readonly string[]).includes(name) ||
+      (name === 'EOD_BASE_URL' && /[@?#]/.test(env[name] ?? ''));
     const origin = name in values ? ` (it comes from ${fileSettings[name]})` : '';
-    const value = secret ? origin : ` (it is "${env[name]}")`;
+    const value = isSecret ? origin : ` (it is "${env[name]}")`;
     return `  ${name} ${issue.message}${value}`;
   });
   const mistyped = unknownSettings(env).flatMap(({ name, meant }) =>

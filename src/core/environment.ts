@@ -117,24 +117,38 @@ export function readList(text: string, folder = '.'): string[] {
 /** Replaces a secret. */
 export const REDACTED = '[redacted]';
 
+/** Letters, digits and _. Of the letters that are not ASCII, the blocks without punctuation: all Unicode is slow. */
+const WORD = '[\\w\\u00c0-\\u1fff\\u2c00-\\u2dff\\u3040-\\ud7ff\\uf900-\\ufdff]';
+
+/** Where a word may begin: also after the escapes of addresses and JSON, which end in a letter or a digit. */
+const WORD_BEGINS = `(?:(?<!${WORD})|(?<=%(?:25)*[0-9A-Fa-f]{2})|(?<=\\\\(?:[bfnrt]|u[0-9A-Fa-f]{4})))`;
+const WORD_ENDS = `(?!${WORD})`;
+
+/** No word contains a secret of so many characters that are not all letters. */
+const UNMISTAKABLE_LENGTH = 12;
+
 /**
  * Matches a secret in plain text and encoded: in URLs, forms, JSON, HTML and XML, and in base64 (also as a part of a
- * longer text). ASCII letters and digits match as they are; every other character matches in each encoding.
+ * longer text). ASCII letters and digits match as they are; every other character matches in each encoding. A secret
+ * that may be a part of a word matches only as a whole word: with the password `a`, texts stay readable.
  *
  * @param encode converts a spelling to the form that it has in the searched text.
  */
 export function secretPattern(secret: string, encode = (spelling: string) => spelling): RegExp {
-  const patterns = [secret, ...base64Forms(secret)].map((form) =>
+  const [plain, ...encoded] = [secret, ...base64Forms(secret)].map((form) =>
     [...form]
       .map((character) => {
         const spellings = spellingsOf(character).map((one) =>
-          encode(one).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'),
+          encode(one).replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'),
         );
         return `(?:${spellings.join('|')})`;
       })
       .join(''),
   );
-  return new RegExp(patterns.join('|'), 'g');
+  const isUnmistakable = secret.length >= UNMISTAKABLE_LENGTH && /\P{L}/u.test(secret);
+  const begins = !isUnmistakable && new RegExp(`^${WORD}`).test(secret) ? WORD_BEGINS : '';
+  const ends = !isUnmistakable && new RegExp(`${WORD}$`).test(secret) ? WORD_ENDS : '';
+  return new RegExp([`${begins}(?:${plain})${ends}`, ...encoded].join('|'), 'g');
 }
 
 /** The base64 of fewer bytes is so short that it may occur in any text by chance. */
@@ -193,11 +207,27 @@ function spellingsOf(character: string): string[] {
   return [...new Set([...escaped, ...inUrls, ...entities, character, ...formEncoded])];
 }
 
-/** @returns a function that replaces every occurrence of these secrets in a text with REDACTED. */
+/**
+ * @returns a function that replaces these secrets in a text with REDACTED, wherever they stand as values or whole words.
+ */
 export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
-  const known = secrets.filter((secret): secret is string => secret !== undefined && secret.length > 0);
-  const patterns = [...new Set(known)].map((secret) => secretPattern(secret));
-  return (text) => patterns.reduce((clean, pattern) => clean.replace(pattern, REDACTED), text);
+  const known = [...new Set(secrets)].filter((secret) => secret !== undefined && secret !== '') as string[];
+  if (known.length === 0) return (text) => text;
+  // The longest first, because it may begin with another one. In one pass, because REDACTED is a word too.
+  const sources = known
+    .sort((one, other) => other.length - one.length)
+    .map((one) => secretPattern(one).source);
+  const pattern = new RegExp(sources.join('|'), 'g');
+  return (text) => text.replace(pattern, REDACTED);
+}
+
+/** The same for a document of JSON: its texts, and numbers, which become a text if they are a secret. */
+export function redactValues(value: unknown, redact: (text: string) => string): unknown {
+  if (typeof value === 'string') return redact(value);
+  if (typeof value === 'number') return redact(String(value)) === String(value) ? value : REDACTED;
+  if (Array.isArray(value)) return value.map((one) => redactValues(one, redact));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, redactValues(one, redact)]));
 }
 
 /** `user@host` of this process; `uid@host` where the account has no name, as in some containers. */

@@ -2,7 +2,7 @@ import { type LogFn, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
 import { escapeControls } from './controls.ts';
 import { timeAt } from './days.ts';
-import { redactor, type SECRET_SETTINGS } from './environment.ts';
+import { redactor, redactValues, type SECRET_SETTINGS } from './environment.ts';
 import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
 
 export type { Logger } from 'pino';
@@ -40,8 +40,13 @@ export function createLog(
       serializers: { err: describeError },
       hooks: { logMethod: limitOutageLines() },
     },
-    { write: (line: string) => void stderr.write(escapeControls(format(redact(line)))) },
+    { write: (line: string) => void stderr.write(escapeControls(format(redactLine(line, redact)))) },
   );
+}
+
+/** A log line without secrets, which is still JSON: a secret may be the name of a member, or a number. */
+function redactLine(line: string, redact: (text: string) => string): string {
+  return redact(line) === line ? line : `${JSON.stringify(redactValues(JSON.parse(line), redact))}\n`;
 }
 
 /** Members of a log line that its text form does not show as `name=value`. */

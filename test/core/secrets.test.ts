@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { base64Forms, redactor } from '../../src/core/environment.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import { base64Forms, redactor, redactValues } from '../../src/core/environment.ts';
 import { redactBody } from '../../src/extract/body.ts';
 
 const KEY = 'k&y/2+"é<4>\\5';
@@ -43,4 +45,101 @@ describe('a secret is found as it is written', () => {
 test('a short secret is not looked for in base64, where its letters may be there by chance', () => {
   expect(base64Forms('abcde')).toEqual([]);
   expect(redactor(['abcde'])(base64('abcde'))).toBe(base64('abcde'));
+});
+
+/** How a secret is written in a text: plain, in an address, in JSON, and each of them twice. */
+const WRITTEN: readonly ((secret: string) => string)[] = [
+  (secret) => secret,
+  encodeURIComponent,
+  (secret) => encodeURIComponent(encodeURIComponent(secret)),
+  json,
+  (secret) => json(json(secret)),
+  (secret) => new URLSearchParams({ k: secret }).toString().slice(2),
+];
+
+/** What may stand around a value. */
+const AROUND = [
+  ['=', '&'],
+  ['://u:', '@'],
+  ['"', '"'],
+  [':', ','],
+  [' ', ' '],
+  ['', ''],
+  ['(', ')'],
+  ['%3D', '%26'],
+  ['%253D', '%2526'],
+  ['\\n', '\\n'],
+  ['\\u003c', '\\u003e'],
+  ['&quot;', '&quot;'],
+] as const;
+
+const word = fc.stringMatching(/^[A-Za-z0-9_]{1,24}$/);
+const anySecret = fc.oneof(word, fc.string({ minLength: 1, maxLength: 24, unit: 'grapheme' }));
+const letters = fc.stringMatching(/^[a-z]{1,6}$/);
+
+test('a secret of any length is replaced where it stands as a value or a whole word', () => {
+  fc.assert(
+    fc.property(
+      // A secret without letters and digits is replaced in what is around it as well.
+      anySecret.filter((secret) => /^[^%\\&]*\w[^%\\&]*$/.test(secret)),
+      fc.constantFrom(...WRITTEN),
+      fc.constantFrom(...AROUND),
+      (secret, write, [before, after]) => {
+        const parts = redactor([secret])(`\0${before}${write(secret)}${after}\0`);
+        const untouched = redactor([secret])(`\0${before}\0${after}\0`) === `\0${before}\0${after}\0`;
+        if (untouched) expect(parts).toBe(`\0${before}[redacted]${after}\0`);
+        else expect(parts).toContain('[redacted]');
+      },
+    ),
+    { numRuns: 3_000 },
+  );
+});
+
+test('a text that contains a secret only inside its words stays as it is', () => {
+  fc.assert(
+    fc.property(word, letters, letters, (secret, before, after) => {
+      fc.pre(secret.length < 12 || /^[a-z]+$/i.test(secret));
+      for (const text of [`${before}${secret}${after}`, `${before}${secret}`, `${secret}${after}`]) {
+        fc.pre(text !== secret);
+        expect(redactor([secret])(`the ${'\0'}${text} is read`)).toContain(`\0${text} `);
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(redactor(['x', 'eod'])('a proxy of the eod_queue: eodx')).toBe('a proxy of the eod_queue: eodx');
+  // Nobody writes such a word.
+  expect(redactor(['k3yOfTwelve12'])('tokenk3yOfTwelve12x')).toBe('token[redacted]x');
+});
+
+test('JSON stays JSON, whatever the secret is', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(word, fc.constantFrom('1', '25', 'level', 'n', 'null')),
+      fc.json(),
+      (secret, text) => {
+        const value: unknown = JSON.parse(text);
+        const clean = redactValues({ value, [secret]: secret, level: 1 }, redactor([secret]));
+        expect(Object.values(JSON.parse(JSON.stringify(clean)) as object)).not.toContain(secret);
+      },
+    ),
+  );
+});
+
+test.each([
+  'http://kiwi:4711@data.example.com',
+  'https://kiwi@data.example.com/path',
+  'https://data.example.com/?accesskey=kiwi4711',
+  'https://data.example.com/#kiwi4711',
+])('the address of the source is shown everywhere, so that %s is refused, without being shown', (address) => {
+  const load = () => loadConfig({ EOD_BASE_URL: address });
+  expect(load).toThrow(
+    /EOD_BASE_URL must be an address without user, password, query \(\?\) and fragment \(#\)/,
+  );
+  expect(load).not.toThrow(/kiwi|4711/);
+});
+
+test('an address of the source that is none is not shown either, if it may contain a secret', () => {
+  expect(() => loadConfig({ EOD_BASE_URL: 'kiwi:4711@data' })).toThrow(
+    /EOD_BASE_URL must be an address that starts with http:\/\/ or https:\/\/$/,
+  );
 });

@@ -53,6 +53,11 @@ describe('docker-compose.yml', () => {
     expect(validate.errors).toBeNull();
   });
 
+  test('has no password of its own for the database', () => {
+    const uses = [...text.matchAll(/\$\{POSTGRES_PASSWORD(\W*)/g)].map((match) => match[1]);
+    expect(uses).toEqual([':?', ':?']);
+  });
+
   test('the schema check notices mistakes', () => {
     const validate = composeValidator();
     expect(validate({ services: { worker: { image: 'x', depend_on: ['redis'] } } })).toBe(false);

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import type { ALERT_KINDS, Config } from '../../core/config.ts';
-import { redactor } from '../../core/environment.ts';
+import { redactor, redactValues } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
 import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
@@ -168,7 +168,7 @@ export function alertBody(
   redact: (text: string) => string = (text) => text,
 ): Record<string, unknown> {
   const escaped = alert.message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-  return JSON.parse(redact(JSON.stringify({ text: `eod: ${escaped}`, ...alert }))) as Record<string, unknown>;
+  return redactValues({ text: `eod: ${escaped}`, ...alert }, redact) as Record<string, unknown>;
 }
 
 /** Timeout of a request to a webhook or the heartbeat URL. */
