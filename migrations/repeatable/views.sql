@@ -2,59 +2,61 @@
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A function that
 -- returns a table has no SET, so that the planner puts it in the place of its call and conditions reach the indexes.
 
--- OFFSET 0 prevents the factor from being computed again for every column that uses it.
+-- Events change a previous close on few sessions: the first of a name from each ex-date on. These are looked up once for
+-- each name and event, not for each row, and what the previous close includes only for rows of such sessions.
 CREATE OR REPLACE VIEW market.prices AS
-  SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.instrument_full_name AS name, b.trade_date,
-         b.open_price AS open, b.high_price AS high, b.low_price AS low, b.close_price AS close,
-         nullif(b.previous_close_price, 0) AS previous_close,
-         nullif(b.previous_close_price, 0) * e.factor AS adjusted_previous_close,
-         (b.close_price / (nullif(b.previous_close_price, 0) * e.factor) - 1) * 100 AS return_percent,
-         b.turnover / nullif(b.traded_quantity, 0) AS vwap,
-         b.traded_quantity AS quantity, b.turnover, b.trade_count AS trades,
+  SELECT r.instrument_id, r.exchange, r.symbol, r.series, r.isin, r.instrument_full_name AS name, r.trade_date,
+         r.open_price AS open, r.high_price AS high, r.low_price AS low, r.close_price AS close,
+         r.previous_close,
+         r.previous_close * r.factor AS adjusted_previous_close,
+         (r.close_price / (r.previous_close * r.factor) - 1) * 100 AS return_percent,
+         r.turnover / nullif(r.traded_quantity, 0) AS vwap,
+         r.traded_quantity AS quantity, r.turnover, r.trade_count AS trades,
          d.delivered_quantity, d.delivered_percent,
          (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
-           WHERE c.exchange = b.exchange AND c.symbol = b.symbol AND c.series = b.series AND c.trade_date = b.trade_date) AS band_hit
-    FROM market.bhavcopy_cm b
-    LEFT JOIN (
-      -- For each name, the days of its share's events, and the factors of prices before each and after the last.
-      SELECT s.*, p.*
-        FROM market.series_aliases s
-       CROSS JOIN LATERAL (
-         SELECT array_agg(f.valid_to ORDER BY f.valid_to) AS ex_dates, array_agg(f.ratio_old ORDER BY f.valid_to) AS ratio_old,
-                array_agg(f.ratio_new ORDER BY f.valid_to) AS ratio_new
-           FROM market.share_price_factors(s.exchange, s.share_id, 'infinity') f) p
-    ) a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
-     AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
+           WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date) AS band_hit
+    FROM (
+      SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS previous_close,
+             CASE WHEN b.trade_date = ANY (a.first_sessions) THEN (
+               SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
+                 FROM (
+                   -- How many of the passed events the previous close already includes: those that the session before had
+                   -- passed. If that is not stored, or its close is not the previous close of this row, sessions are
+                   -- missing here, and only an event of this very day is certainly later.
+                   SELECT passed, coalesce((
+                     SELECT width_bucket(p.trade_date, a.ex_dates)
+                       FROM (SELECT p.trade_date, p.close_price
+                               FROM market.series_aliases s
+                              CROSS JOIN LATERAL (
+                                SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
+                                 WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series
+                                   AND p.trade_date >= s.valid_from AND p.trade_date < least(s.valid_to, b.trade_date)
+                                 ORDER BY p.trade_date DESC LIMIT 1) p
+                              WHERE s.instrument_id = a.instrument_id
+                              ORDER BY p.trade_date DESC LIMIT 1) p
+                      WHERE p.close_price = b.previous_close_price),
+                     passed - (a.ex_dates[passed] = b.trade_date)::int) AS known
+                     FROM (SELECT width_bucket(b.trade_date, a.ex_dates) AS passed OFFSET 0) k
+                   OFFSET 0) n) ELSE 1 END AS factor
+        FROM market.bhavcopy_cm b
+        LEFT JOIN (
+          -- For each name, the days of its share's events, the first sessions from each on, and the factors of prices
+          -- before each and after the last.
+          SELECT s.*, p.*
+            FROM market.series_aliases s
+           CROSS JOIN LATERAL (
+             SELECT array_agg(f.valid_to ORDER BY f.valid_to) AS ex_dates, array_agg(f.ratio_old ORDER BY f.valid_to) AS ratio_old,
+                    array_agg(f.ratio_new ORDER BY f.valid_to) AS ratio_new,
+                    array_agg(CASE WHEN f.valid_to < 'infinity' THEN (
+                      SELECT p.trade_date FROM market.bhavcopy_cm p
+                       WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series AND p.trade_date >= f.valid_to
+                       ORDER BY p.trade_date LIMIT 1) END) AS first_sessions
+               FROM market.share_price_factors(s.exchange, s.share_id, 'infinity') f) p
+        ) a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
+         AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
+    ) r
     LEFT JOIN market.deliveries d
-      ON d.exchange = b.exchange AND d.symbol = b.symbol AND d.series = b.series AND d.trade_date = b.trade_date
-   CROSS JOIN LATERAL (
-     SELECT CASE WHEN a.ex_dates IS NULL OR b.trade_date < a.ex_dates[1] THEN 1 ELSE (
-       SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
-         FROM (
-           -- How many of the passed events the previous close already includes: all of them, unless this is the first
-           -- session since the last event. If the session before is not stored, or its close is not the previous close
-           -- of this row, sessions are missing here, and only an event of this very day is certainly later.
-           SELECT passed, CASE
-             WHEN a.ex_dates[passed] < b.trade_date AND EXISTS (
-               SELECT FROM market.bhavcopy_cm p
-                WHERE p.exchange = b.exchange AND p.symbol = b.symbol AND p.series = b.series
-                  AND p.trade_date >= a.ex_dates[passed] AND p.trade_date < b.trade_date) THEN passed
-             ELSE coalesce((
-               SELECT width_bucket(p.trade_date, a.ex_dates)
-                 FROM (SELECT p.trade_date, p.close_price
-                         FROM market.series_aliases s
-                        CROSS JOIN LATERAL (
-                          SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
-                           WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series
-                             AND p.trade_date >= s.valid_from AND p.trade_date < least(s.valid_to, b.trade_date)
-                           ORDER BY p.trade_date DESC LIMIT 1) p
-                        WHERE s.instrument_id = a.instrument_id
-                        ORDER BY p.trade_date DESC LIMIT 1) p
-                WHERE p.close_price = b.previous_close_price),
-               passed - (a.ex_dates[passed] = b.trade_date)::int) END AS known
-             FROM (SELECT width_bucket(b.trade_date, a.ex_dates) AS passed OFFSET 0) k
-           OFFSET 0) n) END AS factor
-     OFFSET 0) e;
+      ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.series = r.series AND d.trade_date = r.trade_date;
 
 COMMENT ON VIEW market.prices IS 'Sessions of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and session. market.prices_adjusted has prices that compare over years.';
 COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';

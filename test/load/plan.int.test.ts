@@ -303,3 +303,33 @@ test('views read only the rows of the symbol, the instrument or the day they are
   // Nothing but the partitions of its year, which here hold this one day.
   expect(day.whole.filter((name) => !name.endsWith('_2024'))).toEqual([]);
 });
+
+/** The sessions that a view looks up one by one, in addition to those that it gives. */
+function lookups(node: PlanNode): number {
+  const own = node['Relation Name']?.startsWith('bhavcopy_cm') ? node['Actual Loops'] : 0;
+  return (node.Plans ?? []).reduce((sum, step) => sum + lookups(step), own);
+}
+
+test('market.prices of all days looks sessions up once for each event, not for each row', async () => {
+  const store = await openStore();
+  const SYMBOLS = 20;
+  for (let day = 1; day <= 28; day++) {
+    await loadBhav(
+      store,
+      Array.from({ length: SYMBOLS }, (_, at) =>
+        bhavRow({ symbol: `S${at}`, trade_date: `2025-09-${String(day).padStart(2, '0')}` }),
+      ),
+    );
+  }
+  await updateObservedAliases(store);
+  await store.pool.query(
+    `insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, status,
+                                          first_loaded_at, last_changed_at, revision, run_id, load_id)
+     select exchange, symbol, '2025-09-03', 'split', '', instrument_id, 2, 1, 'applied', now(), now(), 1, 1, 1 from market.series_aliases`,
+  );
+  await store.pool.query('analyze market.corporate_events');
+  const sorted = 'select * from market.prices order by return_percent desc nulls last limit 5';
+  const looked = lookups(await planOf(store.pool, sorted));
+  expect(looked).toBeGreaterThan(SYMBOLS);
+  expect(looked).toBeLessThan(5 * SYMBOLS);
+});
