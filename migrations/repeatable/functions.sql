@@ -24,6 +24,36 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION etl.ensure_year_partition(text, integer) FROM PUBLIC;
 
+-- Autovacuum analyzes partitions, but never the tables they are partitions of, whose statistics the planner needs for
+-- joins over years. This analyzes one such table whose rows have become a tenth more or fewer since, and returns its
+-- name; null if there is none, or if another session is at it. With the rights of its owner, as only owners may. Tables
+-- that others have locked are left alone. Before Postgres 18 this analyzes the partitions as well.
+CREATE OR REPLACE FUNCTION etl.analyze_partitioned(p_but_not text[] DEFAULT '{}') RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  due text;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('eod:analyze', 0)) THEN
+    RETURN NULL;
+  END IF;
+  SELECT t.name INTO due
+    FROM (SELECT format('%I.%I', n.nspname, c.relname) AS name, c.reltuples::float8 AS known,
+                 sum(greatest(pg_stat_get_live_tuples(i.inhrelid), p.reltuples, 0)) AS live, sum(pg_relation_size(i.inhrelid)) AS bytes
+            FROM pg_class c
+            JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname IN ('market', 'market_history')
+            JOIN pg_inherits i ON i.inhparent = c.oid
+            JOIN pg_class p ON p.oid = i.inhrelid
+           WHERE c.relkind = 'p' GROUP BY 1, 2) AS t
+   WHERE t.bytes > 0 AND (t.known < 0 OR abs(t.live - t.known) > 50 + t.known / 10) AND t.name <> ALL (p_but_not)
+   ORDER BY t.name LIMIT 1;
+  IF due IS NOT NULL THEN
+    EXECUTE 'ANALYZE (SKIP_LOCKED) ' || CASE WHEN current_setting('server_version_num')::int >= 180000 THEN 'ONLY ' ELSE '' END || due;
+  END IF;
+  RETURN due;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION etl.analyze_partitioned(text[]) FROM PUBLIC;
+
 -- States: loads are numbered in the order of their commits (etl.loads.state), so that a number names what was stored.
 CREATE OR REPLACE FUNCTION market.state() RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT coalesce(max(state), 0) FROM etl.loads $$;

@@ -307,6 +307,17 @@ describe('an import that is interrupted', () => {
     ]);
   });
 
+  test('leaves statistics of the table whose partitions it has filled', async () => {
+    const context = await openStore();
+    await importInto(context, [NSE_UDIFF]);
+    expect(
+      await query(
+        context,
+        "select reltuples::int as rows from pg_class where oid = 'market.bhavcopy_cm'::regclass",
+      ),
+    ).toEqual([{ rows: 100 }]);
+  });
+
   test('a path that does not exist is a usage error: nothing is imported', async () => {
     const context = await openStore();
     await expect(importInto(context, [NSE_UDIFF, join(temporaryFolder(), 'none.csv')])).rejects.toMatchObject(

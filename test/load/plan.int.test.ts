@@ -4,6 +4,7 @@ import { copyNewDays } from '../../src/load/market/merge.ts';
 import { mergeSql } from '../../src/load/market/merge-sql.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { observedAliasSql } from '../../src/load/market/observed-aliases/statements.ts';
+import { analyzePartitioned } from '../../src/load/market/statistics.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 const RECORDS = 2_000;
@@ -302,6 +303,50 @@ test('views read only the rows of the symbol, the instrument or the day they are
   expect(day.found).toBe(1_500);
   // Nothing but the partitions of its year, which here hold this one day.
   expect(day.whole.filter((name) => !name.endsWith('_2024'))).toEqual([]);
+});
+
+test('tables with partitions are analyzed when they are filled first, and when a tenth of their rows has changed', async () => {
+  const store = await openStore();
+  const days = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, at) => `2025-09-${String(from + at).padStart(2, '0')}`);
+  const load = async (some: readonly string[]) => {
+    for (const trade_date of some) {
+      await loadBhav(
+        store,
+        Array.from({ length: 100 }, (_, at) => bhavRow({ symbol: `S${at}`, trade_date })),
+      );
+    }
+    // So that the counts are those of this moment.
+    await store.pool.query('vacuum market_partitions.bhavcopy_cm_2025');
+  };
+  const known = async () =>
+    (
+      await store.pool.query<{ rows: number }>(
+        "select reltuples::int as rows from pg_class where oid = 'market.bhavcopy_cm'::regclass",
+      )
+    ).rows[0]?.rows;
+  expect(await analyzePartitioned(store)).toEqual([]);
+  await load(days(1, 11));
+  expect(await known()).toBe(-1);
+  expect(await analyzePartitioned(store)).toEqual(['market.bhavcopy_cm']);
+  expect(await known()).toBe(1_000);
+  await load(days(11, 12));
+  expect(await analyzePartitioned(store)).toEqual([]);
+  await load(days(12, 14));
+  // Who adds a partition, for instance, has it locked.
+  const other = await store.pool.connect();
+  try {
+    await other.query('begin; lock table only market.bhavcopy_cm in share update exclusive mode');
+    expect(await analyzePartitioned(store)).toEqual(['market.bhavcopy_cm']);
+    expect(await known()).toBe(1_000);
+    await other.query("select pg_advisory_xact_lock(hashtextextended('eod:analyze', 0))");
+    expect(await analyzePartitioned(store)).toEqual([]);
+  } finally {
+    await other.query('rollback');
+    other.release();
+  }
+  expect(await analyzePartitioned(store)).toEqual(['market.bhavcopy_cm']);
+  expect(await known()).toBe(1_300);
 });
 
 /** The sessions that a view looks up one by one, in addition to those that it gives. */

@@ -2,6 +2,7 @@ import { runEnded } from '../../core/events.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
+import { analyzePartitioned } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import {
   beginFollowUp,
@@ -36,6 +37,8 @@ export async function closeRun(
   const ended = await finishRun(db.drizzle, runId, end ?? failure);
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
+  // Without statistics, queries are slower; nothing else depends on them.
+  await analyzePartitioned(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
   if (runEnded.hasSubscribers()) {
     const { id: run, ...facts } = ended;
     runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });
