@@ -1,3 +1,4 @@
+import { groupBy } from '../core/group-by.ts';
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/reports.ts';
 import { EXIT } from './cli.ts';
@@ -131,14 +132,36 @@ function withdrawnLines({ withdrawals }: ReportedRun): string[] {
 }
 
 /** The windows that failed, or null if none did. */
-export function failuresText({ failures }: RunReport): string | null {
+export function failuresText({ failures, runId, kind, error: stoppedBy }: RunReport): string | null {
   if (failures.length === 0) return null;
-  const lines = firstLines(failures, MOST_LISTED, (one) => {
-    const { operation, exchange, instruments, variant, state, error } = one;
-    const facts = [operation, exchange, rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean);
-    return `  ${state}: ${facts.join(' ')}: ${error ?? 'no reason is known'}`;
+  const head = `${plural(failures.length, 'window')} did not load:`;
+  // Only a refused key stops a run as a whole.
+  const isKey = stoppedBy !== null && failures.every(({ error }) => error === stoppedBy);
+  const resume = `"eod resume ${runId}" asks for ${failures.length === 1 ? 'it' : 'them'} again`;
+  const again = !RESUMABLE.includes(kind)
+    ? []
+    : [isKey ? `set another EOD_ACCESS_KEY; then ${resume}` : resume];
+  const byReason = [...groupBy(failures, ({ state, error }) => `${state}: ${error ?? 'no reason is known'}`)];
+  if (byReason.length === 1 && failures.length > 1)
+    return [`${head} ${byReason[0]?.[0]}`, ...again].join('\n');
+  const lines = firstLines(byReason, MOST_LISTED, ([reason, windows]) => {
+    const [state = '', ...texts] = reason.split(': ');
+    const named = windows.slice(0, NAMED_WINDOWS).map(windowText).join(', ');
+    const more = windows.length - NAMED_WINDOWS;
+    return `  ${state}: ${named}${more > 0 ? ` and ${plural(more, 'other')}` : ''}: ${texts.join(': ')}`;
   });
-  return [`${plural(failures.length, 'window')} did not load:`, ...lines].join('\n');
+  return [head, ...lines, ...again].join('\n');
+}
+
+/** Kinds of runs of which failed windows are asked for again. */
+const RESUMABLE: readonly RunReport['kind'][] = ['backfill', 'nightly', 'gap_fill'];
+
+/** How many windows are named that failed for the same reason. */
+const NAMED_WINDOWS = 3;
+
+function windowText(one: RunReport['failures'][number]): string {
+  const { operation, exchange, instruments, variant } = one;
+  return [operation, exchange, rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean).join(' ');
 }
 
 /** 0 only if every window was loaded, empty, or skipped for a reason. */

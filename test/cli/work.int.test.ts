@@ -119,6 +119,19 @@ describe('backfill', () => {
     expect(json.failures).toHaveLength(1);
     expect(human.stderr + stderr).not.toContain('kiwi');
   });
+
+  test('a refused key is one line with what to do, however many windows it stopped', async () => {
+    const { url } = await testDatabase();
+    const guarded = await startSandbox({ accessKey: 'another-key', instrumentsPerExchange: 10 });
+    const env = { ...environment(url), EOD_BASE_URL: guarded.url, EOD_LOG_LEVEL: 'silent' };
+    const { code, stderr } = await runCli(['backfill', '--all', ...RANGE], { cwd, env });
+    await guarded.close();
+    expect(code).toBe(1);
+    expect(stderr.split('\n').filter((line) => line.includes('refused'))).toHaveLength(1);
+    expect(stderr).toMatch(
+      /^\d+ windows did not load: blocked: the access key was refused: Access Denied\..*\nset another EOD_ACCESS_KEY; then "eod resume 1" asks for them again$/m,
+    );
+  });
 });
 
 describe('a run that is stopped', () => {

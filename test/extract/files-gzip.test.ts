@@ -52,6 +52,20 @@ test.each([
   await expect(read('x.csv.gz', bytes)).rejects.toThrow(problem);
 });
 
+test.each([
+  ['compressed with xz', Buffer.from('fd377a585a000004e6d6b446', 'hex')],
+  ['compressed with bzip2', Buffer.from('BZh91AY&SY')],
+  ['compressed with zstd', Buffer.from('28b52ffd2400', 'hex')],
+  ['a 7z archive', Buffer.from('377abcaf271c0004', 'hex')],
+  ['a rar archive', Buffer.from('Rar!\u001a\u0007')],
+  ['a tar archive', Buffer.concat([Buffer.alloc(257), Buffer.from('ustar\u000000')])],
+  ['a PDF', Buffer.from('%PDF-1.7\n')],
+  ['an Excel workbook', Buffer.from('d0cf11e0a1b11ae1', 'hex')],
+])('what is %s is named as that, also inside gzip', async (what, bytes) => {
+  for (const data of [bytes, gzipSync(bytes)])
+    await expect(read('x.csv', data)).rejects.toThrow(new RegExp(`^is ${what}.*, which is not read; \\w+`));
+});
+
 function damaged(bytes: Buffer): Buffer {
   const copy = Buffer.from(bytes);
   // The checksum is in the four bytes before the length, which are the last.
