@@ -63,6 +63,52 @@ test('rows come as a table, as CSV and as JSON, with every digit', async () => {
   expect((await run('show server_version_num')).stdout).toMatch(/^server_version_num\n\d+\n/);
 });
 
+test('every column has its own name in JSON, whatever the columns are called', async () => {
+  const names = fc.array(fc.constantFrom('a', 'A', 'a_2', 'a_3', 'a_2_2', '__proto__', '?column?', 'é'), {
+    minLength: 1,
+    maxLength: 6,
+  });
+  await fc.assert(
+    fc.asyncProperty(names, async (columns) => {
+      const sql = `select ${columns.map((name, at) => `'v${at}' as "${name}"`).join(', ')}`;
+      const { stdout } = await run('--json', sql);
+      const [row = {}] = JSON.parse(stdout) as Record<string, unknown>[];
+      // The first column of a name has that name.
+      expect(Object.entries(row).map(([, value]) => value)).toEqual(columns.map((_, at) => `v${at}`));
+      for (const [at, name] of columns.entries()) {
+        if (columns.indexOf(name) === at) expect(Object.entries(row)[at]?.[0]).toBe(name);
+      }
+    }),
+    { numRuns: 25, seed: 20_251_123, examples: [[['a', 'a', 'a_2']], [['a', 'a_2', 'a', 'a']]] },
+  );
+});
+
+test('nothing that is printed can control a terminal; CSV in a file is what is stored', async () => {
+  // ESC, CSI, DEL, a mark of direction, CR.
+  const hostile = String.raw`U&'a\001b[31m \009b \007f \202e \000d z'`;
+  const raw = 'a\u001b[31m \u009b \u007f \u202e \r z';
+  const controls = /[\u001b\u009b\u007f\u202e\r]/;
+  for (const sql of [
+    `select ${hostile} as t`,
+    `select 1 as ${hostile.replaceAll("'", '"')}`,
+    `select json_build_object('k', ${hostile}) as j`,
+    `select jsonb_build_object(${hostile}, 1) as j`,
+    `select (e'{\\r"k":\\n1}')::json as j`,
+  ]) {
+    const { stdout } = await run('--json', sql);
+    expect({ sql, stdout }).toEqual({ sql, stdout: expect.not.stringMatching(controls) });
+    expect(Object.values((JSON.parse(stdout) as object[])[0] ?? {})).toHaveLength(1);
+  }
+  expect(JSON.parse((await run('--json', `select ${hostile} as t`)).stdout)).toEqual([{ t: raw }]);
+  const plan = await run(`explain select where current_setting('application_name') = ${hostile}`);
+  expect(plan.stdout).toContain('a\\u001b[31m');
+  expect(plan.stdout).not.toMatch(controls);
+  expect((await run(`select ${hostile} as t`)).stdout).not.toMatch(controls);
+  expect((await run('--csv', `select ${hostile} as t`)).stdout).toBe(`t\n"${raw}"\n`);
+  const onTerminal = await runCli(['query', '--csv', `select ${hostile} as t`], { ...options, isTTY: true });
+  expect(onTerminal.stdout).not.toMatch(controls);
+});
+
 test('a table has a thousand rows unless told otherwise, which is said', async () => {
   const sql = 'select generate_series(1, 1200) as n';
   const cut = await run(sql);

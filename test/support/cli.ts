@@ -10,6 +10,8 @@ export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Where `.env` and `.eod/` are looked for; give a temporary folder unless the test is about this one. */
   readonly cwd?: string;
+  /** Whether stdout is a terminal. */
+  readonly isTTY?: boolean;
   /** Stop it and fail after this long; default 55 s, below the test timeout. */
   readonly timeoutMs?: number;
 }
@@ -30,7 +32,7 @@ export interface CapturedCli {
 }
 
 /** Surroundings of a command that keep what it prints. */
-export function captureCli({ env = {}, cwd = process.cwd() }: CliOptions = {}): CapturedCli {
+export function captureCli({ env = {}, cwd = process.cwd(), isTTY = false }: CliOptions = {}): CapturedCli {
   const printed = { stdout: '', stderr: '' };
   const keep = (name: 'stdout' | 'stderr') => ({
     write(text: string) {
@@ -45,7 +47,7 @@ export function captureCli({ env = {}, cwd = process.cwd() }: CliOptions = {}): 
     stderr,
   });
   return {
-    cli: { env, cwd, stdout: keep('stdout'), stderr, life, exitCode: 0 },
+    cli: { env, cwd, stdout: { ...keep('stdout'), isTTY }, stderr, life, exitCode: 0 },
     stdout: () => printed.stdout,
     stderr: () => printed.stderr,
     signal: (name) => void signals.emit(name),

@@ -1,3 +1,4 @@
+import { escapeControls } from '../../core/controls.ts';
 import { usageError } from '../../core/errors.ts';
 import type { ResultColumn, ResultRow, RowSink } from '../../load/database/read-only.ts';
 import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
@@ -105,7 +106,7 @@ function tablePrinter(cli: Cli): Printer {
       const { plural, table } = await import('../output.ts');
       if (columns[0]?.name === 'QUERY PLAN') {
         // Not wrapped: the indentation of a plan shows which node belongs to which.
-        await writeOut(cli, all.map(([line]) => `${line}\n`).join(''));
+        await writeOut(cli, escapeControls(all.map(([line]) => `${line}\n`).join('')));
         return;
       }
       const drawn = columns.map(({ name, type }, at) => ({
@@ -118,7 +119,10 @@ function tablePrinter(cli: Cli): Printer {
   };
 }
 
-/** Prints CSV as Postgres' COPY writes it: null is nothing, an empty text is `""`. */
+/**
+ * Prints CSV as Postgres' COPY writes it: null is nothing, an empty text is `""`. In a file or a pipe it is data, with
+ * every character as it is stored; on a terminal `writeOut` escapes control characters.
+ */
 function csvPrinter(cli: Cli): Printer {
   const line = (values: ResultRow) => {
     const text = values.map(csvCell).join(',');
@@ -146,12 +150,9 @@ function jsonPrinter(cli: Cli): Printer {
   let separator = '[\n';
   return {
     begin(columns) {
-      const names = columns.map(({ name }) => name);
-      // A second column of the same name would hide the first.
-      keys = names.map((name, at) => {
-        const again = names.slice(0, at).filter((other) => other === name).length;
-        return JSON.stringify(again === 0 ? name : `${name}_${again + 1}`);
-      });
+      keys = distinctNames(columns.map(({ name }) => name)).map((name) =>
+        escapeControls(JSON.stringify(name)),
+      );
       values = columns.map(({ type }) => jsonValue(type));
     },
     rows(rows) {
@@ -171,10 +172,25 @@ function jsonPrinter(cli: Cli): Printer {
   };
 }
 
+/** Names with a number where one is there already: a second member of the same name would hide the first. */
+function distinctNames(names: readonly string[]): string[] {
+  // The first column of a name keeps it.
+  const taken = new Set(names);
+  return names.map((name, at) => {
+    if (names.indexOf(name) === at) return name;
+    let next = 2;
+    while (taken.has(`${name}_${next}`)) next += 1;
+    taken.add(`${name}_${next}`);
+    return `${name}_${next}`;
+  });
+}
+
 /** How values of a type are written: numbers digit by digit, JSON as it is, anything else as text. */
 function jsonValue(type: number): (text: string) => string {
-  const asText = (text: string) => JSON.stringify(text);
+  const asText = (text: string) => escapeControls(JSON.stringify(text));
   if (NUMBERS.includes(type)) return (text) => (/^-?\d/.test(text) ? text : asText(text));
   if (type === 16) return (text) => (text === 't' ? 'true' : 'false');
-  return type === 114 || type === 3802 ? (text) => text : asText;
+  // Postgres keeps the line ends between the values of JSON, where they mean nothing. Within texts there are none.
+  if (type === 114 || type === 3802) return (text) => escapeControls(text.replace(/[\t\r\n]+/g, ' '));
+  return asText;
 }
