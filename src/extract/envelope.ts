@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { messageOf } from '../core/errors.ts';
 import type { Operation } from '../operations/operation.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
@@ -131,9 +132,22 @@ export function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unkno
   try {
     return JSON.parse(marked === null ? text : decodeText(marked));
   } catch {
-    // The parser's message is left out, because it quotes the text around the error.
-    throw unreadable(`broken JSON, ${text.length} characters`, { cutShort: true });
+    throw unreadable(`broken JSON, ${text.length} characters: ${whereBroken(text)}`, { cutShort: true });
   }
+}
+
+/** Where a text stops being JSON. The rest of the parser's message is left out, because it quotes the text. */
+function whereBroken(text: string): string {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    const position = /position (\d+)/.exec(messageOf(error))?.[1];
+    if (position !== undefined) {
+      const lines = text.slice(0, Number(position)).split('\n');
+      return `the error is at line ${lines.length}, character ${(lines.at(-1) ?? '').length + 1}`;
+    }
+  }
+  return 'it ends too early';
 }
 
 /** How many elements may be around the list of records. */

@@ -91,6 +91,7 @@ test('where all is well nothing fails, and one call was made and counted', async
     clock: 'ok',
     quota: 'ok',
     storage: 'ok',
+    format: 'skipped',
   });
   expect({ code, ok: json.ok }).toEqual({ code: 0, ok: true });
   expect(json.node).toBe(process.version);
@@ -99,6 +100,34 @@ test('where all is well nothing fails, and one call was made and counted', async
   expect(check('quota').found).toMatch(/^899 of 900 calls/);
   expect(await query(DATABASE_URL, 'select calls from etl.call_budget')).toEqual([{ calls: 1 }]);
   expect(stdout).not.toContain(KEY);
+});
+
+test('a format other than that of the newest kept answer is a warning, before it makes revisions', async () => {
+  const { url } = await testDatabase();
+  const settings = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
+  const day = ['--from', '2025-02-27', '--to', '2025-02-27'];
+  const load = (EOD_FORMAT: string) =>
+    runCli(['backfill', 'GetTotalTradeHighlights', '--force', ...day], {
+      cwd,
+      env: { ...settings, EOD_FORMAT },
+    });
+  const formatCheck = async (EOD_FORMAT: string) =>
+    (await examine({ ...settings, EOD_FORMAT }, '--offline')).check('format');
+  for (const [kept, other] of [
+    ['Json', 'Xml'],
+    ['Xml', 'CsvContent'],
+    ['Csv', 'Json'],
+  ] as const) {
+    expect(await load(kept)).toMatchObject({ code: 0 });
+    expect(await formatCheck(kept)).toMatchObject({ state: 'ok' });
+    expect(await formatCheck(other)).toMatchObject({
+      state: 'warning',
+      found: expect.stringMatching(
+        `^EOD_FORMAT is ${other}, the newest kept answer is ${kept}: .* a revision`,
+      ),
+      remedy: `set EOD_FORMAT=${kept}, unless the change is meant`,
+    });
+  }
 });
 
 test('--offline makes no call', async () => {

@@ -193,7 +193,17 @@ describe('answers that are no data', () => {
     [
       'half a JSON',
       '[{"a":1},',
-      { message: 'the answer cannot be read: broken JSON, 9 characters', cutShort: true },
+      {
+        message: 'the answer cannot be read: broken JSON, 9 characters: it ends too early',
+        cutShort: true,
+      },
+    ],
+    [
+      'JSON with an error in it',
+      '{"Value":[\n {"a": ""b""}]}',
+      {
+        message: 'the answer cannot be read: broken JSON, 26 characters: the error is at line 2, character 10',
+      },
     ],
     ['text', 'Oops', { diagnostic: 'Oops' }],
     ['a text that only ends like JSON', 'x [1] "', { diagnostic: 'x [1] "' }],

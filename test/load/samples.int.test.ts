@@ -95,6 +95,78 @@ const SAMPLES: readonly (readonly [
   ],
 ];
 
+/** Named corrections of what is printed wrong in the documentation. */
+const CORRECTIONS = {
+  'doubled quotes': (text: string) => text.replaceAll(/""([^"]+)""/g, '"$1"'),
+  'a list that is not closed': (text: string) => text.replace(/\}\s*\}\s*$/, '}]}'),
+  'one brace too many': (text: string) => text.replace(/\}\s*\}\s*$/, '}'),
+} as const;
+
+type Correction = keyof typeof CORRECTIONS;
+
+/** The samples that are printed as JSON. */
+const VALID: readonly (readonly [operation: string, file: string])[] = [
+  ['GetCircuitBreakers', 'GetCircuitBreakers.json'],
+  ['GetSeriesChange', 'GetSeriesChange.json'],
+  ['GetTop5GainersLosers', 'GetTop5GainersLosers.json'],
+  ['GetTotalTradeHighlights', 'GetTotalTradeHighlights.json'],
+];
+
+/** The others, with what is wrong in them, and in which line. */
+const BROKEN: readonly (readonly [operation: string, file: string, wrong: Correction, line: number])[] = [
+  ['GetCorporateActionsCategories', 'GetCorporateActionsCategories.txt', 'a list that is not closed', 18],
+  ['GetFinancialRatios', 'GetFinancialRatios.txt', 'one brace too many', 21],
+  ['GetFinRatioEOD', 'GetFinancialRatios.txt', 'one brace too many', 21],
+  ['GetSectoralClassification', 'GetSectoralClassification.txt', 'doubled quotes', 7],
+];
+
+describe('the sample answers as the documentation prints them', () => {
+  const source = offlineSource();
+  const printed = (file: string) =>
+    readFileSync(new URL(`../fixtures/service-samples/${file}`, import.meta.url), 'utf8');
+
+  /** Reads a text as an answer about the day of its first record. */
+  function readText(name: string, text: string) {
+    const operation = operationNamed(name);
+    const day = /"(?:Date|ChangeDate)": "(\d\d)-(\d\d)-(\d{4})"/.exec(text);
+    const on = day === null ? operation.sample.asked.from : `${day[3]}-${day[1]}-${day[2]}`;
+    const asked = { ...operation.sample.asked, from: on, to: on, calledOn: '2026-11-21' };
+    const body = Buffer.from(text);
+    const read = () => source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
+    return { operation, asked, read };
+  }
+
+  test.each([
+    ...VALID.map(([name, file]) => [name, file, printed(file)] as const),
+    ...BROKEN.map(([name, file, wrong]) => [name, file, CORRECTIONS[wrong](printed(file))] as const),
+  ])('%s: %s loads into its table, every value as sent', async (name, _file, text) => {
+    const answer: unknown = JSON.parse(text);
+    const { operation, asked, read } = readText(name, text);
+    const extracted = read();
+    const records = recordsOf(answer);
+    expect(extracted).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
+    const store = await openStore();
+    expect(await load(store, { batches: extracted.batches })).toMatchObject({ inserted: records.length });
+    const shape = shapeOf(operation, answer);
+    const memory = new Map<string, number>();
+    const expected = records.map((record) => expectedRow(shape, asked, record, memory));
+    const found = await stored(store, shape.table);
+    expect(found).toHaveLength(records.length);
+    expect(found).toEqual(expect.arrayContaining(expected));
+  });
+
+  test.each(BROKEN)(
+    '%s: %s is no JSON as printed (%s), which is an error that names line %i',
+    (name, file, _wrong, line) => {
+      const { read } = readText(name, printed(file));
+      const where = expect.stringMatching(
+        `broken JSON, \\d+ characters: the error is at line ${line}, character`,
+      );
+      expect(read).toThrowError(expect.objectContaining({ kind: 'unreadable', message: where }));
+    },
+  );
+});
+
 describe('the sample answers of the service', () => {
   const source = offlineSource();
   let store: Database;

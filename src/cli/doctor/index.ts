@@ -9,7 +9,7 @@ import { type DatabaseChecks, databaseChecks } from './database.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
 import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
-import { quotaCheck, sourceChecks, storageCheck } from './source.ts';
+import { formatCheck, quotaCheck, sourceChecks, storageCheck } from './source.ts';
 
 /** Time limits of the groups of checks, each longer than those of the queries within. */
 const SHORT_MS = 10_000;
@@ -65,6 +65,9 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const storage = await bounded('storage', SHORT_MS, 'see the check of the database', async () => [
     await storageCheck(config, db),
   ]);
+  const format = await bounded('format', SHORT_MS, 'see the check of the database', async () => [
+    await formatCheck(config, db),
+  ]);
   const redact = environmentRedactor(cli);
   return [
     nodeCheck(process.version, engines()),
@@ -78,6 +81,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     source,
     quota,
     storage,
+    format,
   ]
     .flat()
     .map((check) => ({

@@ -4,6 +4,7 @@ import { clockOf, systemClock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { decodeText } from '../../extract/body.ts';
 import { createSource, type ObservedDate, type Source } from '../../extract/index.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
@@ -11,6 +12,8 @@ import { callsOf, fullHourWait, permitOf } from '../../jobs/worker/quota.ts';
 import type { Database } from '../../load/database/database.ts';
 import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/access-keys.ts';
 import { closeHour, openHour, readHour, takeCall } from '../../load/state/call-budget.ts';
+import { readKeptAnswer } from '../../load/state/responses/kept.ts';
+import { newestAnswers } from '../../load/state/responses/to-replay.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
@@ -226,6 +229,30 @@ function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, c
       : found,
     remedy,
   );
+}
+
+/** Checks that answers are asked for in the format of the newest kept one: the source prints digits by format. */
+export async function formatCheck(config: Config, db: Database | null): Promise<Check> {
+  if (db === null) return skipped('format', 'kept answers are in the database, which cannot be used');
+  const [newest] = await newestAnswers(db.drizzle, null, 1);
+  const kept = newest === undefined ? null : await readKeptAnswer(db.drizzle, newest);
+  if (kept === null) return skipped('format', 'no answer is kept to compare with');
+  const before = formatOf(decodeText(kept.body));
+  const asked = config.EOD_FORMAT === 'CsvContent' ? 'Csv' : config.EOD_FORMAT;
+  if (before === asked)
+    return ok('format', `answers are asked for in the format of the newest one, ${before}`);
+  return warning(
+    'format',
+    `EOD_FORMAT is ${config.EOD_FORMAT}, the newest kept answer is ${before}: the source may print numbers with other digits, and each row whose digits differ gets a revision when it is asked for again`,
+    `set EOD_FORMAT=${before}, unless the change is meant`,
+  );
+}
+
+/** The format of an answer that was read before. */
+function formatOf(text: string): 'Json' | 'Xml' | 'Csv' {
+  const start = text.trimStart().slice(0, 4);
+  if (start.startsWith('<')) return 'Xml';
+  return /^[[{]|^null$/.test(start) ? 'Json' : 'Csv';
 }
 
 /** Checks how many of the hour's calls are left, as counted in the database. */

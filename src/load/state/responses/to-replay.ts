@@ -56,12 +56,21 @@ function isOf(table: Record<'operation' | 'params', Column>, names: readonly str
   );
 }
 
-/** Ids of the newest kept answers of an operation, without imported files. */
-export async function newestAnswers(db: NodePgDatabase, operation: string, limit: number): Promise<number[]> {
+/** Ids of the newest kept answers of an operation (null: of any), without imported files. */
+export async function newestAnswers(
+  db: NodePgDatabase,
+  operation: string | null,
+  limit: number,
+): Promise<number[]> {
   const found = await db
     .select({ id: responses.id })
     .from(responses)
-    .where(and(eq(responses.operation, operation), sql`not ${responses.params} ? 'file'`))
+    .where(
+      and(
+        operation === null ? undefined : eq(responses.operation, operation),
+        sql`not ${responses.params} ? 'file'`,
+      ),
+    )
     .orderBy(desc(responses.id))
     .limit(limit);
   return found.map(({ id }) => id);
