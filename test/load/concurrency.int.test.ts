@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { shuffled } from '../support/shuffled.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { bhavRow, load, loadBhav, newRun, openPool, openStore } from './support.ts';
 
@@ -9,18 +10,6 @@ const ratios = operationNamed('GetFinRatioEOD').shapes[1]?.table as TableDefinit
 
 const DAYS = ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11'];
 const ROUNDS = 15;
-
-/** Shuffles by a small linear congruential generator, so that a failure can be repeated. */
-function shuffled<T>(items: readonly T[], seed: number): T[] {
-  const result = [...items];
-  let state = seed;
-  for (let last = result.length - 1; last > 0; last -= 1) {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    const other = state % (last + 1);
-    [result[last], result[other]] = [result[other] as T, result[last] as T];
-  }
-  return result;
-}
 
 describe('loads at the same time', () => {
   let store: Database;

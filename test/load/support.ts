@@ -73,6 +73,8 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     windowId,
     runId,
     ...asked,
+    from: '2025-01-01',
+    to: '2025-01-01',
     batches: answer.batches,
     rejects: answer.rejects ?? [],
     coverage: answer.coverage ?? [],

@@ -58,6 +58,8 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     runId,
     operation: operation.name,
     exchange: operation.sample.asked.exchange,
+    from: '2025-01-01',
+    to: '2025-01-01',
     batches: extracted.batches,
     rejects: extracted.rejects,
     coverage: [],

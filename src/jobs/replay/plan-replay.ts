@@ -1,14 +1,16 @@
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { ClientBase } from 'pg';
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { type Transaction, transaction } from '../../load/database/transaction.ts';
-import { emptyTables, vacuumTables } from '../../load/market/empty-tables.ts';
+import { emptyTables, lockTables, vacuumTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
 import { countLoads, countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { lockRebuilds } from '../../load/state/responses/kept.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/responses/to-replay.ts';
-import { deleteRun, insertRun, replaceRebuilds, reserveRunId, setRunRange } from '../../load/state/runs.ts';
+import { insertRun, replaceRebuilds, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
 import { tablesFilledBy } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
@@ -82,7 +84,11 @@ async function keptGroups({ db }: Context, { operations: named, exchanges }: Ans
  * @throws PipelineError `usage` for an empty table whose history is not empty: somebody emptied it, and loading it
  *   again would write the history twice.
  */
-async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<FreshGroup[]> {
+async function freshGroups(
+  db: NodePgDatabase,
+  client: Pick<ClientBase, 'query'>,
+  groups: readonly Group[],
+): Promise<FreshGroup[]> {
   const fresh: FreshGroup[] = [];
   for (const group of groups) {
     let filled = false;
@@ -90,7 +96,7 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<F
       const { name } = dataSet;
       if (!group.operations.includes(name)) continue;
       for (const table of tablesFilledBy(dataSet)) {
-        const { live, history, lost } = await hasRows(db.pool, table, group.exchange);
+        const { live, history, lost } = await hasRows(client, table, group.exchange);
         if (lost) {
           throw usageError(
             `market.${table.name} (${name}) holds no row of ${group.exchange}, but its history does`,
@@ -101,11 +107,39 @@ async function freshGroups({ db }: Context, groups: readonly Group[]): Promise<F
       }
     }
     if (filled) continue;
-    const loads = await countLoads(db.drizzle, group);
+    const loads = await countLoads(db, group);
     // If no load ever brought a row, nothing was emptied, and outdated answers need not be loaded.
     if (loads.all === 0 || loads.withRows > 0) fresh.push({ ...group, emptied: loads.withRows > 0 });
   }
   return fresh;
+}
+
+/**
+ * Locks the tables that are to be emptied until the transaction ends, so that what is listed and deleted from now on is
+ * what all loads have committed. Cancels other rebuilds of them before: windows are locked before tables, as in loads.
+ *
+ * @param rebuild whether they are emptied whatever they hold; if not, only those that are empty still.
+ * @returns the groups of which every answer is loaded.
+ */
+async function lockFreshGroups(
+  tx: Transaction,
+  groups: readonly Group[],
+  found: readonly FreshGroup[],
+  { runId, rebuild }: { readonly runId: number; readonly rebuild: boolean },
+): Promise<readonly FreshGroup[]> {
+  for (let fresh = found; ; ) {
+    await tx.client.query('savepoint unlocked');
+    const emptied = fresh.filter((group) => group.emptied);
+    for (const group of emptied) await replaceRebuilds(tx, runId, group);
+    await lockTables(tx, emptied);
+    if (rebuild || emptied.length === 0) return fresh;
+    const names = new Set(fresh.map(({ name }) => name));
+    const still = (await freshGroups(tx, tx.client, groups)).filter(({ name }) => names.has(name));
+    if (still.length === fresh.length) return fresh;
+    // A load has filled some of them: their locks are given back, and other rebuilds of them go on.
+    await tx.client.query('rollback to savepoint unlocked');
+    fresh = still;
+  }
 }
 
 /** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
@@ -139,25 +173,28 @@ export async function planReplay(
   { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
   const groups = await keptGroups(context, asked);
-  const fresh = rebuild
+  const found = rebuild
     ? groups.map((group) => ({ ...group, emptied: true }))
-    : await freshGroups(context, groups);
+    : await freshGroups(context.db.drizzle, context.db.pool, groups);
   // Whole tables are emptied, so all answers of the operations that fill them are needed.
   const filter = rebuild
     ? { exchanges: asked.exchanges, operations: [...new Set(groups.flatMap((group) => group.operations))] }
     : asked;
-  const request: ReplayRequest = {
-    kind: 'replay',
-    ...filter,
-    rejectsOnly: rejectsOnly && !rebuild,
-    fresh: fresh.map(({ name }) => name),
-  };
   const runId = await reserveRunId(context.db.drizzle);
-  const emptied = fresh.filter((group) => group.emptied);
+  let emptied: readonly FreshGroup[] = [];
   const planned = await transaction(context.db, async (tx) => {
     // Of two rebuilds that are planned at once, the second one finds the first.
-    if (emptied.length > 0) await lockRebuilds(tx);
+    if (found.some((group) => group.emptied)) await lockRebuilds(tx);
+    // Before the answers are listed: those of loads under way would be missing in the list, and their rows be deleted.
+    const fresh = await lockFreshGroups(tx, groups, found, { runId, rebuild });
+    emptied = fresh.filter((group) => group.emptied);
     if (rebuild) await checkAllKept(tx, groups);
+    const request: ReplayRequest = {
+      kind: 'replay',
+      ...filter,
+      rejectsOnly: rejectsOnly && !rebuild,
+      fresh: fresh.map(({ name }) => name),
+    };
     const day = today(context.clock, context.config.EOD_TIMEZONE);
     const inserted = await insertRun(tx, {
       id: runId,
@@ -173,11 +210,9 @@ export async function planReplay(
     await insertReplayWindows(tx, runId, answersToReplay(filter, rejectsOnly));
     if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
     if (!(await setRunRange(tx, runId))) {
-      await deleteRun(tx, runId);
+      await tx.client.query('rollback to savepoint unlocked');
       return null;
     }
-    // Windows before tables, as loads lock them.
-    for (const group of emptied) await replaceRebuilds(tx, runId, group);
     for (const group of emptied) await emptyTables(tx, { ...group, runId });
     return runId;
   });

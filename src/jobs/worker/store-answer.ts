@@ -86,6 +86,8 @@ export async function storeAnswer(
     runId: window.runId,
     operation: window.operation,
     exchange: window.exchange,
+    from: window.from,
+    to: window.to,
     batches: storable.extracted.batches,
     rejects: extracted.rejects,
     fullSets,

@@ -1,8 +1,9 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
-import { lockUntilCommit, transaction } from '../database/transaction.ts';
+import { transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
+import { takeLocks } from '../state/loads/locks.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
 import { hasRefusedWithdrawals, markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
@@ -42,7 +43,7 @@ export async function acceptWithdrawal(
     const sql = mergeSql(table);
     await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
-    for (const name of locksOf(table, exchange, [day ?? NO_DAY])) await lockUntilCommit(tx, name);
+    await takeLocks(tx, locksOf(table, exchange, [day ?? NO_DAY]));
     const refused = await readRefusedWithdrawal(tx, id);
     if (refused === null) return null;
     const loadId = await nextLoadId(tx);

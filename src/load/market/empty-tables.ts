@@ -4,23 +4,36 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { forgetLoads } from '../state/loads/loads.ts';
+import { takeLocks } from '../state/loads/locks.ts';
 import { forgetWithdrawals } from '../state/withdrawals.ts';
+import { locksOf } from './merge.ts';
 import { quote } from './merge-sql.ts';
 import { forgetObservedAliases } from './observed-aliases/observed-aliases.ts';
 
+/** Operations that fill the same tables, and an exchange. */
+interface TableGroup {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}
+
+/** Waits for the loads into the tables of these groups that are under way; others wait until the transaction ends. */
+export async function lockTables(tx: Transaction, groups: readonly TableGroup[]): Promise<void> {
+  const locks = groups.flatMap(({ operations, exchange }) =>
+    tablesOf(operations).flatMap((name) => locksOf({ name }, exchange, null)),
+  );
+  await takeLocks(tx, locks);
+}
+
 /**
  * Empties the tables of these operations for an exchange, with their history and what is known about their loads, so
- * that the kept answers can be loaded as if none had been loaded before. Other loads of the tables wait.
+ * that the kept answers can be loaded as if none had been loaded before. Call it with the tables locked.
  */
 export async function emptyTables(
   tx: Transaction,
-  asked: { readonly operations: readonly string[]; readonly exchange: string; readonly runId: number },
+  asked: TableGroup & { readonly runId: number },
 ): Promise<void> {
   const { client } = tx;
   const names = tablesOf(asked.operations);
-  for (const name of names) {
-    await client.query(`lock table market.${quote(name)} in share row exclusive mode`);
-  }
   for (const name of names) {
     await client.query(`delete from market.${quote(name)} where exchange = $1`, [asked.exchange]);
     await client.query(`delete from market_history.${quote(name)} where exchange = $1`, [asked.exchange]);

@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg';
+import { eachDay } from '../../core/days.ts';
 import { type DataSet, isOperation } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
@@ -8,7 +9,7 @@ import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type CoverageEntry, doubtEmptyDays, type Reread, writeCoverage } from '../state/coverage.ts';
 import { type AskedAnswer, type Known, laterLoads, readKnown, wasLoaded } from '../state/loads/later.ts';
-import { type BegunLoad, beginLoad, insertLoad, type LoadLocks, type Written } from '../state/loads/loads.ts';
+import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
 import { laterFailures, type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
@@ -38,6 +39,9 @@ interface WindowLoad {
   readonly runId: number;
   readonly operation: string;
   readonly exchange: string;
+  /** First and last day asked for. */
+  readonly from: string;
+  readonly to: string;
   readonly batches: readonly TableRows[];
   readonly rejects: readonly RejectEntry[];
   readonly fullSets: readonly FullSet[];
@@ -118,11 +122,14 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
-/** The days that answers of a data set are about, for the locks of their loads. */
-function lockedDays(dataSet: DataSet): LoadLocks['days'] {
-  if (isOperation(dataSet) && dataSet.request.dates === 'none') return 'none';
+/** The days that an answer of a data set is about, for the locks of its load; null: none in particular. */
+function lockedDays(
+  dataSet: DataSet,
+  { from, to }: Pick<WindowLoad, 'from' | 'to'>,
+): readonly string[] | null {
+  if (isOperation(dataSet) && dataSet.request.dates === 'none') return null;
   // The coverage of a question about an instrument is that of its last day.
-  return dataSet.windows.per === 'instrument' ? 'last' : 'all';
+  return dataSet.windows.per === 'instrument' ? [to] : eachDay(from, to);
 }
 
 /** A scope that covers all loads that `mergeTable` and `storeCoverage` may ask for. */
@@ -155,8 +162,9 @@ async function storeLoad(
   const rows = tables.flatMap(({ table, rows, days }) =>
     locksOf(table, load.exchange, lockedParts(table, rows, days)),
   );
-  const days = lockedDays(dataSetNamed(load.operation));
-  const begun = await beginLoad(tx, load.windowId, { rows, days, hasRejects: load.rejects.length > 0 });
+  const days = lockedDays(dataSetNamed(load.operation), load);
+  const asked = locksOnAsked(load, days, load.rejects.length > 0);
+  const begun = await beginLoad(tx, load.windowId, { asked, rows });
   if (begun === null) return null;
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);

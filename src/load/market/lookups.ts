@@ -1,4 +1,4 @@
-import { escapeIdentifier, type Pool } from 'pg';
+import { type ClientBase, escapeIdentifier, type Pool } from 'pg';
 import type { TableDefinition } from '../../operations/table.ts';
 
 // What planning, imports and replays look up in `market`.
@@ -101,12 +101,12 @@ export async function readSymbolsOfDay(pool: Pool, day: string): Promise<Readonl
  * history has a revision that was replaced, but not the one that replaced it.
  */
 export async function hasRows(
-  pool: Pool,
+  client: Pick<ClientBase, 'query'>,
   { name, key }: TableDefinition,
   exchange: string,
 ): Promise<{ readonly live: boolean; readonly history: boolean; readonly lost: boolean }> {
   const same = key.map((column) => `n."${column}" = h."${column}"`).join(' and ');
-  const found = await pool.query<{ live: boolean; history: boolean; lost: boolean }>(
+  const found = await client.query<{ live: boolean; history: boolean; lost: boolean }>(
     `select l.live, exists (select from market_history."${name}" where exchange = $1) as history,
        not l.live and exists (select from market_history."${name}" h where exchange = $1 and not withdrawn and not exists (
          select from market_history."${name}" n where ${same} and n.revision > h.revision)) as lost

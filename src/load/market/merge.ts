@@ -8,13 +8,21 @@ import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
+import { type Lock, locksOn } from '../state/loads/locks.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
 import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
 
-/** Names of the advisory locks on parts of a table: days (`NO_DAY` if it has none) or questions, see `lockedParts`. */
-export function locksOf({ name }: TableDefinition, exchange: string, parts: Iterable<string>): string[] {
-  return Array.from(parts, (part) => `eod|${name}|${exchange}|${part}`);
+/**
+ * The advisory locks on parts of a table: days (`NO_DAY` if it has none) or questions, see `lockedParts`; null: on all
+ * rows of the exchange.
+ */
+export function locksOf(
+  { name }: Pick<TableDefinition, 'name'>,
+  exchange: string,
+  parts: Iterable<string> | null,
+): Lock[] {
+  return locksOn(`eod|${name}|${exchange}`, parts);
 }
 
 /**

@@ -6,7 +6,7 @@ import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
-import { beginLoad, insertLoad } from '../state/loads/loads.ts';
+import { beginLoad, insertLoad, locksOnAsked } from '../state/loads/loads.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
 import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
@@ -58,15 +58,16 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     if ((await lastCleanLoad(database.drizzle, asked)) === null) return null;
     return await transaction(database, async (tx) => {
       const days = eachDay(repeated.from, repeated.to);
-      const locks = tables.flatMap((table) => locksOf(table, exchange, days));
-      const begun = await beginLoad(tx, windowId, { rows: locks, days: 'all', hasRejects: false });
+      const rows = tables.flatMap((table) => locksOf(table, exchange, days));
+      const locked = { operation: operation.name, exchange };
+      const begun = await beginLoad(tx, windowId, { asked: locksOnAsked(locked, days, false), rows });
       if (begun === null) return null;
       const last = await lastCleanLoad(tx, asked);
       if (last === null) return null;
-      let rows = 0;
+      let stored = 0;
       for (const table of tables) {
         const counted = await tx.client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, days]);
-        rows += counted.rows[0]?.rows ?? 0;
+        stored += counted.rows[0]?.rows ?? 0;
       }
       const listed = last.fetched - last.duplicate;
       const coverage = await coverageOfWindow(tx, {
@@ -77,7 +78,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
       const isLoaded =
         coverage.length === sessions.length &&
         coverage.every(({ day, state }) => state === 'loaded' && sessions.includes(day));
-      if (rows !== listed || !isLoaded) return null;
+      if (stored !== listed || !isLoaded) return null;
       const counts = {
         fetched: last.fetched,
         inserted: 0,

@@ -97,11 +97,6 @@ export async function insertRun(
   return inserted[0]?.id ?? null;
 }
 
-/** Deletes a run that has no windows. */
-export async function deleteRun(tx: NodePgDatabase, runId: number): Promise<void> {
-  await tx.delete(runs).where(eq(runs.id, runId));
-}
-
 /** Sets the range of a run to that of its windows. @returns false if it has none. */
 export async function setRunRange(db: NodePgDatabase, runId: number): Promise<boolean> {
   const range = db

@@ -51,12 +51,18 @@ export async function newCluster(home: string) {
   return { programs, account, data, password };
 }
 
-/** The private Postgres' own programs, with a cluster in `home`. */
-export async function startRestartablePostgres(home: string): Promise<RestartablePostgres> {
+/** The private Postgres' own programs, with a cluster in `home`. `changed`: settings that differ from ours. */
+export async function startRestartablePostgres(
+  home: string,
+  changed: Readonly<Record<string, string>> = {},
+): Promise<RestartablePostgres> {
   const { programs, account, data, password } = await newCluster(home);
   const port = await freePort();
   const adminUrl = `postgres://eod:${password}@127.0.0.1:${port}/postgres`;
-  const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const settings = Object.entries({ ...SETTINGS, ...changed }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ]);
 
   async function start(): Promise<Program> {
     const server = startProgram(

@@ -7,6 +7,7 @@ import { responses } from '../schema/source.ts';
 import { loads, runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
+import { type Lock, locksOn, takingLocks } from './locks.ts';
 
 // Every committed load has a row in etl.loads with a number: its state. States are in the order of the commits, so a
 // snapshot that has a state has all states before it, and none after its last one.
@@ -26,17 +27,16 @@ export interface BegunLoad {
 }
 
 /** What a load locks until its end, besides its window. */
-export type LoadLocks = {
-  /** Names of the locks of the rows that it may write or withdraw. */
-  readonly rows: readonly string[];
+export interface LoadLocks {
   /**
-   * The days of the window about which it asks: all, the last one, or none in particular. Loads about the same days wait
-   * for each other if one of them has rejects: these may be resolved by the other one, and what is known of a
-   * day without rows depends on them, but neither needs to have a row that the other one locks.
+   * Locks on the days about which it asks, shared unless it has rejects: these may be resolved by another load of the
+   * same days, and what is known of a day without rows depends on them, but neither needs to have a row that the
+   * other one locks.
    */
-  readonly days: 'all' | 'last' | 'none';
-  readonly hasRejects: boolean;
-};
+  readonly asked: readonly Lock[];
+  /** Locks on the rows that it may write or withdraw. */
+  readonly rows: readonly Lock[];
+}
 
 /**
  * Begins the load of a window: locks its row until the transaction ends, so that nobody else ends it meanwhile, then
@@ -48,33 +48,34 @@ export type LoadLocks = {
 export async function beginLoad(
   tx: Preparing,
   windowId: number,
-  { rows, days, hasRejects }: LoadLocks,
+  { asked, rows }: LoadLocks,
 ): Promise<BegunLoad | null> {
-  const found = await beginStatement(tx, { windowId, rows, days, hasRejects });
+  const locks = { asked: JSON.stringify(asked), rows: JSON.stringify(rows) };
+  const found = await beginStatement(tx, { windowId, ...locks });
   return found.rows[0] ?? null;
 }
 
-const beginStatement = prepareOnce<{ windowId: number } & LoadLocks, BegunLoad & Record<string, unknown>>(
-  () => {
-    const { id, operation, exchange, from_date, to_date, instruments } = windows;
-    const value = (name: keyof LoadLocks) => sql.placeholder(name);
-    return sql`
+const beginStatement = prepareOnce<
+  { windowId: number } & Record<keyof LoadLocks, string>,
+  BegunLoad & Record<string, unknown>
+>(() => {
+  const { id, from_date, to_date, instruments } = windows;
+  // Without an open window, nothing is locked.
+  const locksOf = (name: keyof LoadLocks) => sql`(select ${sql.placeholder(name)}::jsonb from open)`;
+  return sql`
     with open as materialized (
-      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}, ${operation} as _operation, ${exchange} as _exchange
+      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
         from ${windows} where ${id} = ${sql.placeholder('windowId')} and ${canBegin('store')} for update
-    ), asked as (
-      select day from open, generate_series("from"::date, "to"::date, interval '1 day') day where ${value('days')}::text = 'all'
-      union all select "to"::date from open where ${value('days')}::text = 'last'
-      union all select null from open where ${value('days')}::text = 'none'
-    ), locked as materialized (
-      select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
-        select 1 as kind, hashtextextended(concat_ws('|', 'eod', 'asked', _operation, _exchange, day::date), 0) as key, not ${value('hasRejects')}::boolean as shared from open, asked
-        union all select 2, hashtextextended(name, 0), false from open, unnest(${value('rows')}::text[]) as name
-        order by 1, 2) as keys
-    )
+    ), locked as materialized (${takingLocks([locksOf('asked'), locksOf('rows')])})
     select "from", "to", instruments, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
-  },
-);
+});
+
+/** The locks of a load that asks about these days; null: about none in particular. */
+export const locksOnAsked = (
+  { operation, exchange }: { readonly operation: string; readonly exchange: string },
+  days: readonly string[] | null,
+  hasRejects: boolean,
+): Lock[] => locksOn(`eod|asked|${operation}|${exchange}`, days, { shared: !hasRejects });
 
 /** The days of the rows that a load changed; '-infinity' and 'infinity' if they have none. */
 export interface Written {

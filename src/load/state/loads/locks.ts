@@ -1,0 +1,66 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { isDay } from '../../../core/days.ts';
+import { type Preparing, runPrepared } from '../../database/prepared.ts';
+
+// A server has room for a few thousand locks in all (max_locks_per_transaction times max_connections), and where there is
+// none left, any transaction may fail. So a load about many days locks their months instead, or all days at once.
+
+/** An advisory lock, held until the transaction ends. */
+export interface Lock {
+  readonly name: string;
+  readonly shared: boolean;
+}
+
+/** At most so many locks for the parts of one thing: enough for 31 days in a row, their months, and the whole. */
+const MOST = 40;
+
+/**
+ * The locks on parts of something: on days of a table, say. Of two transactions that name the same part, one waits for
+ * the other, however many parts each of them names: whoever locks parts also locks their months and the whole, shared,
+ * and whoever names too many parts locks their months, or the whole, and not shared.
+ *
+ * @param whole the name of what has the parts.
+ * @param parts days, or names of another kind, which belong to no month; null: the whole, whatever parts it has.
+ * @param options.shared whether transactions that say so need not wait for each other where each names few parts.
+ */
+export function locksOn(
+  whole: string,
+  parts: Iterable<string> | null,
+  { shared = false }: { readonly shared?: boolean } = {},
+): Lock[] {
+  if (parts === null) return [{ name: whole, shared }];
+  const ones = new Set(parts);
+  if (ones.size === 0) return [];
+  const months = new Set<string>();
+  let undated = 0;
+  for (const one of ones) {
+    if (isDay(one)) months.add(one.slice(0, 7));
+    else undated += 1;
+  }
+  const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
+    Array.from(names, (name) => ({ name: `${whole}|${name}`, shared: isShared }));
+  const around = { name: whole, shared: true };
+  if (ones.size + months.size < MOST) return [around, ...named(months, true), ...named(ones, shared)];
+  if (undated === 0 && months.size < MOST) return [around, ...named(months, false)];
+  return [{ name: whole, shared: false }];
+}
+
+/**
+ * Selects the locks of these lists as they are taken: one list after the other, and those of a list in the order that all
+ * transactions keep, so that no two of them wait for each other.
+ */
+export const takingLocks = (lists: readonly SQL[]): SQL => sql`
+  select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
+    select list, hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
+      from (${sql.join(
+        lists.map(
+          (locks, at) =>
+            sql`select ${sql.raw(String(at))} as list, jsonb_array_elements(${locks}::jsonb) as "lock"`,
+        ),
+        sql` union all `,
+      )}) as named order by 1, 2) as keys`;
+
+/** Takes locks until the transaction ends; waits while others hold them. */
+export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<void> {
+  await runPrepared(tx, takingLocks([sql`${JSON.stringify(locks)}`]));
+}
