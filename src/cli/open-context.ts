@@ -75,7 +75,7 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
   if ((queue || source) && REDIS_URL !== undefined) {
     await life.open(() => checkRedis(REDIS_URL, startRetryOf(cli, config, wait)));
   }
-  const context = opened ?? (await openBaseContext(cli, config, wait));
+  const context = opened ?? (await openBaseContext(cli, config, wait, queue || source || wait !== 'none'));
   if (!queue && !source) return context;
   const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context, telemetry) };
   if (settings === null) return withQueue;
@@ -83,12 +83,12 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
   return withSource;
 }
 
-async function openBaseContext(cli: Cli, config: Config, wait: Wait): Promise<Context> {
+async function openBaseContext(cli: Cli, config: Config, wait: Wait, loads: boolean): Promise<Context> {
   const { life } = cli;
   const calendar = openCalendar(cli, config);
   const log = createLog(config, cli.stderr);
   const db = await openStore(cli, config, log, wait);
-  await life.open(() => ensureSchema(db, config));
+  await life.open(() => ensureSchema(db, config, config.DATABASE_URL === undefined || loads));
   const clock = createSettableClock(clockOf(config));
   const serverTime = await life.open(() => readServerTime(db.pool));
   if (!clock.set(serverTime)) {
@@ -111,7 +111,7 @@ export async function openReadable(cli: Cli): Promise<Pick<Context, 'config' | '
   const config = await loadSettings(cli);
   const log = createLog(config, cli.stderr);
   const db = await openStore(cli, config, log, 'none');
-  if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config));
+  if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config, true));
   return { config, log, db };
 }
 
@@ -247,13 +247,21 @@ function explainFolderError(error: unknown): never {
   throw error;
 }
 
-/** Creates the tables if there are none. On the user's own server only `eod migrate` changes existing tables. */
-async function ensureSchema(db: Database, config: Config): Promise<void> {
+/**
+ * Creates the tables if there are none. On the user's own server only `eod migrate` changes existing tables, and a
+ * command that only looks or decides creates none: the address may be a wrong one.
+ */
+async function ensureSchema(db: Database, config: Config, mayCreate: boolean): Promise<void> {
   try {
     const state = await schemaState(db);
     if (state === 'current') return;
     if (state === 'behind' && config.DATABASE_URL !== undefined) {
       throw usageError('the tables of this database are of an older version: run "eod migrate" first');
+    }
+    if (state === 'missing' && !mayCreate) {
+      throw usageError(
+        'the database of DATABASE_URL has no tables of eod: "eod migrate" creates them, if it is the right one',
+      );
     }
     await migrateDatabase(db, config);
   } catch (error) {

@@ -66,8 +66,21 @@ test('says that Redis does not answer', async () => {
   expect(json.queueProblem).toMatch(/^cannot use Redis/);
 });
 
-test('migrate --json says what it found', async () => {
+test('only migrate, or what loads, creates tables in a database of one’s own; migrate --json says what it found', async () => {
   const env = { DATABASE_URL: (await emptyDatabase()).url };
+  // What only looks or decides creates nothing: the address may be a wrong one.
+  for (const command of ['status', 'gaps', 'runs', 'run 1', 'rejects', 'withdrawals', 'findings', 'state']) {
+    const { code, stdout, stderr } = await runCli(command.split(' '), { cwd, env });
+    expect({ command, code, stdout, stderr }).toEqual({
+      command,
+      code: 2,
+      stdout: '',
+      stderr:
+        'eod: the database of DATABASE_URL has no tables of eod: "eod migrate" creates them, if it is the right one\n',
+    });
+  }
+  const schemas = "select from pg_namespace where nspname in ('etl', 'market')";
+  expect(await query(env.DATABASE_URL, schemas)).toEqual([]);
   const first = await runJson(['migrate'], { cwd, env });
   expect(first.json).toEqual({ before: 'missing', migrated: true });
   const second = await runJson(['migrate'], { cwd, env });
