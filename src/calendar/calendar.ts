@@ -32,7 +32,8 @@ interface Market {
 export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
   const nse = market('NSE', lists);
   const bse = market('BSE', lists);
-  const of = (exchange: string): Market => (exchange === 'BSE' ? bse : nse);
+  // Further markets of BSE, such as BFO and BSE_IDX, have its sessions.
+  const of = (exchange: string): Market => (exchange.startsWith('B') ? bse : nse);
 
   return {
     isSession: (exchange, day) => isOpen(kindIn(of(exchange), day)),

@@ -7,7 +7,9 @@ import type { GapScope } from '../jobs/runs/read-gaps.ts';
 import type { RunRequest, Target } from '../load/state/run-request.ts';
 import {
   allowedText,
+  EXCHANGES,
   exchangesOf,
+  furtherParam,
   type Operation,
   type RequestOption,
   spelledOption,
@@ -40,7 +42,7 @@ export function backfillRequest(
 ): RunRequest {
   const chosen = parseOperations(names, flags.all === true);
   const range = parseRange(flags, context);
-  const exchanges = parseExchanges(flags.exchange);
+  const exchanges = flags.exchange === undefined ? undefined : parseAnyExchanges(flags.exchange);
   const instruments = parseInstruments(flags.instruments, context.cwd);
   checkInstruments(chosen, instruments);
   const options = parseRequestOptions(chosen, flags.param ?? [], flags);
@@ -152,14 +154,55 @@ function parseRequestOptions(
   for (const pair of pairs) {
     const at = pair.indexOf('=');
     if (at < 1 || at === pair.length - 1) throw usageError(`--param: "${pair}" is not name=value`);
-    const param = knownOption(chosen, pair.slice(0, at));
-    options[param] = checkedValue(chosen, param, pair.slice(at + 1));
+    const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
+    const param = optionNames(chosen).find((one) => one.toLowerCase() === name.toLowerCase());
+    if (param !== undefined) options[param] = checkedValue(chosen, param, value);
+    else options[furtherParam(checkedName(name))] = value;
   }
   for (const param of optionNames()) {
     const value = flags[param];
     if (typeof value === 'string') options[knownOption(chosen, param)] = checkedValue(chosen, param, value);
   }
   return options;
+}
+
+/** Parameters that are made from settings and other flags, in lower case, and what to use instead of `--param`. */
+const OWN_PARAMS: Readonly<Record<string, string>> = {
+  accesskey: 'EOD_ACCESS_KEY',
+  exchange: '--exchange',
+  format: 'EOD_FORMAT',
+  dtformat: 'EOD_DATE_FORMAT',
+  from: '--from',
+  to: '--to',
+  fromdate: '--from',
+  todate: '--to',
+  date: '--from and --to',
+  instrumentidentifier: '--instruments',
+  instrumentidentifiers: '--instruments',
+};
+
+/** @throws PipelineError `usage` for the name of a parameter that has another place to be set. */
+function checkedName(name: string): string {
+  const instead = OWN_PARAMS[name.toLowerCase()];
+  if (instead !== undefined) throw usageError(`--param: ${name} is set by ${instead}`);
+  return name;
+}
+
+/** Parses a list of exchanges, which need not be known ones. @throws PipelineError `usage` */
+function parseAnyExchanges(text: string): string[] {
+  const names = [
+    ...new Set(
+      text
+        .toUpperCase()
+        .split(',')
+        .map((name) => name.trim()),
+    ),
+  ].filter(Boolean);
+  const wrong = names.find((name) => !/^\w+$/.test(name));
+  if (wrong !== undefined)
+    throw usageError(`--exchange: "${wrong}" is not an exchange such as ${EXCHANGES.join(' or ')}`);
+  if (names.length === 0) throw usageError(`--exchange names no exchange (${EXCHANGES.join(', ')}, …)`);
+  return names;
 }
 
 function declared(operation: Operation, param: string): RequestOption | undefined {

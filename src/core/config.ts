@@ -47,6 +47,19 @@ const exchanges = z
   .transform((text) => readList(text.toUpperCase()))
   .pipe(z.array(z.enum(['BSE', 'NSE'], { error: 'knows BSE and NSE only' })).min(1, 'names no exchange'));
 
+const operationExchanges = z.string().transform((text, context) => {
+  const exchanges: Record<string, string[]> = {};
+  for (const pair of readList(text)) {
+    const match = /^(\w+)=(\w+(?:\+\w+)*)$/.exec(pair);
+    if (match === null) {
+      context.addIssue({ code: 'custom', message: `"${pair}" is not Operation=EXCHANGE+EXCHANGE` });
+      return z.NEVER;
+    }
+    exchanges[match[1] as string] = [...new Set((match[2] as string).toUpperCase().split('+'))];
+  }
+  return exchanges;
+});
+
 const windowDays = z.string().transform((text, context) => {
   const days: Record<string, number> = {};
   for (const pair of readList(text)) {
@@ -255,6 +268,11 @@ export const settingGroups = {
     EOD_EXCHANGES: exchanges.default(['BSE', 'NSE']).meta({
       description:
         'Exchanges to ask for. Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
+    }),
+    EOD_OPERATION_EXCHANGES: operationExchanges.default({}).meta({
+      description:
+        'Exchanges to ask for of single operations, `Operation=EXCHANGE+EXCHANGE,…`, instead of those that the operation declares and `EOD_EXCHANGES` limits. Any exchange may be named; the source says if it has none of that name.',
+      examples: ['GetBhavCopyCM=BSE,GetCircuitBreakers=NSE+BSE'],
     }),
     EOD_INSTRUMENTS: list.optional().meta({
       description:

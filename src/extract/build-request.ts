@@ -2,7 +2,7 @@ import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { AskedFor } from '../operations/fields.ts';
-import { isDated, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
+import { furtherParams, isDated, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
 import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<
@@ -32,6 +32,7 @@ export function buildUrl(settings: RequestSettings, operation: Operation, asked:
     const value = asked.params[option.param] ?? option.fallback;
     if (value !== undefined && value !== '') add(option.param, encode(value));
   }
+  for (const [name, value] of furtherParams(asked.params)) add(encode(name), encode(value));
   if (request.dTFormat) add('dTFormat', settings.dateFormat);
   add('format', settings.format);
   return `${settings.baseUrl}/${operation.name}?${query.join('&')}`;

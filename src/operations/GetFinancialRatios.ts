@@ -3,6 +3,7 @@ import { defineOperation, type Question, type QuestionInput } from './operation.
 import {
   forBothNatures,
   natureOption,
+  QUARTERS,
   RATIO_SAMPLE,
   ratioFactShape,
   ratioShape,
@@ -37,12 +38,50 @@ function quartersOverlapping(from: string, to: string): Quarter[] {
   return quarters;
 }
 
+/** The quarters with which periods end that begin with the financial year. */
+const LAST_QUARTER: Readonly<Record<string, string>> = { M6: 'QS', M9: 'QD', M12: 'QM' };
+
+/** The days of a period of a financial year; null if it is not known which these are. */
+function daysOf(period: string, year: string | undefined): Pick<Quarter, 'from' | 'to'> | null {
+  if (year === undefined) return null;
+  const quarters = quartersOverlapping(`${year}-04-01`, `${Number(year) + 1}-03-31`);
+  const last = quarters.find((quarter) => quarter.period === (LAST_QUARTER[period] ?? period));
+  if (last === undefined) return null;
+  return { from: period in LAST_QUARTER ? `${year}-04-01` : last.from, to: last.to };
+}
+
+/**
+ * The questions of options that select figures by themselves, whatever the range of days: a type without days, a
+ * period with its year, or a period such as `Latest`. Null if the range selects them.
+ */
+function selectedByOptions({ today, options }: QuestionInput): readonly Question[] | null {
+  const { type = 'Quarter', period, year } = options;
+  if (type === 'EOD' || (type === 'Quarter' && period === undefined)) return null;
+  const isQuarter = period !== undefined && QUARTERS.includes(period);
+  // Without its year, it is that quarter of each year of the range.
+  if (type === 'Quarter' && isQuarter && year === undefined) return null;
+  const days = type === 'Quarter' && period !== undefined ? daysOf(period, year) : null;
+  if (days !== null && days.to > today) return [];
+  const chosen = Object.fromEntries(
+    Object.entries({ period, year }).filter((one): one is [string, string] => one[1] !== undefined),
+  );
+  const params = { ...chosen, variant: type.toLowerCase(), type };
+  const asked = forBothNatures({ variant: '', from: days?.from ?? today, to: days?.to ?? today, params });
+  if (type === 'Quarter' && isQuarter) return asked;
+  // Another period may have the last day of a quarter, and is another question.
+  const name = type === 'Realtime' ? params.variant : `${params.variant}:${period ?? ''}`;
+  return asked.map((one) => ({ ...one, variant: `${name}/${one.params.natureOfReport}`, always: true }));
+}
+
 /**
  * A quarter is asked for from its last day on. A nightly run also asks for the quarter that ended last, because its
  * figures are published during the next one. End-of-day ratios come from GetFinRatioEOD; here they are asked for only
  * with the option `type` set to EOD.
  */
-function questions({ sessions, from, to, today, live, options }: QuestionInput): readonly Question[] {
+function questions(input: QuestionInput): readonly Question[] {
+  const { sessions, from, to, today, live, options } = input;
+  const selected = selectedByOptions(input);
+  if (selected !== null) return selected;
   const ask = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
     forBothNatures({ variant: '', from, to, params });
   const ended = addDays(quarterOf(today).from, -1);
@@ -87,7 +126,12 @@ export default defineOperation({
         filters: false,
       },
       natureOption,
-      { param: 'period', meaning: 'only this quarter', values: ['QJ', 'QS', 'QD', 'QM'], filters: false },
+      {
+        param: 'period',
+        meaning: 'only this quarter or period; with the year, whatever the range of days',
+        values: [...QUARTERS, 'M6', 'M9', 'M12', 'Latest'],
+        filters: false,
+      },
       {
         param: 'year',
         meaning: 'only this financial year, named by its first year',

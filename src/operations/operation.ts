@@ -26,8 +26,10 @@ export interface RequestOption {
   readonly meaning: string;
   /** The value that is sent when the option is not set; undefined: the request has no such parameter. */
   readonly fallback?: string;
-  /** The allowed values, if they are known. Users may write them in upper or lower case. */
+  /** Values that are known. Users may write them in upper or lower case. Others are sent as they are … */
   readonly values?: readonly string[];
+  /** … unless these are all that there are. */
+  readonly closed?: boolean;
   /** The format of a value, if the values cannot be listed. */
   readonly form?: {
     /** A regular expression that the whole value must match; a string, so that it can be printed as JSON. */
@@ -39,17 +41,37 @@ export interface RequestOption {
   readonly filters: boolean;
 }
 
-/** The value as the source spells it (known values match in any case); null if the option does not allow it. */
-export function spelledOption({ values, form }: RequestOption, value: string): string | null {
+/** The value as the source spells it (in any case), or as it is where any is known; null if it is not a known one. */
+export function knownOption({ values, form }: RequestOption, value: string): string | null {
   if (values !== undefined) {
     return values.find((one) => one.toLowerCase() === value.toLowerCase()) ?? null;
   }
   return form === undefined || new RegExp(`^(?:${form.pattern})$`).test(value) ? value : null;
 }
 
-/** The values that an option allows, in words: `H, L` or `a year such as 2024`; null if it allows any value. */
-export function allowedText({ values, form }: RequestOption): string | null {
-  return values?.join(', ') ?? form?.description ?? null;
+/** The same, but other values than the known ones are sent as they are, unless the option is closed. */
+export function spelledOption(option: RequestOption, value: string): string | null {
+  const isOpen = option.values !== undefined && option.closed !== true;
+  return knownOption(option, value) ?? (isOpen ? value : null);
+}
+
+/** The values of an option, in words: `H, L, …` or `a year such as 2024`; null if any value is as good. */
+export function allowedText({ values, closed, form }: RequestOption): string | null {
+  const others = closed === true ? [] : ['…'];
+  return values === undefined ? (form?.description ?? null) : [...values, ...others].join(', ');
+}
+
+/** Begins the name of a parameter in a window that is sent as it is, because its operation does not declare it. */
+const FURTHER = 'param:';
+
+/** The name under which a parameter that no operation declares is kept with a window. */
+export const furtherParam = (name: string): string => `${FURTHER}${name}`;
+
+/** The parameters that are sent as they are, by the source's name. */
+export function furtherParams(params: Readonly<Record<string, string>>): [name: string, value: string][] {
+  return Object.entries(params)
+    .filter(([name]) => name.startsWith(FURTHER))
+    .map(([name, value]) => [name.slice(FURTHER.length), value]);
 }
 
 /** The parameters of a request, besides `accessKey`, `exchange` and `format`. */
@@ -286,7 +308,16 @@ export function isOperation(dataSet: DataSet): dataSet is Operation {
   return 'request' in dataSet;
 }
 
-/** The exchanges an operation is requested for when the user names none: its own, limited to EOD_EXCHANGES. */
-export function exchangesOf(operation: Operation, config: Pick<Config, 'EOD_EXCHANGES'>): readonly string[] {
+/** The settings that say which exchanges are asked for. */
+export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
+  Partial<Pick<Config, 'EOD_OPERATION_EXCHANGES'>>;
+
+/**
+ * The exchanges an operation is requested for when the user names none: those of EOD_OPERATION_EXCHANGES, or its own,
+ * limited to EOD_EXCHANGES.
+ */
+export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
+  const named = config.EOD_OPERATION_EXCHANGES?.[operation.name];
+  if (named !== undefined) return named;
   return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchange));
 }

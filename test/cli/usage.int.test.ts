@@ -39,9 +39,11 @@ const MISTAKES: [args: string[], says: RegExp][] = [
   [['backfill', '--all', '--from', '2025-03-02', '--to', '2025-03-01'], /reversed/],
   [['backfill', '--all', ...RANGE, '--dry-run', '--detach'], /cannot be used with/],
   [['backfill', '--all', ...RANGE], /EOD_BASE_URL.*EOD_ACCESS_KEY.*eod sandbox/],
-  [['backfill', 'GetCircuitBreakers', ...RANGE, '--band', 'X'], /band: .* does not know "X" \(known: H, L\)/],
+  [
+    ['backfill', 'GetFinRatioEOD', ...RANGE, '--nature-of-report', 'X'],
+    /natureOfReport: .* does not know "X" \(known: Standalone, Consolidated\)/,
+  ],
   [['backfill', 'GetFinancialRatios', ...RANGE, '--year', 'abc'], /"abc" \(known: a year such as 2024\)/],
-  [['backfill', 'GetFinancialRatios', ...RANGE, '--period', 'XX'], /"XX".*\(known: QJ, QS, QD, QM\)/],
   [['nightly', '--date', '2999-01-01'], /2999-01-01 is in the future/],
   [['up', '--roles', 'wroker'], /unknown role "wroker"; did you mean worker\?/],
   [['up'], /eod sandbox/],

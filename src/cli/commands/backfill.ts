@@ -32,7 +32,10 @@ export const commands: Commands = {
       .option('--instruments <list>', 'only these instruments: A,B or @file, a file with one on each line')
       .option('--force', 'also pull what is already loaded')
       .addOption(
-        repeatableOption('--param <name=value>', 'a request option by its name; may be given several times'),
+        repeatableOption(
+          '--param <name=value>',
+          'a request option by its name, or any parameter of the source, sent as it is; may be given several times',
+        ),
       )
       .addOption(dryRunOption())
       .addOption(

@@ -160,6 +160,16 @@ const RULES: readonly Rule[] = [
       `it is for ${inRanges.join(', ')}`,
     );
   },
+  ({ EOD_OPERATION_EXCHANGES }) => {
+    const names = operations.map(({ name }) => name);
+    const others = Object.keys(EOD_OPERATION_EXCHANGES).filter((name) => !names.includes(name));
+    if (others.length === 0) return null;
+    return settings(
+      'warning',
+      `EOD_OPERATION_EXCHANGES names ${others.join(', ')}, which is no operation: it has no effect`,
+      `the operations are ${names.join(', ')}`,
+    );
+  },
   (config) => {
     try {
       severities(config);

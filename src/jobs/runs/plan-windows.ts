@@ -1,6 +1,8 @@
 import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
+  furtherParam,
+  furtherParams,
   isDated,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
@@ -157,15 +159,28 @@ const instrumentsDiffer = (answers: Iterable<Answered | undefined>) =>
   [...answers].some((answer) => answer !== undefined && answer !== 'all');
 
 /** The options that the operation declares; the others are for other operations of the run. */
-function ownOptions({ operation, options }: PlanInput): Record<string, string> {
+function ownOptions(input: PlanInput): Record<string, string> {
+  return { ...declaredOptions(input), ...furtherOptions(input) };
+}
+
+function declaredOptions({ operation, options }: PlanInput): Record<string, string> {
   const declared = new Set(operation.request.options.map((option) => option.param));
   return Object.fromEntries(Object.entries(options).filter(([param]) => declared.has(param)));
 }
 
+/** The options that no operation declares: they are sent as they are. */
+function furtherOptions({ options }: PlanInput): Record<string, string> {
+  return Object.fromEntries(furtherParams(options).map(([name, value]) => [furtherParam(name), value]));
+}
+
+/** Do options narrow the answers? It is not known what those do that no operation declares. */
 function isFiltered({ operation, options }: PlanInput): boolean {
-  return operation.request.options.some(
-    (option) =>
-      option.filters && options[option.param] !== undefined && options[option.param] !== option.fallback,
+  return (
+    furtherParams(options).length > 0 ||
+    operation.request.options.some(
+      (option) =>
+        option.filters && options[option.param] !== undefined && options[option.param] !== option.fallback,
+    )
   );
 }
 
@@ -215,24 +230,18 @@ function planUndated(input: PlanInput): PlannedWindow[] {
 }
 
 function* planDaysAndParts(input: PlanInput, days: number): Generator<PlannedWindow> {
-  yield* planParts(input, allParts(input));
+  yield* planParts(input);
   yield* planDays(input, days);
 }
 
-/** The values of all parts: those that the operation declares, and those that the source has shown. */
-function allParts({ operation, seenParts = [] }: Pick<PlanInput, 'operation' | 'seenParts'>): string[] {
-  const { values } = partsOf(operation) ?? { values: [] };
-  const known = new Map([...seenParts, ...values].map((value) => [value.toLowerCase(), value]));
-  return [...known.values()].sort();
-}
-
-/** One window for each of these parts that is not answered today. */
-export function planParts(input: PlanInput, values: readonly string[]): PlannedWindow[] {
+/** One window for each part that is not answered today: those that the operation declares and those that are stored. */
+function planParts(input: PlanInput): PlannedWindow[] {
   const parts = partsOf(input.operation);
   if (parts === undefined) return [];
-  const { today: day } = input;
+  const { today: day, seenParts = [] } = input;
+  const values = new Map([...seenParts, ...parts.values].map((value) => [value.toLowerCase(), value]));
   const shared = sharedFields(input);
-  return values.map((value) => {
+  return [...values.values()].sort().map((value) => {
     const variant = partVariant(parts, value);
     const isKnown = answerOf(input, day, variant) === 'all';
     const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
@@ -339,10 +348,18 @@ function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: num
 function chosenQuestions(input: PlanInput): readonly Question[] {
   const { windows } = input.operation;
   if (windows.per !== 'instrument') return [];
-  const options = Object.entries(ownOptions(input));
-  return windows
+  const options = Object.entries(declaredOptions(input));
+  const further = furtherOptions(input);
+  const chosen = windows
     .questions(input)
     .filter(({ params }) => options.every(([param, value]) => params[param] === value));
+  if (Object.keys(further).length === 0) return chosen;
+  return chosen.map((question) => ({
+    ...question,
+    params: { ...question.params, ...further },
+    // It may be another question than the one that is answered.
+    always: true,
+  }));
 }
 
 function* planQuestions(input: PlanInput, repeated: ReadonlySet<string>): Generator<PlannedWindow> {

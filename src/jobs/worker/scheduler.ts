@@ -8,7 +8,12 @@ import { endsWithin } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge.ts';
-import { exchangesOf, type Operation, SCHEDULED_WEEKDAYS } from '../../operations/operation.ts';
+import {
+  type ExchangeSettings,
+  exchangesOf,
+  type Operation,
+  SCHEDULED_WEEKDAYS,
+} from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
@@ -30,7 +35,7 @@ interface PlannedSchedule extends Omit<TickJob, 'database'> {
 }
 
 /** The schedule of every operation and exchange, as declared (pure). */
-export function plannedSchedules(config: Pick<Config, 'EOD_EXCHANGES'>): PlannedSchedule[] {
+export function plannedSchedules(config: ExchangeSettings): PlannedSchedule[] {
   return operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange, place) => ({
       id: `${operation.name}-${exchange}`,
@@ -56,7 +61,7 @@ export interface NextTick extends PlannedSchedule {
 }
 
 /** The next tick of every schedule, in the order of the operations. */
-export function nextTicks(config: Pick<Config, 'EOD_EXCHANGES' | 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
+export function nextTicks(config: ExchangeSettings & Pick<Config, 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
   const timeZone = config.EOD_TIMEZONE;
   const currentDate = new Date(clock.now());
   return plannedSchedules(config).map((schedule) => {

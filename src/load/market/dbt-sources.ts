@@ -2,6 +2,7 @@ import pg, { type Pool } from 'pg';
 import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
 import {
+  type ExchangeSettings,
   exchangesOf,
   expectedVariants,
   isQuarterly,
@@ -21,7 +22,7 @@ const WEEKLY = { warn: 10, error: 17 };
 /** A quarter is the newest until the next one has ended. */
 const QUARTERLY = { warn: QUARTER_AWAITED_DAYS + DAILY.warn, error: QUARTER_AWAITED_DAYS + DAILY.error };
 
-type Settings = Pick<Config, 'EOD_EXCHANGES' | 'EOD_TIMEZONE'>;
+type Settings = ExchangeSettings & Pick<Config, 'EOD_TIMEZONE'>;
 
 /** The tables and views of `market` as sources for dbt 1.10 or newer: their comments, keys and freshness. */
 export async function dbtSources(pool: Pool, config: Settings): Promise<object> {

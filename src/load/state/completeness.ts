@@ -6,6 +6,8 @@ import { type Config, settings } from '../../core/config.ts';
 import { type Day, dayEnd } from '../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
 import {
+  type ExchangeSettings,
+  exchangesOf,
   expectedVariants,
   isQuarterly,
   type Operation,
@@ -216,6 +218,7 @@ const text = (value: string): string => pg.escapeLiteral(value);
 export type ViewSettings = Pick<
   Config,
   | 'EOD_EXCHANGES'
+  | 'EOD_OPERATION_EXCHANGES'
   | 'EOD_TIMEZONE'
   | 'EOD_TRIAL_DAY'
   | 'EOD_PUBLISHED_AT'
@@ -226,6 +229,7 @@ export type ViewSettings = Pick<
 /** The defaults. */
 export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
   EOD_EXCHANGES: settings.EOD_EXCHANGES.parse(undefined),
+  EOD_OPERATION_EXCHANGES: settings.EOD_OPERATION_EXCHANGES.parse(undefined),
   EOD_TIMEZONE: settings.EOD_TIMEZONE.parse(undefined),
   EOD_TRIAL_DAY: undefined,
   EOD_PUBLISHED_AT: settings.EOD_PUBLISHED_AT.parse(undefined),
@@ -248,12 +252,10 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   checked_at: 'When the session was last asked for; null when never.',
 };
 
-/** The pairs that the schedules ask for: each operation with its exchanges that are in EOD_EXCHANGES. */
-export function scheduledPairs({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>): Pair[] {
-  return operations.flatMap(({ name, exchanges }) =>
-    exchanges
-      .filter((exchange) => EOD_EXCHANGES.includes(exchange))
-      .map((exchange) => ({ operation: name, exchange })),
+/** The pairs that the schedules ask for: each operation with the exchanges of the settings. */
+export function scheduledPairs(config: ExchangeSettings): Pair[] {
+  return operations.flatMap((operation) =>
+    exchangesOf(operation, config).map((exchange) => ({ operation: operation.name, exchange })),
   );
 }
 

@@ -89,7 +89,8 @@ const facts = defineTable({
   ],
 });
 
-const QUARTERS = ['QJ', 'QS', 'QD', 'QM'];
+/** The codes of quarters, in their order within the financial year. */
+export const QUARTERS: readonly string[] = ['QJ', 'QS', 'QD', 'QM'];
 
 /**
  * Ratios of another quarter than was asked for. Other periods, such as `Latest`, can be answered with the figures of
@@ -140,6 +141,7 @@ export const natureOption = {
   param: 'natureOfReport',
   meaning: 'only Standalone or only Consolidated figures; both when not given',
   values: NATURES,
+  closed: true,
   filters: false,
 } as const;
 

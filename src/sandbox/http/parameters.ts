@@ -1,9 +1,9 @@
 import { addDays, type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
 import {
   EXCHANGES,
+  knownOption,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
-  spelledOption,
 } from '../../operations/operation.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { Diagnostic, type Query } from '../query.ts';
@@ -12,8 +12,6 @@ export const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 const TEN_YEARS = 3_653;
-/** Further values that the service accepts. */
-const FURTHER_PERIODS = ['Latest', 'M6', 'M9', 'M12'];
 
 const missing = (name: string) => new Diagnostic(`Parameter ${name} is missing.`);
 const invalid = (name: string) => new Diagnostic(`Parameter ${name} is invalid.`);
@@ -148,8 +146,7 @@ function readOptions(
     const { param } = option;
     const value = given.get(param) ?? option.fallback;
     if (value === undefined) continue;
-    const further = param === 'period' && FURTHER_PERIODS.includes(value);
-    const spelled = further ? value : spelledOption(option, value);
+    const spelled = knownOption(option, value);
     if (spelled === null || !isSame(spelled, value, readings)) throw invalid(param);
     options[param] = spelled;
   }
