@@ -37,6 +37,8 @@ export interface Cli {
   readonly stderr: Output;
   /** Called only by a command that reads stdin: once opened, stdin has to be read to its end. */
   readonly stdin?: () => AsyncIterable<Uint8Array | string>;
+  /** Asks whoever sits at the terminal, and gives the line that is typed; undefined without a terminal. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
   readonly life: Lifecycle;
   exitCode: number;
   /** Whether the command works on what `eod demo` has loaded. */
@@ -58,8 +60,31 @@ export type Commands = Readonly<
 
 /** The `Cli` of this process. */
 export function processCli(life: Lifecycle): Cli {
-  const { env, stdout, stderr } = process;
-  return { env, cwd: process.cwd(), stdout, stderr, stdin: () => process.stdin, life, exitCode: 0 };
+  const { env, stdin, stdout, stderr } = process;
+  // The question goes to stderr, because stdout is for results.
+  const ask = stdin.isTTY && stderr.isTTY ? (question: string) => askOnTerminal(question, life) : undefined;
+  return { env, cwd: process.cwd(), stdout, stderr, stdin: () => stdin, ask, life, exitCode: 0 };
+}
+
+/** Reads a line from the terminal; nothing if it is closed (Ctrl-D) or a signal comes. */
+async function askOnTerminal(question: string, { signal }: Lifecycle): Promise<string> {
+  const { createInterface } = await import('node:readline');
+  // Not as a terminal, which would take Ctrl-C for itself.
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  process.stderr.write(escapeControls(question));
+  return new Promise((resolve) => {
+    const stop = () => lines.close();
+    signal.addEventListener('abort', stop);
+    lines.once('line', (line) => {
+      resolve(line);
+      lines.close();
+    });
+    lines.once('close', () => {
+      signal.removeEventListener('abort', stop);
+      process.stdin.pause();
+      resolve('');
+    });
+  });
 }
 
 /** Exit codes of `eod`: everything was done, some of the work failed, the command line or a setting is wrong. */

@@ -213,7 +213,19 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   // Two rejects are resolved, one is open.
   expect(dry.json).toMatchObject({ responses: kept?.n, rejects: 2, findings: 1, hours: 1, dryRun: true });
   const rows = await query(url, ROWS);
-  const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0'], options());
+  const refused = await runCli(['prune', '--days', '0'], { ...options(), answer: 'n' });
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toMatch(
+    /^This deletes for good \d+ answers older than 0 days and .*\nGo on\? \[y\/N\] n\n/,
+  );
+  const spared = await runCli(['replay', 'GetBhavCopyCM', '--rebuild'], { ...options(), answer: '' });
+  expect(spared).toMatchObject({ code: 1, stdout: '' });
+  expect(spared.stderr).toContain('The tables of GetBhavCopyCM and their history are emptied');
+  expect(await query(url, ROWS)).toEqual(rows);
+  const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0', '--yes'], {
+    ...options(),
+    answer: 'n',
+  });
   expect(real.json).toMatchObject({
     responses: kept?.n,
     bodies: dry.json.bodies,

@@ -10,6 +10,8 @@ export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Where `.env` and `.eod/` are looked for; give a temporary folder unless the test is about this one. */
   readonly cwd?: string;
+  /** What is typed when the command asks; without it there is no terminal to ask on. Questions go to stderr. */
+  readonly answer?: string;
   /** Whether stdout is a terminal. */
   readonly isTTY?: boolean;
   /** Stop it and fail after this long; default 55 s, below the test timeout. */
@@ -32,7 +34,8 @@ export interface CapturedCli {
 }
 
 /** Surroundings of a command that keep what it prints. */
-export function captureCli({ env = {}, cwd = process.cwd(), isTTY = false }: CliOptions = {}): CapturedCli {
+export function captureCli(options: CliOptions = {}): CapturedCli {
+  const { env = {}, cwd = process.cwd(), isTTY = false, answer } = options;
   const printed = { stdout: '', stderr: '' };
   const keep = (name: 'stdout' | 'stderr') => ({
     write(text: string) {
@@ -46,8 +49,13 @@ export function captureCli({ env = {}, cwd = process.cwd(), isTTY = false }: Cli
     exit: () => undefined,
     stderr,
   });
+  const type = async (question: string) => {
+    stderr.write(`${question}${answer}\n`);
+    return answer ?? '';
+  };
+  const ask = answer === undefined ? undefined : type;
   return {
-    cli: { env, cwd, stdout: { ...keep('stdout'), isTTY }, stderr, life, exitCode: 0 },
+    cli: { env, cwd, stdout: { ...keep('stdout'), isTTY }, stderr, ask, life, exitCode: 0 },
     stdout: () => printed.stdout,
     stderr: () => printed.stderr,
     signal: (name) => void signals.emit(name),

@@ -1,10 +1,11 @@
 import { DAY_MS } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { confirm, type YesFlag, yesOption } from '../confirm.ts';
 import { examples, jsonOption, wholeNumberOption } from '../options.ts';
 import { count, plural } from '../output.ts';
 
-interface Flags extends JsonFlag {
+interface Flags extends JsonFlag, YesFlag {
   readonly days?: number;
   readonly dryRun?: boolean;
 }
@@ -19,6 +20,7 @@ export const commands: Commands = {
         }),
       )
       .option('--dry-run', 'only show what would be deleted')
+      .addOption(yesOption())
       .addOption(jsonOption())
       .addHelpText('after', examples('eod prune', 'eod prune --days 400 --dry-run'))
       .action((flags: Flags) => pruneAnswers(cli, flags));
@@ -39,15 +41,29 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;
-  const pruned = dryRun ? await prunable(db.drizzle, before) : await prune(db, before);
-  const rejects = await pruneRejects(db.drizzle, before, dryRun);
-  const findings = await pruneFindings(db.drizzle, before, dryRun);
-  const hours = await pruneHours(db.drizzle, before, dryRun);
-  if (flags.json === true)
-    return printJson(cli, { before: before.toISOString(), dryRun, ...pruned, rejects, findings, hours });
-  const megabytes = count(Math.round(pruned.bytes / 10_000) / 100);
-  print(
-    cli,
-    `${dryRun ? 'would delete' : 'deleted'} ${plural(pruned.responses, 'answer')} older than ${plural(days, 'day')} and ${count(pruned.bodies)} bodies (${megabytes} MB), ${plural(rejects, 'reject')} and ${plural(findings, 'finding')} resolved before that, and the calls counted in ${plural(hours, 'hour')}`,
-  );
+  const pruneAll = async (only: boolean) => ({
+    ...(only ? await prunable(db.drizzle, before) : await prune(db, before)),
+    rejects: await pruneRejects(db.drizzle, before, only),
+    findings: await pruneFindings(db.drizzle, before, only),
+    hours: await pruneHours(db.drizzle, before, only),
+  });
+  const textOf = ({
+    responses,
+    bodies,
+    bytes,
+    rejects,
+    findings,
+    hours,
+  }: Awaited<ReturnType<typeof pruneAll>>) => {
+    const megabytes = count(Math.round(bytes / 10_000) / 100);
+    return `${plural(responses, 'answer')} older than ${plural(days, 'day')} and ${count(bodies)} bodies (${megabytes} MB), ${plural(rejects, 'reject')} and ${plural(findings, 'finding')} resolved before that, and the calls counted in ${plural(hours, 'hour')}`;
+  };
+  // What would be deleted is only counted if somebody can be asked.
+  if (!dryRun && flags.yes !== true && cli.ask !== undefined) {
+    const what = `This deletes for good ${textOf(await pruneAll(true))}.`;
+    if (!(await confirm(cli, what, flags))) return;
+  }
+  const pruned = await pruneAll(dryRun);
+  if (flags.json === true) return printJson(cli, { before: before.toISOString(), dryRun, ...pruned });
+  print(cli, `${dryRun ? 'would delete' : 'deleted'} ${textOf(pruned)}`);
 }

@@ -13,6 +13,7 @@ import {
   print,
   printJson,
 } from '../cli.ts';
+import { confirm, type YesFlag, yesOption } from '../confirm.ts';
 import {
   addRange,
   exampleDays,
@@ -25,7 +26,7 @@ import {
 } from '../options.ts';
 import { plural } from '../output.ts';
 
-interface Flags extends RangeFlags, JsonFlag {
+interface Flags extends RangeFlags, JsonFlag, YesFlag {
   readonly exchange?: string;
   readonly rejects?: boolean;
   readonly rebuild?: boolean;
@@ -49,6 +50,7 @@ export const commands: Commands = {
           'first empty the tables and their history, then load all kept answers again',
         ).conflicts(['from', 'to', 'rejects']),
       )
+      .addOption(yesOption())
       .option('--source <url>', 'copy the answers from another database: postgres://…')
       .addOption(jsonOption())
       .addHelpText(
@@ -78,6 +80,11 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
   const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
   const { printEnding, workOnReplay } = await import('../work-on-run.ts');
   const context = await openContext(cli, { config, wait: 'short' });
+  if (flags.rebuild === true) {
+    const which = names.length === 0 ? 'all data sets' : (filter.operations?.join(', ') ?? '');
+    const what = `The tables of ${which} and their history are emptied, then all kept answers are loaded again.`;
+    if (!(await confirm(cli, what, flags))) return;
+  }
   if (flags.source !== undefined) await copyFrom(cli, context, flags.source, filter);
   if (life.signal.aborted) {
     cli.exitCode = life.cutShort() ?? EXIT.done;

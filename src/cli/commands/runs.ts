@@ -1,6 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import type { RunReport } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
+import { confirm, type YesFlag, yesOption } from '../confirm.ts';
 import { examples, jsonOption, limitOption, parseRunId, runIdArgument } from '../options.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';
 import { failuresText, runText } from '../run-output.ts';
@@ -57,9 +58,10 @@ export const commands: Commands = {
   cancel(command, cli) {
     command
       .addArgument(runIdArgument())
+      .addOption(yesOption())
       .addOption(jsonOption())
       .addHelpText('after', examples('eod cancel 12'))
-      .action((runId: number, flags: JsonFlag) => cancelRun(cli, runId, flags));
+      .action((runId: number, flags: JsonFlag & YesFlag) => cancelRun(cli, runId, flags));
   },
 };
 
@@ -105,11 +107,16 @@ async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void
   printEnding(cli, await workOnRun(cli, context, runId), flags, opened.config);
 }
 
-async function cancelRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
+async function cancelRun(cli: Cli, runId: number, flags: JsonFlag & YesFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { reportRun } = await import('../../load/state/reports.ts');
   const runs = await import('../../jobs/runs/run-control.ts');
   const context = await openContext(cli);
+  const { state, windows } = await reportRun(context.db.drizzle, runId);
+  if (state === 'running' || state === 'paused') {
+    const what = `Run ${runId} is cancelled for good: ${plural(windows.open, 'window')} will not be loaded by it.`;
+    if (!(await confirm(cli, what, flags))) return;
+  }
   await runs.cancelRun(context, runId);
   const report = await reportRun(context.db.drizzle, runId);
   if (flags.json === true) return printJson(cli, report);
