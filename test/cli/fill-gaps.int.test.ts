@@ -99,6 +99,25 @@ describe('fill-gaps', () => {
   });
 });
 
+test('sessions beyond the history of the source are asked for only if their first day is named', async () => {
+  const { source, url, options } = await setUp();
+  await runJson<RunReport>(['backfill', 'GetCircuitBreakers', ...RANGE], options);
+  await query(url, "delete from etl.coverage where day in ('2025-09-09', '2025-09-10')");
+  const before = source.stats().requests;
+  const { json } = await runJson<Gaps>(['gaps', 'GetCircuitBreakers', ...RANGE], options);
+  expect(json.gaps).toMatchObject([{ sessions: 2, reason: 'beyond_history' }]);
+  // Whatever has not been loaded since is too old as well.
+  const all = ['fill-gaps', 'GetCircuitBreakers', '--to', '2025-09-12'];
+  for (const flags of [['--dry-run'], []]) {
+    const { code, stdout, stderr } = await runCli([...all, ...flags], options);
+    expect([code, stdout]).toEqual([0, 'nothing is missing that the source still has\n']);
+    expect(stderr).toMatch(/^2 missing sessions beyond the history of the source .*--from/m);
+  }
+  expect(source.stats().requests).toBe(before);
+  const filled = await runJson<RunReport>(['fill-gaps', 'GetCircuitBreakers', ...RANGE], options);
+  expect([filled.code, filled.json.requests]).toEqual([0, 2]);
+});
+
 test('what cannot be filled ends with exit code 1 and stays a gap, with the reason', async () => {
   const { options } = await setUp('GetCircuitBreakers');
   const args = ['GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE', ...MIDDLE];

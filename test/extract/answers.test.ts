@@ -202,7 +202,8 @@ describe('answers that are no data', () => {
       'JSON with an error in it',
       '{"Value":[\n {"a": ""b""}]}',
       {
-        message: 'the answer cannot be read: broken JSON, 26 characters: the error is at line 2, character 10',
+        message:
+          'the answer cannot be read: broken JSON, 26 characters: the error is at line 2, character 10',
       },
     ],
     ['text', 'Oops', { diagnostic: 'Oops' }],

@@ -110,15 +110,23 @@ async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promi
     config,
     async request(context) {
       const found = await readGaps(context, scope);
+      // Files may reach back for years that the source does not have. Who names the first day means it.
+      const isFar = ({ reason }: Gap) => flags.from === undefined && reason === 'beyond_history';
+      const far = found.gaps.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
+      if (far > 0) logStderr(cli, farText(far));
+      const gaps = found.gaps.filter((gap) => !isFar(gap));
       // Where there is a run, its plan logs these assumptions.
-      if (found.total > 0) return gapRequest(found.gaps);
+      if (gaps.length > 0) return gapRequest(gaps);
       logAssumptions(cli, found);
       if (flags.json === true) printJson(cli, null);
-      else print(cli, 'nothing is missing');
+      else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
       return null;
     },
   });
 }
+
+const farText = (sessions: number) =>
+  `${plural(sessions, 'missing session')} beyond the history of the source (EOD_HISTORY_DAYS): only "eod import" can load them; with --from they are asked for all the same`;
 
 function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string {
   const { from, to, gaps, total } = found;
