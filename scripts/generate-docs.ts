@@ -216,6 +216,19 @@ function openPointFlags(): string {
   return ['| flag | what the source does then |', '| --- | --- |', ...rows].join('\n');
 }
 
+/** What is assumed of the live service, and which setting changes it. */
+function assumptionTable(): string {
+  const rows = OPEN_POINTS.map(
+    ({ open, handled, setting, flag }) =>
+      `| ${open} | ${handled} |${setting === undefined ? '' : ` ${setting}`} | \`${flag}\` |`,
+  );
+  return [
+    '| what is open | what eod does | setting | `eod sandbox` |',
+    '| --- | --- | --- | --- |',
+    ...rows,
+  ].join('\n');
+}
+
 const COMMENTS = 'migrations/repeatable/comments.sql';
 
 /** The tables of the schema etl and their columns, with their comments in the database. */
@@ -274,6 +287,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
   { page: 'docs/views.md', source: VIEWS.join(', '), text: viewList },
   { page: 'docs/sandbox.md', source: 'src/sandbox/open-points.ts', text: openPointFlags },
+  { page: 'docs/operations.md', source: 'src/sandbox/open-points.ts', text: assumptionTable },
   { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },
 ];
 

@@ -6,125 +6,156 @@ interface OpenPoint {
   readonly flag: string;
   /** What the sandbox does then; in the help and in docs/sandbox.md. */
   readonly description: string;
-  /** What is open. */
+  /** What is open, what the pipeline does about it whichever it is, and the setting that changes that; in Markdown. */
   readonly open: string;
+  readonly handled: string;
+  readonly setting?: string;
   readonly behaviour: Partial<Behaviour>;
 }
 
-/** Every open point. The help of `eod sandbox`, docs/sandbox.md and `--contrary` are made from it. */
+/** Every open point. The help of `eod sandbox`, `--contrary`, and the tables of docs/sandbox.md and docs/operations.md are made from it. */
 export const OPEN_POINTS: readonly OpenPoint[] = [
   {
     flag: '--trial-day 2025-02-27',
     open: 'Whether the address answers for the days that are asked for.',
     description: 'a trial address, which answers for that day whatever is asked',
+    handled:
+      'An answer whose records are all of one other day is refused, with a hint. With the setting, that day is "today", and the day of a record counts.',
+    setting: '`EOD_TRIAL_DAY`',
     behaviour: { trialDay: '2025-02-27', trialDays: {} },
   },
   {
     flag: '--classification-by-change',
     open: 'What `from` and `to` select of the classification.',
     description: 'a range of days selects only companies whose classification has changed on them',
+    handled: 'Every sector is asked for without dates, besides the range of days.',
     behaviour: { classificationByChange: true },
   },
   {
     flag: '--withdrawn-ratios',
     open: 'Whether GetFinRatioEOD and GetFinRatioSnapshot are still there.',
     description: 'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
+    handled: 'If they are refused, GetFinancialRatios is asked the same, for the same rows.',
     behaviour: { withdrawnRatios: true },
   },
   {
     flag: '--shapes declared',
     open: 'Whether records have the form of the sample or the declared one.',
     description: 'answer in the declared form',
+    handled: 'The fields of a record decide which table it belongs to.',
     behaviour: { shapes: 'declared' },
   },
   {
     flag: '--casing camel',
     open: 'How keys are cased.',
     description: 'keys as declared',
+    handled: 'Keys match in any case, also with spaces, `_` and `-` in them.',
     behaviour: { casing: 'camel' },
   },
   {
     flag: '--envelope wrong-count',
     open: 'What `count` counts; whether ratios come in a list.',
     description: 'a list with a count that is not the number of its records, for ratios too',
+    handled:
+      'A list with fewer records than its count is refused as cut off; one with more is loaded, with a warning.',
     behaviour: { envelope: 'wrong-count' },
   },
   {
     flag: '--content-type json',
     open: 'Which content type JSON has.',
     description: 'JSON as application/json from every operation',
+    handled: 'An answer is read by what it is, not by its content type.',
     behaviour: { contentType: 'json' },
   },
   {
     flag: '--action-id-zero',
     open: 'Whether `ActionId` tells corporate actions apart, and what their fields are called.',
     description: 'corporate actions as in the published sample: the id 0, ScripId, ScripName, times',
+    handled:
+      'Both spellings are read. Actions without an id are told apart by purpose, dates and announcement.',
     behaviour: { actionIdZero: true },
   },
   {
     flag: '--old-series-suffix',
     open: 'Whether the id in a series change has a suffix.',
     description: 'series changes name a security with the suffix of its old series',
+    handled: '`symbol` is the id without the suffix; `scrip_id` is kept as sent.',
     behaviour: { oldSeriesSuffix: true },
   },
   {
     flag: '--src-codes',
     open: 'How `src` is spelled.',
     description: 'bhav copies spell src as XBSE or bse',
+    handled: 'Only the other exchange, in any spelling, is another exchange. The column keeps the spelling.',
     behaviour: { srcCodes: true },
   },
   {
     flag: '--filled-blanks',
     open: 'What fields hold that mean nothing for the cash market.',
     description: 'bhav copies hold "-", "XX", 0 and 0.5 where the cash market has no value',
+    handled: 'What cannot be read in such a field is null, with one warning a window.',
     behaviour: { filledBlanks: true },
   },
   {
     flag: '--missing-keys',
     open: 'Whether a field without a value has its key.',
     description: 'leave out the keys of blank values',
+    handled: 'A missing key is a blank value.',
     behaviour: { missingKeys: true },
   },
   {
     flag: '--spaced-keys',
     open: 'How the stock price of a ratio is spelled.',
     description: 'spell it Stock Price',
+    handled: 'Both are read.',
     behaviour: { spacedKeys: true },
   },
   {
     flag: '--epoch-milliseconds',
     open: 'Whether Epoch means seconds or milliseconds, and what it has for no date.',
     description: 'in answers with dTFormat=Epoch, times in milliseconds, days in seconds, and 0 for none',
+    handled: 'Seconds and milliseconds are told apart by their size, value by value; 0 is no date.',
+    setting: '`EOD_DATE_FORMAT` (`String` leaves nothing open)',
     behaviour: { epochMilliseconds: true },
   },
   {
     flag: '--short-numbers',
     open: 'How many digits a number has in which format.',
     description: 'round numbers in JSON to 15 digits',
+    handled:
+      'Numbers are stored and compared as they are printed: another format makes a revision of rows whose digits differ.',
+    setting: '`EOD_FORMAT`',
     behaviour: { shortNumbers: true },
   },
   {
     flag: '--csv-unquoted',
     open: 'The order of CSV columns, and what is quoted.',
     description: 'CSV with its columns in another order, quotes around dates only, and 10.0 for 10',
+    handled:
+      'Columns are found by their names. A text that was cut at its commas is put together where a space follows them, else its row is a reject.',
+    setting: '`EOD_FORMAT` (`Json` leaves nothing open)',
     behaviour: { csvUnquoted: true },
   },
   {
     flag: '--xml-attributes',
     open: 'Whether XML has values in elements or attributes, and how it writes dates.',
     description: 'XML with values in attributes and dates as in JSON',
+    handled: 'Both are read.',
+    setting: '`EOD_FORMAT`',
     behaviour: { xmlAttributes: true },
   },
   {
     flag: '--any-case',
     open: 'Whether the case of parameters matters.',
     description: 'match names and values of parameters in any case',
+    handled: 'Names and values are sent as documented.',
     behaviour: { anyCase: true },
   },
   {
     flag: '--exact-times',
-    open: 'Whether the hours of `from` and `to` count.',
+    open: 'Whether the hours of `from` and `to` count, as a release note says.',
     description: 'answer for a day only if from and to include all of it',
+    handled: 'A day is always asked for from 00:00:00 to 23:59:59.',
     behaviour: { exactTimes: true },
   },
 ];

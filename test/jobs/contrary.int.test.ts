@@ -1,0 +1,111 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { operations, tables } from '../../src/operations/registry.ts';
+import { type Behaviour, CONTRARY, startSandbox } from '../../src/sandbox/index.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+
+/** An evening in India, after publication: the same for the pipeline and the sources. */
+const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
+const BEFORE = { from: '2025-09-09', to: '2025-09-09' };
+const TONIGHT = '2025-09-10';
+
+/** A source without a snapshot of ratios has the price under other names. */
+const NOT_OF_SNAPSHOTS = "variant <> 'snapshot'";
+
+/**
+ * What another reading of the service does not tell us: columns, with the rows in which they are known in spite of it
+ * (SQL). Every other value must be the same.
+ */
+const UNKNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  // The spelling of the source is kept.
+  bhavcopy_cm: { source_exchange: 'false' },
+  series_changes: { scrip_id: 'false' },
+  // An action without an id gets one of ours, and where days are sent without a time there is none.
+  corporate_actions: { action_id: 'false', announced_at: 'false' },
+  financial_ratios: {
+    eod_close_price: NOT_OF_SNAPSHOTS,
+    current_price: NOT_OF_SNAPSHOTS,
+    stock_price: NOT_OF_SNAPSHOTS,
+  },
+};
+
+/** Rows that are only there in one reading. */
+const ROWS: Readonly<Record<string, string>> = {
+  financial_ratio_facts: `${NOT_OF_SNAPSHOTS} or fact_key !~ 'Price$'`,
+};
+
+/** Digits that JSON has of a number in every reading. */
+const DIGITS = 15;
+
+/** A list with fewer records than its count is refused, and actions without an id are not told apart. */
+const NOT_READ: Partial<Behaviour> = { envelope: undefined, actionIdZero: false };
+
+type Shapes = Behaviour['shapes'];
+
+/** Loads a day and the night after it, of every operation. @returns the rows of every table, as far as they can be known. */
+async function load(behaviour: Partial<Behaviour>, settings: Readonly<Record<string, string>> = {}) {
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60, behaviour });
+  const pipeline = await openPipeline({
+    sourceUrl: sandbox.url,
+    clock,
+    settings: { EOD_INSTRUMENT_LIMIT: '1', EOD_LOOKBACK_SESSIONS: '1', ...settings },
+  });
+  const backfilled = await runToEnd(pipeline, backfill(BEFORE));
+  const night = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TONIGHT }));
+  await sandbox.close();
+  const rows = await rowsOf(pipeline);
+  await pipeline.close();
+  return { backfilled, night, rows };
+}
+
+async function rowsOf({ db }: Pipeline): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {};
+  for (const { name, fields } of tables) {
+    const columns = fields.map(({ column }) => {
+      const known = UNKNOWN[name]?.[column] ?? 'true';
+      return `case when ${known} then ${column}::text end as ${column}`;
+    });
+    const { rows } = await db.pool.query<Record<string, string | null>>(
+      `select ${columns.join(', ')} from market.${name} where ${ROWS[name] ?? 'true'}`,
+    );
+    const numbers = new Set(fields.filter(({ kind }) => kind === 'numeric').map(({ column }) => column));
+    const texts = rows.map((row) =>
+      JSON.stringify(
+        Object.entries(row).map(([column, value]) =>
+          numbers.has(column) && value !== null ? Number(value).toPrecision(DIGITS) : value,
+        ),
+      ),
+    );
+    found[name] = texts.sort();
+  }
+  return found;
+}
+
+describe('a source that reads its documentation in the other way', () => {
+  const agreeable: Partial<Record<Shapes, Awaited<ReturnType<typeof load>>>> = {};
+  beforeAll(async () => {
+    for (const shapes of ['sample', 'declared'] as const) agreeable[shapes] = await load({ shapes });
+  });
+
+  test.each([
+    ['Json', 'Epoch', 'sample'],
+    ['Xml', 'String', 'declared'],
+    ['Csv', 'String', 'sample'],
+  ] as const)(
+    'fills all tables with the same rows: %s, dates as %s, the %s form',
+    async (format, dates, shapes) => {
+      const expected = agreeable[shapes];
+      const settings = { EOD_FORMAT: format, EOD_DATE_FORMAT: dates, EOD_COUNT: 'ignore' };
+      const { backfilled, night, rows } = await load(
+        { ...CONTRARY, ...NOT_READ, trialDay: undefined, shapes },
+        settings,
+      );
+      for (const report of [backfilled, night]) {
+        expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0, withdrawn: 0 });
+      }
+      for (const [table, list] of Object.entries(rows))
+        expect([table, ...list]).toEqual([table, ...(expected?.rows[table] ?? [])]);
+      expect(new Set(backfilled.operations.map(({ operation }) => operation)).size).toBe(operations.length);
+    },
+  );
+});
