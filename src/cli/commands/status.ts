@@ -51,11 +51,14 @@ export const commands: Commands = {
 async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { readStatus, RECENT_SESSIONS } = await import('../../jobs/runs/read-status.ts');
-  const { MISSING_OF } = await import('../../load/state/completeness.ts');
+  const { MISSING_OF } = await import('../../load/state/freshness.ts');
   const context = await openContext(cli);
   const status = await readStatus(context);
   const queueProblem = await redisProblem(context.config);
-  if (flags.json === true) return printJson(cli, { ...status, queueProblem });
+  if (flags.json === true) {
+    const { isUnused: _, ...facts } = status;
+    return printJson(cli, { ...facts, queueProblem });
+  }
   const { queueOf } = await import('../../jobs/worker/queue.ts');
   const sessions = { missingOf: MISSING_OF, recent: RECENT_SESSIONS };
   const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = context.config;
@@ -98,7 +101,7 @@ function statusText(status: Status, options: TextOptions): string {
   const noWorkers = isDemo ? null : noWorkersText(workers, timeZone);
   const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
-    ...(isEmpty(status) && !isDemo
+    ...(status.isUnused && openRuns.length === 0 && !isDemo
       ? [firstSteps(options.hasSource)]
       : [operationsText(operations, sessions)]),
     ...(demoIsPartial ? ['', 'the demo was stopped before its end; "eod demo" loads what is missing'] : []),
@@ -169,13 +172,6 @@ const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
 function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
   if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return '';
   return `${count(lastRecords)} rows, usually ${count(medianRecords)}`;
-}
-
-/** Whether nothing was ever asked for in this database. */
-function isEmpty({ operations, openRuns }: Status): boolean {
-  return (
-    openRuns.length === 0 && operations.every((one) => one.lastRun === null && one.lastComplete === null)
-  );
 }
 
 const { from, to } = exampleDays();

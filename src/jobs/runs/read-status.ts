@@ -2,16 +2,17 @@ import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import { readKeyRefusal } from '../../load/state/access-keys.ts';
 import { readHour } from '../../load/state/call-budget.ts';
-import { type Freshness, type Pair, readFreshness, scheduledPairs } from '../../load/state/completeness.ts';
+import type { Pair } from '../../load/state/completeness.ts';
 import { bestStates, type CoverageState, summarizeCoverage } from '../../load/state/coverage.ts';
+import { type Freshness, isUnused, readFreshness } from '../../load/state/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
 import { countSuspiciousWindows } from '../../load/state/run-facts.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { readWorkers } from '../../load/state/workers.ts';
-import { exchangesOf, isQuarterly } from '../../operations/operation.ts';
-import { operationNamed, operations } from '../../operations/registry.ts';
+import { isQuarterly } from '../../operations/operation.ts';
+import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { keyHash, permitOf } from '../worker/quota.ts';
@@ -45,6 +46,8 @@ export interface KeyStatus {
 }
 
 export interface Status extends KeyStatus {
+  /** Was nothing ever asked for or imported? */
+  readonly isUnused: boolean;
   readonly queue: 'redis' | 'postgres';
   readonly database: 'DATABASE_URL' | 'private';
   /** Number of workers seen within the last minute, and when one was last seen. */
@@ -55,37 +58,22 @@ export interface Status extends KeyStatus {
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
 }
 
-/** The freshness of a data set of which nothing is expected and nothing was ever loaded. */
-const UNKNOWN: Omit<Freshness, 'operation' | 'exchange'> = {
-  lastComplete: null,
-  lastDue: null,
-  late: false,
-  missingSessions: 0,
-  lastRecords: null,
-  medianRecords: null,
-};
-
 /** Reads what is loaded, what is missing, and what is being worked on. */
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   const known = await summarizeCoverage(db.drizzle);
-  const freshness = await readFreshness(context, { expected: scheduledPairs(config), others: true });
+  const pairs = await readFreshness(context);
   const rejects = await countOpenRejects(db.drizzle);
   const suspicious = await countSuspiciousWindows(db.drizzle);
-  const pairs = operations.flatMap((operation) =>
-    exchangesOf(operation, config).map((exchange) => ({ operation: operation.name, exchange })),
-  );
-  for (const { operation, exchange } of known) {
-    const listed = pairs.some((pair) => pair.operation === operation && pair.exchange === exchange);
-    if (!listed) pairs.push({ operation, exchange });
-  }
+  const openRuns = await openRunsProgress(db.drizzle);
   const recent = await recentSessions(context, pairs);
-  const statuses = pairs.map(({ operation, exchange }, at): OperationStatus => {
+  const statuses = pairs.map((pair, at): OperationStatus => {
+    const { operation, exchange } = pair;
     const same = (one: Pair) => one.operation === operation && one.exchange === exchange;
     const facts = known.find(same);
     const asked = facts?.lastAskedAt ?? null;
     return {
-      ...(freshness.find(same) ?? { ...UNKNOWN, operation, exchange }),
+      ...pair,
       lastLoaded: facts?.lastLoaded ?? null,
       recent: recent[at] ?? {},
       openRejects: rejects.find(same)?.rejects ?? 0,
@@ -95,11 +83,12 @@ export async function readStatus(context: Context): Promise<Status> {
     };
   });
   return {
+    isUnused: isUnused(pairs),
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
     workers: await readWorkers(db.drizzle),
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations: statuses.sort((a, b) => (a.operation < b.operation ? -1 : a.operation > b.operation ? 1 : 0)),
-    openRuns: await openRunsProgress(db.drizzle),
+    openRuns,
     ...(await readKeyStatus(context)),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
       exchange,

@@ -19,7 +19,6 @@ import {
 import { operations } from '../../operations/registry.ts';
 import { COVERAGE } from './coverage.ts';
 import type { GapReason } from './gap-reasons.ts';
-import { coverage } from './schema/work.ts';
 import { SESSIONS } from './sessions.ts';
 
 export type { GapReason };
@@ -34,12 +33,12 @@ export interface Pair {
 export interface CompletenessScope {
   /** Sessions of these are expected from the first complete one on, or else as far back as the source reaches. */
   readonly expected: readonly Pair[];
-  /** Include whatever else was ever loaded, from its first to its last complete session. */
-  readonly others: boolean;
+  /** Include whatever else was ever loaded, or what of these was, from its first to its last complete session. */
+  readonly others: boolean | readonly Pair[];
   /** First and last day, instead of the range of each pair. */
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
-  /** Coverage of older days, and of other pairs, is not read: fast on years of history. */
+  /** Coverage of older days is not read: fast on years of history. */
   readonly since?: Day | undefined;
   /** Coverage of newer days is not read. */
   readonly until?: Day | undefined;
@@ -70,7 +69,15 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
   const moment = at === null ? 'statement_timestamp()' : `${text(new Date(at).toISOString())}::timestamptz`;
   const from = scope.from === undefined ? 'null::date' : `${text(scope.from)}::date`;
   const to = scope.to === undefined ? 'null::date' : `${text(scope.to)}::date`;
-  const since = `${scope.since === undefined ? '' : ` and ${isOf(expected)} and c.day >= ${text(scope.since)}`}${scope.until === undefined ? '' : ` and c.day <= ${text(scope.until)}`}`;
+  const pairs = others === true ? null : [...expected, ...(others === false ? [] : others)];
+  // Coverage of nothing else is read.
+  const read = [
+    ...(pairs === null ? [] : [isOf(pairs)]),
+    ...(scope.since === undefined ? [] : [`c.day >= ${text(scope.since)}`]),
+    ...(scope.until === undefined ? [] : [`c.day <= ${text(scope.until)}`]),
+  ]
+    .map((condition) => ` and ${condition}`)
+    .join('');
   const there = `${moment} at time zone ${text(config.EOD_TIMEZONE)}`;
   return `with clock as (
   select ${there} as now_there, (${there})::date as today, ${from} as from_day, ${to} as to_day,
@@ -86,7 +93,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
         when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
         when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank
   from ${COVERAGE} c join operation o using (operation)
-  where o.parts is null and (o.variants is null or c.variant = any (o.variants))${since}
+  where o.parts is null and (o.variants is null or c.variant = any (o.variants))${read}
 ), known as (
   select operation, exchange, day, case when awaited then ${RANKS.not_published} else rank end as rank,
     not awaited and (rank = ${RANKS.loaded} or (rank = ${RANKS.empty} and empty_is_normal)) as complete,
@@ -109,7 +116,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
     from (
       select distinct on (c.operation, c.exchange, c.variant) c.*
         from ${COVERAGE} c join operation o using (operation)
-       where o.parts is not null and c.instrument = '' and split_part(c.variant, '/', 1) = split_part(o.parts[1], '/', 1)${since}
+       where o.parts is not null and c.instrument = '' and split_part(c.variant, '/', 1) = split_part(o.parts[1], '/', 1)${read}
        order by c.operation, c.exchange, c.variant, c.day desc) p
     join operation o using (operation)
     group by p.operation, p.exchange, o.parts) parts
@@ -125,7 +132,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
   union all
   select s.operation, s.exchange, coalesce(clock.from_day, s.first_day), least(clock.to_day, s.last_day)
   from clock, span s
-  where ${others} and not exists (
+  where ${others !== false} and not exists (
     select from expected e where e.operation = s.operation and e.exchange = s.exchange)
 ), due as (
   select p.operation, p.exchange, s.day, o.variants is null as undated, o.quarterly,
@@ -290,14 +297,14 @@ export interface SessionState extends Pair {
 }
 
 /** The clock and settings of the query, and the database. */
-interface CompletenessContext {
+export interface CompletenessContext {
   readonly config: ViewSettings;
   readonly clock: Clock;
   readonly db: { readonly drizzle: NodePgDatabase };
 }
 
 /** The query for a scope, as of the context's clock and settings. */
-const completenessQuery = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
+export const completenessQuery = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
   sql.raw(completenessSql(config, scope, clock.now()));
 
 /** Every session of a scope, by operation, exchange and day. */
@@ -311,55 +318,4 @@ export async function readCompleteness(
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail, records::float8 as records
        from (${completenessQuery(context, scope)}) c order by operation, exchange, c.day`);
   return found.rows;
-}
-
-/** How recent and how complete the data of an operation and exchange is. */
-export interface Freshness extends Pair {
-  /** The last complete session; null if there is none. */
-  readonly lastComplete: Day | null;
-  /** The last session whose data should be stored by now. */
-  readonly lastDue: Day | null;
-  /** Is that session missing? */
-  readonly late: boolean;
-  /** How many of the last MISSING_OF sessions that should be stored are missing. */
-  readonly missingSessions: number;
-  /** Records of the last complete session. */
-  readonly lastRecords: number | null;
-  /** Median over the twenty complete sessions before it; null if there are none. */
-  readonly medianRecords: number | null;
-}
-
-/** How many sessions are looked at for missing ones. */
-export const MISSING_OF = 30;
-
-/** The usual number of records is the median over this many complete sessions. */
-export const USUAL_OVER = 20;
-
-/** The freshness of each operation and exchange of a scope. */
-export async function readFreshness(
-  context: CompletenessContext,
-  scope: CompletenessScope,
-): Promise<Freshness[]> {
-  const ranked = sql`(
-    select *, row_number() over (partition by operation, exchange, state = 'pending' order by day desc) as rank,
-      row_number() over (partition by operation, exchange, state = 'complete' order by day desc) as complete_rank
-      from (${completenessQuery(context, scope)}) as session) as ranked`;
-  return context.db.drizzle
-    .select({
-      operation: sql`operation`.mapWith(coverage.operation),
-      exchange: sql`exchange`.mapWith(coverage.exchange),
-      lastComplete: sql<Day | null>`to_char(max(day) filter (where state = 'complete'), 'YYYY-MM-DD')`,
-      lastDue: sql<Day | null>`to_char(max(day) filter (where state <> 'pending'), 'YYYY-MM-DD')`,
-      late: sql<boolean>`coalesce(bool_or(state = 'missing') filter (where rank = 1), false)`,
-      missingSessions: sql`count(*) filter (where state = 'missing' and rank <= ${MISSING_OF})`.mapWith(
-        Number,
-      ),
-      lastRecords: sql<
-        number | null
-      >`max(records) filter (where state = 'complete' and complete_rank = 1)::float8`,
-      medianRecords: sql<number | null>`percentile_cont(0.5) within group (order by records) filter (
-        where state = 'complete' and complete_rank between 2 and ${USUAL_OVER + 1})`,
-    })
-    .from(ranked)
-    .groupBy(sql`operation, exchange`);
 }

@@ -1,6 +1,8 @@
 import { today } from '../../core/clock.ts';
 import { plural } from '../../core/wording.ts';
 import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';
+import type { Pair } from '../../load/state/completeness.ts';
+import { readFreshness } from '../../load/state/freshness.ts';
 import { GAP_REASONS, type GapReason } from '../../load/state/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
@@ -17,8 +19,14 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
   const pairs = await listDataSets(context);
   const years = await knownYears(context, pairs);
   const year = yearOf(asked, years);
-  const sets = await readDays(context, pairs, rangeOf(year));
+  const [sets, freshness] = await Promise.all([
+    readDays(context, pairs, rangeOf(year)),
+    readFreshness(context),
+  ]);
   const isEmpty = sets.every(({ days }) => days.every(({ kind }) => kind !== 'complete' && kind !== 'empty'));
+  const completeTo = ({ operation, exchange }: Pair) =>
+    freshness.find((one) => one.operation === operation && one.exchange === exchange)?.lastComplete ??
+    'nothing';
   return {
     title: `Coverage ${year}`,
     main: (
@@ -43,7 +51,9 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
                   <DataSet {...set} />
                 </a>
               </h2>
-              <p class="muted">{totalsText(set.days)}</p>
+              <p class="muted">
+                {totalsText(set.days)}; complete to {completeTo(set)}
+              </p>
               <YearStrip
                 days={set.days}
                 label={`${set.operation} ${set.exchange} in ${year}: ${totalsText(set.days)}`}

@@ -6,13 +6,13 @@ import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import {
   type LatestSession,
   type OpenRun,
-  RECENT_DAYS,
   readTonight,
   type Tonight,
   type WaitReason,
 } from '../../jobs/runs/read-tonight.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
 import type { NextTick } from '../../jobs/worker/scheduler.ts';
+import { MISSING_OF } from '../../load/state/freshness.ts';
 import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
@@ -50,7 +50,7 @@ export async function tonightPage(context: PageContext): Promise<Page> {
             <Section
               id="sessions"
               title="Data sets"
-              note={`Their latest session, and the last ${RECENT_DAYS} days`}
+              note={`Their latest session, and what is missing of the last ${MISSING_OF}`}
             >
               <Table
                 caption="Data sets with their latest session"
@@ -75,17 +75,15 @@ interface NightSummary {
 }
 
 /** The first thing to know in the morning: is last night complete? */
-function summarizeNight({ sessions, openRuns }: Tonight): NightSummary {
-  const due = sessions.filter(({ state }) => state !== 'nothing');
-  const missing = due.filter(({ state }) => state === 'missing');
-  const older = sessions.reduce((sum, { missingBefore }) => sum + missingBefore, 0);
+function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary {
+  if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
+  const due = sessions.filter(({ lastDue }) => lastDue !== null);
+  const missing = due.filter(({ late }) => late);
+  const older = sessions.reduce((sum, one) => sum + missingBefore(one), 0);
   const latest = due
-    .map((one) => one.due ?? '')
+    .map((one) => one.lastDue ?? '')
     .sort()
     .at(-1);
-  if (sessions.every(({ lastComplete }) => lastComplete === null)) {
-    return { mark: 'none', title: 'Nothing is loaded yet', text: null };
-  }
   const earlier =
     older === 0 ? null : (
       <>
@@ -100,7 +98,8 @@ function summarizeNight({ sessions, openRuns }: Tonight): NightSummary {
       title: older === 0 ? 'Last night is complete' : 'Last night is complete, earlier days are not',
       text: (
         <>
-          All {plural(due.length, 'data set')} have their latest session, up to {latest}.{earlier}
+          All {plural(due.length, 'data set')} have their latest session
+          {latest === undefined ? null : `, up to ${latest}`}.{earlier}
         </>
       ),
     };
@@ -117,6 +116,9 @@ function summarizeNight({ sessions, openRuns }: Tonight): NightSummary {
     ),
   };
 }
+
+/** How many of the last sessions before the latest are missing. */
+const missingBefore = ({ missingSessions, late }: LatestSession) => missingSessions - (late ? 1 : 0);
 
 function NightSummaryBox({
   summary: { mark, title, text },
@@ -271,33 +273,37 @@ const COLUMNS: readonly Column<LatestSession>[] = [
   },
   {
     head: 'Latest session',
-    cell: ({ state, due, reason }) =>
-      state === 'nothing' ? (
+    cell: ({ lastDue, late, reason }) =>
+      lastDue === null ? (
         <Badge mark="none">not due yet</Badge>
-      ) : state === 'complete' ? (
-        <Badge mark="complete">{due ?? ''}</Badge>
+      ) : late ? (
+        <Badge mark="missing">{`${lastDue}: ${reason === null ? 'missing' : GAP_REASONS[reason]}`}</Badge>
       ) : (
-        <Badge mark="missing">{`${due}: ${reason === null ? 'missing' : GAP_REASONS[reason]}`}</Badge>
+        <Badge mark="complete">{lastDue}</Badge>
       ),
+  },
+  {
+    head: 'Complete to',
+    cell: ({ lastComplete }) => lastComplete ?? <span class="muted">nothing</span>,
   },
   {
     head: 'Records',
     number: true,
-    cell: ({ records, usual }) =>
-      records === null ? null : (
+    cell: ({ lastRecords, medianRecords }) =>
+      lastRecords === null ? null : (
         <>
-          {count(records)}
-          {isUnusual(records, usual) ? (
-            <span class="muted"> usually {count(Math.round(usual ?? 0))}</span>
+          {count(lastRecords)}
+          {isUnusual(lastRecords, medianRecords) ? (
+            <span class="muted"> usually {count(Math.round(medianRecords ?? 0))}</span>
           ) : null}
         </>
       ),
   },
   {
-    head: 'Missing before',
+    head: `Missing of ${MISSING_OF}`,
     number: true,
-    cell: ({ missingBefore }) =>
-      missingBefore === 0 ? <span class="muted">0</span> : <strong class="bad">{missingBefore}</strong>,
+    cell: ({ missingSessions }) =>
+      missingSessions === 0 ? <span class="muted">0</span> : <strong class="bad">{missingSessions}</strong>,
   },
   {
     head: 'Rejects',

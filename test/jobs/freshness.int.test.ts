@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { readStatus } from '../../src/jobs/runs/read-status.ts';
+import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
+import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
+import { type Pair, readCompleteness, scheduledPairs } from '../../src/load/state/completeness.ts';
+import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { MISSING_OF, readFreshness } from '../../src/load/state/freshness.ts';
+import { startHttpServer } from '../../src/web/server.ts';
+import { clockFrom } from '../reliability/support.ts';
+import { closeAfterTest } from '../support/closing.ts';
+import { openPipeline, type Pipeline } from '../support/pipeline.ts';
+
+const NOBODY = 'http://127.0.0.1:1';
+const clock = clockFrom('2025-09-12T23:30:00+05:30');
+/** One that is scheduled for the exchange, and one that is only ever loaded by hand. */
+const PAIRS: readonly Pair[] = [
+  { operation: 'GetBhavCopyCM', exchange: 'NSE' },
+  { operation: 'GetTotalTradeHighlights', exchange: 'BSE' },
+];
+
+type State = 'loaded' | 'empty' | 'failed' | 'not_published' | null;
+
+/** Records what is known of the last sessions, the newest first; of those with null nothing is known. */
+async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], before = '2025-09-12') {
+  await pipeline.db.pool.query('delete from etl.coverage where operation = $1 and exchange = $2', [
+    pair.operation,
+    pair.exchange,
+  ]);
+  const sessions = [...pipeline.calendar.lastSessions(pair.exchange, before, states.length)].reverse();
+  const coverage = sessions.flatMap((day, at) => {
+    const state = states[at] ?? null;
+    const records = state === 'loaded' ? 100 + (at % 7) : 0;
+    return state === null ? [] : [{ day, instrument: '', variant: '', state, records }];
+  });
+  await writeCoverage(pipeline.db.drizzle, { ...pair, runId: 1, windowId: null, coverage });
+}
+
+/** What the last sessions of the whole history say. */
+async function fromWholeHistory(pipeline: Pipeline, { operation, exchange }: Pair) {
+  const scope = { expected: scheduledPairs(pipeline.config), others: true };
+  const sessions = (await readCompleteness(pipeline, scope)).filter(
+    (one) => one.operation === operation && one.exchange === exchange,
+  );
+  const due = sessions.filter(({ state }) => state !== 'pending');
+  const last = sessions.filter(({ state }) => state === 'complete').at(-1);
+  return {
+    lastComplete: last?.day ?? null,
+    lastRecords: last?.records ?? null,
+    lastDue: due.at(-1)?.day ?? null,
+    late: due.at(-1)?.state === 'missing',
+    reason: due.at(-1)?.reason ?? null,
+    missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
+  };
+}
+
+const states = fc.array(
+  fc.oneof(
+    { arbitrary: fc.constant<State>('loaded'), weight: 30 },
+    { arbitrary: fc.constantFrom<State>('empty', 'failed', 'not_published', null), weight: 2 },
+  ),
+  { maxLength: 70, size: 'max' },
+);
+const history = fc.record({ missing: fc.integer({ min: 0, max: 80 }), states });
+
+test('the last days say what the whole history says, wherever the data begins and ends', async () => {
+  const pipeline = await openPipeline({ sourceUrl: NOBODY, clock, settings: { EOD_EXCHANGES: 'NSE' } });
+  await syncSessions(pipeline, '2024-09-01');
+  await fc.assert(
+    fc.asyncProperty(history, history, async (...histories) => {
+      for (const [at, { missing, states }] of histories.entries()) {
+        const pair = PAIRS[at];
+        if (pair === undefined) throw new Error('there is a pair for each history');
+        await cover(pipeline, pair, [...Array.from({ length: missing }, () => null), ...states]);
+      }
+      const freshness = await readFreshness(pipeline);
+      for (const pair of PAIRS) {
+        const found = freshness.filter(
+          (one) => one.operation === pair.operation && one.exchange === pair.exchange,
+        );
+        const wanted = await fromWholeHistory(pipeline, pair);
+        const isListed = pair.exchange === 'NSE' || found.length > 0 || wanted.lastDue !== null;
+        expect(found).toMatchObject(isListed ? [wanted] : []);
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('Tonight, the coverage and the status say the same of data that ends long ago', async () => {
+  const pipeline = await openPipeline({ sourceUrl: NOBODY, clock });
+  await syncSessions(pipeline, '2024-01-01');
+  const server = await startHttpServer(pipeline, { roles: ['web'], stopping: new AbortController().signal });
+  closeAfterTest(() => server.close());
+  const textOf = async (path: string) =>
+    (await (await fetch(`${server.url}${path}`)).text())
+      .replaceAll('<wbr/>', '')
+      .replace(/<[^>]*>/g, ' ')
+      .replace(/\s+/g, ' ');
+  expect(await textOf('/')).toContain('Nothing is loaded yet');
+  expect((await readStatus(pipeline)).isUnused).toBe(true);
+
+  for (const pair of PAIRS)
+    await cover(
+      pipeline,
+      pair,
+      Array.from({ length: 250 }, () => 'loaded'),
+      '2025-02-14',
+    );
+  const tonight = await readTonight(pipeline);
+  const status = await readStatus(pipeline);
+  expect(status.operations).toMatchObject(tonight.sessions.map(({ openRejects: _, ...one }) => one));
+  expect(status.isUnused).toBe(false);
+  expect(status.operations).toContainEqual(
+    expect.objectContaining({
+      ...PAIRS[0],
+      lastComplete: '2025-02-14',
+      late: true,
+      reason: 'never_asked',
+      missingSessions: MISSING_OF,
+    }),
+  );
+  const page = await textOf('/');
+  expect(page).not.toContain('Nothing is loaded yet');
+  expect(page).toContain('Last night is not complete');
+  expect(page).toMatch(/GetBhavCopyCM NSE 2025-09-12: never asked 2025-02-14/);
+  expect(await textOf('/coverage')).toMatch(/GetBhavCopyCM NSE [^A-Z]*; complete to 2025-02-14/);
+});
