@@ -1,4 +1,5 @@
 import { groupBy } from '../core/group-by.ts';
+import { emptySessionsText } from '../core/wording.ts';
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/reports.ts';
 import { EXIT } from './cli.ts';
@@ -71,6 +72,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
     ...(kind === 'preview' ? ['', previewText(report, timeZone)] : []),
     ...warningLines(report),
+    ...emptyLines(report),
     ...suspiciousLines(report),
     ...withdrawnLines(report),
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
@@ -103,6 +105,16 @@ function warningLines({ warnings }: ReportedRun): string[] {
     (left) => `… and ${left} more`,
   );
   return ['', ...lines];
+}
+
+/** Sessions that the source answered with nothing, though each should have records. */
+function emptyLines({ emptySessions }: ReportedRun): string[] {
+  if (emptySessions.length === 0) return [];
+  return [
+    '',
+    ...emptySessions.map((one) => `${operationName(one)}: ${emptySessionsText(one)}`),
+    'if the source should have them, "eod fill-gaps" asks again',
+  ];
 }
 
 /** Answers in which suspiciously many rows were missing. */
@@ -164,10 +176,12 @@ function windowText(one: RunReport['failures'][number]): string {
   return [operation, exchange, rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean).join(' ');
 }
 
-/** 0 only if every window was loaded, empty, or skipped for a reason. */
-export function exitCodeOf({ windows, state }: RunReport): number {
+/** 0 only if every window was loaded, empty where that is normal, or skipped for a reason. */
+export function exitCodeOf({ windows, state, emptySessions }: RunReport): number {
   const bad = windows.failed + windows.blocked + windows.cancelled;
-  return bad === 0 && state !== 'failed' && state !== 'cancelled' ? EXIT.done : EXIT.failed;
+  return bad === 0 && emptySessions.length === 0 && state !== 'failed' && state !== 'cancelled'
+    ? EXIT.done
+    : EXIT.failed;
 }
 
 /** Rows that differ: one table for each market table, with a column for each column of its key. */

@@ -21,6 +21,11 @@ export function rangeText({ from, to }: DayRange): string {
   return from === to ? from : `${from} to ${to}`;
 }
 
+/** `empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)`. */
+export function emptySessionsText({ sessions, ...range }: DayRange & { readonly sessions: number }): string {
+  return `empty on ${plural(sessions, 'session')} that should have data (${rangeText(range)})`;
+}
+
 /** Does a number of records differ so much from the usual one that it is worth saying? Small data sets vary more. */
 export const isUnusual = (records: number, usual: number | null): boolean =>
   usual !== null && usual >= 100 && Math.abs(records - usual) > usual * 0.2;

@@ -8,6 +8,7 @@ import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { type CliOptions, runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { startServer } from '../support/http-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { query } from './support.ts';
@@ -43,6 +44,40 @@ function sumOf(report: RunReport): number {
 }
 
 describe('backfill', () => {
+  test('says where sessions that should have data are empty, and where that may be, does not', async () => {
+    const nothing = await startServer((_, response) =>
+      response.setHeader('content-type', 'application/json').end('[]'),
+    );
+    const { url } = await testDatabase();
+    const options = { cwd, env: { ...environment(url), EOD_BASE_URL: nothing } };
+    const ask = (operation: string) =>
+      runCli(
+        ['backfill', operation, '--exchange', operation.endsWith('CM') ? 'NSE' : 'BSE', ...RANGE],
+        options,
+      );
+    const bhavCopy = await ask('GetBhavCopyCM');
+    expect(bhavCopy.code).toBe(1);
+    expect(bhavCopy.stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'GetBhavCopyCM NSE: empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)',
+    );
+    expect(bhavCopy.stderr).toContain('empty on 5 sessions that should have data');
+    const pledge = await ask('GetConsolidatedPledge');
+    expect(pledge.code).toBe(0);
+    expect(pledge.stdout).not.toContain('should have data');
+    const { json } = await runJson<RunReport>(['run', '1'], options);
+    expect(json.emptySessions).toEqual([
+      { operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-02-20', to: '2025-02-27', sessions: 5 },
+    ]);
+
+    // Once the source has them, the later run has them, and the earlier one lacks nothing any more.
+    const filled = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', '--exchange', 'NSE', ...RANGE], {
+      cwd,
+      env: environment(url),
+    });
+    expect(filled).toMatchObject({ code: 0, json: { emptySessions: [] } });
+    expect((await runJson<RunReport>(['run', '1'], options)).json.emptySessions).toEqual([]);
+  });
+
   test('plans, loads, skips what is loaded, and asks again with --force', async () => {
     const { url } = await testDatabase();
     const options = { cwd, env: environment(url) };

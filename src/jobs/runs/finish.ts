@@ -1,9 +1,11 @@
 import { runEnded } from '../../core/events.ts';
+import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { analyzePartitioned } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
+import { emptySessionsOfRuns } from '../../load/state/run-facts.ts';
 import {
   beginFollowUp,
   type EndedRun,
@@ -112,12 +114,19 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
   if (run.kind === 'nightly') {
     await checkNight(context, run).catch(failed('could not check the data after the nightly run'));
   }
+  await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
   const alerts = await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'));
   const ofNight =
     run.kind === 'preview'
       ? []
       : await alertsOfNight(context).catch(failed('could not determine whether the night is complete'));
   return (await raiseAlerts(context, [...(alerts ?? []), ...(ofNight ?? [])])) && done;
+}
+
+async function warnOfEmptySessions({ db, log }: Context, { id }: EndedRun): Promise<void> {
+  for (const { operation, exchange, ...empty } of await emptySessionsOfRuns(db.drizzle, [id])) {
+    log.warn({ runId: id, operation, exchange, sessions: empty.sessions }, emptySessionsText(empty));
+  }
 }
 
 async function checkNight(context: Context, { id, from, to }: EndedRun): Promise<void> {

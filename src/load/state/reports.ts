@@ -17,6 +17,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
 import { tables } from '../../operations/registry.ts';
 import { statesOfRuns } from './loads/states.ts';
+import { emptySessionsOfRuns } from './run-facts.ts';
 import type { WindowState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
 import { runs, windows } from './schema/work.ts';
@@ -262,6 +263,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       .crossJoinLateral(samples)
       .where(inArray(runs.id, [...runIds])),
   );
+  const empty = byRun(await emptySessionsOfRuns(db, runIds));
   const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
   const states = byRun(await statesOfRuns(db, runIds));
   return found.map((run) => ({
@@ -274,6 +276,8 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
     warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
     /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
     suspicious: suspicious.get(run.runId) ?? [],
+    /** Sessions that should have records and of which the answer had none. */
+    emptySessions: empty.get(run.runId) ?? [],
     /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */
     withdrawals: withdrawn.get(run.runId) ?? [],
     /** For a preview: sample rows that would change. */

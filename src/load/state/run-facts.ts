@@ -1,5 +1,6 @@
 import {
   and,
+  between,
   count,
   desc,
   eq,
@@ -16,11 +17,14 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
-import type { DayRange } from '../../core/days.ts';
+import type { Day, DayRange } from '../../core/days.ts';
+import { EXCHANGES, expectedVariants } from '../../operations/operation.ts';
+import { operations } from '../../operations/registry.ts';
 import type { RunState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
+import { sessions } from './schema/knowledge.ts';
 import { accessKeys } from './schema/source.ts';
-import { loads, runs, windows } from './schema/work.ts';
+import { coverage, loads, runs, windows } from './schema/work.ts';
 import { isOpen } from './windows/transitions.ts';
 
 // What the status, alerts, forecasts, comparisons and imports ask about runs and windows.
@@ -184,6 +188,45 @@ export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string
     .groupBy(windows.source_hash, windows.run_id)
     .having(sql`bool_and(${windows.state} = 'loaded')`);
   return new Set(found.map(({ hash }) => hash));
+}
+
+/** The operations of which each session has records. */
+const ALWAYS_WITH_RECORDS = operations
+  .filter((operation) => !operation.emptyIsNormal && expectedVariants(operation) !== null)
+  .map(({ name }) => name);
+
+/** Sessions that an operation lists nothing of, though each has records. */
+export type EmptySessions = Awaited<ReturnType<typeof emptySessionsOfRuns>>[number];
+
+/**
+ * The sessions of which these runs got an empty answer though each should have records, by operation and exchange; none
+ * that may still be published, and none that a later run has asked about again.
+ */
+export function emptySessionsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+  const { operation, exchange, day, run_id } = coverage;
+  return db
+    .select({
+      runId: runs.id,
+      operation,
+      exchange,
+      from: sql<Day>`min(${day})::text`,
+      to: sql<Day>`max(${day})::text`,
+      sessions: count(),
+    })
+    .from(coverage)
+    .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, ['backfill', 'nightly', 'gap_fill'])))
+    .innerJoin(sessions, and(eq(sessions.exchange, exchange), eq(sessions.day, day)))
+    .where(
+      and(
+        inArray(run_id, [...runIds]),
+        inArray(operation, ALWAYS_WITH_RECORDS),
+        inArray(exchange, [...EXCHANGES]),
+        between(day, runs.from_date, runs.to_date),
+        eq(coverage.state, 'empty'),
+      ),
+    )
+    .groupBy(runs.id, operation, exchange)
+    .orderBy(runs.id, operation, exchange);
 }
 
 /** Why a window failed; null if it did not. */

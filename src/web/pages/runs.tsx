@@ -1,5 +1,5 @@
 import { unknownRunError } from '../../core/errors.ts';
-import { count, duration, plural, rangeText } from '../../core/wording.ts';
+import { count, duration, emptySessionsText, plural, rangeText } from '../../core/wording.ts';
 import {
   listRunSummaries,
   listUnloadedWindows,
@@ -8,6 +8,7 @@ import {
   reportOperations,
   suspiciousWindows,
 } from '../../load/state/reports.ts';
+import { emptySessionsOfRuns } from '../../load/state/run-facts.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
@@ -91,10 +92,11 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
   const zone = context.config.EOD_TIMEZONE;
-  const [operations, failed, suspicious] = await Promise.all([
+  const [operations, failed, suspicious, empty] = await Promise.all([
     reportOperations(drizzle, runId),
     listUnloadedWindows(drizzle, runId, WINDOWS),
     suspiciousWindows(drizzle, [runId]),
+    emptySessionsOfRuns(drizzle, [runId]),
   ]);
   const isOpen = run.state === 'running' || run.state === 'paused';
   const ended = run.windows.total - run.windows.open;
@@ -112,6 +114,11 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
             <Badge mark={markOfState(run.state)}>{run.state}</Badge>
           </p>
           {run.error === null ? null : <p class="bad">{run.error}</p>}
+          {empty.map((one) => (
+            <p key={`${one.operation} ${one.exchange}`} class="bad">
+              <DataSet {...one} />: {emptySessionsText(one)}
+            </p>
+          ))}
           {isOpen ? (
             <progress max={Math.max(1, run.windows.total)} value={ended} aria-label="Windows that have ended">
               {ended} of {run.windows.total}
