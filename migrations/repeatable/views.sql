@@ -230,7 +230,7 @@ COMMENT ON COLUMN market.financial_ratios_wide.debt IS 'Debt. Unit: rupees.';
 
 -- The previous figures are found with an index.
 CREATE OR REPLACE VIEW market.pledge_changes AS
-  SELECT CASE p.exchange WHEN 'BSE' THEN 'BSE:' || p.scrip_code END AS instrument_id, p.exchange, p.scrip_code, p.scrip_id AS symbol,
+  SELECT CASE WHEN p.exchange = 'BSE' AND p.scrip_code > 0 THEN 'BSE:' || p.scrip_code END AS instrument_id, p.exchange, p.scrip_code, p.scrip_id AS symbol,
          p.company_name, p.trade_date, b.trade_date AS previous_date, p.depository_pledged_shares AS pledged_shares,
          b.depository_pledged_shares AS previous_pledged_shares,
          p.depository_pledged_shares - b.depository_pledged_shares AS pledged_shares_change,
@@ -242,6 +242,7 @@ CREATE OR REPLACE VIEW market.pledge_changes AS
    CROSS JOIN LATERAL (
      SELECT b.* FROM market.consolidated_pledge b
       WHERE b.exchange = p.exchange AND b.scrip_code = p.scrip_code AND b.trade_date < p.trade_date
+        AND (p.scrip_code > 0 OR b.scrip_id = p.scrip_id)
       ORDER BY b.trade_date DESC LIMIT 1) b
    WHERE (p.depository_pledged_shares, p.encumbered_last_quarter_pct_of_promoter_shares)
          IS DISTINCT FROM (b.depository_pledged_shares, b.encumbered_last_quarter_pct_of_promoter_shares);

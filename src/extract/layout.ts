@@ -16,6 +16,11 @@ export interface Layout {
   readonly keys: readonly string[];
   /** Null if the keys fit none of the operation's shapes. */
   readonly shape: Shape | null;
+  /** How records are read that do not name the instrument which the shape needs; null if they are rejects. */
+  readonly nameless: Layout | null;
+  /** Is it for records without an instrument? Whether a record has one, its keys do not tell. */
+  readonly isNameless: boolean;
+  /** Of the fields that are stored as they were sent. */
   readonly sources: readonly FieldSource[];
   /** The record's key for each source name, by `plainName`. */
   readonly keyOf: ReadonlyMap<string, string>;
@@ -45,26 +50,37 @@ function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
     if (keyOf.has(plain)) repeated.push(key);
     else keyOf.set(plain, key);
   }
-  const shape = shapeOf(operation, keyOf);
-  if (shape === null) return { keys, shape, sources: [], keyOf, unknown: [], repeated };
-  const sources = shape.table.fields
+  const [shape, ...others] = shapesOf(operation, keyOf);
+  const facts = { keys, keyOf, repeated, nameless: null, isNameless: false };
+  if (shape === undefined) return { ...facts, shape: null, sources: [], unknown: [] };
+  const known = namesReadBy(shape);
+  const unknown = [...keyOf].filter(([plain]) => !known.has(plain)).map(([, key]) => key);
+  const layout = { ...facts, shape, sources: sourcesOf(shape, keyOf), unknown };
+  const other = others.find(({ namedBy }) => namedBy === undefined);
+  if (shape.namedBy === undefined || other === undefined) return layout;
+  return {
+    ...layout,
+    nameless: { ...layout, isNameless: true, shape: other, sources: sourcesOf(other, keyOf) },
+  };
+}
+
+function sourcesOf(shape: Shape, keyOf: ReadonlyMap<string, string>): FieldSource[] {
+  return shape.table.fields
     .filter((field) => field.from === 'answer')
+    .filter(({ workOut }) => workOut === undefined)
     .map((field) => ({
       field,
       keys: [field.source, ...(field.orElse ?? [])].flatMap((name) => keyOf.get(plainName(name)) ?? []),
     }));
-  const known = namesReadBy(shape);
-  const unknown = [...keyOf].filter(([plain]) => !known.has(plain)).map(([, key]) => key);
-  return { keys, shape, sources, keyOf, unknown, repeated };
 }
 
 /**
- * The shape of records with these keys: of those that they fit, the one that reads most of them. If two read as many,
- * the one with fewer fields, of which fewer are missing.
+ * The shapes that records with these keys may have: first the one that reads most of them. If two read as many, the one
+ * with fewer fields, of which fewer are missing.
  */
-function shapeOf({ shapes }: DataSet, keyOf: ReadonlyMap<string, string>): Shape | null {
+function shapesOf({ shapes }: DataSet, keyOf: ReadonlyMap<string, string>): Shape[] {
   const has = (name: string) => keyOf.has(plainName(name));
-  const fitting = shapes
+  return shapes
     .filter((shape) => shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true))
     .map((shape) => ({ shape, names: namesReadBy(shape) }))
     .map(({ shape, names }) => ({
@@ -72,17 +88,16 @@ function shapeOf({ shapes }: DataSet, keyOf: ReadonlyMap<string, string>): Shape
       read: [...names].filter((name) => keyOf.has(name)).length,
       fields: names.size,
     }))
-    .sort((a, b) => b.read - a.read || a.fields - b.fields);
-  return fitting[0]?.shape ?? null;
+    .sort((a, b) => b.read - a.read || a.fields - b.fields)
+    .map(({ shape }) => shape);
 }
 
 /** The names that a shape's fields are read from, as they are compared. */
 function namesReadBy({ table }: Shape): Set<string> {
   return new Set(
-    table.fields.flatMap((field) => {
-      if (field.from === 'answer') return [field.source, ...(field.orElse ?? [])].map(plainName);
-      return field.from === 'derived' ? (field.sources ?? []).map(plainName) : [];
-    }),
+    table.fields.flatMap((field) =>
+      field.from === 'answer' ? [field.source, ...(field.orElse ?? [])].map(plainName) : [],
+    ),
   );
 }
 

@@ -84,14 +84,14 @@ export function createRecordScanner(
   { asked, timeZone, valuesOf, texts, only }: ScannerOptions,
 ): RecordScanner | null {
   const { shape } = layout;
-  if (shape === null || shape.contradiction !== undefined) return null;
+  if (shape === null || shape.contradiction !== undefined || layout.isNameless) return null;
   const { table } = shape;
   const keyAt = new Map(layout.keys.map((key, at) => [key, at]));
   const readers = readersOf(table, timeZone);
   const counted = countedColumns(table);
   const columns: Column[] = [];
   for (const field of table.fields) {
-    if (field.from === 'derived') return null;
+    if (field.from === 'derived' || (field.from === 'answer' && field.workOut !== undefined)) return null;
     const { column, kind } = field;
     const read = readers.get(column) as ValueReader;
     const sources = layout.sources.find((one) => one.field === field)?.keys ?? [];

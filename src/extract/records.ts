@@ -1,4 +1,4 @@
-import type { AskedFor, DerivedField, Kind } from '../operations/fields.ts';
+import type { AskedFor, Kind, WorkOut } from '../operations/fields.ts';
 import type { DataSet, Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
@@ -30,7 +30,7 @@ interface ShapeState {
   readonly schema: RowSchema;
   /** Raw values by column, overwritten for each record to avoid allocations. */
   readonly raw: Record<string, unknown>;
-  readonly derived: readonly DerivedField[];
+  readonly workedOut: readonly { readonly column: string; readonly workOut: WorkOut }[];
   readonly memory: Map<string, number>;
 }
 
@@ -116,22 +116,26 @@ export function createRecordReader(
       }
       const layout = layoutFor(record);
       if (last === null || last.layout !== layout) last = stateOf(layout);
+      current = record as Readonly<Record<string, unknown>>;
+      if (layout.nameless !== null && layout.shape !== null && !isNamed(layout.shape, sent)) {
+        last = stateOf(layout.nameless);
+      }
       const found = last;
       const { state } = found;
       if (state === null) {
         return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
       }
-      current = record as Readonly<Record<string, unknown>>;
-      for (const field of state.derived) state.raw[field.column] = field.value(sent, state.memory, readAs);
+      for (const { column, workOut } of state.workedOut)
+        state.raw[column] = workOut(sent, readAs, state.memory);
       const unnamed = nameless || !isNamed(state.shape, sent);
-      if (found.records++ === generateAfter) found.reader = generatedReader(layout, timeZone);
+      if (found.records++ === generateAfter) found.reader = generatedReader(found.layout, timeZone);
       const row = unnamed || found.reader === null ? null : found.reader(current, state.raw);
       if (row !== null) return { table: state.shape.table, row };
-      fill(state, layout, current);
+      fill(state, found.layout, current);
       const parsed = state.schema.safeParse(state.raw);
       if (parsed.success && !unnamed) {
         for (const [column, problem] of unreadOf(state, timeZone)) {
-          const path = pathOf(layout, column);
+          const path = pathOf(found.layout, column);
           if (!unread.has(path)) unread.set(path, problem);
         }
         return { table: state.shape.table, row: parsed.data };
@@ -139,7 +143,7 @@ export function createRecordReader(
       const problems = [
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
         ...(parsed.error?.issues ?? []).map((issue) => ({
-          path: pathOf(layout, String(issue.path[0])),
+          path: pathOf(found.layout, String(issue.path[0])),
           message: issue.message,
         })),
       ];
@@ -194,7 +198,11 @@ function createShapeState(shape: Shape, asked: AskedFor, timeZone: string): Shap
     shape,
     schema: schemaOf(shape.table, timeZone),
     raw,
-    derived: fields.filter((field) => field.from === 'derived'),
+    workedOut: fields.flatMap((field) => {
+      const workOut =
+        field.from === 'derived' ? field.value : field.from === 'answer' ? field.workOut : undefined;
+      return workOut === undefined ? [] : [{ column: field.column, workOut }];
+    }),
     memory: new Map(),
   };
 }

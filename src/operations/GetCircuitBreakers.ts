@@ -1,17 +1,6 @@
-import { date, derived, text } from './fields.ts';
+import { date, symbolOf, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
-
-/** The security id without the series that may follow after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
-function withoutSeries(scripId: unknown, series: unknown): string | null {
-  if (typeof scripId !== 'string') return null;
-  const id = scripId.trim();
-  const dot = id.lastIndexOf('.');
-  if (dot <= 0) return id;
-  const suffix = id.slice(dot + 1).toUpperCase();
-  const known = typeof series === 'string' ? series.trim().toUpperCase() : '';
-  return suffix === known || /^[A-Z0-9]{1,2}$/.test(suffix) ? id.slice(0, dot) : id;
-}
 
 const table = defineTable({
   name: 'circuit_breakers',
@@ -24,9 +13,7 @@ const table = defineTable({
     }),
     text('series', 'series', 'Series the security trades in; empty when left out.', { absent: '' }),
     text('band', 'band', 'Band that was hit: H upper, L lower; empty when left out.', { absent: '' }),
-    derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (get) =>
-      withoutSeries(get('scripId'), get('series')),
-    ),
+    symbolOf('scripId', 'series'),
     text('scripName', 'scrip_name', 'Name of the security.'),
   ],
 });

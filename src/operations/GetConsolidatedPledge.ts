@@ -8,11 +8,15 @@ const LAST_QUARTER = 'Promoter shares encumbered at the end of the last quarter'
 const table = defineTable({
   name: 'consolidated_pledge',
   comment: 'Promoter holdings and what of them is pledged, per company and day.',
-  key: ['exchange', 'scrip_code', 'trade_date'],
+  key: ['exchange', 'scrip_code', 'scrip_id', 'trade_date'],
   fields: [
-    int4('ScripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
+    int4('ScripCode', 'scrip_code', 'Security code of the exchange; 0 where the source has none.', {
+      absent: 0,
+    }),
+    text('ScripId', 'scrip_id', 'Security id (ticker); tells companies without a code apart.', {
+      absent: '',
+    }),
     date('TradeDate', 'trade_date', 'Day the figures belong to.', { required: true }),
-    text('ScripId', 'scrip_id', 'Security id (ticker).'),
     text('CompanyName', 'company_name', 'Name of the company.'),
     int8('TotalIssuedShares', 'total_issued_shares', 'Shares issued.', { unit: 'shares' }),
     int8('TotalPromoterHoldingShares', 'total_promoter_holding_shares', 'Shares held by the promoters.', {
@@ -102,8 +106,9 @@ export default defineOperation({
     corporateActionShape,
     {
       table,
-      has: ['ScripCode'],
-      hasOneOf: ['TotalIssuedShares', 'TradeDate'],
+      has: [],
+      hasOneOf: ['ScripCode', 'ScripId', 'TradeDate'],
+      namedBy: ['ScripCode', 'ScripId'],
       symbolColumn: 'scrip_id',
       dated: true,
       fullSet: 'days',

@@ -6,10 +6,10 @@ import { corporateActionShape } from './tables/corporate-actions.ts';
 const table = defineTable({
   name: 'corporate_action_categories',
   comment: 'Kinds of corporate action and their purpose codes.',
-  key: ['exchange', 'purpose_code'],
+  key: ['exchange', 'purpose_code', 'corporate_action_type'],
   fields: [
     text('purposeCode', 'purpose_code', 'Short code of the purpose.', { absent: '' }),
-    text('corporateActiontype', 'corporate_action_type', 'Label of the category.'),
+    text('corporateActiontype', 'corporate_action_type', 'Label of the category.', { absent: '' }),
   ],
 });
 
@@ -18,7 +18,10 @@ export default defineOperation({
   summary: 'Categories of corporate actions',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
-  shapes: [corporateActionShape, { table, has: ['corporateActiontype'], dated: false, fullSet: 'exchange' }],
+  shapes: [
+    corporateActionShape,
+    { table, has: [], hasOneOf: ['corporateActiontype', 'purposeCode'], dated: false, fullSet: 'exchange' },
+  ],
   windows: { per: 'once' },
   publishedAt: '21:15',
   schedule: { at: '21:57', on: 'sunday', lookback: false },

@@ -1,4 +1,4 @@
-import { date, text } from './fields.ts';
+import { date, symbolOf, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
 
@@ -7,14 +7,17 @@ const table = defineTable({
   comment: 'Moves of a security from one trading series to another.',
   key: ['exchange', 'change_date', 'scrip_id', 'prev_series', 'to_series'],
   names: [
-    { symbol: 'scrip_id', series: 'prev_series', name: 'scrip_name', day: ['change_date'], dayBefore: true },
-    { symbol: 'scrip_id', series: 'to_series', name: 'scrip_name', day: ['change_date'] },
+    { symbol: 'symbol', series: 'prev_series', name: 'scrip_name', day: ['change_date'], dayBefore: true },
+    { symbol: 'symbol', series: 'to_series', name: 'scrip_name', day: ['change_date'] },
   ],
   fields: [
     date('changeDate', 'change_date', 'Day from which the new series holds.', { required: true }),
-    text('scripId', 'scrip_id', 'Security id (ticker).', { required: true }),
+    text('scripId', 'scrip_id', 'Security id as sent; may carry its old series as a suffix after a dot.', {
+      required: true,
+    }),
     text('prevSeries', 'prev_series', 'Series before; empty when left out.', { absent: '' }),
     text('toSeries', 'to_series', 'Series after; empty when left out.', { absent: '' }),
+    symbolOf('scripId', 'prevSeries'),
     text('scripName', 'scrip_name', 'Name of the security.'),
   ],
 });
@@ -24,7 +27,7 @@ export default defineOperation({
   summary: 'Moves of securities between trading series',
   exchanges: ['NSE'],
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
-  shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'scrip_id', dated: true, fullSet: 'days' }],
+  shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'symbol', dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: true },
   publishedAt: '21:15',
   schedule: { at: '21:42', on: 'daily', lookback: true },

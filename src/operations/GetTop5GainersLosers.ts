@@ -11,12 +11,17 @@ const table = defineTable({
     int4('scripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
     boolean('isLoser', 'is_loser', 'True for a loser, false for a gainer.', { required: true }),
     // Rejected records are counted too, so that the ranks of the others stay right.
-    derived('rank', 'int2', 'Place within its side, 1 first, in the order of the answer.', (get, memory) => {
-      const side = `${String(get('date')).trim()}|${String(get('isLoser')).trim().toLowerCase()}`;
-      const place = (memory.get(side) ?? 0) + 1;
-      memory.set(side, place);
-      return place;
-    }),
+    derived(
+      'rank',
+      'int2',
+      'Place within its side, 1 first, in the order of the answer.',
+      (get, _read, memory) => {
+        const side = `${String(get('date')).trim()}|${String(get('isLoser')).trim().toLowerCase()}`;
+        const place = (memory.get(side) ?? 0) + 1;
+        memory.set(side, place);
+        return place;
+      },
+    ),
     text('scripName', 'scrip_name', 'Short name of the security.'),
     text('scripGroup', 'scrip_group', 'Group of the security on the exchange.'),
     numeric('currentClosing', 'close_price', 'Closing price of the day.', { unit: 'rupees' }),

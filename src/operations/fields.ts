@@ -32,8 +32,23 @@ interface FieldOptions {
   readonly meaningless?: boolean;
 }
 
+/**
+ * Works out a value of a record. Called once for each record, in the order of the answer and for rejected ones too. All
+ * calls for an answer share one `memory`.
+ *
+ * @param get returns a value of the record as it was sent, by the name of its source field.
+ * @param read returns a value as it would be stored in a column of a kind, null if it cannot be read.
+ */
+export type WorkOut = (
+  get: (source: string) => unknown,
+  read: (source: string, kind: Kind) => string | number | boolean | null,
+  memory: Map<string, number>,
+) => string | number | null;
+
 /** A field of the source's answer. */
 export interface AnswerField extends FieldOptions {
+  /** What is stored instead of the value as it was sent. */
+  readonly workOut?: WorkOut;
   readonly from: 'answer';
   /** The name in the service's interface description; matched without regard to case. */
   readonly source: string;
@@ -75,20 +90,7 @@ export interface DerivedField extends FieldOptions {
   readonly column: string;
   readonly kind: Kind;
   readonly meaning: string;
-  /**
-   * Called once for each record, in the order of the answer and for rejected ones too. All calls for an answer share
-   * one `memory`.
-   *
-   * @param get returns a value of the record as it was sent, by the name of its source field.
-   * @param read returns a value as it would be stored in a column of a kind, null if it cannot be read.
-   */
-  readonly value: (
-    get: (source: string) => unknown,
-    memory: Map<string, number>,
-    read: (source: string, kind: Kind) => string | number | boolean | null,
-  ) => string | number | null;
-  /** Source fields that only this column is made from. */
-  readonly sources?: readonly string[];
+  readonly value: WorkOut;
 }
 
 export type Field = AnswerField | RequestField | DerivedField;
@@ -97,7 +99,7 @@ type AnswerFieldMaker = (
   source: string,
   column: string,
   meaning: string,
-  options?: FieldOptions,
+  options?: FieldOptions & Pick<AnswerField, 'workOut'>,
 ) => AnswerField;
 
 function answerField(kind: Kind): AnswerFieldMaker {
@@ -136,12 +138,20 @@ export function fromRequest(
 }
 
 /** A column computed from the record. */
-export function derived(
-  column: string,
-  kind: Kind,
-  meaning: string,
-  value: DerivedField['value'],
-  options: Pick<DerivedField, 'sources'> = {},
-): DerivedField {
-  return { from: 'derived', column, kind, meaning, value, ...options };
+export function derived(column: string, kind: Kind, meaning: string, value: WorkOut): DerivedField {
+  return { from: 'derived', column, kind, meaning, value };
+}
+
+/** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
+export function symbolOf(idField: string, seriesField: string): DerivedField {
+  return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (get) => {
+    const [scripId, series] = [get(idField), get(seriesField)];
+    if (typeof scripId !== 'string') return null;
+    const id = scripId.trim();
+    const dot = id.lastIndexOf('.');
+    if (dot <= 0) return id;
+    const suffix = id.slice(dot + 1).toUpperCase();
+    const known = typeof series === 'string' ? series.trim().toUpperCase() : '';
+    return suffix === known || /^[A-Z0-9]{1,2}$/.test(suffix) ? id.slice(0, dot) : id;
+  });
 }

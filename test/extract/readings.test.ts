@@ -270,3 +270,202 @@ describe('shapes are told apart by what distinguishes them', () => {
     }
   });
 });
+
+describe('corporate actions', () => {
+  /** As the service's documentation prints one. */
+  const ACTION = {
+    ScripId: 'SHRINIWAS',
+    ScripCode: 538897,
+    ScripName: 'Shri Niwas Leasing and Finance Limited',
+    ActionId: 0,
+    IndustryName: 'Financial Services',
+    ListedStatus: 'Active',
+    ScripFaceValue: '10.0',
+    ISIN: 'INE201F01015',
+    AnnounceType: 'U',
+    AnnouncementDate: '02-20-2025 16:36:03',
+    MeetingDate: '01-01-0001 00:00:00',
+    CorporateActionType: 'Right Issue of Equity Shares',
+    PurposeCode: 'ET ',
+    RatioAmount: '00100001 ',
+    BcRdFlag: 'RD',
+    BcRdFrom: '02-27-2025 00:00:00',
+    BcRdTo: '02-27-2025 00:00:00',
+    ProvXdate: '02-27-2025 00:00:00',
+    NdStartDate: '01-01-0001 00:00:00',
+    NdEndDate: '01-01-0001 00:00:00',
+    PaymentDate: '01-01-0001 00:00:00',
+    ReferenceSrno: '1',
+    ModifyDate: '02-24-2025 16:43:15',
+    ReceivedAt: '02-24-2025 16:44:02',
+    SavedAt: '02-24-2025 16:44:02',
+  };
+  const MADE = 'ET 2025-02-27 2025-02-20T11:06:03Z';
+  const NAMES = ['GetCorporateActionsCategories', 'GetConsolidatedPledge'];
+  const read = (records: readonly SourceRecord[], name = 'GetConsolidatedPledge') =>
+    readRecords(name, records).inAllFormats();
+  const idsOf = (...records: SourceRecord[]) => read(records).tables[0]?.rows.map((row) => row.action_id);
+
+  test.each(NAMES)('the sample, every value, as %s answers with it', (name) => {
+    const all = read([ACTION], name);
+    expect(all).toMatchObject({ problems: [], warnings: [], unknownFields: [] });
+    expect(all.tables.map(({ table }) => table)).toEqual(['corporate_actions']);
+    expect(all.row).toMatchObject({
+      scrip_code: '538897',
+      action_id: MADE,
+      symbol: 'SHRINIWAS',
+      company_name: 'Shri Niwas Leasing and Finance Limited',
+      scrip_face_value: '10.0',
+      isin: 'INE201F01015',
+      announcement_date: '2025-02-20',
+      announced_at: '2025-02-20 16:36:03+05:30',
+      meeting_date: null,
+      ratio_amount: '00100001',
+      bc_rd_from: '2025-02-27',
+      prov_xdate: '2025-02-27',
+      reference_srno: '1',
+      modify_date: '2025-02-24 16:43:15+05:30',
+    });
+  });
+
+  test('numbers as text and text as numbers', () => {
+    const all = read([{ ...ACTION, ScripFaceValue: 10, ReferenceSrno: 1, ScripCode: '538897' }]);
+    expect(all.row).toMatchObject({ scrip_face_value: '10', reference_srno: '1', scrip_code: '538897' });
+  });
+
+  test('the same action has the same id in each spelling, and after a correction of anything else', () => {
+    for (const same of [
+      { ActionId: null },
+      { ActionId: '' },
+      { ActionId: '0.0' },
+      { AnnouncementDate: 1740049563, ProvXdate: 1740594600, BcRdFrom: 1740594600 },
+      { AnnouncementDate: 1740049563000, ProvXdate: 1740594600000 },
+      { ProvXdate: '2-27-2025 12:00:00 AM', AnnouncementDate: '2-20-2025 4:36:03 PM' },
+      { PurposeCode: 'ET' },
+      { ModifyDate: '02-26-2025 10:00:00', RatioAmount: '00200001', PaymentDate: '03-27-2025' },
+    ]) {
+      expect(idsOf({ ...ACTION, ...same }), JSON.stringify(same)).toEqual([MADE]);
+    }
+    expect(idsOf(ACTION, { ...ACTION, ModifyDate: '02-26-2025 10:00:00' })).toEqual([MADE, MADE]);
+    expect(idsOf(without(ACTION, 'ActionId'))).toEqual([MADE]);
+  });
+
+  test('no two different actions have the same id', () => {
+    const different: SourceRecord[] = [
+      ACTION,
+      { ...ACTION, PurposeCode: 'DP' },
+      { ...ACTION, PurposeCode: null, CorporateActionType: 'Bonus issue' },
+      { ...ACTION, ProvXdate: '02-28-2025 00:00:00' },
+      { ...ACTION, ProvXdate: null, BcRdFrom: '03-03-2025' },
+      { ...ACTION, AnnouncementDate: '02-20-2025 16:36:04' },
+      { ...ACTION, AnnouncementDate: null },
+      // Two announced at once, of the same kind and for the same day.
+      { ...ACTION, RatioAmount: '5.00' },
+      { ...ACTION, ReferenceSrno: '2' },
+      { ...ACTION, PurposeCode: 'p'.repeat(300) },
+      { ...ACTION, PurposeCode: `${'p'.repeat(300)}q` },
+    ];
+    for (const records of [different, [...different].reverse()]) {
+      const ids = idsOf(...records) ?? [];
+      expect(new Set(ids).size).toBe(different.length);
+      // Sent again, the same ones.
+      expect(idsOf(...records, ...records)).toEqual([...ids, ...ids]);
+    }
+  });
+
+  test('without a code, the name of the company belongs to the id', () => {
+    const ids = idsOf({ ...ACTION, ScripCode: 0 }, { ...ACTION, ScripCode: 0, ScripId: 'OTHER' });
+    expect(ids).toEqual([`SHRINIWAS ${MADE}`, `OTHER ${MADE}`]);
+  });
+
+  test("the source's own id is kept", () => {
+    expect(idsOf({ ...ACTION, ActionId: 17 }, { ...ACTION, ActionId: '17.0' })).toEqual(['17', '17']);
+    expect(idsOf({ ...ACTION, ActionId: 'A 0' })).toEqual(['A 0']);
+  });
+
+  test.each(['02-20-2025', '02-20-2025 00:00:00', 1739989800, '01-01-0001 00:00:00', null])(
+    'announced at %j says no time',
+    (AnnouncementDate) => {
+      expect(read([{ ...ACTION, AnnouncementDate }]).row?.announced_at).toBeNull();
+    },
+  );
+
+  test('an action is told from a category by its security, and from a pledge by its kind', () => {
+    const category = { CorporateActiontype: 'A.G.M.', PurposeCode: 'AGM' };
+    const tables = (name: string, record: SourceRecord) =>
+      read([record], name).tables.map(({ table }) => table);
+    const few = { ScripCode: 538897, CorporateActionType: 'Bonus issue', PurposeCode: 'BN ' };
+    for (const name of NAMES) expect(tables(name, few)).toEqual(['corporate_actions']);
+    expect(tables('GetCorporateActionsCategories', category)).toEqual(['corporate_action_categories']);
+    expect(tables('GetConsolidatedPledge', sampleOf('GetConsolidatedPledge'))).toEqual([
+      'consolidated_pledge',
+    ]);
+    // In the form of an action, but about none.
+    const blank = Object.fromEntries(Object.keys(ACTION).map((key) => [key, null]));
+    const read1 = readRecords('GetCorporateActionsCategories', [{ ...blank, ...few, ScripCode: 0 }]);
+    expect(read1.tables).toMatchObject([
+      {
+        table: 'corporate_action_categories',
+        rows: [{ purpose_code: 'BN', corporate_action_type: 'Bonus issue' }],
+      },
+    ]);
+  });
+});
+
+describe('keys', () => {
+  test('companies without a code are told apart by their id', () => {
+    const pledge = sampleOf('GetConsolidatedPledge');
+    const read = readRecords('GetConsolidatedPledge', [
+      { ...pledge, ScripCode: 0 },
+      { ...pledge, ScripCode: 0, ScripId: 'AARTECH' },
+      without({ ...pledge, ScripId: 'ABB' }, 'ScripCode'),
+    ]).inAllFormats();
+    expect(read.tables[0]?.rows).toMatchObject([
+      { scrip_code: '0', scrip_id: '20MICRONS' },
+      { scrip_code: '0', scrip_id: 'AARTECH' },
+      { scrip_code: '0', scrip_id: 'ABB' },
+    ]);
+    const nameless = readRecords('GetConsolidatedPledge', [{ ...pledge, ScripCode: 0, ScripId: '' }]);
+    expect(nameless.problems).toEqual([[{ path: '', message: 'names no instrument' }]]);
+  });
+
+  test('one code with two labels, and one fact in two units', () => {
+    const categories = readRecords('GetCorporateActionsCategories', [
+      { CorporateActiontype: 'Dividend', PurposeCode: 'DP ' },
+      { CorporateActiontype: 'Final Dividend', PurposeCode: 'DP' },
+      { CorporateActiontype: '', PurposeCode: 'DP' },
+    ]).inAllFormats();
+    expect(categories.tables[0]?.rows.map((row) => row.corporate_action_type)).toEqual([
+      'Dividend',
+      'Final Dividend',
+      '',
+    ]);
+    const facts = readRecords(
+      'GetFinancialRatios',
+      [
+        { Key: 'Ebit', UnitId: 'INR', Value: '1' },
+        { Key: 'Ebit', UnitId: null, Value: '2' },
+      ],
+      { instruments: ['TCS'] },
+    ).inAllFormats();
+    expect(facts.tables[0]?.rows.map((row) => row.unit_id)).toEqual(['INR', '']);
+  });
+
+  test('the id in a series change may carry the old series', () => {
+    const change = { ChangeDate: '08-20-2021', ScripName: 'X', ToSeries: 'ST' };
+    const read = readRecords('GetSeriesChange', [
+      { ...change, ScripId: 'PRECISION.SM', PrevSeries: 'SM' },
+      { ...change, ScripId: 'VAKRANGEE', PrevSeries: 'EQ' },
+      { ...change, ScripId: 'A.B.LTD.SM1', PrevSeries: 'SM1' },
+      { ...change, ScripId: 'A.B.LTD', PrevSeries: 'EQ' },
+      { ...change, ScripId: '.SM', PrevSeries: 'SM' },
+    ]).inAllFormats();
+    expect(read.tables[0]?.rows.map((row) => [row.scrip_id, row.symbol])).toEqual([
+      ['PRECISION.SM', 'PRECISION'],
+      ['VAKRANGEE', 'VAKRANGEE'],
+      ['A.B.LTD.SM1', 'A.B.LTD'],
+      ['A.B.LTD', 'A.B.LTD'],
+      ['.SM', '.SM'],
+    ]);
+  });
+});

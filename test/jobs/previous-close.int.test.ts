@@ -95,8 +95,8 @@ test('a first listing, a move between series and a corporate action explain it',
   ]);
   const audit = 'now(), now(), 1, 1, 1';
   await db.pool.query(
-    `insert into market.series_changes (exchange, change_date, scrip_id, prev_series, to_series, first_loaded_at, last_changed_at, revision, run_id, load_id)
-     values ('NSE', '${THIRD}', 'TOLD', 'EQ', 'BE', ${audit})`,
+    `insert into market.series_changes (exchange, change_date, scrip_id, symbol, prev_series, to_series, first_loaded_at, last_changed_at, revision, run_id, load_id)
+     values ('NSE', '${THIRD}', 'TOLD.B1', 'TOLD', 'B1', 'BE', ${audit})`,
   );
   await db.pool.query(
     `insert into market.corporate_actions (exchange, scrip_code, action_id, symbol, prov_xdate, first_loaded_at, last_changed_at, revision, run_id, load_id)

@@ -290,8 +290,8 @@ describe('market.financial_ratios_wide', () => {
       `insert into market.financial_ratios (exchange, symbol, nature_of_report, variant, as_of_date, period, pe_ratio, market_cap, first_loaded_at, last_changed_at, revision, run_id, load_id)
        values ('BSE', 'ALPHA', 'Standalone', 'eod', '2024-01-09', '', 20, 100, '2024-01-09', now(), 1, 1, 1),
               ('BSE', 'ALPHA', 'Standalone', 'quarter', '2023-12-31', '2023QD', 19, null, '2024-01-09', now(), 1, 1, 1);
-       insert into market.financial_ratio_facts (exchange, symbol, nature_of_report, variant, as_of_date, period, fact_key, value, value_number, first_loaded_at, last_changed_at, revision, run_id, load_id)
-       select 'BSE', 'ALPHA', 'Standalone', 'eod', day::date, '', key, value, number, '2024-01-10', now(), 1, 1, 1
+       insert into market.financial_ratio_facts (exchange, symbol, nature_of_report, variant, as_of_date, period, fact_key, unit_id, value, value_number, first_loaded_at, last_changed_at, revision, run_id, load_id)
+       select 'BSE', 'ALPHA', 'Standalone', 'eod', day::date, '', key, '', value, number, '2024-01-10', now(), 1, 1, 1
          from (values ('2024-01-10', 'PeRatio', '21.5', 21.5), ('2024-01-10', 'LastQ', 'QD', null), ('2024-01-10', 'Book Value Per Share', '7', 7),
                       ('2024-01-09', 'PeRatio', '99', 99)) v(day, key, value, number)`,
     );

@@ -135,7 +135,9 @@ function fetchedAt(answers: readonly Answer[], { fetched }: Answer): number {
   return FIRST_CALL + minutes * 60_000;
 }
 
-const keyOf = ({ day, symbol }: Listed) => `${day} ${symbol}`;
+/** Of a category, the label belongs to the key. */
+const keyOf = (kind: Kind, { day, symbol, value }: Listed) =>
+  kind === 'exchange' ? `${day} ${symbol} ${value}` : `${day} ${symbol}`;
 /** All rows of an exchange's whole set are of one day. */
 const dayOf = (kind: Kind, day: number) => (KINDS[kind].lists === 'days' ? day : 0);
 
@@ -197,8 +199,9 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
       const before = new Map(asked.map((day) => [day, live(day).length]));
       const best = new Map<string, Listed>();
       for (const record of answer.records) {
-        const other = best.get(keyOf(record));
-        if (other === undefined || record.saved >= other.saved) best.set(keyOf(record), record);
+        const key = keyOf(kind, record);
+        const other = best.get(key);
+        if (other === undefined || record.saved >= other.saved) best.set(key, record);
       }
       for (const [key, { value, saved: said }] of best) {
         const row = known.get(key);

@@ -55,10 +55,16 @@ function textOf(
     const value = field.value(asked);
     return field.kind === 'date' ? value.replace(/^(\d+)-(\d+)-(\d+)$/, '$2-$3-$1') : value;
   }
-  if (field.from === 'derived') {
-    const value = field.value(sent, memory, (source) => textOfValue(sent(source)));
+  const workOut = field.from === 'derived' ? field.value : field.workOut;
+  if (workOut !== undefined) {
+    const read = (source: string, kind: string) => {
+      const text = textOfValue(sent(source));
+      return kind === 'datetime' && text !== null && !text.includes(':') ? `${text} 00:00:00` : text;
+    };
+    const value = workOut(sent, read, memory);
     return value === null ? null : String(value);
   }
+  if (field.from === 'derived') return null;
   const sources = [field.source, ...(field.orElse ?? [])];
   const text = sources.map((source) => textOfValue(sent(source))).find((one) => one !== null);
   if (text !== undefined) return text;
@@ -77,7 +83,11 @@ export function shapeOf(operation: Operation, answer: unknown): Shape {
   const names = new Set(Object.keys(first ?? {}).map((name) => name.toLowerCase()));
   const has = (source: string) => names.has(source.toLowerCase());
   const fits = (shape: Shape) => shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true);
-  return operation.shapes.find(fits) ?? operation.shapes[0];
+  const fields = ({ table }: Shape) => table.fields.filter((field) => field.from === 'answer');
+  const read = (shape: Shape) => fields(shape).filter(({ source }) => has(source)).length;
+  const fitting = operation.shapes.filter(fits);
+  fitting.sort((a, b) => read(b) - read(a) || fields(a).length - fields(b).length);
+  return fitting[0] ?? operation.shapes[0];
 }
 
 const MADE_UP_DAY = '2025-02-27';

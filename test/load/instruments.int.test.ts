@@ -351,7 +351,14 @@ describe('market.instruments', () => {
       ],
     });
     const change = (scrip_id: string, prev_series: string, to_series: string) =>
-      record(changes, { exchange: 'NSE', change_date: '2021-08-20', scrip_id, prev_series, to_series });
+      record(changes, {
+        exchange: 'NSE',
+        change_date: '2021-08-20',
+        scrip_id: `${scrip_id}.${prev_series}`,
+        symbol: scrip_id,
+        prev_series,
+        to_series,
+      });
     await loadBhav(store, [nse('ODD', '2021-08-20', { series: 'XA', isin: 'INE111A01017' })]);
     await load(store, {
       batches: [{ table: changes, rows: [change('MRO-TEK', 'EQ', 'BE'), change('ODD', 'XA', 'XB')] }],

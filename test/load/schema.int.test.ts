@@ -19,7 +19,12 @@ interface Column {
 }
 
 /** Columns that a later migration has taken into the key: they stay where they are. */
-const LATER_IN_KEY = ['corporate_action_notices.told_kind'];
+const LATER_IN_KEY = [
+  'corporate_action_notices.told_kind',
+  'consolidated_pledge.scrip_id',
+  'corporate_action_categories.corporate_action_type',
+  'financial_ratio_facts.unit_id',
+];
 
 describe('the schema in the database', () => {
   let store: Database;

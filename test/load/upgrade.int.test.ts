@@ -131,6 +131,57 @@ test('a filled database of the last release keeps every row when it is migrated'
   }
 });
 
+test('where a key has grown, rows and their history are found under the new one', async () => {
+  const store = openPool((await emptyDatabase()).url);
+  await migrate(drizzle(store.pool), {
+    migrationsFolder: releasedMigrations(),
+    migrationsSchema: 'etl',
+    migrationsTable: 'migrations',
+  });
+  const audit = 'now(), now(), revision, 1, 1 from (values (1), (2)) as r (revision)';
+  await store.pool.query(`
+    insert into market.consolidated_pledge (exchange, scrip_code, trade_date, scrip_id, first_loaded_at, last_changed_at, revision, run_id, load_id)
+      select 'BSE', code, '2025-02-27', id, now(), now(), revision, 1, 1
+        from (values (1, 'NEW', 3), (2, null, 1)) as r (code, id, revision);
+    insert into market_history.consolidated_pledge (exchange, scrip_code, trade_date, scrip_id, first_loaded_at, last_changed_at, revision, run_id, load_id, valid_from, valid_to, withdrawn, replaced_by_load_id)
+      select 'BSE', 1, '2025-02-27', id, now(), now(), revision, 1, 1, now() - interval '1 hour', now(), false, 1
+        from (values ('OLD', 1), ('NEW', 2)) as r (id, revision);
+    insert into market.corporate_action_categories (exchange, purpose_code, first_loaded_at, last_changed_at, revision, run_id, load_id)
+      select 'BSE', 'DP' || revision, ${audit};
+    insert into market.series_changes (exchange, change_date, scrip_id, prev_series, to_series, first_loaded_at, last_changed_at, revision, run_id, load_id)
+      select 'NSE', '2025-02-27', id, prev, 'X', now(), now(), 1, 1, 1
+        from (values ('PRECISION.SM', 'SM'), ('VAKRANGEE', 'EQ'), ('A.B.LTD', 'EQ'), ('A.B.ABC', 'ABC'), ('.SM', 'SM')) as r (id, prev)`);
+
+  await migrateDatabase(store);
+
+  const rows = async (query: string) => (await store.pool.query({ text: query, rowMode: 'array' })).rows;
+  expect(
+    await rows('select scrip_code, scrip_id, revision from market.consolidated_pledge order by 1'),
+  ).toEqual([
+    [1, 'NEW', 3],
+    [2, '', 1],
+  ]);
+  expect(
+    await rows('select scrip_id, revision, withdrawn from market_history.consolidated_pledge order by 2'),
+  ).toEqual([
+    ['OLD', 1, true],
+    ['NEW', 2, false],
+  ]);
+  expect(await rows('select corporate_action_type from market.corporate_action_categories')).toEqual([
+    [''],
+    [''],
+  ]);
+  expect(
+    await rows('select scrip_id, symbol from market.series_changes order by scrip_id collate "C"'),
+  ).toEqual([
+    ['.SM', '.SM'],
+    ['A.B.ABC', 'A.B'],
+    ['A.B.LTD', 'A.B.LTD'],
+    ['PRECISION.SM', 'PRECISION'],
+    ['VAKRANGEE', 'VAKRANGEE'],
+  ]);
+});
+
 test('a migration that was changed after it was applied is refused, and changes nothing', async () => {
   const store = openPool((await emptyDatabase()).url);
   await migrateDatabase(store);

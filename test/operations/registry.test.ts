@@ -13,8 +13,8 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   top_gainers_losers: ['exchange', 'trade_date', 'scrip_code', 'is_loser'],
   bhavcopy_cm: ['exchange', 'symbol', 'series', 'trade_date'],
   sectoral_classification: ['exchange', 'isin', 'scrip_code', 'allotted_from'],
-  consolidated_pledge: ['exchange', 'scrip_code', 'trade_date'],
-  corporate_action_categories: ['exchange', 'purpose_code'],
+  consolidated_pledge: ['exchange', 'scrip_code', 'scrip_id', 'trade_date'],
+  corporate_action_categories: ['exchange', 'purpose_code', 'corporate_action_type'],
   financial_ratios: ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'],
   financial_ratio_facts: [
     'exchange',
@@ -24,6 +24,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
     'as_of_date',
     'period',
     'fact_key',
+    'unit_id',
   ],
   circuit_breakers: ['exchange', 'trade_date', 'scrip_id', 'series', 'band'],
   total_trade_highlights: ['exchange', 'trade_date', 'trade_highlight'],
@@ -199,7 +200,11 @@ describe('the registry', () => {
     '%s tells its shapes apart and dates what it says is dated',
     (_name, operation) => {
       for (const shape of operation.shapes) {
-        const sources = new Set(answered(shape.table).map((field) => field.source.toLowerCase()));
+        const sources = new Set(
+          answered(shape.table)
+            .flatMap(({ source, orElse = [] }) => [source, ...orElse])
+            .map((source) => source.toLowerCase()),
+        );
         for (const source of [...shape.has, ...(shape.hasOneOf ?? []), ...(shape.namedBy ?? [])]) {
           expect(sources, source).toContain(source.toLowerCase());
         }

@@ -107,7 +107,7 @@ export async function readRejectedRecords(
   const dataSet = dataSetNamed(window.operation);
   const seenAt = rejected[0]?.seenAt.getTime() ?? Date.now();
   const needsPlaces = dataSet.shapes.some(({ table }) =>
-    table.fields.some((field) => field.from === 'derived' && field.value.length > 1),
+    table.fields.some((field) => field.from === 'derived' && field.value.length > 2),
   );
   const whole = (one: { readonly record: unknown }) =>
     isOperation(dataSet) && !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);

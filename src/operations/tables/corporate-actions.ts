@@ -1,6 +1,50 @@
-import { date, datetime, int4, numeric, text } from '../fields.ts';
+import { createHash } from 'node:crypto';
+import { date, datetime, derived, int4, numeric, text, type WorkOut } from '../fields.ts';
 import type { Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
+
+/** A longer id would be too long for a key together with its other parts. */
+const LONGEST_ID = 120;
+
+/**
+ * The source's id of an action. It may be 0 or missing for all of them; then an id is made from what tells actions
+ * apart: purpose, ex-date or else record date, and the moment of the announcement. So the same action gets the same id
+ * in every format and whatever else is corrected. If an answer lists two actions that are alike in all of this, their
+ * serial number and amount count as well.
+ */
+const actionId: WorkOut = (get, read, memory) => {
+  const id = String(get('actionId') ?? '').trim();
+  // CSV prints whole numbers as 17.0.
+  const own = /^-?\d+\.0+$/.test(id) ? id.slice(0, id.indexOf('.')) : id;
+  if (own !== '' && !/^-?0+$/.test(own)) return own;
+  const code = read('scripCode', 'int4');
+  const security = read('symbol', 'text') ?? read('scripId', 'text') ?? read('isin', 'text');
+  const announced = read('announcementDate', 'datetime');
+  const parts = [
+    ...(code === null || code === 0 ? [security] : []),
+    read('purposeCode', 'text') ?? read('corporateActionType', 'text'),
+    read('provXdate', 'date') ?? read('bcRdFrom', 'date'),
+    typeof announced === 'string' ? new Date(announced).toISOString().replace('.000Z', 'Z') : null,
+  ];
+  const base = short(parts.map((part) => part ?? '-').join(' '));
+  const detail = [read('referenceSrno', 'numeric') ?? get('referenceSrno'), read('ratioAmount', 'text')].join(
+    ' ',
+  );
+  const action = `${code} ${base}`;
+  const exact = `${action} ${detail}`;
+  const place = memory.get(exact) ?? (memory.get(action) ?? 0) + 1;
+  memory.set(exact, place);
+  memory.set(action, Math.max(place, memory.get(action) ?? 0));
+  return place === 1 ? base : short(`${base} ${detail}`);
+};
+
+const short = (id: string) => (id.length <= LONGEST_ID ? id : createHash('sha256').update(id).digest('hex'));
+
+/** When an action was announced, where the source says the time: midnight is how it writes a day as a date-time. */
+const announcedAt: WorkOut = (_get, read) => {
+  const at = read('announcementDate', 'datetime');
+  return typeof at === 'string' && !at.includes(' 00:00:00') ? at : null;
+};
 
 const table = defineTable({
   name: 'corporate_actions',
@@ -8,15 +52,26 @@ const table = defineTable({
   key: ['exchange', 'scrip_code', 'action_id'],
   fields: [
     int4('scripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),
-    text('actionId', 'action_id', 'Identifier of the action; empty when left out.', { absent: '' }),
-    text('symbol', 'symbol', 'Ticker symbol.'),
-    text('companyName', 'company_name', 'Name of the company.'),
+    text(
+      'actionId',
+      'action_id',
+      'Identifier of the action; where the source has none or 0, made of purpose, ex-date or record date, and time of announcement.',
+      { workOut: actionId, absent: '' },
+    ),
+    text('symbol', 'symbol', 'Ticker symbol.', { orElse: ['scripId'] }),
+    text('companyName', 'company_name', 'Name of the company.', { orElse: ['scripName'] }),
     text('industryName', 'industry_name', 'Industry of the company.'),
     text('listedStatus', 'listed_status', 'Listing status.'),
     numeric('scripFaceValue', 'scrip_face_value', 'Face value of the share.', { unit: 'rupees' }),
     text('isin', 'isin', 'International Securities Identification Number.'),
     text('announceType', 'announce_type', 'Kind of announcement.'),
     date('announcementDate', 'announcement_date', 'Day of the announcement.'),
+    derived(
+      'announced_at',
+      'datetime',
+      'When it was announced; null where the source sends only the day.',
+      announcedAt,
+    ),
     date('meetingDate', 'meeting_date', 'Day of the meeting.'),
     text('corporateActionType', 'corporate_action_type', 'Kind of corporate action.'),
     text('purposeCode', 'purpose_code', 'Short code of the purpose.'),
@@ -34,12 +89,15 @@ const table = defineTable({
   ],
 });
 
-/** Recognized by fields that are neither in the sample of the pledge nor of the category operation. */
+/** Recognized by its security or its days, which categories do not have. */
 export const corporateActionShape: Shape = {
   table,
   has: [],
-  hasOneOf: ['actionId', 'announcementDate', 'announceType', 'listedStatus'],
-  namedBy: ['scripCode', 'symbol'],
+  hasOneOf: [
+    ...['scripCode', 'scripId', 'symbol', 'isin', 'companyName', 'scripName', 'actionId'],
+    ...['announcementDate', 'announceType', 'listedStatus', 'provXdate', 'bcRdFrom'],
+  ],
+  namedBy: ['scripCode', 'symbol', 'scripId', 'isin'],
   dated: false,
   fullSet: 'none',
 };

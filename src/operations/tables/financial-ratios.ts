@@ -69,7 +69,7 @@ const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
 const facts = defineTable({
   name: 'financial_ratio_facts',
   comment: 'Financial ratios as generic facts: the response shape that the three ratio operations declare.',
-  key: [...KEY, 'fact_key'],
+  key: [...KEY, 'fact_key', 'unit_id'],
   fields: [
     ...keyFields,
     text('key', 'fact_key', 'Key of the fact; its label where the source sends no key.', {
@@ -77,7 +77,7 @@ const facts = defineTable({
       orElse: ['label'],
     }),
     text('label', 'label', 'Label of the fact.'),
-    text('unitId', 'unit_id', 'Unit of the value.'),
+    text('unitId', 'unit_id', 'Unit of the value; empty when left out.', { absent: '' }),
     int4('decimals', 'decimals', 'Decimals the value is stated with.'),
     text('value', 'value', 'Value as sent.'),
     derived('value_number', 'numeric', 'The value where it reads as a number, else null.', (get) => {

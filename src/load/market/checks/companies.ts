@@ -30,7 +30,7 @@ const pledgePercentages: Check = {
   rule: 'Each percentage of the pledge data is what its share counts make, to half a unit of the last digit printed.',
   dated: true,
   sql: `
-    select p.exchange, p.trade_date as date, p.scrip_code::text as instrument, wrong.expected, wrong.found
+    select p.exchange, p.trade_date as date, coalesce(nullif(p.scrip_code, 0)::text, p.scrip_id) as instrument, wrong.expected, wrong.found
       from market.consolidated_pledge p
       cross join lateral (
         select string_agg(what || ' ' || round(exact, 4), ', ') as expected,
@@ -54,7 +54,7 @@ const pledgeShares: Check = {
   rule: 'No part of the shares is larger than its whole: promoters and public of those issued, encumbered of promoters, pledged of dematerialised.',
   dated: true,
   sql: `
-    select p.exchange, p.trade_date as date, p.scrip_code::text as instrument,
+    select p.exchange, p.trade_date as date, coalesce(nullif(p.scrip_code, 0)::text, p.scrip_id) as instrument,
            'no part above its whole' as expected,
            concat_ws(', ',
              case when ${PROMOTER} + p.total_public_holding > ${ISSUED} then

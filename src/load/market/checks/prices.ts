@@ -112,7 +112,7 @@ const previousClose: Check = {
                and not ${closedElsewhere('o.symbol = n.symbol and (o.isin is null or n.isin is null)')}
                and not exists (
                  select from market.series_changes c
-                  where c.exchange = n.exchange and c.scrip_id = n.symbol
+                  where c.exchange = n.exchange and c.symbol = n.symbol
                     and c.change_date > n.before_date and c.change_date <= n.trade_date)
                and not exists (
                  select from market.corporate_actions a
