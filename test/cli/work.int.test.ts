@@ -243,7 +243,9 @@ describe('a run that is stopped', () => {
     const options = { cwd, env: environment(url) };
     await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     const stateOf = async () => (await runJson<RunReport>(['run', '1'], options)).json.state;
-    expect(await typedOnTerminal(['cancel', '1'], '\u0004', options)).toMatch(/Go on[^]*nothing was changed/);
+    expect(await typedOnTerminal(['cancel', '1'], '\u0004', options)).toMatch(
+      /Go on[\s\S]*nothing was changed/,
+    );
     await typedOnTerminal(['cancel', '1'], '\u0003', options);
     expect(await stateOf()).toBe('running');
     await typedOnTerminal(['cancel', '1', '--yes'], '', options);
@@ -316,11 +318,15 @@ describe('eod up', () => {
 });
 
 describe('the tables', () => {
-  test('are created where there are none; old ones are left to eod migrate', async () => {
+  test('are created by commands that load, where there are none; old ones are left to eod migrate', async () => {
     const { url } = await testDatabase();
-    const options = { cwd, env: { DATABASE_URL: url } };
+    const options = { cwd, env: environment(url) };
     await query(url, 'drop schema market, etl cascade; drop schema if exists market_history cascade');
-    expect(await runCli(['runs'], options)).toMatchObject({ code: 0, stdout: 'no runs yet\n' });
+    const looked = await runCli(['runs'], options);
+    expect(looked.code).toBe(2);
+    expect(looked.stderr).toContain('eod migrate');
+    const loading = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
+    expect(loading.code).toBe(0);
     expect(await runCli(['migrate'], options)).toMatchObject({
       code: 0,
       stdout: 'the tables were up to date already\n',
