@@ -7,7 +7,7 @@ const PLAIN_LINE_EVERY_MS = 10_000;
 
 /** Shows how far a run is, on stderr. */
 interface ProgressView {
-  /** @param pause until when the run waits because the hour's calls are used up; null if it does not. */
+  /** @param pause why the run makes no calls now, and until when; null if it makes some. */
   update(progress: Progress, pause?: string | null): void;
   end(): void;
 }
@@ -68,17 +68,19 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
 
 /**
  * Returns a function that says how many records came, how fast, and how long the rest will take. The speed is measured
- * from the first call, because windows skipped or done before took no time.
+ * from the first call, or the last pause, because windows skipped or done before took no time.
  */
 function paceMeter(): (progress: Progress, pause: string | null) => string {
   let first: { at: number; progress: Progress } | undefined;
   return (progress, pause) => {
+    // Speed and time left make no sense while nothing may be asked, and are measured anew after that.
+    if (pause !== null && progress.ended < progress.total) {
+      first = undefined;
+      return `${count(progress.fetched)} records · ${pause}`;
+    }
     first ??= { at: Date.now(), progress };
     const seconds = Math.max(0.001, (Date.now() - first.at) / 1000);
     const ended = progress.ended - first.progress.ended;
-    // Speed and time left make no sense while nothing may be asked.
-    if (pause !== null && progress.ended < progress.total)
-      return `${count(progress.fetched)} records · the hour’s calls are used up, waiting until ${pause}`;
     const records = (progress.fetched - first.progress.fetched) / seconds;
     const left = ended === 0 ? null : ((progress.total - progress.ended) * seconds) / ended;
     // The total is not known until the rest is planned.

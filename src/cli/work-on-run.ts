@@ -122,6 +122,15 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
   return { report: await reportRun(context.db.drizzle, runId), interrupted: !ended };
 }
 
+/** Why no calls are made for a run now; null if some are. */
+async function pauseText(context: WorkContext, kind: Progress['kind']): Promise<string | null> {
+  if ((await readWorkers(context.db.drizzle)).cannotStore !== null)
+    return 'Postgres cannot store answers, waiting until it can';
+  const until = waitsUntil(await quotaStatus(context), kind);
+  if (until === null) return null;
+  return `the hour’s calls are used up, waiting until ${clockTime(until, context.config.EOD_TIMEZONE)}`;
+}
+
 /** Waits for the end of a run. @returns false if a signal came first. @throws PipelineError if Postgres stays away. */
 async function followRun(
   { life }: Cli,
@@ -131,8 +140,7 @@ async function followRun(
 ): Promise<boolean> {
   while (!life.signal.aborted) {
     const progress = await runProgress(context.db.drizzle, runId);
-    const until = waitsUntil(await quotaStatus(context), progress.kind);
-    show(progress, until === null ? null : clockTime(until, context.config.EOD_TIMEZONE));
+    show(progress, await pauseText(context, progress.kind));
     if (progress.state !== 'running') return true;
     await sleep(PROGRESS_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);
   }

@@ -178,13 +178,28 @@ describe('progress without a terminal', () => {
     } as const;
     view.update(progress);
     for (let minute = 0; minute < 60; minute++) {
-      view.update(progress, '04:00 IST');
+      view.update(progress, 'waiting until 04:00 IST');
       vi.setSystemTime(Date.now() + 60_000);
     }
-    view.update({ ...progress, ended: 5 }, '05:00 IST');
+    view.update({ ...progress, ended: 5 }, 'waiting until 05:00 IST');
     view.end();
     const waits = (ended: number, until: string) =>
-      `run 7: ${ended}/10 windows · 40 records · the hour’s calls are used up, waiting until ${until}\n`;
+      `run 7: ${ended}/10 windows · 40 records · waiting until ${until}\n`;
     expect(stderr()).toBe(waits(4, '04:00 IST') + waits(5, '05:00 IST'));
+  });
+
+  test('measures the speed anew after a pause', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const { cli, stderr } = captureCli();
+    const view = progressView(cli, 7);
+    const facts = { kind: 'backfill', state: 'running', total: 30, requests: 4, deferred: false } as const;
+    view.update({ ...facts, ended: 10, fetched: 100 });
+    view.update({ ...facts, ended: 10, fetched: 100 }, 'waiting until 04:00 IST');
+    vi.setSystemTime(Date.now() + 1_800_000);
+    view.update({ ...facts, ended: 10, fetched: 100 });
+    vi.setSystemTime(Date.now() + 10_000);
+    view.update({ ...facts, ended: 20, fetched: 200 });
+    view.end();
+    expect(stderr().split('\n').at(-2)).toBe('run 7: 20/30 windows · 200 records · 10/s · 10s left');
   });
 });

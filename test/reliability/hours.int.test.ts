@@ -1,11 +1,15 @@
 import { get } from 'node:http';
 import type { Queue } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { pauseRun } from '../../src/load/state/runs.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
+import { runCli } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';
 import { ended, mostly } from '../support/pipeline.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openSetup, type Setup, start, tally, windowsOf } from './support.ts';
 
@@ -74,6 +78,35 @@ test('an hour that the source closed is tried by one call a minute, and is open 
   expect(await closedHours(setup)).toBe(0);
 });
 
+test('a resume by a person tries a closed hour at once, and all windows start when the source answers', async () => {
+  const clock = manualClock(at('22:10:00'));
+  const faults = [{ kind: 'diagnostic' as const, value: LIMITED, first: 1 }];
+  const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });
+  const runId = await start(setup, QUARTER);
+  await setup.work();
+  await waitFor(async () => (await closedHours(setup)) === 1);
+  await whenLimited(setup);
+  expect(setup.sandbox.stats().requests).toBe(1);
+  // The clock stands still: nothing but the resume opens the hour, and the queue would be limited for a minute.
+  await resumeRun(setup, runId);
+  const report = await ended(setup, runId, 20_000);
+  expect(report).toMatchObject({ state: 'completed', requests: 63, windows: { loaded: 62 } });
+});
+
+test('while only paused runs are open, the status does not say that anything waits for the next hour', async () => {
+  const clock = manualClock(at('22:10:00'));
+  const faults = [{ kind: 'diagnostic' as const, value: LIMITED }];
+  const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });
+  const runId = await start(setup, QUARTER);
+  await setup.work();
+  await waitFor(async () => (await closedHours(setup)) === 1);
+  await pauseRun(setup.db.drizzle, runId);
+  const env = { DATABASE_URL: setup.db.url, EOD_ACCESS_KEY: setup.config.EOD_ACCESS_KEY ?? '' };
+  const { stdout } = await runCli(['status'], { cwd: temporaryFolder(), env });
+  expect(stdout).toMatch(/^ +1 +backfill +paused/m);
+  expect(stdout).not.toMatch(/waiting|limited|refuse/i);
+});
+
 test.each([
   [-30, '23:00:05', '23:00:34'],
   [-180, '23:02:55', '23:03:04'],
@@ -131,18 +164,23 @@ test.each([
       settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
     });
     const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });
-    await setup.work();
+    // One worker at a time: each has to find out by itself that the source is behind.
+    let worker = await startWorker(setup);
+    onTestFinished(() => worker.stop());
+    const startAnother = async (time = '') => {
+      await worker.stop();
+      clock.moveTo(at(time));
+      worker = await startWorker(setup);
+    };
     await whenLimited(setup);
     const last = looks.length - 1;
     for (const [refused, time] of looks.slice(0, last).entries()) {
-      clock.moveTo(at(time));
-      await setup.work();
+      await startAnother(time);
       await waitFor(() => sandbox.stats().byDiagnostic[LIMITED] === refused + 1);
       await whenLimited(setup);
       expect(await closedHours(setup)).toBe(0);
     }
-    clock.moveTo(at(looks[last] ?? ''));
-    await setup.work();
+    await startAnother(looks[last]);
     // The calls that were refused count in the hour they were meant for.
     await waitFor(async () => (await stateTally(setup, runId)).loaded === 16 - last);
     expect(sandbox.stats().byDiagnostic).toEqual({ [LIMITED]: last });

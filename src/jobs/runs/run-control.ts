@@ -3,13 +3,14 @@ import { requesterName } from '../../core/environment.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { allowKeyTrial } from '../../load/state/access-keys.ts';
+import { tryHourNow } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import type { RunRequest, RunState } from '../../load/state/run-request.ts';
 import * as stored from '../../load/state/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context, QueueContext } from '../context.ts';
-import { enqueueRun } from '../worker/enqueue.ts';
+import { enqueueRun, liftRateLimits } from '../worker/enqueue.ts';
 import { keyHash } from '../worker/quota.ts';
 import { advanceRun } from './advance.ts';
 import { planRun, type RunPlan } from './plan-run.ts';
@@ -127,10 +128,13 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
  */
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
   await reopenRun(context, runId, () => allowRefusedKey(context));
+  // A person asks for it now: the next call tries whether the source takes calls again.
+  await tryHourNow(context.db.drizzle, keyHash(context.config.EOD_ACCESS_KEY ?? ''));
   await enqueueRun(context, runId);
   // Not before: a paused queue may still have jobs of these windows. A worker that took one before its window is open
   // again would remove the job, and the window would be left without one.
   await context.queues.resume();
+  await liftRateLimits(context);
   await advanceRun(context, runId);
 }
 

@@ -2,7 +2,7 @@ import { runStep } from '../../core/steps.ts';
 import { type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
-import { type NewJob, queuedIds, queueOf } from './queue.ts';
+import { type NewJob, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
 
 const BATCH = 1_000;
 
@@ -134,4 +134,11 @@ function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJ
 function priorityOf({ prepared, piece, days }: OpenWindow): number {
   if (prepared) return PRIORITY.prepared;
   return piece ? PRIORITY.piece + days : PRIORITY.other;
+}
+
+/** Lets workers look for calls again at once. Does not throw: a rate limit ends within a minute anyway. */
+export async function liftRateLimits({ queues, log }: QueueContext): Promise<void> {
+  await Promise.all(WINDOW_QUEUES.map((kind) => queues.windows[kind].removeRateLimitKey())).catch((error) =>
+    log.warn({ err: error }, 'could not lift the rate limit of the queue; it ends within a minute'),
+  );
 }

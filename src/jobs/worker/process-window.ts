@@ -8,7 +8,7 @@ import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/st
 import { incomplete } from '../../extract/diagnostics.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
-import { openHour, type Permit } from '../../load/state/call-budget.ts';
+import { openHour, type Permit, readHour } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
 import { hashBody, packBody, readKeptAnswer } from '../../load/state/responses/kept.ts';
 import { newestAnswers } from '../../load/state/responses/to-replay.ts';
@@ -34,10 +34,11 @@ import {
   evidenceOf,
   type FailureAction,
   failureOf,
+  RateLimited,
   type Situation,
 } from './failure-policy.ts';
-import type { JobQueue, WindowJob } from './queue.ts';
-import { permitOf, untilNextHour } from './quota.ts';
+import type { WindowJob } from './queue.ts';
+import { callsOf, permitOf, untilNextHour } from './quota.ts';
 import { digestOf, repeatAnswer } from './repeat-answer.ts';
 import { type Outcome, outcomeOf, storeAnswer } from './store-answer.ts';
 
@@ -102,8 +103,11 @@ async function workOnWindow(
       await storage.settled(job.data.windowId);
       // The windows that replace it advance the run.
       if (action.act === 'split') return;
-      if (action.act !== 'await_data' || !action.waitInWorker)
-        await handToQueue(context.queue, job, token, action, error);
+      if (action.act === 'rate_limit') {
+        await context.queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
+        if (error instanceof RateLimited) await liftNeedlessLimit(context, permit);
+      }
+      if (action.act !== 'await_data' || !action.waitInWorker) await handToQueue(job, token, action, error);
       else waitMs = action.delayMs;
     }
   }
@@ -135,10 +139,10 @@ function splittableDays({ operation, from, to }: ClaimedWindow): number {
 }
 
 /**
- * Tells BullMQ what to do with a job. Always throws, because BullMQ is told by the class of the error.
+ * Tells BullMQ what to do with a job. Always throws, because BullMQ is told by the class of the error. A rate limit of
+ * the queue has to be set before.
  */
 export async function handToQueue(
-  queue: Pick<JobQueue<unknown>, 'rateLimit'>,
   job: Job,
   token: string | undefined,
   action: Exclude<FailureAction, { act: 'split' | 'keep_answer' }>,
@@ -155,7 +159,6 @@ export async function handToQueue(
       await job.moveToWait(token);
       throw new WaitingError();
     case 'rate_limit':
-      await queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
       throw Worker.RateLimitError();
     case 'end':
       throw new UnrecoverableError(messageOf(error));
@@ -349,6 +352,15 @@ async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked
 async function reopenHour({ db, queue }: WorkerContext, permit: Permit): Promise<void> {
   await openHour(db.drizzle, permit);
   await queue.removeRateLimitKey();
+}
+
+/**
+ * Lifts a rate limit that was set because the hour had no calls left, if it has some by now: the call that tried the
+ * hour may have been answered since the claim, and then the limit that it has lifted was set again.
+ */
+async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, permit: Permit): Promise<void> {
+  const hour = await readHour(db.drizzle, permit).catch(() => null);
+  if (hour !== null && callsOf(kind, permit, hour).left > 0) await queue.removeRateLimitKey();
 }
 
 /** Records what a failed call shows about the source and the hour's quota, and about the key if this call tried it. */

@@ -49,6 +49,7 @@ export type WorkerSettings = Pick<
   | 'maxStalledCount'
   | 'limiter'
   | 'runRetryDelay'
+  | 'maximumRateLimitDelay'
   | 'settings'
   | 'name'
   | 'removeOnComplete'

@@ -152,7 +152,7 @@ async function workTick(context: QueueContext, job: Job<TickJob>, token: string 
   } catch (error) {
     const action = decideLocalFailure(error);
     context.log.warn({ tick: job.data, err: error, action }, 'could not plan the nightly run');
-    await handToQueue(context.queues.ticks, job, token, action, error);
+    await handToQueue(job, token, action, error);
   }
 }
 

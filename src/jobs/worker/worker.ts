@@ -3,7 +3,7 @@ import { endsWithin } from '../../core/waits.ts';
 import { deliverAlerts } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { createBreaker } from './breaker.ts';
-import { enqueueReopened } from './enqueue.ts';
+import { enqueueReopened, liftRateLimits } from './enqueue.ts';
 import { backoffMs } from './failure-policy.ts';
 import { processWindow } from './process-window.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
@@ -36,9 +36,7 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   limitHeapGrowth();
   const abort = new AbortController();
   // The budget may have calls left again: the limit may have been raised, or a new hour begun.
-  await Promise.all(WINDOW_QUEUES.map((kind) => queues.windows[kind].removeRateLimitKey())).catch((error) =>
-    context.log.warn({ err: error }, 'could not lift the rate limit of the queue; it ends within a minute'),
-  );
+  await liftRateLimits(context);
   const requeueing = await startRequeueing(context);
   // Both queues call the same source, so they share what is known about it.
   // By a clock that nobody sets: the length of an outage must not change with the time of day.
@@ -87,6 +85,9 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   };
 }
 
+/** How often a worker looks whether a rate limit of its queue has been lifted. */
+const LIMIT_RECHECK_MS = 500;
+
 /** The BullMQ settings of every worker: jobs of workers that were killed are started again after EOD_STALL_MS. */
 export function workerSettings({ config }: Pick<Context, 'config'>, concurrency: number): WorkerSettings {
   return {
@@ -102,6 +103,8 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
     runRetryDelay: 1_000,
     // BullMQ follows a rate limit set by hand (for the clock hour) only if it has a limiter.
     limiter: { max: 1_000_000, duration: 1_000 },
+    // By default BullMQ looks only every 30 s whether a rate limit has been lifted.
+    maximumRateLimitDelay: LIMIT_RECHECK_MS,
     settings: {
       // Used only for errors of the queue itself; the failure policy sets all other pauses.
       backoffStrategy: (attempt) => backoffMs(attempt ?? 1, config.EOD_BACKOFF_MS, Math.random()),

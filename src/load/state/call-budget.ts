@@ -1,4 +1,4 @@
-import { and, eq, lt, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { callBudget } from './schema/source.ts';
 
@@ -84,6 +84,14 @@ export async function openHour(
     .update(callBudget)
     .set({ refused_at: null, diagnostic: null })
     .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
+}
+
+/** Lets the next call try again whether the source still refuses calls, without the wait of a minute. */
+export async function tryHourNow(db: NodePgDatabase, keyHash: string): Promise<void> {
+  await db
+    .update(callBudget)
+    .set({ refused_at: iso(0) })
+    .where(and(eq(callBudget.key_hash, keyHash), isNotNull(callBudget.refused_at)));
 }
 
 export interface HourState {
