@@ -6,8 +6,9 @@ import { tables } from '../../src/operations/registry.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { runCli } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
-import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { replay } from './replay-support.ts';
 
 const TRIAL_DAY = '2025-02-27';
 /** The source may have another day for some operations. */
@@ -98,6 +99,30 @@ describe('with EOD_TRIAL_DAY', () => {
       { reason: `a trial address has no other day than ${TRIAL_DAY} (EOD_TRIAL_DAY)`, windows: 1 },
     ]);
   });
+});
+
+test('a rebuild from the kept answers, on another day and without the setting, has the same rows and coverage', async () => {
+  const { url } = await trialAddress();
+  const settings = { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) };
+  const pipeline = await openPipeline({ sourceUrl: url, clock, settings });
+  await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
+  const known = async () => ({
+    market: await marketContents(pipeline),
+    coverage: (
+      await pipeline.db.pool.query(
+        `select operation, exchange, day::text, instrument, variant, state, records::int from etl.coverage
+          where state <> 'holiday' order by 1, 2, 3, 4, 5`,
+      )
+    ).rows,
+  });
+  const before = await known();
+  const later = await openPipeline({
+    databaseUrl: pipeline.environment.DATABASE_URL as string,
+    sourceUrl: 'http://127.0.0.1:9',
+    clock: { now: () => clock.now() + 30 * 86_400_000 },
+  });
+  expect(await replay(later, {}, { rebuild: true })).toMatchObject({ state: 'completed', rejected: 0 });
+  expect(await known()).toEqual(before);
 });
 
 describe('without it', () => {
