@@ -366,6 +366,34 @@ describe('a replay', () => {
     expect(await named()).toEqual(await live(context));
   });
 
+  test('leaves the day on which a row was first loaded, if it is listed again later', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    await fetched(3, records(0, 39))(context);
+    await fetched(2, records(0, 40, { ClosePrice: 7 }))(context);
+    await fetched(4, records(0, 40))(context);
+    const [row] = await all(
+      context,
+      `select t.first_loaded_at = (select min(first_loaded_at) from market_history.bhavcopy_cm h where h.symbol = t.symbol) as first
+         from market.bhavcopy_cm t where t.symbol = 'S039'`,
+    );
+    expect(row).toEqual({ first: true });
+  });
+
+  test('into emptied tables leaves revisions that begin as the ones before them end', async () => {
+    const context = await openStore();
+    for (const minute of [1, 2]) await fetched(minute, records(0, 20))(context);
+    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+    await fetched(3, records(0, 20, { ClosePrice: 9, SavedAt: '08-29-2025 21:30:00' }))(context);
+    await workReplay(context, runId, new AbortController().signal);
+    const joined = await all(
+      context,
+      `select count(*)::int as pairs, count(*) filter (where h.valid_to = t.last_changed_at)::int as joined
+         from market.bhavcopy_cm t join market_history.bhavcopy_cm h on h.symbol = t.symbol and h.revision = t.revision - 1`,
+    );
+    expect(joined).toEqual([{ pairs: 20, joined: 20 }]);
+  });
+
   test('into emptied tables leaves the history of all answers, also of one that is loaded meanwhile', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);

@@ -149,7 +149,7 @@ function storeStatement(
         where h.withdrawn and ${concerned('h')} and not exists (select from ${folded.target} f where ${sameKey('f', 'h')})
         order by ${list(table.key, 'h.')}, h.revision desc)
     ), compared as materialized (
-      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn, w.valid_to as _ended, case
+      select s.*, ${MOMENT} as _moment, w.revision as _withdrawn, w.valid_to as _ended, w.first_loaded_at as _first, case
           when t.revision is not null then case when ${row('t.')} is distinct from ${row('s.')} then 'update' else 'none' end
           when s._live then case when w.revision is null then 'insert' else 'relist' end
           when w.revision is null or ${row('w.')} is distinct from ${row('s.')} then 'remember' else 'none' end as _action
@@ -167,7 +167,7 @@ function storeStatement(
         from compared s join ${history} w on ${sameKey('w', 's')} and w.revision = s._withdrawn where s._action = 'relist'
     ), remembered as (
       insert into ${history} (${list([...columns, ...AUDIT])}, valid_from, valid_to, withdrawn, replaced_by_load_id)
-      select ${list(columns, 's.')}, begins, begins, coalesce(s._withdrawn, 0) + 1, $1, $2, begins,
+      select ${list(columns, 's.')}, coalesce(s._first, begins), begins, coalesce(s._withdrawn, 0) + 1, $1, $2, begins,
         begins + interval '1 microsecond', true, $2
         from compared s, greatest(statement_timestamp(), s._ended) as begins where s._action = 'remember'
     ), archived as (
@@ -217,6 +217,9 @@ function pastStatements(
     `delete from ${history} h where ${concerned('h')}`,
     `insert into ${history} select f.* from ${folded.history} f where ${concerned('f')}`,
     `update ${target} t set ${AUDIT.map((column) => `${column} = f.${column}`).join(', ')}
-       from ${folded.target} f where ${sameKey('t', 'f')} and ${concerned('t')} and (t.revision, t.load_id) is distinct from (f.revision, f.load_id)`,
+       from ${folded.target} f where ${sameKey('t', 'f')} and ${concerned('t')}
+        and ((t.revision, t.load_id) is distinct from (f.revision, f.load_id)
+          -- The revisions before it are those of this fold now, and it begins as the last of them ends.
+          or f.revision > 1 and t.last_changed_at <> f.last_changed_at)`,
   ];
 }
