@@ -84,6 +84,7 @@ test('where all is well nothing fails, and one call was made and counted', async
     // The Redis of the tests keeps nothing.
     'queue persistence': 'warning',
     'queue jobs': 'ok',
+    rows: 'ok',
     calendar: 'ok',
     night: 'ok',
     source: 'ok',

@@ -2,7 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { eventChecks } from '../../src/load/market/checks/events.ts';
 import { checks } from '../../src/load/market/checks/index.ts';
+import { lostDayChecks } from '../../src/load/market/checks/lost-days.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
+import { dataSetNamed } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
@@ -76,6 +78,10 @@ const LINE = `exchange = 'BSE' and trade_date = '${DAY}' and symbol = (
     and previous_close_price > 0 order by turnover desc limit 1)`;
 const RAISE_CLOSE = `update market.bhavcopy_cm set close_price = high_price + 1 where ${LINE}`;
 
+const COUNT_DELIVERIES = `insert into etl.coverage (operation, exchange, day, instrument, variant, state, records, run_id)
+  select 'Deliveries', exchange, day, '', '', 'loaded', 7, run_id from etl.coverage
+   where operation = 'GetBhavCopyCM' and day = '${DAY}' and instrument = ''`;
+
 /** How to break each rule, and every check that must notice. */
 const SPOILS: readonly (readonly [string, string, string])[] = [
   ['price_order', 'bhavcopy_cm', RAISE_CLOSE],
@@ -96,6 +102,13 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
     'coverage',
     `update etl.coverage set records = 1 where operation = 'GetTotalTradeHighlights' and day = '${DAY}'`,
   ],
+  ...lostDayChecks.map(({ name, operation }): [string, string, string] => {
+    const { name: table = '', dateColumn } = dataSetNamed(operation).shapes.at(-1)?.table ?? {};
+    const ofDay = `(exchange, ${dateColumn}) = (select exchange, ${dateColumn} from market.${table} order by 2 desc limit 1)`;
+    return operation === 'Deliveries'
+      ? [name, 'coverage', COUNT_DELIVERIES]
+      : [name, table, `delete from market.${table} where ${ofDay}`];
+  }),
   [
     'top_movers_values',
     'top_gainers_losers',

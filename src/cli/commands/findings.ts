@@ -131,7 +131,7 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const results = await checkQuality(context, range);
   const { loaded } = await readCheckedDays(context.db.drizzle, range);
   if (flags.json === true) printJson(cli, { ...range, days: loaded, checks: results });
-  else print(cli, summary(range, loaded, results));
+  else print(cli, `${summary(range, loaded, results)}${lostText(results)}`);
   const severe = failOn === undefined ? [] : SEVERITIES.slice(SEVERITIES.indexOf(failOn));
   if (results.some(({ open, severity }) => open > 0 && severe.includes(severity))) {
     cli.exitCode = EXIT.failed;
@@ -142,6 +142,12 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
 function defaultFrom(to: string, days: number): Day {
   return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
 }
+
+/** What to do about days that were lost. */
+const lostText = (results: readonly CheckResult[]): string =>
+  results.some(({ check, open }) => check.startsWith('lost_day') && open > 0)
+    ? '\n\nDays were lost: "eod doctor --offline" says how to load them again.'
+    : '';
 
 function summary({ from, to }: DayRange, days: number, results: readonly CheckResult[]): string {
   const open = results.filter((result) => result.open > 0).length;

@@ -14,8 +14,10 @@ import {
 } from '../../load/database/inspect.ts';
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
+import { readLostDays } from '../../load/market/checks/lost-days.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
+import { plural } from '../output.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
 import { bounded, type Check, failed, ok, skipped, warning } from './check.ts';
 
@@ -211,4 +213,23 @@ function connectionsCheck(facts: ServerFacts, config: Config): Check {
   if (most < needed) return failed('connections', found, remedy);
   if (most < connectionsUsed + needed + SPARE) return warning('connections', found, remedy);
   return ok('connections', found);
+}
+
+/** Looks for days that count as loaded and have no row: nothing else asks for them again. */
+export async function lostDaysCheck(db: Database | null): Promise<Check> {
+  const name = 'rows';
+  if (db === null) return skipped(name, 'see the checks of the database');
+  const lost = await readLostDays(db.pool);
+  const [first] = lost;
+  if (first === undefined) return ok(name, 'every day that counts as loaded has rows');
+  const found = lost.map(
+    ({ operation, exchange, days, from, to }) =>
+      `${operation} ${exchange}, ${plural(days, 'day')} from ${from} to ${to}`,
+  );
+  const asked = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
+  return failed(
+    name,
+    `some days count as loaded, but have no row: ${found.join('; ')}`,
+    `"eod replay ${asked}" loads the kept answers again, "eod backfill ${asked} --force" asks for them; "eod reconcile" lists the days`,
+  );
 }

@@ -5,7 +5,7 @@ import type { Config } from '../../core/config.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 import { bounded, type Check } from './check.ts';
-import { type DatabaseChecks, databaseChecks } from './database.ts';
+import { type DatabaseChecks, databaseChecks, lostDaysCheck } from './database.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
 import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
@@ -59,6 +59,9 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const source = await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', async () => {
     return sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline);
   });
+  const rows = await bounded('rows', SHORT_MS, 'run "eod reconcile", which may take longer', async () => [
+    await lostDaysCheck(db),
+  ]);
   const quota = await bounded('quota', SHORT_MS, 'see the check of the database', async () => [
     await quotaCheck(config, db),
   ]);
@@ -76,6 +79,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     databaseGroup,
     queueGroup,
     queueJobs,
+    rows,
     calendarChecks,
     nightCheck(config, calendar, systemClock),
     source,

@@ -373,7 +373,7 @@ export async function exchangesWithoutData(
 }
 
 /**
- * A select of exchange, day and records: the sessions that were loaded for the whole exchange. For the SQL of checks,
+ * A select of exchange, day, records and the time of the call: the sessions that were loaded for the whole exchange. For the SQL of checks,
  * which is built as text.
  */
 export function loadedSessionsSql(operation: string): string {

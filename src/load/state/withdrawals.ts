@@ -62,6 +62,15 @@ export const replaceDayRows = (table: string, from: string) => `
 /** The day of the entry of a table without days. */
 export const NO_DAY = '0001-01-01';
 
+/**
+ * The condition that an answer fetched after the one that a row of `etl.coverage` is about took the last row of its day.
+ * For the SQL of checks, which is built as text.
+ */
+export const hasEmptiedSql = (tables: readonly string[], row: string) =>
+  `exists (select from etl.withdrawals w where w.table_name in (${tables.map((name) => `'${name}'`).join(', ')})
+      and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.rows_left = 0
+      and w.fetched_at >= ${row}.checked_at)`;
+
 /** The condition for refused withdrawals of these tables that nobody has decided yet. */
 const isUndecided = (exchange: string, tables: readonly string[]) =>
   and(

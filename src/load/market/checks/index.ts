@@ -6,6 +6,7 @@ import { circuitChecks } from './circuits.ts';
 import { companyChecks } from './companies.ts';
 import { eventChecks } from './events.ts';
 import { highlightChecks } from './highlights.ts';
+import { lostDayChecks } from './lost-days.ts';
 import { moverChecks } from './movers.ts';
 import { priceChecks } from './prices.ts';
 import { rowCountChecks } from './row-count.ts';
@@ -14,6 +15,7 @@ import { rowCountChecks } from './row-count.ts';
 export const checks: readonly Check[] = [
   ...priceChecks,
   ...rowCountChecks,
+  ...lostDayChecks,
   ...moverChecks,
   ...highlightChecks,
   ...circuitChecks,

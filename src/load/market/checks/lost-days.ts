@@ -1,0 +1,64 @@
+import type { Pool } from 'pg';
+import { type DataSet, tablesFilledBy } from '../../../operations/operation.ts';
+import { dataSets } from '../../../operations/registry.ts';
+import { loadedSessionsSql } from '../../state/coverage.ts';
+import { hasEmptiedSql } from '../../state/withdrawals.ts';
+import { quote } from '../merge-sql.ts';
+import type { Check } from './check.ts';
+
+/** Data sets whose answers list whole days, so that a day that counts as loaded has rows. */
+const OF_WHOLE_DAYS = dataSets.filter(({ shapes }) =>
+  shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
+);
+
+/** A select of the days that count as loaded, with records, and have no row, although no later answer withdrew them. */
+function lostDaysSql(dataSet: DataSet): string {
+  const tables = tablesFilledBy(dataSet);
+  // Subqueries, because a join of all days would read whole tables.
+  const isEmpty = tables.map(
+    ({ name, dateColumn }) =>
+      `(select 1 from market.${quote(name)} t where t.exchange = c.exchange and t.${quote(dateColumn ?? '')} = c.day limit 1) is null`,
+  );
+  return `select c.exchange, c.day, c.records from (${loadedSessionsSql(dataSet.name)}) as c
+     where c.records > 0 and ${isEmpty.join(' and ')} and not ${hasEmptiedSql(
+       tables.map(({ name }) => name),
+       'c',
+     )}`;
+}
+
+const lostDay = (dataSet: DataSet): Check => {
+  const { name } = dataSet;
+  return {
+    name: name === 'GetBhavCopyCM' ? 'lost_day' : `lost_day_${name.replace(/^Get/, '').toLowerCase()}`,
+    severity: 'error',
+    operation: name,
+    rule: `A day of ${name} that counts as loaded has rows.`,
+    dated: true,
+    sql: `
+    select l.exchange, l.day as date, '' as instrument, format('the %s records that were loaded', l.records) as expected,
+           'no row' as found
+      from (${lostDaysSql(dataSet)}) as l where l.day between $1 and $2`,
+  };
+};
+
+export const lostDayChecks: readonly Check[] = OF_WHOLE_DAYS.map(lostDay);
+
+/** Days of a data set and exchange that count as loaded and have no row. */
+export interface LostDays {
+  readonly operation: string;
+  readonly exchange: string;
+  readonly days: number;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** All days that count as loaded and have no row. */
+export async function readLostDays(pool: Pick<Pool, 'query'>): Promise<LostDays[]> {
+  const each = OF_WHOLE_DAYS.map(
+    (dataSet) => `
+    select '${dataSet.name}' as operation, exchange, count(*)::int as days, min(day)::text as "from", max(day)::text as "to"
+      from (${lostDaysSql(dataSet)}) as l group by exchange`,
+  );
+  const { rows } = await pool.query<LostDays>(`${each.join(' union all ')} order by operation, exchange`);
+  return rows;
+}
