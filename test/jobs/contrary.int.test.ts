@@ -37,8 +37,8 @@ const ROWS: Readonly<Record<string, string>> = {
 /** Digits that JSON has of a number in every reading. */
 const DIGITS = 15;
 
-/** A list with fewer records than its count is refused, and actions without an id are not told apart. */
-const NOT_READ: Partial<Behaviour> = { envelope: undefined, actionIdZero: false };
+/** A list with fewer records than its count is refused. */
+const NOT_READ: Partial<Behaviour> = { envelope: undefined };
 
 type Shapes = Behaviour['shapes'];
 
