@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, expect, test } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
+import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -286,4 +287,19 @@ test('without a configuration it says what is missing; with one that cannot be r
   const { code, stderr } = await runCli(['doctor'], { cwd, env: { EOD_CONCURRENCY: 'many' } });
   expect(code).toBe(2);
   expect(stderr).toContain('EOD_CONCURRENCY');
+});
+
+test('it does not warn of tables that the next command makes by itself', async () => {
+  const own = temporaryFolder();
+  // A private Postgres as an interrupted first command leaves it.
+  const server = await startEmbeddedPostgres({ dataDir: join(own, '.eod', 'postgres') });
+  await server.stop();
+  const { json } = await runJson<Examination>(['doctor', '--offline'], { cwd: own, env: {} });
+  expect(json.checks).toContainEqual({
+    name: 'migrations',
+    state: 'skipped',
+    found: 'there are no tables yet; the next command that uses them brings them up to date',
+    remedy: null,
+  });
+  expect(json.checks.filter(({ state }) => state === 'warning')).toEqual([]);
 });

@@ -74,11 +74,10 @@ export async function postgresQueueChecks(db: Database | null, config: Config): 
   const state = await queueTablesState(db, config);
   if (state === 'current') return [ok('queue', `${where}; its tables are those of this version`), ...others];
   const found = `${where}; its tables are ${state === 'missing' ? 'not there yet' : 'of an older version'}`;
-  const remedy =
-    config.DATABASE_URL === undefined
-      ? 'nothing needs to be done: the first command that uses them creates them'
-      : 'run "eod migrate" as the owner of the tables';
-  return [warning('queue', found, remedy), ...others];
+  if (config.DATABASE_URL === undefined) {
+    return [skipped('queue', `${found}; the first command that uses them creates them`), ...others];
+  }
+  return [warning('queue', found, 'run "eod migrate" as the owner of the tables'), ...others];
 }
 
 /** Checks Redis as the server of the queue. */
