@@ -87,7 +87,7 @@ test('nothing that is printed can control a terminal; CSV in a file is what is s
   // ESC, CSI, DEL, a mark of direction, CR.
   const hostile = String.raw`U&'a\001b[31m \009b \007f \202e \000d z'`;
   const raw = 'a\u001b[31m \u009b \u007f \u202e \r z';
-  const controls = new RegExp(`[${'\u001b\u009b\u007f\u202e\r'}]`);
+  const controlsIn = (text: string) => [...'\u001b\u009b\u007f\u202e\r'].filter((one) => text.includes(one));
   for (const sql of [
     `select ${hostile} as t`,
     `select 1 as ${hostile.replaceAll("'", '"')}`,
@@ -96,17 +96,17 @@ test('nothing that is printed can control a terminal; CSV in a file is what is s
     `select (e'{\\r"k":\\n1}')::json as j`,
   ]) {
     const { stdout } = await run('--json', sql);
-    expect({ sql, stdout }).toEqual({ sql, stdout: expect.not.stringMatching(controls) });
+    expect({ sql, controls: controlsIn(stdout) }).toEqual({ sql, controls: [] });
     expect(Object.values((JSON.parse(stdout) as object[])[0] ?? {})).toHaveLength(1);
   }
   expect(JSON.parse((await run('--json', `select ${hostile} as t`)).stdout)).toEqual([{ t: raw }]);
   const plan = await run(`explain select where current_setting('application_name') = ${hostile}`);
   expect(plan.stdout).toContain('a\\u001b[31m');
-  expect(plan.stdout).not.toMatch(controls);
-  expect((await run(`select ${hostile} as t`)).stdout).not.toMatch(controls);
+  expect(controlsIn(plan.stdout)).toEqual([]);
+  expect(controlsIn((await run(`select ${hostile} as t`)).stdout)).toEqual([]);
   expect((await run('--csv', `select ${hostile} as t`)).stdout).toBe(`t\n"${raw}"\n`);
   const onTerminal = await runCli(['query', '--csv', `select ${hostile} as t`], { ...options, isTTY: true });
-  expect(onTerminal.stdout).not.toMatch(controls);
+  expect(controlsIn(onTerminal.stdout)).toEqual([]);
 });
 
 test('a table has a thousand rows unless told otherwise, which is said', async () => {

@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { type CliOptions, runCli, runJson, startCli } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { typeOnTerminal } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -243,33 +241,13 @@ describe('a run that is stopped', () => {
     const options = { cwd, env: environment(url) };
     await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     const stateOf = async () => (await runJson<RunReport>(['run', '1'], options)).json.state;
-    expect(await typedOnTerminal(['cancel', '1'], '\u0004', options)).toMatch(
-      /Go on[\s\S]*nothing was changed/,
-    );
-    await typedOnTerminal(['cancel', '1'], '\u0003', options);
+    expect(await typeOnTerminal(['cancel', '1'], '\u0004', options)).toMatch(/Go on.*nothing was changed/s);
+    await typeOnTerminal(['cancel', '1'], '\u0003', options);
     expect(await stateOf()).toBe('running');
-    await typedOnTerminal(['cancel', '1', '--yes'], '', options);
+    await typeOnTerminal(['cancel', '1', '--yes'], '', options);
     expect(await stateOf()).toBe('cancelled');
   });
 });
-
-const LAUNCHER = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
-
-/** Runs a command with a terminal, on which this is typed when it asks. @returns what the terminal showed. */
-async function typedOnTerminal(args: readonly string[], typed: string, options: CliOptions): Promise<string> {
-  const command = [process.execPath, LAUNCHER, ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawn('script', ['-qec', command, '/dev/null'], {
-    cwd: options.cwd,
-    env: { PATH: process.env.PATH, TERM: 'dumb', ...options.env },
-  });
-  let shown = '';
-  child.stdout.on('data', (chunk: Buffer) => {
-    shown += chunk;
-    if (typed !== '' && shown.endsWith('[y/N] ')) child.stdin.write(typed);
-  });
-  await once(child, 'close');
-  return shown;
-}
 
 describe('eod up', () => {
   test('works on detached runs, answers health checks, and stops on SIGTERM', async () => {

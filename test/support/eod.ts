@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { closeAfterFile } from './closing.ts';
 import { waitFor } from './wait-for.ts';
@@ -123,3 +124,27 @@ function killAll(): void {
 process.once('exit', killAll);
 // The run was broken off and has left this test process behind.
 process.once('disconnect', killAll);
+
+/**
+ * Runs a command with a terminal, and types this when it asks whether to go on.
+ *
+ * @returns what the terminal showed.
+ */
+export async function typeOnTerminal(
+  args: readonly string[],
+  typed: string,
+  { cwd, env = {} }: EodOptions,
+): Promise<string> {
+  const command = [process.execPath, LAUNCHER, ...args].map((word) => `'${word}'`).join(' ');
+  const child = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd,
+    env: { PATH: process.env.PATH, TERM: 'dumb', ...env },
+  });
+  let shown = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    shown += chunk;
+    if (typed !== '' && shown.endsWith('[y/N] ')) child.stdin.write(typed);
+  });
+  await once(child, 'close');
+  return shown;
+}
