@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { type Behaviour, CONTRARY, startSandbox } from '../../src/sandbox/index.ts';
+import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
 /** An evening in India, after publication: the same for the pipeline and the sources. */
@@ -44,7 +45,7 @@ type Shapes = Behaviour['shapes'];
 
 /** Loads a day and the night after it, of every operation. @returns the rows of every table, as far as they can be known. */
 async function load(behaviour: Partial<Behaviour>, settings: Readonly<Record<string, string>> = {}) {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60, behaviour });
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 100, behaviour });
   const pipeline = await openPipeline({
     sourceUrl: sandbox.url,
     clock,
@@ -85,6 +86,12 @@ describe('a source that reads its documentation in the other way', () => {
   const agreeable: Partial<Record<Shapes, Awaited<ReturnType<typeof load>>>> = {};
   beforeAll(async () => {
     for (const shapes of ['sample', 'declared'] as const) agreeable[shapes] = await load({ shapes });
+    const loaded = Object.values(agreeable).flatMap(({ rows }) => Object.entries(rows));
+    const filled = new Set(loaded.flatMap(([table, rows]) => (rows.length > 0 ? [table] : [])));
+    // The comparisons are about rows of every table, and about a series change that has a suffix.
+    const shapes = operations.flatMap((operation) => operation.shapes);
+    expect(shapes.map(({ table }) => table.name).filter((name) => !filled.has(name))).toEqual([]);
+    expect(agreeable.sample?.rows.series_changes?.join()).toMatch(/"BE","EQ"|"BE","/);
   });
 
   test.each([
@@ -108,4 +115,43 @@ describe('a source that reads its documentation in the other way', () => {
       expect(new Set(backfilled.operations.map(({ operation }) => operation)).size).toBe(operations.length);
     },
   );
+});
+
+test('a change of format makes one revision of the rows whose digits differ, and no second one', async () => {
+  const behaviour = { shortNumbers: true };
+  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 20, behaviour });
+  const asked = backfill({ ...BEFORE, operations: ['GetFinRatioEOD'], instruments: ['TCS'], force: true });
+  const { url } = await testDatabase();
+  const updated: number[] = [];
+  for (const format of ['Json', 'Json', 'Csv', 'Csv', 'Xml']) {
+    const settings = { EOD_FORMAT: format };
+    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, clock, settings });
+    updated.push((await runToEnd(pipeline, asked)).updated);
+    await pipeline.close();
+  }
+  await sandbox.close();
+  const [, , changed] = updated;
+  expect(changed).toBeGreaterThan(0);
+  expect(updated).toEqual([0, 0, changed, 0, 0]);
+});
+
+test('a contrary trial address fills the tables for its day as if it were today', async () => {
+  const DAY = '2025-02-27';
+  const then = { now: () => Date.parse(`${DAY}T22:05:00+05:30`) };
+  const rowsWith = async (
+    behaviour: Partial<Behaviour>,
+    at: typeof clock,
+    settings: Readonly<Record<string, string>>,
+  ) => {
+    const sandbox = await startSandbox({ clock: at, instrumentsPerExchange: 30, behaviour });
+    const limit = { EOD_INSTRUMENT_LIMIT: '1', ...settings };
+    const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock: at, settings: limit });
+    const report = await runToEnd(pipeline, backfill({ from: DAY, to: DAY }));
+    expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0 });
+    await sandbox.close();
+    return rowsOf(pipeline);
+  };
+  const contrary = { ...CONTRARY, ...NOT_READ, shapes: 'sample' } as const;
+  const settings = { EOD_TRIAL_DAY: DAY, EOD_COUNT: 'ignore' };
+  expect(await rowsWith(contrary, clock, settings)).toEqual(await rowsWith({}, then, {}));
 });
