@@ -209,6 +209,10 @@ export const settingGroups = {
         description:
           'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON is by far the fastest: 10 µs for a record of a bhav copy; CSV takes six times and XML thirteen times as long. Numbers are stored and compared as they are printed, and the source prints some with 15 digits in JSON and with 17 in CSV and XML: after a change of format, each row whose digits differ gets one revision when it is asked for again. `eod doctor` warns of that.',
       }),
+    EOD_COUNT: z.enum(['check', 'ignore'], { error: 'must be check or ignore' }).default('check').meta({
+      description:
+        'What `count` in an answer means: `check`: the number of its records, so an answer with fewer may be cut and is asked for again; if the same comes again, its rows are loaded, nothing is withdrawn, and its days are missing (`count_mismatch`). `ignore`: something else.',
+    }),
     EOD_TLS_VERIFY: flag
       .default(true)
       .meta({ description: "Verify the service's certificate. Turn this off only on a network you trust." }),

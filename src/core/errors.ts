@@ -67,6 +67,8 @@ export interface ErrorFacts {
   readonly limitDays?: number | undefined;
   /** The answer began and broke off; that of a shorter range may arrive whole. */
   readonly cutShort?: boolean;
+  /** The answer states another count than it has records. Whoever has its body adds the SHA-256. */
+  readonly miscounted?: { readonly hash?: string };
   /** The file has no known format: in an archive, such a file is ignored if others have one. */
   readonly unknownFormat?: boolean;
   readonly remedy?: Remedy;
@@ -81,6 +83,7 @@ export class PipelineError extends Error implements ErrorFacts {
   readonly diagnostic?: string;
   readonly limitDays?: number;
   readonly cutShort: boolean;
+  readonly miscounted?: { readonly hash?: string };
   readonly unknownFormat?: boolean;
   readonly remedy?: Remedy;
 
@@ -89,6 +92,7 @@ export class PipelineError extends Error implements ErrorFacts {
     this.name = 'PipelineError';
     this.kind = facts.kind;
     this.cutShort = facts.cutShort ?? false;
+    if (facts.miscounted !== undefined) this.miscounted = facts.miscounted;
     if (facts.status !== undefined) this.status = facts.status;
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
     if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;

@@ -245,9 +245,12 @@ export function unreadable(problem: string, { cutShort = false } = {}): Pipeline
 }
 
 /** The error for an answer that says that records are missing; an answer to a smaller request may have them all. */
-export function incomplete(problem: string): PipelineError {
-  const facts = { kind: 'unreadable', cutShort: true } as const;
-  return new PipelineError(`the answer is incomplete: ${problem}`, facts);
+export function incomplete(problem: string, facts: Pick<ErrorFacts, 'miscounted'> = {}): PipelineError {
+  return new PipelineError(`the answer is incomplete: ${problem}`, {
+    kind: 'unreadable',
+    cutShort: true,
+    ...facts,
+  });
 }
 
 /** The error for an answer that is larger than this process reads. */

@@ -13,13 +13,26 @@ import { readXml, type XmlValue } from './xml.ts';
 interface Records {
   readonly records: unknown[];
   readonly warnings: readonly string[];
+  /** What is said of more records than there are, if that is accepted. */
+  readonly miscount?: string;
   /** For CSV: does the last line have a line end? */
   readonly lineEnd?: boolean;
   /** Does it say that there is no data? Then it does not list what there is. */
   readonly listsNothing?: boolean;
 }
 
+/**
+ * What is made of an answer that states more records than it has. `check`: it is refused, because it may have been cut.
+ * `accept`: it is read, and the difference is told. `ignore`: the count means something else.
+ */
+export type CountRule = 'check' | 'accept' | 'ignore';
+
+/** @param again whether the same answer was refused before because of its count, or was stored. */
+export const countRule = (setting: 'check' | 'ignore', again: boolean): CountRule =>
+  again && setting === 'check' ? 'accept' : setting;
+
 export interface EnvelopeContext {
+  readonly count?: CountRule;
   readonly operation: Operation;
   /** Removes the access key from a text. */
   readonly redact: (text: string) => string;
@@ -50,7 +63,8 @@ const SMALL = 64 * 1024;
  * characters are checked, so truncated JSON is only found when it is read.
  */
 export function checkAnswer(body: Buffer, context: EnvelopeContext): void {
-  if (body.length <= SMALL) openAnswer(body, context);
+  // Whether a count is right is decided when the answer is read.
+  if (body.length <= SMALL) openAnswer(body, { ...context, count: 'ignore' });
   else rejectPage(body.toString('latin1', 0, 1_000));
 }
 
@@ -98,14 +112,14 @@ export function findRecords(body: Buffer): number | null {
  * Checks the envelope of records that were read already, as `openAnswer` would have done.
  *
  * @param list where the list of records begins and ends, and how many records it has.
- * @returns warnings; null if the list turns out not to be the answer's list of records.
+ * @returns warnings, and what is said of missing records; null if the list turns out not to be the answer's list.
  * @throws PipelineError as `openAnswer` does.
  */
 export function openEnvelope(
   body: Buffer,
   list: { readonly start: number; readonly end: number; readonly records: number },
   context: EnvelopeContext,
-): readonly string[] | null {
+): Pick<Records, 'warnings' | 'miscount'> | null {
   if (body.length - list.end > LONGEST_ENVELOPE) return null;
   const mark = randomUUID();
   const text = `${decodeText(body.subarray(0, list.start))}"${mark}"${body.toString('utf8', list.end)}`;
@@ -123,7 +137,7 @@ export function openEnvelope(
     ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, place(value)]))
     : place(json);
   const opened = openJson(placed, context, WRAPPINGS);
-  return opened.records === records ? opened.warnings : null;
+  return opened.records === records ? opened : null;
 }
 
 /** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */
@@ -202,10 +216,10 @@ function openObject(object: object, context: EnvelopeContext, wrappings: number)
   if (!enveloped || !hasRecords(value)) throwError(entries, enveloped, context);
   if (enveloped) {
     const inside = value === '' ? noRecords() : openJson(value, context, wrappings - 1);
-    return withCounts(inside, entries);
+    return withCounts(inside, entries, context);
   }
   const bare = entries.every(([key]) => COUNTS.includes(key.toLowerCase()) || /^(@|odata\.)/i.test(key));
-  if (bare) return withCounts(noRecords(), entries);
+  if (bare) return withCounts(noRecords(), entries, context);
   // The envelope of OData before version 4 is not opened, but a part of a longer list must not be read as a record.
   const verbose = memberOf(entries, 'd');
   if (typeof verbose === 'object' && verbose !== null) rejectLink(Object.entries(verbose), null);
@@ -249,11 +263,16 @@ const LINKS = ['@odata.nextlink', 'odata.nextlink', '__next'];
  * incomplete. The link is not followed, because then the answer would decide where the access key is sent. If there are
  * more, that is a warning, because no record is missing.
  *
- * @throws PipelineError `unreadable` if records are missing.
+ * @throws PipelineError `unreadable` if records are missing, and that is not accepted.
  */
-function withCounts(read: Records, entries: readonly [string, unknown][]): Records {
+function withCounts(
+  read: Records,
+  entries: readonly [string, unknown][],
+  { count: rule = 'check' }: EnvelopeContext,
+): Records {
   rejectLink(entries, read.records.length);
-  return COUNTS.reduce((all, name) => withCount(all, name, memberOf(entries, name)), read);
+  if (rule === 'ignore') return read;
+  return COUNTS.reduce((all, name) => withCount(all, name, memberOf(entries, name), rule), read);
 }
 
 /** Throws if there is a link to further records. */
@@ -266,7 +285,7 @@ function rejectLink(entries: readonly [string, unknown][], held: number | null):
   }
 }
 
-function withCount(read: Records, name: string, count: unknown): Records {
+function withCount(read: Records, name: string, count: unknown, rule: CountRule): Records {
   const { records, warnings } = read;
   if (count === undefined || count === null) return read;
   const isScalar = typeof count === 'number' || typeof count === 'string';
@@ -275,6 +294,9 @@ function withCount(read: Records, name: string, count: unknown): Records {
   if (number === records.length) return read;
   const stated = isScalar ? printable((token ?? String(count)).slice(0, 40)) : typeof count;
   const mismatch = `${name} says ${stated}, the answer holds ${records.length} records`;
-  if (number > records.length) throw incomplete(mismatch);
+  if (number > records.length) {
+    if (rule === 'check') throw incomplete(mismatch, { miscounted: {} });
+    return { ...read, miscount: read.miscount ?? mismatch };
+  }
   return { ...read, warnings: [...warnings, mismatch] };
 }

@@ -35,7 +35,8 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
     },
     clockOffsetMs: () => client.clockOffsetMs(),
     lastDate: () => client.lastDate(),
-    read: (operation, asked, answer) => readAnswer(operation, asked, answer, settings),
+    read: (operation, asked, answer, count = 'check') =>
+      readAnswer(operation, asked, answer, { ...settings, count }),
     close: () => client.close(),
   };
 }

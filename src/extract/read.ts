@@ -5,7 +5,7 @@ import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
-import { openAnswer } from './envelope.ts';
+import { type CountRule, openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
@@ -32,10 +32,11 @@ export function readAnswer(
   operation: Operation,
   asked: AskedFor,
   raw: RawAnswer,
-  settings: Pick<SourceSettings, 'accessKey' | 'timeZone'>,
+  settings: Pick<SourceSettings, 'accessKey' | 'timeZone'> & { readonly count?: CountRule },
   scanFrom = WORTH_SCANNING,
 ): Extracted {
-  const context = { operation, redact: keyRedactor(settings.accessKey) };
+  const { count = 'check' } = settings;
+  const context = { operation, count, redact: keyRedactor(settings.accessKey) };
   if (raw.body.length >= scanFrom) {
     const writers = new Map<TableDefinition, RowsWriter>();
     const linesOf = (table: TableDefinition) => {
@@ -58,10 +59,11 @@ export function readAnswer(
         ...taking.finish(scanned.warnings, scanned.records),
         batches: batches.map((lines) => ({ table: lines.table, rows: lines.finish() })),
         fetched: scanned.records,
+        ...(scanned.miscount === undefined ? {} : { miscount: scanned.miscount }),
       };
     }
   }
-  const { records, warnings, lineEnd, listsNothing } = openAnswer(raw.body, context);
+  const { records, warnings, lineEnd, listsNothing, miscount } = openAnswer(raw.body, context);
   const rows = new Map<TableDefinition, Row[]>();
   const { take, finish } = createTaking(operation, asked, raw, settings, (table, row) => {
     const batch = rows.get(table);
@@ -79,6 +81,7 @@ export function readAnswer(
     batches: [...rows].map(([table, rows]) => ({ table, rows })),
     fetched: records.length,
     ...(lineEnd === undefined ? {} : { lineEnd }),
+    ...(miscount === undefined ? {} : { miscount }),
     ...(listsNothing === undefined ? {} : { listsNothing }),
   };
 }

@@ -26,6 +26,13 @@ const MOST_LAYOUTS = 20;
 /** If more records than this had to be parsed alone, and more than half of all, parsing the whole answer is faster. */
 const MANY_PARSED = 100;
 
+/** How many records an answer has, and what is told of its envelope. */
+interface ScannedAnswer {
+  readonly records: number;
+  readonly warnings: readonly string[];
+  readonly miscount?: string;
+}
+
 /**
  * Reads the records of a JSON answer one by one from its bytes: most with a scanner made from the first record of their
  * layout; the others are parsed one at a time and handed to `take`.
@@ -34,10 +41,7 @@ const MANY_PARSED = 100;
  *   then everything that was written or handed over has to be discarded.
  * @throws PipelineError as `openAnswer` does.
  */
-export function scanAnswer(
-  body: Buffer,
-  reading: Reading,
-): { readonly records: number; readonly warnings: readonly string[] } | null {
+export function scanAnswer(body: Buffer, reading: Reading): ScannedAnswer | null {
   const { operation, asked, timeZone, reader, linesOf, take } = reading;
   if (operation.windows.per === 'instrument' || asked.instruments.length > 0) return null;
   const start = findRecords(body);
@@ -84,8 +88,8 @@ export function scanAnswer(
     next = skipSpace(body, next);
     if (body[next] !== COMMA) {
       if (body[next] !== CLOSING_BRACKET) return null;
-      const warnings = openEnvelope(body, { start, end: next, records }, reading);
-      return warnings === null ? null : { records, warnings };
+      const opened = openEnvelope(body, { start, end: next, records }, reading);
+      return opened === null ? null : { ...opened, records };
     }
     at = skipSpace(body, next + 1);
   }

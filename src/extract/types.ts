@@ -3,6 +3,7 @@ import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
+import type { CountRule } from './envelope.ts';
 
 export type { Row, Scalar };
 
@@ -69,6 +70,8 @@ export interface Extracted {
   readonly strays?: number;
   /** The one other day of which all records are: this looks like a trial address (see EOD_TRIAL_DAY). */
   readonly trialDay?: string;
+  /** The answer states more records than it has, with both numbers; only if that is accepted, see `CountRule`. */
+  readonly miscount?: string;
   /** Problems of the answer as a whole that are not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];
   /** Keys of records that no declared field matches. */
@@ -94,6 +97,6 @@ export interface Source {
   /** The Date header of the last answer, and when it was received by the local clock; null before the first. */
   lastDate(): ObservedDate | null;
   /** Reads and validates an answer; pure. */
-  read(operation: Operation, asked: AskedFor, answer: RawAnswer): Extracted;
+  read(operation: Operation, asked: AskedFor, answer: RawAnswer, count?: CountRule): Extracted;
   close(): Promise<void>;
 }

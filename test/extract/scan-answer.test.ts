@@ -302,6 +302,27 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
   },
 );
 
+test.each(['accept', 'ignore'] as const)('a count that does not fit, by the rule to %s it', (count) => {
+  const operation = operationNamed('GetBhavCopyCM');
+  const asked = askedOf(operation, { instruments: [] });
+  const { Value } = operation.sample.answer as { Value: object[] };
+  for (const stated of [5, '5', 0, 1, null, 'many']) {
+    for (const body of [
+      { Value, Count: stated },
+      { Count: stated, Value, '@odata.count': 9 },
+    ]) {
+      const [whole, scanned] = [NEVER, ALWAYS].map((scanFrom) => {
+        const read = readAnswer(operation, asked, raw(body), { ...SETTINGS, count }, scanFrom);
+        return { fetched: read.fetched, warnings: read.warnings, miscount: read.miscount };
+      });
+      expect(scanned).toEqual(whole);
+      expect(whole?.fetched).toBe(1);
+      if (count === 'ignore') expect(whole).toMatchObject({ warnings: [], miscount: undefined });
+      else if (Number(stated) === 5) expect(whole?.miscount).toContain('says 5, the answer holds 1 records');
+    }
+  }
+});
+
 test('only the first of many records is parsed, and those that are not plain', () => {
   const operation = operationNamed('GetBhavCopyCM');
   const [first] = (operation.sample.answer as { Value: Record<string, unknown>[] }).Value;

@@ -1,5 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
+import { countRule } from '../../extract/envelope.ts';
 import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
@@ -14,8 +15,10 @@ import type { Context } from '../context.ts';
 import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
 
 /** The settings with which kept answers are read. */
-function readSettings({ EOD_ACCESS_KEY, EOD_TIMEZONE }: Context['config']) {
-  return { accessKey: EOD_ACCESS_KEY ?? '', timeZone: EOD_TIMEZONE };
+function readSettings(config: Context['config']) {
+  // An answer that was kept was taken as whole, or came twice.
+  const count = countRule(config.EOD_COUNT, true);
+  return { accessKey: config.EOD_ACCESS_KEY ?? '', timeZone: config.EOD_TIMEZONE, count };
 }
 
 /** Reads a kept answer of the source with the current code. @throws PipelineError `unreadable` */

@@ -6,6 +6,7 @@ import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
+import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit, readHour } from '../../load/state/call-budget.ts';
@@ -270,7 +271,16 @@ async function storeFetched(
   let counts = await timeStep(times, 'load', () => repeatAnswer(context, answered));
   let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
   if (counts === null) {
-    const read = await timeStep(times, 'read', () => source.read(operation, asked, answer));
+    const count = countRule(config.EOD_COUNT, window.refusedHash === hash);
+    const read = await timeStep(times, 'read', () => {
+      try {
+        return source.read(operation, asked, answer, count);
+      } catch (error) {
+        throw error instanceof PipelineError && error.miscounted !== undefined
+          ? withHash(error, hash)
+          : error;
+      }
+    });
     const extracted = { ...read, warnings: [...notes, ...read.warnings] };
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
     ({ state } = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE));
@@ -321,6 +331,11 @@ function withdrawalOf(error: unknown): string | null {
   return error.kind === 'operation_blocked' || isGone ? (error.diagnostic ?? error.message) : null;
 }
 
+/** Adds to the error of an answer that lacks records which one it was, so that it is recognized if it comes again. */
+function withHash({ message, kind, cutShort }: PipelineError, hash: string): PipelineError {
+  return new PipelineError(message, { kind, cutShort, miscounted: { hash } });
+}
+
 /** The state of a window whose answer is stored, in words. */
 const END_TEXTS = {
   loaded: 'loaded',
@@ -341,7 +356,7 @@ async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked
   for (const id of await newestAnswers(db.drizzle, name, COMPARED_ANSWERS)) {
     const kept = await readKeptAnswer(db.drizzle, id);
     if (kept === null) continue;
-    const { lineEnd } = source.read(operationNamed(name), asked, { ...kept, bytes: 0 });
+    const { lineEnd } = source.read(operationNamed(name), asked, { ...kept, bytes: 0 }, 'ignore');
     if (lineEnd === true) {
       throw incomplete('its CSV has no end of the last line, which other answers of the operation have');
     }

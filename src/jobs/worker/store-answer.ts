@@ -7,6 +7,7 @@ import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
 import type { CoverageEntry } from '../../load/state/coverage.ts';
+import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses/kept.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import { type DataSet, isOperation } from '../../operations/operation.ts';
@@ -134,7 +135,7 @@ function daysOfAnswer(
   const dataSet = dataSetNamed(window.operation);
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
-  const suspicions = strayRecordsText(extracted);
+  const suspicions = [...strayRecordsText(extracted), ...miscountText(extracted)];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
@@ -150,7 +151,10 @@ function daysOfAnswer(
   return {
     coverage,
     fullSets:
-      partial === true || extracted.listsNothing === true || otherDays.length > 0
+      partial === true ||
+      extracted.listsNothing === true ||
+      extracted.miscount !== undefined ||
+      otherDays.length > 0
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     suspicions,
@@ -193,6 +197,11 @@ export async function readToFold(context: Context, kept: KeptAnswer): ReturnType
   const { extracted } = storablePart(context, file.extracted, calledAt);
   const { fullSets } = daysOfAnswer(context, kept, { ...file, extracted, calledAt });
   return { batches: extracted.batches, fullSets, preserved: file.preserved };
+}
+
+function miscountText({ miscount }: Pick<Extracted, 'miscount'>): string[] {
+  if (miscount === undefined) return [];
+  return [`${COUNT_MISMATCH}: ${miscount}; if this count means something else, set EOD_COUNT=ignore`];
 }
 
 function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
@@ -249,8 +258,13 @@ export interface Outcome {
  * Decides the state of an answered window. If more records than the allowed share were rejected, the window fails and
  * no row is stored, so that half a day cannot look like a whole one.
  */
-export function outcomeOf({ fetched, rejects, trialDay }: Extracted, allowedShare: number): Outcome {
-  if (fetched === 0) return { state: 'empty', error: null };
+export function outcomeOf(
+  { fetched, rejects, trialDay, miscount }: Extracted,
+  allowedShare: number,
+): Outcome {
+  if (fetched === 0) {
+    return miscount === undefined ? { state: 'empty', error: null } : { state: 'failed', error: miscount };
+  }
   if (rejects.length / fetched <= allowedShare && rejects.length < fetched)
     return { state: 'loaded', error: null };
   const percent = Math.round(allowedShare * 100);

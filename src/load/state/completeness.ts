@@ -18,7 +18,7 @@ import {
 } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { COVERAGE } from './coverage.ts';
-import type { GapReason } from './gap-reasons.ts';
+import { COUNT_MISMATCH, type GapReason } from './gap-reasons.ts';
 import { SESSIONS } from './sessions.ts';
 
 export type { GapReason };
@@ -169,6 +169,7 @@ select exchange, operation, day,
   case when complete then 'complete' when is_due then 'missing' else 'pending' end as state,
   case when complete then null when not is_due then 'not_published'
     when rank = ${RANKS.empty} then 'empty' when rank = ${RANKS.not_published} then 'not_published'
+    when rank = ${RANKS.failed} and diagnostic ~ '${COUNT_MISMATCH}: ' then '${COUNT_MISMATCH}'
     when rank = ${RANKS.failed} then 'failed'
     when rank = ${RANKS.blocked} and diagnostic ~* '${RANGE_REFUSED_LINE}' then 'beyond_history'
     when rank = ${RANKS.blocked} then 'blocked' when rank = ${RANKS.partial} then 'partial'
@@ -253,7 +254,7 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   day: 'Session day; operations without dates, and those that are asked part by part, have one row, of the last session.',
   state: 'complete; missing: it should be stored; pending: it is too early for it.',
   reason:
-    'Why it is not complete: never_asked, failed, blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments or parts were asked for); null when complete.',
+    'Why it is not complete: never_asked, failed, count_mismatch (the answer states more records than it has), blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments or parts were asked for); null when complete.',
   detail: 'What the source or the failure said, if anything.',
   records: 'Records of the session in the answers.',
   checked_at: 'When the session was last asked for; null when never.',

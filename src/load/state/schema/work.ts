@@ -111,6 +111,8 @@ export const windows = etl.table(
     diagnostic: text('diagnostic'),
     /** Why it failed, was blocked or skipped. */
     error: text('error'),
+    /** SHA-256 of the last answer that was refused because it states more records than it has. */
+    refused_hash: text('refused_hash'),
     /** Why somebody should look at it, such as an answer that lacked too many rows to be withdrawn. */
     suspicious: text('suspicious'),
     /** The file an import read, and the SHA-256 of its bytes. */

@@ -25,6 +25,8 @@ export interface ClaimedWindow extends NewWindow {
   readonly lostWorkers: number;
   /** Milliseconds in all that it was postponed because its answer was not ready. */
   readonly notReadyMs: number;
+  /** SHA-256 of the last answer that was refused because it states more records than it has. */
+  readonly refusedHash: string | null;
 }
 
 /** The outcome of a claim. */
@@ -229,7 +231,7 @@ async function claimWithCall(
     sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
-             w.params, w.variant, w.filtered, w.not_ready_ms, w.failed_attempts,
+             w.params, w.variant, w.filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
@@ -253,7 +255,7 @@ async function claimWithCall(
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
-           m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts",
+           m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "refusedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
            c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.overtaken,

@@ -1,0 +1,1 @@
+ALTER TABLE "etl"."windows" ADD COLUMN "refused_hash" text;
