@@ -57,7 +57,8 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
     open: 'What `count` counts; whether ratios come in a list.',
     description: 'a list with a count that is not the number of its records, for ratios too',
     handled:
-      'A list with fewer records than its count is refused as cut off; one with more is loaded, with a warning.',
+      'A list with fewer records than its count is asked for again; if the same comes again, it is loaded and its days stay incomplete. One with more is loaded, with a warning.',
+    setting: '`EOD_COUNT`',
     behaviour: { envelope: 'wrong-count' },
   },
   {

@@ -38,9 +38,6 @@ const ROWS: Readonly<Record<string, string>> = {
 /** Digits that JSON has of a number in every reading. */
 const DIGITS = 15;
 
-/** A list with fewer records than its count is refused. */
-const NOT_READ: Partial<Behaviour> = { envelope: undefined };
-
 type Shapes = Behaviour['shapes'];
 
 /** Loads a day and the night after it, of every operation. @returns the rows of every table, as far as they can be known. */
@@ -103,10 +100,7 @@ describe('a source that reads its documentation in the other way', () => {
     async (format, dates, shapes) => {
       const expected = agreeable[shapes];
       const settings = { EOD_FORMAT: format, EOD_DATE_FORMAT: dates, EOD_COUNT: 'ignore' };
-      const { backfilled, night, rows } = await load(
-        { ...CONTRARY, ...NOT_READ, trialDay: undefined, shapes },
-        settings,
-      );
+      const { backfilled, night, rows } = await load({ ...CONTRARY, trialDay: undefined, shapes }, settings);
       for (const report of [backfilled, night]) {
         expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0, withdrawn: 0 });
       }
@@ -151,7 +145,7 @@ test('a contrary trial address fills the tables for its day as if it were today'
     await sandbox.close();
     return rowsOf(pipeline);
   };
-  const contrary = { ...CONTRARY, ...NOT_READ, shapes: 'sample' } as const;
+  const contrary = { ...CONTRARY, shapes: 'sample' } as const;
   const settings = { EOD_TRIAL_DAY: DAY, EOD_COUNT: 'ignore' };
   expect(await rowsWith(contrary, clock, settings)).toEqual(await rowsWith({}, then, {}));
 });
