@@ -69,7 +69,12 @@ describe('eod import', () => {
       duplicate: 0,
       rejected: 0,
       withdrawn: 0,
+      tables: { bhavcopy_cm: 60 },
     });
+    const full = join(cwd, 'archive', 'old', 'sec_bhavdata_full_14112024.csv');
+    expect((await runCli(['import', full, '--force'], options)).stdout).toMatch(
+      /^1 file: 1 loaded, 0 skipped, 0 not imported\nrecords: 50 of market\.bhavcopy_cm, 50 of market\.deliveries$/m,
+    );
 
     const again = await runCli(['import', join(cwd, 'archive')], options);
     expect(again.code).toBe(1);

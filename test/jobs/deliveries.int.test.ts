@@ -42,6 +42,7 @@ describe('deliveries', () => {
     const context = await openStore();
     const report = await importInto(context, [FULL]);
     expect(report.files[0]).toMatchObject({ format: 'nse-full', rows: 100, inserted: 100, rejected: 0 });
+    expect(report.files[0]?.tables).toEqual({ bhavcopy_cm: 50, deliveries: 50 });
     const rows = await stored(context);
     expect(rows).toHaveLength(50);
     expect(rows.slice(0, 3)).toEqual([

@@ -79,6 +79,7 @@ function importText(report: ImportReport, timeZone: string): string {
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
     `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${inState('failed')} not imported`,
+    ...tablesText(files),
     ...(shown.length === 0
       ? []
       : [
@@ -87,6 +88,16 @@ function importText(report: ImportReport, timeZone: string): string {
           table(differenceColumns(timeZone), shown),
         ]),
   ].join('\n');
+}
+
+/** How many records came for each table, if files filled several. */
+function tablesText(files: readonly FileReport[]): string[] {
+  const sums = new Map<string, number>();
+  for (const { tables } of files) {
+    for (const [name, rows] of Object.entries(tables)) sums.set(name, (sums.get(name) ?? 0) + rows);
+  }
+  if (sums.size < 2) return [];
+  return [`records: ${Array.from(sums, ([name, rows]) => `${count(rows)} of market.${name}`).join(', ')}`];
 }
 
 function failuresText(files: readonly FileReport[]): string | null {

@@ -20,7 +20,7 @@ import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
-import { NO_TICKERS, sessionAnswer, tablesOf } from './session-answer.ts';
+import { NO_TICKERS, recordsOf, sessionAnswer } from './session-answer.ts';
 
 /** At most this many differences are listed for one session of a file. */
 const MAX_LISTED = 10;
@@ -39,6 +39,8 @@ export interface FileReport {
   readonly duplicate: number;
   readonly rejected: number;
   readonly withdrawn: number;
+  /** Number of records for each table, without rejects: a line may be a price and a delivery. */
+  readonly tables: Readonly<Record<string, number>>;
   readonly state: 'loaded' | 'skipped' | 'failed';
   /** Why it was skipped or failed. */
   readonly error: string | null;
@@ -64,7 +66,7 @@ interface FileOutcome {
 /** The report of a file that was not loaded. */
 export function notLoaded(file: string, state: 'skipped' | 'failed', error: string): FileReport {
   const counts = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
-  return { file, format: null, sessions: [], ...counts, state, error };
+  return { file, format: null, sessions: [], ...counts, tables: {}, state, error };
 }
 
 /** Reads a file. @throws PipelineError `unreadable` */
@@ -94,6 +96,7 @@ export async function importSessions(
   const windowIds = await openFileWindows(context, runId, file, sessions, tickers?.asOf ?? null);
   const pack = createPacker(context);
   const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
+  const tables: Record<string, number> = {};
   const differences: FileDifference[] = [];
   const problems: string[] = [];
   let cancelled = windowIds === null;
@@ -117,6 +120,7 @@ export async function importSessions(
     const problem = await failureOfWindow(context.db.drizzle, windowId);
     if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
     sums.rows += counts.fetched;
+    for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
     for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
       sums[name] += counts[name];
     }
@@ -125,7 +129,7 @@ export async function importSessions(
     const stored = await readWindowLoad(context.db.drizzle, windowId);
     if (stored === null) continue;
     const listing = { limit: MAX_LISTED, rounded: roundedColumns() };
-    for (const table of tablesOf(session)) {
+    for (const { table } of recordsOf(session)) {
       const found = await differencesOfLoad(context.db.pool, table, stored, listing);
       for (const one of found) differences.push({ file: file.path, ...one });
     }
@@ -135,6 +139,7 @@ export async function importSessions(
     format: [...new Set(sessions.map((one) => one.format))].join(', '),
     sessions: sessions.map(({ exchange, day }) => ({ exchange, day })),
     ...sums,
+    tables,
     state: problems.length === 0 ? 'loaded' : 'failed',
     error: problems.length === 0 ? null : problems.join('; '),
   };

@@ -10,9 +10,12 @@ import type { Row } from '../../operations/table.ts';
 /** The table in which the rows of a session are stored. */
 const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
 
-/** All tables in which rows of a session are stored. */
-export const tablesOf = (session: Pick<FileSession, 'dataSet' | 'also'>) =>
-  session.also === null ? [tableOf(session)] : [tableOf(session), session.also.table];
+/** The tables in which rows of a session are stored, and how many records it has for each. */
+export function recordsOf(session: Pick<FileSession, 'dataSet' | 'rows' | 'also'>) {
+  const { also } = session;
+  const first = { table: tableOf(session), rows: session.rows.length };
+  return also === null ? [first] : [first, { table: also.table, rows: also.rows.length }];
+}
 
 /** For files whose rows have tickers. */
 export const NO_TICKERS: Tickers = new Map();
