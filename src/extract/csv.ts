@@ -140,22 +140,33 @@ export function readAnyCsv(text: string): object[] {
       return row;
     },
   });
-  const first = rows[0];
-  const last = rows.at(-1);
-  const isShort = first !== undefined && last !== undefined && last.length < first.length;
-  if (!endsItsLastLine(text) && (isShort || text.endsWith('\r'))) {
+  const isLonger = (row: readonly string[], width: number) => row.slice(width).some((cell) => cell !== '');
+  // Once more, with the spaces after commas, if a row may have a text with commas.
+  const spaced = rows.some((row) => isLonger(row, columns.length))
+    ? parseRows(bytes, { from_line: headerLines + 1, trim: false, rtrim: true })
+    : [];
+  const joined = spaced.length === rows.length ? spaced.map(joinedCells) : rows;
+  const endsWhole = endsItsLastLine(text);
+  // Of a header that repeats names, the rows may have a cell for each name or for each distinct one.
+  const someHave = (list: string[][], cells: number) =>
+    list.some((row, at) => row.length === cells && (endsWhole || at === 0 || at < list.length - 1));
+  const isDistinct =
+    someHave(rows, columns.length) || (!someHave(rows, header.length) && someHave(joined, columns.length));
+  const width = isDistinct ? columns.length : header.length;
+  // The first row may be longer than the last because of commas in a text, so the cells are counted after joining.
+  const cellsOf = (at: number) => (isLonger(rows[at] as string[], width) ? joined : rows)[at] as string[];
+  const isShort = rows.length > 0 && cellsOf(rows.length - 1).length < Math.min(width, cellsOf(0).length);
+  if (!endsWhole && (isShort || text.endsWith('\r'))) {
     throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
-  const record = (row: readonly string[]) =>
-    Object.fromEntries(columns.map(([name, index]) => [name, row[index] ?? null]));
-  const isLonger = (row: readonly string[]) => row.slice(header.length).some((cell) => cell !== '');
-  if (!rows.some(isLonger)) return rows.map(record);
-  // Once more, with the spaces after commas.
-  const spaced = parseRows(bytes, { from_line: headerLines + 1, trim: false, rtrim: true });
   return rows.map((row, at) => {
-    if (!isLonger(row)) return record(row);
-    const joined = spaced.length === rows.length ? joinedCells(spaced[at] as string[]) : row;
-    return joined.length === header.length ? record(joined) : row;
+    if (!isLonger(row, width)) {
+      return Object.fromEntries(columns.map(([name, index]) => [name, row[index] ?? null]));
+    }
+    const cells = cellsOf(at);
+    return cells.length === width
+      ? Object.fromEntries(columns.map(([name, index]) => [name, cells[index] ?? null]))
+      : row;
   });
 }
 

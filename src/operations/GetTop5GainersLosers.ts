@@ -15,8 +15,9 @@ const table = defineTable({
       'rank',
       'int2',
       'Place within its side, 1 first, in the order of the answer.',
-      (get, _read, memory) => {
-        const side = `${String(get('date')).trim()}|${String(get('isLoser')).trim().toLowerCase()}`;
+      (get, read, memory) => {
+        // As they are stored, because an answer may write the same day in several ways.
+        const side = `${read('date', 'date') ?? get('date')}|${read('isLoser', 'boolean') ?? get('isLoser')}`;
         const place = (memory.get(side) ?? 0) + 1;
         memory.set(side, place);
         return place;

@@ -419,6 +419,25 @@ describe('records', () => {
     ]);
   });
 
+  test('ranks are those of a day, however the answer writes it', () => {
+    const [gainer] = (operationNamed('GetTop5GainersLosers').sample.answer as { Value: [object] }).Value;
+    const written: [unknown, unknown][] = [
+      [1740421800, false],
+      ['1740421800000', 'False'],
+      ['02-25-2025', 0],
+      ['02-25-2025 00:00:00', 'false'],
+    ];
+    const records = written.map(([day, isLoser], at) => ({
+      ...gainer,
+      ScripCode: at + 1,
+      Date: day,
+      IsLoser: isLoser,
+    }));
+    expect(rows(readAs('GetTop5GainersLosers', records))).toMatchObject(
+      written.map((_, at) => ({ scrip_code: at + 1, rank: at + 1, trade_date: '2025-02-25' })),
+    );
+  });
+
   test('dates as Unix seconds, nulls as the year 1', () => {
     const epoch = { ...RECORD, Date: 1740594600, ReceivedAt: '1740670322', SavedAt: -62135596800 };
     expect(rows(readAs(NAME, [epoch]))).toEqual([{ ...row(), source_saved_at: null }]);

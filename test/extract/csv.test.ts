@@ -96,6 +96,31 @@ describe('text with commas that is not in quotes', () => {
     ]);
   });
 
+  test('makes no later row look cut off, whether or not the last line has an end', () => {
+    const lines = [
+      HEADER,
+      'Oil, Gas & Consumable Fuels,ONGC,IN05,"03-31-2022",INE213A01029',
+      'Power,NTPC,IN03,"03-31-2022",INE733E01010',
+    ];
+    for (const end of ['', '\n']) {
+      const { rejects, fetched, batches } = readAs('GetSectoralClassification', lines.join('\n') + end);
+      expect({ rejects, fetched }).toEqual({ rejects: [], fetched: 2 });
+      expect(batches[0]?.rows[0]).toMatchObject({ sector: 'Oil, Gas & Consumable Fuels' });
+    }
+    const cut = lines.join('\n').slice(0, -'"03-31-2022",INE733E01010'.length - 1);
+    expect(() => readCsv(cut)).toThrowError(/breaks off inside its last row/);
+  });
+
+  test('is put together under a header that repeats names, too', () => {
+    const header = 'TradeHighlights,ScripsNo,Date,ReceivedAt,SavedAt,ReceivedAt,SavedAt';
+    const plain = { TradeHighlights: 'Total', ScripsNo: '2', Date: '3', ReceivedAt: '4', SavedAt: '5' };
+    const comma = { ...plain, TradeHighlights: 'Groups A, B' };
+    expect(readCsv(`${header}\nGroups A, B,2,3,4,5\nTotal,2,3,4,5`)).toEqual([comma, plain]);
+    expect(readCsv(`${header}\nGroups A, B,2,3,4,5\n`)).toEqual([comma]);
+    expect(readCsv(`${header}\nGroups A, B,2,3,4,5,4,5\nTotal,2,3,4,5,4,5\n`)).toEqual([comma, plain]);
+    expect(() => readCsv(`${header}\nTotal,2,3,4,5,4,5\nTotal,2,3,4,5`)).toThrowError(/breaks off/);
+  });
+
   test('is a reject with all its cells where it cannot be known, and shifts no value into another column', () => {
     const { rejects, batches } = read(
       'Iron,Steel,TATA,IN04,"03-31-2022",INE081A01020',
