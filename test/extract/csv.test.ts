@@ -105,7 +105,7 @@ describe('text with commas that is not in quotes', () => {
     for (const end of ['', '\n']) {
       const { rejects, fetched, batches } = readAs('GetSectoralClassification', lines.join('\n') + end);
       expect({ rejects, fetched }).toEqual({ rejects: [], fetched: 2 });
-      expect(batches[0]?.rows[0]).toMatchObject({ sector: 'Oil, Gas & Consumable Fuels' });
+      expect([...(batches[0]?.rows ?? [])][0]).toMatchObject({ sector: 'Oil, Gas & Consumable Fuels' });
     }
     const cut = lines.join('\n').slice(0, -'"03-31-2022",INE733E01010'.length - 1);
     expect(() => readCsv(cut)).toThrowError(/breaks off inside its last row/);
