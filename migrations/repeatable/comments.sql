@@ -61,7 +61,7 @@ COMMENT ON COLUMN etl.windows.rejected IS 'Records that failed validation; see e
 COMMENT ON COLUMN etl.windows.withdrawn IS 'Rows that the source no longer lists.';
 COMMENT ON COLUMN etl.windows.diagnostic IS 'The line with which the source answered instead of data, if any.';
 COMMENT ON COLUMN etl.windows.error IS 'Why it failed, was blocked or skipped.';
-COMMENT ON COLUMN etl.windows.refused_hash IS 'SHA-256 of the last answer that was refused because it states more records than it has: if the same comes again, it is taken.';
+COMMENT ON COLUMN etl.windows.refused_hash IS 'SHA-256 of the last answer that could not be read, or states more records than it has. Its body is in etl.response_bodies. One that states too many is taken if the same comes again.';
 COMMENT ON COLUMN etl.windows.warnings IS 'Problems that were not fatal, e.g. a wrong count.';
 COMMENT ON COLUMN etl.windows.started_at IS 'When it was first started.';
 COMMENT ON COLUMN etl.windows.finished_at IS 'When it ended.';

@@ -69,6 +69,8 @@ export interface ErrorFacts {
   readonly cutShort?: boolean;
   /** The answer states another count than it has records. Whoever has its body adds the SHA-256. */
   readonly miscounted?: { readonly hash?: string };
+  /** The body of an answer that turned out to be unreadable as soon as it came. */
+  readonly answer?: Buffer;
   /** The file has no known format: in an archive, such a file is ignored if others have one. */
   readonly unknownFormat?: boolean;
   readonly remedy?: Remedy;
@@ -84,6 +86,7 @@ export class PipelineError extends Error implements ErrorFacts {
   readonly limitDays?: number;
   readonly cutShort: boolean;
   readonly miscounted?: { readonly hash?: string };
+  readonly answer?: Buffer;
   readonly unknownFormat?: boolean;
   readonly remedy?: Remedy;
 
@@ -93,6 +96,7 @@ export class PipelineError extends Error implements ErrorFacts {
     this.kind = facts.kind;
     this.cutShort = facts.cutShort ?? false;
     if (facts.miscounted !== undefined) this.miscounted = facts.miscounted;
+    if (facts.answer !== undefined) this.answer = facts.answer;
     if (facts.status !== undefined) this.status = facts.status;
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
     if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;

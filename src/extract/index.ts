@@ -1,5 +1,7 @@
 import { type Clock, systemClock } from '../core/clock.ts';
+import { PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
+import type { Operation } from '../operations/operation.ts';
 import { buildUrl, keyRedactor } from './build-request.ts';
 import { createClient } from './client.ts';
 import { checkAnswer } from './envelope.ts';
@@ -14,6 +16,14 @@ export type * from './types.ts';
 export function createSource(settings: SourceSettings, log?: Logger, clock: Clock = systemClock): Source {
   const client = createClient(settings, clock);
   const redact = keyRedactor(settings.accessKey);
+  function check(body: Buffer, operation: Operation): void {
+    try {
+      checkAnswer(body, { operation, redact });
+    } catch (error) {
+      if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
+      throw new PipelineError(error.message, { ...error, answer: body });
+    }
+  }
   return {
     async fetch(operation, asked, signal) {
       const url = buildUrl(settings, operation, asked);
@@ -23,7 +33,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       try {
         const { status, ...answer } = await client.get(url, signal);
         log?.debug({ ...about, status, bytes: answer.bytes, ms: ms() }, 'answer');
-        checkAnswer(answer.body, { operation, redact });
+        check(answer.body, operation);
         return answer;
       } catch (error) {
         log?.debug(

@@ -11,7 +11,7 @@ import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { openHour, type Permit, readHour } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
-import { hashBody, packBody, readKeptAnswer } from '../../load/state/responses/kept.ts';
+import { hashBody, keepRefused, packBody, readKeptAnswer } from '../../load/state/responses/kept.ts';
 import { newestAnswers } from '../../load/state/responses/to-replay.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/withdrawn-operations.ts';
@@ -94,6 +94,7 @@ async function workOnWindow(
       const situation = await situationOf(context, job, window, storeFailures);
       const action = decideFailure(error, situation, config);
       facts.outcome = action.act === 'end' ? action.state : action.act;
+      await keepUnreadable(context, job.data.windowId, error, answer);
       await applyFailure(context, { job: job.data, window, permit, error, action, times });
       if (action.act === 'keep_answer') {
         if (action.stopsCalls) await storage.refused(job.data.windowId, failureOf(error));
@@ -111,6 +112,23 @@ async function workOnWindow(
       if (action.act !== 'await_data' || !action.waitInWorker) await handToQueue(job, token, action, error);
       else waitMs = action.delayMs;
     }
+  }
+}
+
+/** Keeps the body of an answer that cannot be read, so that people can see what the source has sent. Never throws. */
+async function keepUnreadable(
+  { config, db, log }: WorkerContext,
+  windowId: number,
+  error: unknown,
+  answer: FetchedAnswer | null,
+): Promise<void> {
+  if (!(error instanceof PipelineError) || error.kind !== 'unreadable' || !config.EOD_KEEP_RAW) return;
+  const body = error.answer ?? answer?.body.body;
+  if (body === undefined) return;
+  try {
+    await keepRefused(db, windowId, await packBody(db.drizzle, body));
+  } catch (err) {
+    log.warn({ windowId, err }, 'could not keep an answer that cannot be read');
   }
 }
 

@@ -116,6 +116,20 @@ const insertAnswer = prepareOnce(() => {
       from ${windows} w where w.id = ${value('windowId')}`;
 });
 
+/**
+ * Keeps the body of an answer that cannot be read, for people to look at. It belongs to no kept answer, so that no replay
+ * meets it: only its window names it.
+ */
+export async function keepRefused(database: Database, windowId: number, packed: PackedBody): Promise<void> {
+  const body = await packed.compressed();
+  await transaction(database, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    const { hash, bytes } = packed;
+    await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
+    await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
+  });
+}
+
 /** A kept answer with its request and its uncompressed body. */
 export type KeptAnswer = NonNullable<Awaited<ReturnType<typeof readKeptAnswer>>>;
 
@@ -161,14 +175,21 @@ const BATCH = 1_000;
 
 const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
 
-/** The condition that no answer which meets `condition` refers to the body. */
-function isUnused(db: NodePgDatabase, condition?: SQL): SQL {
-  return notExists(
-    db
-      .select({ id: responses.id })
-      .from(responses)
-      .where(and(eq(responses.hash, responseBodies.hash), condition)),
-  );
+/**
+ * The condition that the body belongs to no answer which meets `condition`, and to none that could not be read since this
+ * moment.
+ */
+function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | undefined {
+  const answers = db
+    .select({ id: responses.id })
+    .from(responses)
+    .where(and(eq(responses.hash, responseBodies.hash), condition));
+  const since = sql`coalesce(${windows.finished_at}, clock_timestamp()) >= ${before.toISOString()}::timestamptz`;
+  const refused = db
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(eq(windows.refused_hash, responseBodies.hash), since));
+  return and(notExists(answers), notExists(refused));
 }
 
 /** Answers fetched before this moment that no replay has yet to load: a rebuild has deleted their rows. */
@@ -184,7 +205,7 @@ export async function prunable(db: NodePgDatabase, before: Date) {
   const [bodies] = await db
     .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
     .from(responseBodies)
-    .where(isUnused(db, not(isPrunable(before))));
+    .where(isUnused(db, before, not(isPrunable(before))));
   return {
     responses: await db.$count(responses, isPrunable(before)),
     bodies: bodies?.bodies ?? 0,
@@ -212,12 +233,15 @@ export async function prune(database: Database, before: Date) {
       return (await tx.delete(responses).where(inArray(responses.id, old))).rowCount ?? 0;
     });
   }
-  const orphans = await db.select({ hash: responseBodies.hash }).from(responseBodies).where(isUnused(db));
+  const orphans = await db
+    .select({ hash: responseBodies.hash })
+    .from(responseBodies)
+    .where(isUnused(db, before));
   let bodies = 0;
   let bytes = 0;
   for (let at = 0; at < orphans.length; at += BATCH) {
     const hashes = orphans.slice(at, at + BATCH).map(({ hash }) => hash);
-    for (const { size } of await deleteBodies(database, hashes)) {
+    for (const { size } of await deleteBodies(database, hashes, before)) {
       bodies += 1;
       bytes += size;
     }
@@ -226,12 +250,12 @@ export async function prune(database: Database, before: Date) {
 }
 
 /** Checks again with the exclusive lock held, because a load may have used a body since. */
-function deleteBodies(database: Database, hashes: readonly string[]) {
+function deleteBodies(database: Database, hashes: readonly string[], before: Date) {
   return transaction(database, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
     return tx
       .delete(responseBodies)
-      .where(and(inArray(responseBodies.hash, [...hashes]), isUnused(tx)))
+      .where(and(inArray(responseBodies.hash, [...hashes]), isUnused(tx, before)))
       .returning({ size: bodySize });
   });
 }

@@ -111,7 +111,7 @@ export const windows = etl.table(
     diagnostic: text('diagnostic'),
     /** Why it failed, was blocked or skipped. */
     error: text('error'),
-    /** SHA-256 of the last answer that was refused because it states more records than it has. */
+    /** SHA-256 of the last answer that could not be read, or states more records than it has; its body is kept. */
     refused_hash: text('refused_hash'),
     /** Why somebody should look at it, such as an answer that lacked too many rows to be withdrawn. */
     suspicious: text('suspicious'),
@@ -141,6 +141,7 @@ export const windows = etl.table(
         sql`jsonb_hash_extended(${table.params}, 0)`,
       )
       .where(sql`${table.state} = 'running' and ${table.requests} > 0`),
+    index('windows_refused_idx').on(table.refused_hash).where(sql`${table.refused_hash} is not null`),
     index('windows_suspicious_idx')
       .on(table.operation, table.exchange, table.from_date)
       .where(sql`${table.suspicious} is not null`),
