@@ -9,6 +9,7 @@ import { lockUntilCommit, transaction } from '../../database/transaction.ts';
 import { responseBodies, responses } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
+import { noteRefusedAnswer } from '../windows/windows.ts';
 
 const compress = promisify(brotliCompress);
 
@@ -126,7 +127,7 @@ export async function keepRefused(database: Database, windowId: number, packed: 
     await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
     const { hash, bytes } = packed;
     await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
-    await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
+    await noteRefusedAnswer(tx, windowId, hash);
   });
 }
 

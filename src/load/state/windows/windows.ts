@@ -408,6 +408,11 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number) {
     .orderBy(asc(windows.id));
 }
 
+/** Notes the hash of an answer of a window that cannot be read. */
+export async function noteRefusedAnswer(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
+  await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
+}
+
 /** Clears what was suspicious about the answer of a window, after a person has decided about it. */
 export async function clearSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
   await tx.update(windows).set({ suspicious: null }).where(eq(windows.id, windowId));
